@@ -1,0 +1,1 @@
+"""The bundler: turns a checked pipeline into a bundle for a cluster."""

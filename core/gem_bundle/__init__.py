@@ -1,0 +1,79 @@
+"""gem-bundle's public API for gem authors and for pipelines written in Python.
+
+Names are imported when they are first used, so that ``from gem_bundle import hookimpl`` in a
+plugin's entry point costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gem_bundle.diagnostics import Diagnostic as Diagnostic
+    from gem_bundle.diagnostics import Finding as Finding
+    from gem_bundle.errors import GemBundleError as GemBundleError
+    from gem_bundle.errors import GemError as GemError
+    from gem_bundle.errors import PipelineError as PipelineError
+    from gem_bundle.gem import ALL_OUTPUT_MODES as ALL_OUTPUT_MODES
+    from gem_bundle.gem import MICRO_BATCH_TRIGGERS as MICRO_BATCH_TRIGGERS
+    from gem_bundle.gem import Column as Column
+    from gem_bundle.gem import Facts as Facts
+    from gem_bundle.gem import ReadContext as ReadContext
+    from gem_bundle.gem import Source as Source
+    from gem_bundle.gem import SourceSemantics as SourceSemantics
+    from gem_bundle.gem import StreamReadContext as StreamReadContext
+    from gem_bundle.gem import Target as Target
+    from gem_bundle.gem import TargetSemantics as TargetSemantics
+    from gem_bundle.gem import Transform as Transform
+    from gem_bundle.gem import WriteContext as WriteContext
+    from gem_bundle.gem import merged as merged
+    from gem_bundle.hookspecs import Register as Register
+    from gem_bundle.hookspecs import hookimpl as hookimpl
+    from gem_bundle.options import Field as Field
+    from gem_bundle.options import NoOptions as NoOptions
+    from gem_bundle.options import Options as Options
+    from gem_bundle.pipeline.builder import Pipeline as Pipeline
+    from gem_bundle.python import import_function as import_function
+
+_HOMES = {
+    "diagnostics": ("Diagnostic", "Finding"),
+    "errors": ("GemBundleError", "GemError", "PipelineError"),
+    "gem": (
+        "ALL_OUTPUT_MODES",
+        "MICRO_BATCH_TRIGGERS",
+        "Column",
+        "Facts",
+        "ReadContext",
+        "Source",
+        "SourceSemantics",
+        "StreamReadContext",
+        "Target",
+        "TargetSemantics",
+        "Transform",
+        "WriteContext",
+        "merged",
+    ),
+    "hookspecs": ("Register", "hookimpl"),
+    "options": ("Field", "NoOptions", "Options"),
+    "pipeline.builder": ("Pipeline",),
+    "python": ("import_function",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME)  # noqa: PLE0605 (derived, so that it can't differ from what is importable)
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    try:
+        home = _HOME[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_HOME]

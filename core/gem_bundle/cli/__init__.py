@@ -1,0 +1,3 @@
+"""The command line: one module a command."""
+
+from gem_bundle.cli.main import main as main

@@ -1,0 +1,149 @@
+"""What the checker and the runtime say: problems as values, each with a code and a place.
+
+The catalogue of codes is in `gem_bundle.check.codes`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where something stands: a file, and a line and column that count from 1 (0 is unknown)."""
+
+    file: str = ""
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        if not self.line:
+            return self.file
+        return f"{self.file}:{self.line}:{self.column}" if self.column else f"{self.file}:{self.line}"
+
+
+NOWHERE = Place()
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One problem, for the person who can fix it.
+
+    Args:
+        code: The stable code, for example ``GB201``; `gem-bundle explain CODE` tells the rule.
+        severity: ``error`` stops the pipeline, ``warning`` and ``note`` don't.
+        message: What is wrong and why, with the user's own names.
+        node: The id of the node it belongs to, where it belongs to one.
+        path: The keys that lead to the place in the pipeline file.
+        place: File, line and column of the key that must change.
+        hint: What to do about it.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    node: str | None = None
+    path: tuple[str | int, ...] = ()
+    place: Place = NOWHERE
+    hint: str = ""
+
+    @property
+    def file(self) -> str:
+        """The file it stands in, or an empty string."""
+        return self.place.file
+
+    @property
+    def line(self) -> int:
+        """The line, from 1; 0 when there is none."""
+        return self.place.line
+
+    @property
+    def column(self) -> int:
+        """The column, from 1; 0 when there is none."""
+        return self.place.column
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it stops the pipeline."""
+        return self.severity == "error"
+
+    def moved(self, place: Place) -> Diagnostic:
+        """The same problem at another place."""
+        return replace(self, place=place)
+
+    def as_dict(self) -> dict[str, object]:
+        """The fields as JSON takes them, for ``--format json``."""
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "message": self.message,
+            "hint": self.hint,
+            "node": self.node,
+            "path": list(self.path),
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+        }
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place != NOWHERE else ""
+        text = f"{where}{self.severity}[{self.code}]: {self.message}"
+        return f"{text}\n    {self.hint}" if self.hint else text
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a gem's own `check` or `connect` reports; the runtime turns it into a `Diagnostic`.
+
+    Args:
+        code: A code of the catalogue, or one of the plugin's own such as ``ACME001``.
+        message: What is wrong and why; the runtime puts the node's name before it.
+        hint: What to do about it.
+        option: The option that must change; the diagnostic points at its line.
+        severity: ``error``, ``warning`` or ``note``.
+    """
+
+    code: str
+    message: str
+    hint: str = ""
+    option: str | None = None
+    severity: Severity = "error"
+
+
+def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Diagnostics by place, each once, so that output is stable and reads from top to bottom."""
+    unique = dict.fromkeys(diagnostics)
+    return sorted(unique, key=lambda d: (d.place, d.code, d.message))
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name a user most likely meant, or None when nothing is close."""
+    import difflib
+
+    candidates = {candidate.lower(): candidate for candidate in known}
+    close = difflib.get_close_matches(name.lower(), candidates, n=1, cutoff=0.6)
+    return candidates[close[0]] if close else None
+
+
+def suggest(name: str, known: Iterable[str], *, what: str = "") -> str:
+    """The sentence that goes into a hint: the close name if there is one, else all that exist.
+
+    Args:
+        name: What the user wrote.
+        known: What exists.
+        what: The plural noun for what is listed, for example ``sources``.
+    """
+    names = sorted(known)
+    close = nearest(name, names)
+    if close is not None:
+        return f"Did you mean `{close}`?"
+    if not names:
+        return f"There are no {what}." if what else ""
+    listed = ", ".join(f"`{n}`" for n in names)
+    return f"Known {what}: {listed}." if what else f"Known: {listed}."

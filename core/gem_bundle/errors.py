@@ -1,0 +1,73 @@
+"""What gem-bundle raises.
+
+Every error derives from `GemBundleError` and from the builtin a Python user would expect, carries
+facts instead of a sentence, and pickles.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gem_bundle.diagnostics import Diagnostic
+
+
+class GemBundleError(Exception):
+    """The base of all errors that gem-bundle raises on purpose."""
+
+
+class PipelineError(GemBundleError, ValueError):
+    """A pipeline can't be used; `diagnostics` says everything that is wrong with it.
+
+    Args:
+        diagnostics: What was found, errors and warnings alike.
+    """
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__(self.diagnostics)
+
+    def __str__(self) -> str:
+        return "\n".join(str(diagnostic) for diagnostic in self.diagnostics)
+
+
+class PluginError(GemBundleError, LookupError):
+    """A gem or a plugin can't be used.
+
+    Args:
+        reason: What is wrong, in one sentence.
+        hint: What to do about it.
+    """
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(reason, hint)
+        self.reason = reason
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.reason}\n{self.hint}" if self.hint else self.reason
+
+
+class GemError(GemBundleError, RuntimeError):
+    """A gem says that it can't do its work, in a sentence for the person who can fix it.
+
+    Raise it from `read`, `apply`, `write` or `connect`; the runtime adds the node and its line.
+
+    Args:
+        code: A diagnostic code, for example ``GB505``.
+        message: What is wrong and why.
+        hint: What to do about it.
+        option: The option that must change, where one must.
+    """
+
+    def __init__(self, code: str, message: str, hint: str = "", option: str | None = None) -> None:
+        super().__init__(code, message, hint, option)
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.option = option
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message

@@ -1,0 +1,420 @@
+"""What a gem is: the contract between a plugin and the runtime.
+
+A gem is a class with options. Whoever writes one derives from `Source`, `Transform` or `Target`,
+generic over an `Options` model, and registers it through `gem_bundle.hookspecs`. The runtime makes
+one instance for each node of a pipeline, with validated options whose references and paths are
+resolved. Instances are made on the driver and stay there: only what a gem hands to Spark (a
+function for `foreachBatch`, say) may have to pickle, and then its method says so.
+
+Gems use public PySpark API only: no ``_jvm``, no ``_jdf``, no ``sparkContext``, so that they work over
+Spark Connect. pyspark is imported inside methods or under TYPE_CHECKING.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
+
+from gem_bundle.options import NoOptions, Options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.streaming import DataStreamReader, DataStreamWriter, StreamingQuery
+
+    from gem_bundle.diagnostics import Finding
+
+Kind = Literal["source", "transform", "target"]
+OutputMode = Literal["append", "update", "complete"]
+TriggerKind = Literal[
+    "default", "processing_time", "available_now", "once", "continuous", "real_time"
+]
+DeliveryGuarantee = Literal["exactly_once", "at_least_once", "none"]
+StatefulOperator = Literal["aggregate", "deduplicate", "join", "limit", "custom"]
+
+MICRO_BATCH_TRIGGERS: frozenset[TriggerKind] = frozenset(
+    {"default", "processing_time", "available_now", "once"}
+)
+ALL_OUTPUT_MODES: frozenset[OutputMode] = frozenset({"append", "update", "complete"})
+
+OptionsT = TypeVar("OptionsT", bound=Options, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column as far as it is known before Spark runs.
+
+    Args:
+        name: Its name.
+        type: Its Spark type as DDL (``bigint``, ``struct<a: int>``), or None when unknown.
+        delay: The watermark's delay when the column is event time, for example ``10 minutes``.
+    """
+
+    name: str
+    type: str | None = None
+    delay: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known about the rows that flow out of a node, before anything runs.
+
+    None always means *unknown*, and no rule that needs the fact fires: never a false alarm.
+
+    Args:
+        streaming: Whether it is a stream; False is a static relation.
+        columns: The columns in order, or None when they can't be known.
+        bounded: Whether the rows come to an end by themselves.
+        stateful: The stateful operators passed through, first to last, or None when unknown.
+    """
+
+    streaming: bool | None = None
+    columns: tuple[Column, ...] | None = None
+    bounded: bool | None = None
+    stateful: tuple[StatefulOperator, ...] | None = ()
+
+    @property
+    def event_time(self) -> tuple[Column, ...] | None:
+        """The columns that carry a watermark, or None when the columns are unknown."""
+        if self.columns is None:
+            return None
+        return tuple(column for column in self.columns if column.delay is not None)
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name, as Spark finds it (case-insensitively), if it is known."""
+        for column in self.columns or ():
+            if column.name.lower() == name.lower():
+                return column
+        return None
+
+    def with_columns(self, columns: Iterable[Column] | None) -> Facts:
+        """The same rows with other columns; None makes them unknown."""
+        return replace(self, columns=None if columns is None else tuple(columns))
+
+    def after(self, operator: StatefulOperator) -> Facts:
+        """The facts behind one more stateful operator; on a static relation nothing changes."""
+        if not self.streaming or self.stateful is None:
+            return self
+        return replace(self, stateful=(*self.stateful, operator))
+
+
+def merged(inputs: Iterable[Facts]) -> Facts:
+    """What is certain about a node that combines several inputs: a stream if any of them is one.
+
+    The columns are unknown; the stateful operators are those of all inputs, in input order.
+    """
+    known = list(inputs)
+    streams = [facts.streaming for facts in known]
+    streaming = True if any(streams) else (None if None in streams else False)
+    stateful: tuple[StatefulOperator, ...] | None = ()
+    for facts in known:
+        stateful = None if stateful is None or facts.stateful is None else stateful + facts.stateful
+    bounds = [facts.bounded for facts in known]
+    bounded = False if False in bounds else (None if None in bounds else True)
+    return Facts(streaming=streaming, columns=None, bounded=bounded, stateful=stateful)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSemantics:
+    """What a source promises.
+
+    Args:
+        batch: It can be read as a static relation (`Source.read`).
+        streaming: It can be read as a stream (`Source.read_stream`).
+        replayable: A restarted query gets the same rows for the same offsets.
+        triggers: The triggers a stream from it can be run with.
+        condition: Under which condition it is replayable, in one sentence.
+    """
+
+    batch: bool = True
+    streaming: bool = True
+    replayable: bool = True
+    triggers: frozenset[TriggerKind] = MICRO_BATCH_TRIGGERS
+    condition: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSemantics:
+    """What a target promises.
+
+    Args:
+        batch: It can write a static relation (`Target.write`).
+        streaming: It can be the sink of a stream.
+        output_modes: The output modes its sink takes (guide: *Output sinks*).
+        delivery: What a restart does to rows: ``exactly_once``, ``at_least_once``, or ``none`` for a
+            sink that is for looking at.
+        condition: Under which condition that holds, in one sentence.
+        triggers: The triggers a stream into it can be run with.
+        counts_rows: Spark itself reports how many rows the sink got
+            (``StreamingQueryProgress.sink.numOutputRows``); otherwise the runtime counts them.
+        restartable: A query into it can continue from its checkpoint.
+    """
+
+    batch: bool = True
+    streaming: bool = True
+    output_modes: frozenset[OutputMode] = ALL_OUTPUT_MODES
+    delivery: DeliveryGuarantee = "at_least_once"
+    condition: str = ""
+    triggers: frozenset[TriggerKind] = MICRO_BATCH_TRIGGERS
+    counts_rows: bool = False
+    restartable: bool = True
+
+
+@dataclass(frozen=True)
+class ReadContext:
+    """What a source may use when it is read as a static relation.
+
+    Args:
+        node: The id of the node in the pipeline.
+        spark: The session.
+    """
+
+    node: str
+    spark: SparkSession = field(repr=False)
+
+    @property
+    def reader(self) -> DataFrameReader:
+        """A new batch reader."""
+        return self.spark.read
+
+
+@dataclass(frozen=True)
+class StreamReadContext:
+    """What a source may use when it is read as a stream.
+
+    Args:
+        node: The id of the node in the pipeline.
+        spark: The session.
+        name: The stable name of this reader: the node's id, with a suffix where the source reaches one
+            query over a second path. Checkpoints find the source again by it.
+    """
+
+    node: str
+    spark: SparkSession = field(repr=False)
+    name: str = ""
+
+    @property
+    def reader(self) -> DataStreamReader:
+        """A new streaming reader that already carries the stable name (from Spark 4.2 on)."""
+        reader = self.spark.readStream
+        return reader.name(self.name) if self.name and hasattr(reader, "name") else reader
+
+
+@dataclass(frozen=True)
+class WriteContext:
+    """What a target may use when it writes.
+
+    Args:
+        node: The id of the node in the pipeline.
+        pipeline: The name of the pipeline.
+        output_mode: The output mode of the target.
+        query_name: The name of the streaming query; an empty string in a batch pipeline.
+    """
+
+    node: str
+    pipeline: str = ""
+    output_mode: OutputMode = "append"
+    query_name: str = ""
+
+
+class Gem(Generic[OptionsT]):
+    """What sources, transforms and targets have in common. Derive from one of those.
+
+    The first sentence of a gem's docstring is its summary in `gem-bundle gems`.
+
+    Attributes:
+        kind: ``source``, ``transform`` or ``target``.
+        options_type: The `Options` model; taken from the generic argument.
+        example: Options that make a working node, as a mapping; shown by `gem-bundle describe`.
+        options: The validated options of this node.
+    """
+
+    kind: ClassVar[Kind]
+    options_type: ClassVar[type[Options]] = NoOptions
+    example: ClassVar[Mapping[str, Any]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for base in getattr(cls, "__orig_bases__", ()):
+            origin = get_origin(base)
+            if isinstance(origin, type) and issubclass(origin, Gem):
+                argument = get_args(base)[0]
+                if isinstance(argument, type) and issubclass(argument, Options):
+                    cls.options_type = argument
+
+    def __init__(self, options: OptionsT) -> None:
+        self.options = options
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first sentence of the docstring, in one line."""
+        text = inspect.cleandoc(cls.__doc__ or "").split("\n\n", 1)[0]
+        return " ".join(text.split())
+
+    def jars(self) -> Iterable[str]:
+        """Maven coordinates this node needs, with ``{spark}`` and ``{scala}`` as placeholders.
+
+        Called once before the session starts, without a JVM.
+        """
+        return ()
+
+    def session_settings(self) -> Mapping[str, str]:
+        """Spark settings the session must start with for this node, for example an extension.
+
+        Called once before the session starts, without a JVM. Comma-separated list settings
+        (``spark.sql.extensions``) of several gems are joined.
+        """
+        return {}
+
+    def check(self, *inputs: Facts) -> Iterable[Finding]:
+        """The gem's own rules: what is wrong with these options over these inputs.
+
+        Called once by every `gem-bundle check` and before every run, without a JVM and without a
+        network. It must not look at data, open files or import the user's code.
+
+        Args:
+            inputs: The facts of the node's inputs, in order; a source has none.
+        """
+        return ()
+
+    def connect(self) -> Iterable[Finding]:
+        """The preflight: try what the node needs from the outside (broker, path, table).
+
+        Called by `gem-bundle check --connect` and before every run, without a JVM. It may open
+        connections, must give up by itself within some seconds, and must change nothing.
+        """
+        return ()
+
+
+class Source(Gem[OptionsT]):
+    """Rows from outside. Implement `read`, `read_stream` or both, and declare `semantics`."""
+
+    kind: ClassVar[Kind] = "source"
+    semantics: ClassVar[SourceSemantics] = SourceSemantics()
+
+    def read(self, context: ReadContext) -> DataFrame:
+        """The rows as a static relation.
+
+        Called on the driver once for each run, in batch pipelines and for nodes with ``mode: batch``.
+
+        Raises:
+            GemError: When the rows can't be read and the gem knows why.
+        """
+        raise NotImplementedError
+
+    def read_stream(self, context: StreamReadContext) -> DataFrame:
+        """The rows as a stream.
+
+        Called on the driver once for each path from this node to a target, so it must not keep
+        state between calls. Use `context.reader`: it carries the reader's stable name.
+
+        Raises:
+            GemError: When the stream can't be opened and the gem knows why.
+        """
+        raise NotImplementedError
+
+    def infer(self) -> Facts:
+        """What is known of the rows without looking at them: the columns of a declared schema, say.
+
+        Called by every check, without a JVM and without a network. `streaming` and `bounded` are
+        set by the runtime, which knows the node's mode.
+        """
+        return Facts()
+
+    def for_preview(self) -> Source[OptionsT]:
+        """A source that reads the first rows and changes nothing outside; by default this one.
+
+        Called by `gem-bundle preview`. Override it where reading has effects (files that are
+        archived) or where the first rows are not read by default (only what is new).
+        """
+        return self
+
+
+class Transform(Gem[OptionsT]):
+    """Rows into rows. Implement `apply`, and `infer` as far as it can be known.
+
+    Attributes:
+        inputs: How many inputs it takes: the least and the most (None: any number).
+        input_names: The names of this node's inputs, in order: the ids of the nodes, or the keys of
+            ``inputs: {left: …, right: …}``. Set by the runtime before `check`, `infer` and `apply`.
+    """
+
+    kind: ClassVar[Kind] = "transform"
+    inputs: ClassVar[tuple[int, int | None]] = (1, 1)
+    input_names: tuple[str, ...] = ()
+
+    def apply(self, *inputs: DataFrame) -> DataFrame | Mapping[str, DataFrame]:
+        """The transformed rows: one DataFrame, or a mapping of the named `outputs`.
+
+        Called on the driver, once for each path from its sources to a target; it builds a plan and
+        must not run one (no ``collect``, no ``count``).
+
+        Args:
+            inputs: The inputs in the order the pipeline file names them; `input_names` has the
+                names by which expressions may refer to them.
+
+        Raises:
+            GemError: When the plan can't be built and the gem knows why.
+        """
+        raise NotImplementedError
+
+    def outputs(self) -> tuple[str, ...]:
+        """The names of its outputs, where it has several; empty for the one unnamed output."""
+        return ()
+
+    def infer(self, *inputs: Facts) -> Facts:
+        """What is known of the rows that come out, given what is known of those that go in.
+
+        Called by every check, without a JVM. By default only the streaming-ness is known; columns
+        and stateful operators are unknown.
+        """
+        return replace(merged(inputs), stateful=None)
+
+
+
+class Target(Gem[OptionsT]):
+    """Rows to outside. Declare `semantics`; implement `write` and one of the streaming methods."""
+
+    kind: ClassVar[Kind] = "target"
+    semantics: ClassVar[TargetSemantics] = TargetSemantics()
+
+    def write(self, df: DataFrame, context: WriteContext) -> None:
+        """Write a static relation; called once for each run of a batch pipeline, on the driver.
+
+        ``context.output_mode`` is ``append`` (add the rows) or ``complete`` (replace what is there).
+
+        Raises:
+            GemError: When the rows can't be written and the gem knows why.
+        """
+        raise NotImplementedError
+
+    def write_stream(self, df: DataFrame, context: WriteContext) -> DataStreamWriter:
+        """The configured writer of a stream: format and options, nothing else.
+
+        Called once for each run, on the driver. The runtime adds output mode, trigger, checkpoint
+        and query name, and starts it through `start`. By default the writer hands every
+        micro-batch to `write_batch`.
+
+        Raises:
+            GemError: When the sink can't be used and the gem knows why.
+        """
+
+        def deliver(batch: DataFrame, batch_id: int) -> None:
+            self.write_batch(batch, batch_id, context)
+
+        return df.writeStream.foreachBatch(deliver)
+
+    def write_batch(self, df: DataFrame, batch_id: int, context: WriteContext) -> None:
+        """Write one micro-batch, for targets that need ``foreachBatch``.
+
+        Called on the driver once for each micro-batch, and **again with the same `batch_id` and
+        the same rows** when a run died between the write and Spark's commit: a target that says
+        ``exactly_once`` must then leave every row there once.
+        """
+        raise NotImplementedError
+
+    def start(self, writer: DataStreamWriter) -> StreamingQuery:
+        """Start the configured writer; override it where the sink is started by another method."""
+        return writer.start()

@@ -1,0 +1,226 @@
+"""How extensions are found: entry points of the group ``gem_bundle``, through pluggy."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import pluggy
+
+from gem_bundle import hookspecs
+from gem_bundle.errors import PluginError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from importlib.metadata import EntryPoint
+
+    from gem_bundle.gem import Gem, Kind
+
+GROUP = "gem_bundle"
+PICK = "GEM_BUNDLE_PLUGINS"
+BLOCK = "GEM_BUNDLE_DISABLE_PLUGINS"
+KINDS: tuple[Kind, ...] = ("source", "transform", "target")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a gem comes from: its plugin's entry point and its distribution."""
+
+    plugin: str
+    distribution: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenPlugin:
+    """A plugin that could not be loaded, and why."""
+
+    origin: Origin
+    error: str
+
+
+class GemEntry:
+    """One registered gem: its identity, where it comes from, and its class when it is needed."""
+
+    def __init__(self, kind: Kind, name: str, target: type[Gem] | str, origin: Origin) -> None:
+        self.kind = kind
+        self.name = name
+        self.origin = origin
+        self._target = target
+
+    def load(self) -> type[Gem]:
+        """The gem's class; imported the first time.
+
+        Raises:
+            PluginError: When the class can't be imported or isn't a gem of its kind.
+        """
+        if isinstance(self._target, str):
+            self._target = self._import(self._target)
+        return self._target
+
+    def _import(self, reference: str) -> type[Gem]:
+        from importlib import import_module
+
+        from gem_bundle.gem import Source, Target, Transform
+
+        module, _, name = reference.partition(":")
+        hint = f"Update or remove the distribution `{self.origin}`, or report it to its authors."
+        try:
+            found: object = getattr(import_module(module), name)
+        except Exception as error:  # noqa: BLE001 (a plugin may raise anything when it is imported)
+            raise PluginError(
+                f"The {self.kind} `{self.name}` of `{self.origin}` can't be loaded from "
+                f"`{reference}`: {describe_error(error)}",
+                hint,
+            ) from error
+        base = {"source": Source, "transform": Transform, "target": Target}[self.kind]
+        if not (isinstance(found, type) and issubclass(found, base)):
+            raise PluginError(
+                f"`{reference}` of `{self.origin}` is registered as a {self.kind} but does not "
+                f"derive from {base.__name__}",
+                hint,
+            )
+        return cast("type[Gem]", found)
+
+
+class Registry:
+    """The gems that are installed, by kind and name, and the plugins that are broken."""
+
+    def __init__(self) -> None:
+        self._gems: dict[tuple[Kind, str], list[GemEntry]] = {}
+        self.broken: list[BrokenPlugin] = []
+
+    def add(self, entry: GemEntry) -> None:
+        """Take one gem; two of one identity are both kept, and reported when one is asked for."""
+        self._gems.setdefault((entry.kind, entry.name), []).append(entry)
+
+    def names(self, kind: Kind) -> list[str]:
+        """The names of all gems of a kind."""
+        return sorted(name for found, name in self._gems if found == kind)
+
+    def has(self, kind: Kind, name: str) -> bool:
+        """Whether a gem of that identity is registered."""
+        return (kind, name) in self._gems
+
+    def get(self, kind: Kind, name: str) -> GemEntry:
+        """The gem of that identity.
+
+        Raises:
+            PluginError: When there is none, or two plugins claim it.
+        """
+        entries = self._gems.get((kind, name), [])
+        if not entries:
+            from gem_bundle.diagnostics import suggest
+
+            raise PluginError(
+                f"There is no {kind} gem `{name}`.", suggest(name, self.names(kind), what=f"{kind}s")
+            )
+        if len(entries) > 1:
+            raise PluginError(*self._duplicate(entries))
+        return entries[0]
+
+    def duplicates(self) -> Iterator[tuple[str, str]]:
+        """What is claimed twice: for each identity the reason and the hint."""
+        for entries in self._gems.values():
+            if len(entries) > 1:
+                yield self._duplicate(entries)
+
+    @staticmethod
+    def _duplicate(entries: list[GemEntry]) -> tuple[str, str]:
+        owners = " and ".join(f"`{e.origin}` (plugin `{e.origin.plugin}`)" for e in entries)
+        return (
+            f"The {entries[0].kind} gem `{entries[0].name}` is registered by {owners}.",
+            f"Uninstall one of them, or switch one off with {BLOCK}={entries[-1].origin.plugin}.",
+        )
+
+    def __iter__(self) -> Iterator[GemEntry]:
+        for kind in KINDS:
+            for name in self.names(kind):
+                yield from self._gems[kind, name]
+
+
+def load_registry(
+    environment: Mapping[str, str] | None = None, entry_points: Iterable[EntryPoint] | None = None
+) -> Registry:
+    """Find the installed plugins and the gems they register.
+
+    A plugin that can't be imported, or that implements a hook which doesn't exist, is listed in
+    `Registry.broken` and doesn't stop the others.
+
+    Args:
+        environment: Where `GEM_BUNDLE_PLUGINS` (names of the only plugins to load) and
+            `GEM_BUNDLE_DISABLE_PLUGINS` (names not to load) are looked up; by default the process's.
+        entry_points: What to load; by default the installed entry points of the group.
+    """
+    if environment is None:
+        environment = os.environ
+    if entry_points is None:
+        from importlib.metadata import entry_points as installed
+
+        entry_points = installed(group=GROUP)
+    picked = _names(environment.get(PICK))
+    blocked = _names(environment.get(BLOCK)) or set()
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(hookspecs)
+    registry = Registry()
+    for point in sorted(entry_points, key=lambda p: (p.name, p.value)):
+        if point.name in blocked or (picked is not None and point.name not in picked):
+            continue
+        origin = _origin(point)
+        problem = _load_plugin(manager, registry, point, origin)
+        if problem:
+            registry.broken.append(BrokenPlugin(origin, problem))
+    return registry
+
+
+def _load_plugin(
+    manager: pluggy.PluginManager, registry: Registry, point: EntryPoint, origin: Origin
+) -> str:
+    """Load one plugin and take its gems; returns what is wrong, or an empty string."""
+    found: list[GemEntry] = []
+
+    def register(kind: Kind, name: str, gem: type[Gem] | str) -> None:
+        if kind not in KINDS:
+            raise ValueError(f"a gem is a {', '.join(KINDS[:-1])} or {KINDS[-1]}, not {kind!r}")
+        found.append(GemEntry(kind, name, gem, origin))
+
+    unique = f"{point.name}@{origin.distribution}"
+    try:
+        plugin = point.load()
+        manager.register(plugin, name=unique)
+        manager.check_pending()
+        caller = manager.subset_hook_caller(
+            "gem_bundle_register_gems",
+            [other for name, other in manager.list_name_plugin() if name != unique],
+        )
+        caller(register=register)
+    except Exception as error:  # noqa: BLE001 (a plugin may raise anything; it must not take us down)
+        if manager.has_plugin(unique):
+            manager.unregister(name=unique)
+        return describe_error(error)
+    for entry in found:
+        registry.add(entry)
+    return ""
+
+
+def _origin(point: EntryPoint) -> Origin:
+    distribution = getattr(point, "dist", None)
+    if distribution is None:
+        return Origin(point.name, point.value, "")
+    return Origin(point.name, distribution.name, distribution.version)
+
+
+def _names(text: str | None) -> set[str] | None:
+    if text is None or not text.strip():
+        return None
+    return {name.strip() for name in text.split(",") if name.strip()}
+
+
+def describe_error(error: BaseException) -> str:
+    """An exception in one line: its type and the first line of what it says."""
+    first = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {first[0]}" if first else type(error).__name__

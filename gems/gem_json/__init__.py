@@ -1,0 +1,10 @@
+"""JSON text and columns: the transforms `from_json` and `to_json`."""
+
+from gem_bundle import Register, hookimpl
+
+
+@hookimpl
+def gem_bundle_register_gems(register: Register) -> None:
+    """Register this family's gems."""
+    register("transform", "from_json", "gem_json.from_json:FromJson")
+    register("transform", "to_json", "gem_json.to_json:ToJson")

@@ -1,0 +1,11 @@
+"""The pipeline's own Python: the transform `python`, the targets `foreach_batch` and `foreach`."""
+
+from gem_bundle import Register, hookimpl
+
+
+@hookimpl
+def gem_bundle_register_gems(register: Register) -> None:
+    """Register this family's gems."""
+    register("transform", "python", "gem_python.transform:PythonTransform")
+    register("target", "foreach_batch", "gem_python.foreach_batch:ForeachBatchTarget")
+    register("target", "foreach", "gem_python.foreach:ForeachTarget")

@@ -1,0 +1,40 @@
+"""The source `rate_micro_batch`: so many rows a micro-batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle import Column, Facts, Field, Options, Source, SourceSemantics, StreamReadContext
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class RateMicroBatchOptions(Options):
+    """Options of the source `rate_micro_batch`, from the guide's *Input sources*."""
+
+    rows_per_batch: int = Field(gt=0, description="Rows generated per micro-batch.")
+    num_partitions: int | None = Field(
+        None, gt=0, description="Partitions of the rows; by default Spark's default parallelism."
+    )
+    start_timestamp: int = Field(
+        0, ge=0, description="First generated time, in milliseconds since 1970-01-01 UTC."
+    )
+    advance_millis_per_batch: int = Field(
+        1000, ge=0, description="Milliseconds that generated time advances with each micro-batch."
+    )
+
+
+class RateMicroBatchSource(Source[RateMicroBatchOptions]):
+    """Generate the same rows (`timestamp`, `value`) in each micro-batch of every run, for tests."""
+
+    semantics = SourceSemantics(batch=False)
+    example = {"rows_per_batch": 1000}
+
+    def read_stream(self, context: StreamReadContext) -> DataFrame:
+        """A stream whose rows depend on the micro-batch's number only."""
+        return context.reader.format("rate-micro-batch").options(**self.options.to_spark()).load()
+
+    def infer(self) -> Facts:
+        """The two columns every rate stream has."""
+        return Facts(columns=(Column("timestamp", "timestamp"), Column("value", "bigint")))
