@@ -1,0 +1,1 @@
+"""The pipeline file: read with positions, parameters filled in, checked for shape."""

@@ -1,0 +1,182 @@
+"""One check from end to end: file, graph, gems and options, semantics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from gem_bundle.check.gems import make_gems
+from gem_bundle.check.graph import check_graph
+from gem_bundle.check.targets import check_sources, check_targets
+from gem_bundle.diagnostics import Diagnostic, in_order
+from gem_bundle.pipeline.loader import LoadOptions, load_file
+from gem_bundle.pipeline.plan import Plan
+from gem_bundle.plugins import describe_error, load_registry
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+    from gem_bundle.diagnostics import Finding
+    from gem_bundle.gem import Facts, Gem, Source, Transform
+    from gem_bundle.pipeline.loader import Loaded
+    from gem_bundle.pipeline.model import Definition, Node
+    from gem_bundle.plugins import Registry
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The verdict on a pipeline.
+
+    Args:
+        plan: What can be run; None when there are errors.
+        diagnostics: What was found, in the order of the file.
+        definition: The pipeline as far as it could be read.
+    """
+
+    plan: Plan | None
+    diagnostics: list[Diagnostic]
+    definition: Definition | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no error."""
+        return not any(d.is_error for d in self.diagnostics)
+
+
+def check_file(
+    path: str | os.PathLike[str],
+    options: LoadOptions | None = None,
+    registry: Registry | None = None,
+) -> Checked:
+    """Check a pipeline file without a JVM, without a network, and without running anything in it.
+
+    Args:
+        path: The pipeline file.
+        options: Parameters, profile, environment.
+        registry: The gems to use; by default the installed ones.
+    """
+    return check_definition(load_file(path, options), registry)
+
+
+def check_definition(loaded: Loaded, registry: Registry | None = None) -> Checked:
+    """Check a pipeline that was read.
+
+    Args:
+        loaded: What the loader made of it.
+        registry: The gems to use; by default the installed ones.
+    """
+    found = list(loaded.diagnostics)
+    definition = loaded.definition
+    if definition is None:
+        return Checked(None, in_order(found))
+    registry = load_registry() if registry is None else registry
+    order, wrong = check_graph(definition, loaded.broken)
+    found += wrong
+    gems, wrong = make_gems(definition, registry)
+    found += wrong
+    facts, wrong = _infer(definition, gems, order)
+    found += wrong
+    plan = Plan(definition, gems, tuple(order), facts)
+    found += _check_outputs(plan)
+    if not any(d.code in {"GB101", "GB102"} for d in found):
+        found += check_sources(plan)
+        found += check_targets(plan)
+    found += _gem_rules(plan)
+    ordered = in_order(found)
+    complete = not any(d.is_error for d in ordered)
+    return Checked(plan if complete else None, ordered, definition)
+
+
+def _infer(
+    definition: Definition, gems: dict[str, Gem], order: Iterable[str]
+) -> tuple[dict[str, Facts], list[Diagnostic]]:
+    """The facts of each node, from its inputs' facts and its gem's declaration."""
+    from gem_bundle.gem import Facts, merged
+
+    facts: dict[str, Facts] = {}
+    found: list[Diagnostic] = []
+    for name in order:
+        node = definition.nodes[name]
+        gem = gems.get(name)
+        if node.kind == "target":
+            continue
+        inputs = [facts.get(edge.node, Facts(stateful=None)) for edge in node.inputs]
+        unknown = replace(merged(inputs), stateful=None) if inputs else Facts(stateful=None)
+        streaming = node.mode == "stream"
+        try:
+            if node.kind == "source":
+                declared = cast("Source", gem).infer() if gem else Facts()
+                facts[name] = replace(declared, streaming=streaming, bounded=not streaming)
+            else:
+                facts[name] = cast("Transform", gem).infer(*inputs) if gem else unknown
+        except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
+            facts[name] = unknown if inputs else Facts(streaming=streaming)
+            found.append(_gem_failed(definition, node, "infer", error))
+    return facts, found
+
+
+def _check_outputs(plan: Plan) -> list[Diagnostic]:
+    """An input names an output that its node has."""
+    found: list[Diagnostic] = []
+    for node in plan.definition.nodes.values():
+        for edge in node.inputs:
+            gem = plan.gems.get(edge.node)
+            if gem is None:
+                continue
+            known = cast("Transform", gem).outputs() if gem.kind == "transform" else ()
+            if edge.output in known or (edge.output is None and not known):
+                continue
+            names = ", ".join(f"`{edge.node}.{name}`" for name in known)
+            if edge.output is None:
+                message = f"`{node.id}`: `{edge.node}` has several outputs; name one"
+            elif known:
+                message = f"`{node.id}`: `{edge.node}` has no output `{edge.output}`"
+            else:
+                message = f"`{node.id}`: `{edge.node}` has one output without a name"
+            hint = f"Write {names}." if known else f"Write `{edge.node}`."
+            place = plan.definition.locator.place(edge.path)
+            found.append(Diagnostic("GB106", "error", message, node.id, edge.path, place, hint))
+    return found
+
+
+def _gem_rules(plan: Plan) -> list[Diagnostic]:
+    """What the gems themselves have to say."""
+    from gem_bundle.gem import Facts
+
+    found: list[Diagnostic] = []
+    for name, gem in plan.gems.items():
+        node = plan.node(name)
+        inputs = [plan.facts.get(edge.node, Facts(stateful=None)) for edge in node.inputs]
+        try:
+            findings = list(gem.check(*inputs))
+        except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
+            found.append(_gem_failed(plan.definition, node, "check", error))
+            continue
+        found += [from_finding(plan.definition, node, finding, gem) for finding in findings]
+    return found
+
+
+def from_finding(
+    definition: Definition, node: Node, finding: Finding, gem: Gem | None = None
+) -> Diagnostic:
+    """A gem's finding with the node's name and the place of the option it is about."""
+    path = node.path
+    if finding.option is not None:
+        written = finding.option
+        if gem is not None:
+            spellings = (k for k in node.options if gem.options_type.canonical(k) == finding.option)
+            written = next(spellings, finding.option)
+        path = (*node.path, "options", written)
+    place = definition.locator.place(path, key=finding.option is None)
+    message = f"{node.kind} `{node.id}`: {finding.message}"
+    return Diagnostic(
+        finding.code, finding.severity, message, node.id, path, place, finding.hint
+    )
+
+
+def _gem_failed(definition: Definition, node: Node, method: str, error: Exception) -> Diagnostic:
+    place = definition.locator.place((*node.path, "gem"))
+    message = f"{node.kind} `{node.id}`: the gem `{node.gem}` fails in `{method}`: {describe_error(error)}"
+    hint = "This is a bug of the gem; its part of the check is left out."
+    return Diagnostic("GB203", "warning", message, node.id, (*node.path, "gem"), place, hint)

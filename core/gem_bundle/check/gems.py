@@ -1,0 +1,168 @@
+"""The rules of gems and their options: the gem exists, its options are known, complete and right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from gem_bundle.diagnostics import Diagnostic, suggest
+from gem_bundle.errors import PluginError
+from gem_bundle.pipeline.problems import Problem, problems
+
+if TYPE_CHECKING:
+    from pathlib import Path as FilePath
+
+    from gem_bundle.gem import Gem
+    from gem_bundle.options import Options
+    from gem_bundle.pipeline.document import Locator, Path
+    from gem_bundle.pipeline.model import Definition, Node
+    from gem_bundle.plugins import Registry
+
+_CODES = {"unknown": "GB204", "missing": "GB206", "value": "GB205", "together": "GB207"}
+
+
+def make_gems(
+    definition: Definition, registry: Registry
+) -> tuple[dict[str, Gem], list[Diagnostic]]:
+    """A gem with validated options for each node that allows it, and what is wrong with the others."""
+    gems: dict[str, Gem] = {}
+    found: list[Diagnostic] = []
+    for node in definition.nodes.values():
+        gem, wrong = make_gem(node, registry, definition.locator, definition.folder)
+        found.extend(wrong)
+        if gem is not None:
+            gems[node.id] = gem
+    return gems, found
+
+
+def make_gem(
+    node: Node, registry: Registry, locator: Locator, folder: FilePath
+) -> tuple[Gem | None, list[Diagnostic]]:
+    """The gem of one node, or what is wrong with it."""
+    path: Path = (*node.path, "gem")
+    place = locator.place(path)
+    if not registry.has(node.kind, node.gem):
+        return None, [_unknown_gem(node, registry, locator)]
+    try:
+        gem_class = registry.get(node.kind, node.gem).load()
+    except PluginError as error:
+        message = f"`{node.id}`: {error.reason}"
+        return None, [Diagnostic("GB202", "error", message, node.id, path, place, error.hint)]
+    reporter = _Reporter(node, gem_class.options_type, locator)
+    options = reporter.validate(folder)
+    if options is None:
+        return None, reporter.found
+    gem = gem_class(options)
+    found = reporter.found
+    if node.kind == "transform":
+        gem.input_names = tuple(edge.name for edge in node.inputs)  # type: ignore[attr-defined]
+        found += _check_input_count(node, gem, locator)
+    return gem, found
+
+
+def _unknown_gem(node: Node, registry: Registry, locator: Locator) -> Diagnostic:
+    path: Path = (*node.path, "gem")
+    hint = suggest(node.gem, registry.names(node.kind), what=f"{node.kind} gems")
+    others = [kind for kind in ("source", "transform", "target") if registry.has(kind, node.gem)]  # type: ignore[arg-type]
+    if others:
+        hint = f"`{node.gem}` is a {' and a '.join(others)}. {hint}"
+    elif registry.broken:
+        names = ", ".join(sorted({str(broken.origin) for broken in registry.broken}))
+        hint = f"{hint} Some plugins could not be loaded ({names}): see `gem-bundle gems`."
+    message = f"`{node.id}`: there is no {node.kind} gem `{node.gem}`"
+    return Diagnostic("GB201", "error", message, node.id, path, locator.place(path), hint)
+
+
+def _check_input_count(node: Node, gem: Any, locator: Locator) -> list[Diagnostic]:
+    least, most = gem.inputs
+    count = len(node.inputs)
+    if count >= least and (most is None or count <= most):
+        return []
+    if most is None:
+        wanted = f"at least {_count(least)}"
+    else:
+        wanted = _count(least) if least == most else f"{least} to {most} inputs"
+    path: Path = (*node.path, "inputs" if count > 1 else "input")
+    return [
+        Diagnostic(
+            "GB105",
+            "error",
+            f"`{node.id}`: `{node.gem}` takes {wanted}, not {count}",
+            node.id,
+            path,
+            locator.place(path),
+            "Write `inputs: [first, second]`." if count < least else "",
+        )
+    ]
+
+
+def _count(number: int) -> str:
+    return "one input" if number == 1 else f"{number} inputs"
+
+
+class _Reporter:
+    """Validates the options of one node, and says what is wrong in terms of the file."""
+
+    def __init__(self, node: Node, options_type: type[Options], locator: Locator) -> None:
+        self._node = node
+        self._type = options_type
+        self._locator = locator
+        self._written: dict[str, str] = {}
+        self.found: list[Diagnostic] = []
+
+    def validate(self, folder: FilePath) -> Options | None:
+        values = self._canonical()
+        failed = bool(self.found)
+        try:
+            options = self._type.model_validate(values, context={"base_dir": folder})
+        except ValidationError as error:
+            for problem in problems(
+                error, values, self._type.model_fields, self._type.secret_names()
+            ):
+                self._report(problem)
+            return None
+        return None if failed else options
+
+    def _canonical(self) -> dict[str, Any]:
+        """The options by their field names, in whichever spelling they were written."""
+        values: dict[str, Any] = {}
+        for key, value in self._node.options.items():
+            name = self._type.canonical(key)
+            if name is None:
+                hint = suggest(key, self._type.model_fields, what="options")
+                if "spark_options" in self._type.model_fields:
+                    hint += " Options of Spark that the gem doesn't know go into `spark_options`."
+                self._add("GB204", f"`{self._node.gem}` has no option `{key}`", (key,), hint, key=True)
+            elif name in values:
+                first = self._written[name]
+                self._add(
+                    "GB208",
+                    f"`{first}` and `{key}` are the same option",
+                    (key,),
+                    "Remove one of the two.",
+                    key=True,
+                )
+            else:
+                self._written[name] = key
+                values[name] = value
+        return values
+
+    def _report(self, problem: Problem) -> None:
+        path = tuple(problem.path)
+        if path:
+            path = (self._written.get(str(path[0]), path[0]), *path[1:])
+        message = problem.message
+        if problem.kind == "missing":
+            message = f"`{self._node.gem}` needs the option {problem.message.removesuffix(' is missing')}"
+        self._add(_CODES[problem.kind], message, path, problem.hint, key=problem.kind == "unknown")
+
+    def _add(
+        self, code: str, message: str, below: tuple[str | int, ...], hint: str, *, key: bool = False
+    ) -> None:
+        node = self._node
+        path: Path = (*node.path, "options", *below)
+        # Without an `options` mapping there is nothing to point at but the node itself.
+        place = self._locator.place(path, key=key or not below)
+        message = f"`{node.id}`: {message}"
+        self.found.append(Diagnostic(code, "error", message, node.id, path, place, hint))

@@ -1,0 +1,81 @@
+"""Secrets: where ``${secret:scope/key}`` is looked up, and how values are kept out of what we print.
+
+Looked up in this order: the environment variable ``GEM_BUNDLE_SECRET_<SCOPE>_<KEY>``, the file
+``<scope>/<key>`` in the folder that ``GEM_BUNDLE_SECRETS_DIR`` names, the Databricks secret scope.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FOLDER = "GEM_BUNDLE_SECRETS_DIR"
+HIDDEN = "**********"
+
+
+class UnresolvedSecret(str):
+    """The stand-in for a secret while a pipeline is checked; it is a text, so that types fit."""
+
+    __slots__ = ()
+
+
+class SecretStore:
+    """Finds secrets, and remembers their values so that they can be hidden in all output.
+
+    Args:
+        environment: Where variables are looked up; by default the process's.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = os.environ if environment is None else environment
+        self._found: set[str] = set()
+
+    def find(self, scope: str, key: str) -> tuple[str | None, list[str]]:
+        """The secret's value if there is one, and every place that was looked at, in order."""
+        looked: list[str] = []
+        variable = "GEM_BUNDLE_SECRET_" + re.sub(r"\W", "_", f"{scope}_{key}").upper()
+        looked.append(f"the environment variable {variable}")
+        value = self._environment.get(variable)
+        if value is None:
+            value = self._from_file(scope, key, looked)
+        if value is None:
+            value = self._from_databricks(scope, key, looked)
+        if value:
+            self._found.add(value)
+        return value, looked
+
+    def _from_file(self, scope: str, key: str, looked: list[str]) -> str | None:
+        folder = self._environment.get(FOLDER)
+        if not folder:
+            looked.append(f"a file `{scope}/{key}` (no folder: {FOLDER} is not set)")
+            return None
+        path = Path(folder, scope, key)
+        looked.append(f"the file {path}")
+        try:
+            return path.read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    def _from_databricks(self, scope: str, key: str, looked: list[str]) -> str | None:
+        if "DATABRICKS_RUNTIME_VERSION" not in self._environment:
+            looked.append("Databricks secrets (not on Databricks)")
+            return None
+        looked.append(f"the Databricks scope `{scope}`, key `{key}`")
+        try:
+            from databricks.sdk.runtime import dbutils  # type: ignore[import-not-found]
+
+            return str(dbutils.secrets.get(scope, key))
+        except Exception:  # noqa: BLE001 (the SDK raises types of its own; any of them means "not there")
+            return None
+
+    def hide(self, text: str) -> str:
+        """The text with every secret found so far replaced by asterisks."""
+        for value in sorted(self._found, key=len, reverse=True):
+            if len(value) > 2:
+                text = text.replace(value, HIDDEN)
+        return text
