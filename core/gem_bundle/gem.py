@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, get_args, get_origin
+
+from typing_extensions import TypeVar
 
 from gem_bundle.options import NoOptions, Options
 
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-    from pyspark.sql.streaming import DataStreamReader, DataStreamWriter, StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
     from gem_bundle.diagnostics import Finding
 
@@ -39,7 +42,7 @@ MICRO_BATCH_TRIGGERS: frozenset[TriggerKind] = frozenset(
 )
 ALL_OUTPUT_MODES: frozenset[OutputMode] = frozenset({"append", "update", "complete"})
 
-OptionsT = TypeVar("OptionsT", bound=Options, covariant=True)
+OptionsT = TypeVar("OptionsT", bound=Options, covariant=True, default=Options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +374,6 @@ class Transform(Gem[OptionsT]):
         and stateful operators are unknown.
         """
         return replace(merged(inputs), stateful=None)
-
 
 
 class Target(Gem[OptionsT]):

@@ -117,7 +117,8 @@ class Registry:
             from gem_bundle.diagnostics import suggest
 
             raise PluginError(
-                f"There is no {kind} gem `{name}`.", suggest(name, self.names(kind), what=f"{kind}s")
+                f"There is no {kind} gem `{name}`.",
+                suggest(name, self.names(kind), what=f"{kind}s"),
             )
         if len(entries) > 1:
             raise PluginError(*self._duplicate(entries))

@@ -24,9 +24,7 @@ __all__ = [
     "is_remote",
 ]
 
-_UNITS = (
-    "nanosecond|microsecond|us|millisecond|ms|second|s|sec|minute|m|min|hour|h|hr|day|d|week|w|month|year"
-)
+_UNITS = "nanosecond|microsecond|us|millisecond|ms|second|s|sec|minute|m|min|hour|h|hr|day|d|week|w|month|year"
 _DURATION_PART = re.compile(rf"\s*([+-]?\d+(?:\.\d+)?)\s*({_UNITS})s?\b\s*", re.IGNORECASE)
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 _BROKER = re.compile(r"^(\[[0-9A-Fa-f:.]+\]|[^\s:,\[\]/]+):(\d{1,5})$")
@@ -41,7 +39,9 @@ def _check_duration(text: str) -> str:
         if match.group(1).startswith("-"):
             raise ValueError("a duration can't be negative")
     if position == 0 or position != len(body):
-        raise ValueError("write a number and a unit, for example `10 minutes` or `1 hour 30 minutes`")
+        raise ValueError(
+            "write a number and a unit, for example `10 minutes` or `1 hour 30 minutes`"
+        )
     return text.strip()
 
 
@@ -157,9 +157,7 @@ def _check_expression(text: str) -> str:
     return text.strip()
 
 
-Expression = Annotated[
-    str, BeforeValidator(_expression_text), AfterValidator(_check_expression)
-]
+Expression = Annotated[str, BeforeValidator(_expression_text), AfterValidator(_check_expression)]
 """A Spark SQL expression, for example ``amount * 100`` or ``orders.id = payments.order_id``."""
 
 

@@ -170,9 +170,7 @@ def from_finding(
         path = (*node.path, "options", written)
     place = definition.locator.place(path, key=finding.option is None)
     message = f"{node.kind} `{node.id}`: {finding.message}"
-    return Diagnostic(
-        finding.code, finding.severity, message, node.id, path, place, finding.hint
-    )
+    return Diagnostic(finding.code, finding.severity, message, node.id, path, place, finding.hint)
 
 
 def _gem_failed(definition: Definition, node: Node, method: str, error: Exception) -> Diagnostic:

@@ -63,7 +63,11 @@ _ALL = (
     Code("GB107", "error", "the pipeline has no target"),
     Code("GB108", "error", "unknown node"),
     Code("GB201", "error", "unknown gem"),
-    Code("GB202", "error", "a gem can't be used: two plugins register it, or its class can't be loaded"),
+    Code(
+        "GB202",
+        "error",
+        "a gem can't be used: two plugins register it, or its class can't be loaded",
+    ),
     Code("GB203", "warning", "an installed plugin is broken"),
     Code("GB204", "error", "unknown option"),
     Code("GB205", "error", "an option's value is wrong"),
@@ -90,6 +94,7 @@ _ALL = (
     Code("GB509", "error", "pyspark is missing, or too old for what the pipeline uses"),
     Code("GB510", "error", "a table doesn't exist"),
     Code("GB511", "error", "a file can't be written"),
+    Code("GB512", "error", "the Spark session can't start"),
 )
 
 CODES: dict[str, Code] = {code.code: code for code in _ALL}

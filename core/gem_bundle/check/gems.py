@@ -133,7 +133,9 @@ class _Reporter:
                 hint = suggest(key, self._type.model_fields, what="options")
                 if "spark_options" in self._type.model_fields:
                     hint += " Options of Spark that the gem doesn't know go into `spark_options`."
-                self._add("GB204", f"`{self._node.gem}` has no option `{key}`", (key,), hint, key=True)
+                self._add(
+                    "GB204", f"`{self._node.gem}` has no option `{key}`", (key,), hint, key=True
+                )
             elif name in values:
                 first = self._written[name]
                 self._add(
@@ -154,7 +156,9 @@ class _Reporter:
             path = (self._written.get(str(path[0]), path[0]), *path[1:])
         message = problem.message
         if problem.kind == "missing":
-            message = f"`{self._node.gem}` needs the option {problem.message.removesuffix(' is missing')}"
+            message = (
+                f"`{self._node.gem}` needs the option {problem.message.removesuffix(' is missing')}"
+            )
         self._add(_CODES[problem.kind], message, path, problem.hint, key=problem.kind == "unknown")
 
     def _add(

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.model import Definition, Input, Node
 
 
-def check_graph(definition: Definition, broken: Collection[str]) -> tuple[list[str], list[Diagnostic]]:
+def check_graph(
+    definition: Definition, broken: Collection[str]
+) -> tuple[list[str], list[Diagnostic]]:
     """Check the edges and find an order.
 
     Args:
@@ -33,7 +35,9 @@ def check_graph(definition: Definition, broken: Collection[str]) -> tuple[list[s
         place = definition.locator.place(("targets",), key=True)
         hint = "Add a node to `targets`; without one nothing is read."
         found.append(
-            Diagnostic("GB107", "error", "the pipeline has no target", None, ("targets",), place, hint)
+            Diagnostic(
+                "GB107", "error", "the pipeline has no target", None, ("targets",), place, hint
+            )
         )
     elif not broken:
         found.extend(_unused(definition))

@@ -1,14 +1,14 @@
 """A YAML document as plain values that remember where they stand.
 
 The pipeline file is data: tags are refused, nothing is ever constructed from it, and aliases can't
-blow it up. Scalars are read by the core schema of YAML 1.2, so ``on``, ``off``, ``yes`` and ``no`` are texts and
-``12:30`` is not a number; dates stay texts too. Anchors, aliases and merge keys (``<<``) work.
+blow it up. Scalars are read by the core schema of YAML 1.2, so ``on``, ``off``, ``yes`` and ``no``
+are texts and ``12:30`` is not a number; dates stay texts too. Anchors, aliases and merge keys
+(``<<``) work.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gem_bundle.diagnostics import Diagnostic, Place
@@ -22,57 +22,97 @@ MAX_BYTES = 4_000_000
 MAX_DEPTH = 60
 MAX_VALUES = 200_000
 
-_STANDARD_TAGS = frozenset(
-    f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "map", "seq")
+_INTEGER = re.compile(r"[-+]?[0-9]{1,300}|0x[0-9a-fA-F]{1,250}|0o[0-7]{1,250}")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]{1,300}(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_WORDS: dict[str, Any] = (
+    dict.fromkeys(("", "~", "null", "Null", "NULL"))
+    | dict.fromkeys(("true", "True", "TRUE"), True)
+    | dict.fromkeys(("false", "False", "FALSE"), False)
+    | dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), float("inf"))
+    | dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf"))
+    | dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan"))
 )
-_INTEGER = re.compile(r"[-+]?[0-9]{1,300}$|0x[0-9a-fA-F]{1,250}$|0o[0-7]{1,250}$")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$")
-_WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_NUMERIC_START = frozenset("-+.0123456789")
+# What YAML allows in a text (YAML 1.2, 5.1), turned round.
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Unknown(str):
+    """The stand-in for a value that is not known, and about which nothing more is to be said.
+
+    Either it is a secret, which a check doesn't look up, or what is wrong with it is reported
+    already. It is a text, so that most types accept it; `problems` ignores what the others say.
+    """
+
+    __slots__ = ()
 
 
 class Locator(Protocol):
     """Tells where a value of a pipeline stands."""
 
     def place(self, path: Sequence[str | int], *, key: bool = False) -> Place:
-        """The place of the value at a path, or of its key; the nearest one above where it's missing."""
+        """The place of the value at a path, or of its key.
+
+        Where the path ends early, it is the key of the last step that is there.
+        """
 
     def text(self, path: Sequence[str | int]) -> str | None:
         """The scalar at a path as it was written, if there is one."""
 
 
-@dataclass(slots=True)
 class _Node:
-    line: int
-    column: int
-    scalar: str | None = None
-    plain: bool = False
-    items: list[_Node] | None = None
-    pairs: list[tuple[_Node, _Node]] | None = None
-    value: Any = None
-    converted: bool = False
-    size: int = 1
-    merged: dict[str, tuple[_Node, _Node]] | None = None
+    """One node of the tree: a scalar, a sequence (`items`) or a mapping (`pairs`)."""
+
+    __slots__ = (
+        "column",
+        "depth",
+        "items",
+        "line",
+        "merged",
+        "pairs",
+        "plain",
+        "scalar",
+        "size",
+        "value",
+    )
+
+    def __init__(self, line: int, column: int) -> None:
+        self.line = line
+        self.column = column
+        self.scalar: str | None = None
+        self.plain = False
+        self.items: list[_Node] | None = None
+        self.pairs: list[tuple[_Node, _Node]] | None = None
+        self.merged: dict[str, tuple[_Node, _Node]] | None = None
+        self.value: Any = None
+        self.depth = 0  # how many levels of sequences and mappings it holds, aliases followed
+        self.size = 0  # how many values it expands to; 0 until it is converted
 
 
-@dataclass
+class _TooLargeError(Exception):
+    """The document goes beyond one of the limits; it is reported already."""
+
+
 class Document:
     """One parsed file.
 
     Args:
         file: Its name as the user wrote it.
+
+    Attributes:
         root: The top node, or None when the file is empty or can't be parsed.
-        values: The whole document as plain Python values.
+        values: The whole document as plain Python values; None where nothing can be made of it.
         diagnostics: What is wrong with it as YAML.
     """
 
-    file: str
-    root: _Node | None = None
-    values: Any = None
-    diagnostics: list[Diagnostic] = field(default_factory=list)
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.root: _Node | None = None
+        self.values: Any = None
+        self.diagnostics: list[Diagnostic] = []
 
     def place(self, path: Sequence[str | int], *, key: bool = False) -> Place:
-        """The place of the value at a path, or of its key; the nearest one above where it's missing."""
+        """The place of the value at a path, or of its key; see `Locator.place`."""
         node = self.root
         if node is None:
             return Place(self.file)
@@ -97,9 +137,11 @@ class Document:
             found = child[1]
         return found.scalar if found else None
 
-    def report(self, code: str, message: str, node: _Node, hint: str = "") -> None:
-        """Note a problem at a node."""
-        place = Place(self.file, node.line, node.column)
+    def report(
+        self, code: str, message: str, line: int, column: int, hint: str = ""
+    ) -> None:
+        """Note a problem at a line and column."""
+        place = Place(self.file, line, column)
         self.diagnostics.append(Diagnostic(code, "error", message, place=place, hint=hint))
 
 
@@ -119,187 +161,280 @@ def parse(text: str | bytes, file: str) -> Document:
         file: The name to put into diagnostics.
     """
     document = Document(file)
-    start = _Node(1, 1)
+    if len(text) > MAX_BYTES:
+        unit = "bytes" if isinstance(text, bytes) else "characters"
+        document.report("GB008", f"the file has more than {MAX_BYTES:,} {unit}", 1, 1, _SMALLER)
+        return document
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            line = text.count(b"\n", 0, error.start) + 1
-            document.report("GB002", "the file isn't UTF-8 text", _Node(line, 1), "Save it as UTF-8.")
+            before = text[: error.start]
+            line = before.count(b"\n") + 1
+            column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
+            document.report("GB002", "the file isn't UTF-8 text", line, column, "Save it as UTF-8.")
             return document
-    if len(text) > MAX_BYTES:
-        document.report("GB008", f"the file has more than {MAX_BYTES:,} characters", start)
+    unprintable = _UNPRINTABLE.search(text)
+    if unprintable:
+        start = unprintable.start()
+        line = text.count("\n", 0, start) + 1
+        column = start - text.rfind("\n", 0, start)
+        number = f"{ord(unprintable[0]):04X}"
+        message = f"the file contains the character U+{number}, which YAML doesn't allow"
+        hint = f'Remove it; between double quotes it can be written as `"\\u{number}"`.'
+        document.report("GB002", message, line, column, hint)
         return document
-    import yaml
-
     try:
         document.root = _compose(text, document)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        node = _Node(mark.line + 1, mark.column + 1) if mark else start
-        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-        context = getattr(error, "context", None)
-        sentence = f"{context}: {problem}" if context else str(problem)
-        document.report("GB002", f"this isn't valid YAML: {sentence}", node, _yaml_hint(text, node))
-        return document
-    if document.root is not None and not document.diagnostics:
-        budget = [MAX_VALUES]
-        document.values = _convert(document.root, document, budget, ())
+        if document.root is not None:
+            document.values = _convert(document.root, document, [MAX_VALUES])
+    except _TooLargeError:
+        document.values = None
     return document
 
 
-def _yaml_hint(text: str, node: _Node) -> str:
-    lines = text.splitlines()
-    line = lines[node.line - 1] if 0 < node.line <= len(lines) else ""
+_SMALLER = "A pipeline file is written by hand; put data into files beside it."
+
+
+def _compose(text: str, document: Document) -> _Node | None:
+    """The tree of a text, or None with a diagnostic where it isn't YAML."""
+    import yaml
+
+    try:
+        return _Composer(document).compose(text)
+    except yaml.YAMLError as error:
+        context = str(getattr(error, "context", None) or "")
+        problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or error)
+        mark = getattr(error, "problem_mark", None)
+        began = getattr(error, "context_mark", None)
+        lines = text.rstrip().split("\n")
+        if began and (mark is None or mark.line >= len(lines) or "end of stream" in problem):
+            mark = began  # what is never closed is best looked for where it is opened
+        if mark is None or mark.line >= len(lines):
+            line, column = len(lines), len(lines[-1]) + 1
+        else:
+            line, column = mark.line + 1, mark.column + 1
+        sentence = f"{context}: {problem}" if context else problem
+        hint = _yaml_hint(lines[line - 1], column, sentence)
+        document.report("GB002", f"this isn't valid YAML: {sentence}", line, column, hint)
+        return None
+
+
+def _yaml_hint(line: str, column: int, problem: str) -> str:
     if "\t" in line[: len(line) - len(line.lstrip())]:
         return "Indent with spaces; YAML doesn't take tabs."
+    if "scanning an alias" in problem or "scanning an anchor" in problem:
+        return "A text that begins with `*` or `&` needs quotes."
+    if "cannot start any token" in problem:
+        return f"A text that begins with `{line[column - 1]}` needs quotes."
     if line.count(": ") > 1:
         return "Put values that contain `: ` in quotes."
     return "Look at the indentation, quotes and brackets of this line and the one before it."
 
 
-def _compose(text: str, document: Document) -> _Node | None:
-    """Build the tree from the parser's events: depth is bounded, explicit tags can be seen."""
-    import yaml
+class _Composer:
+    """Builds the tree from the parser's events, so that depth is bounded and tags can be seen."""
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    anchors: dict[str, _Node] = {}
-    stack: list[_Node] = []
-    keys: list[_Node | None] = []
-    root: _Node | None = None
-    for event in yaml.parse(text, Loader=loader):
-        mark = event.start_mark
-        if isinstance(event, yaml.DocumentStartEvent):
-            if root is not None:
-                node = _Node(mark.line + 1, mark.column + 1)
-                document.report("GB002", "a pipeline file holds one document", node, "Remove `---`.")
-                return root
-            continue
-        if isinstance(event, yaml.SequenceEndEvent | yaml.MappingEndEvent):
-            stack.pop()
-            keys.pop()
-            continue
-        if isinstance(event, yaml.AliasEvent):
-            node = anchors.get(event.anchor) or _Node(mark.line + 1, mark.column + 1, scalar="")
-            if event.anchor not in anchors:
-                document.report("GB002", f"there is no anchor `{event.anchor}` above", node)
-            elif node in stack:
-                here = _Node(mark.line + 1, mark.column + 1)
-                document.report("GB008", f"the anchor `{event.anchor}` contains itself", here)
-                return None
-        elif isinstance(event, yaml.NodeEvent):
-            node = _Node(mark.line + 1, mark.column + 1)
-            if isinstance(event, yaml.ScalarEvent):
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._anchors: dict[str, _Node] = {}
+        self._open: list[_Node] = []
+        self._keys: list[_Node | None] = []
+        self._root: _Node | None = None
+
+    def compose(self, text: str) -> _Node | None:
+        import yaml
+
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        budget = MAX_VALUES
+        for event in yaml.parse(text, Loader=loader):
+            kind = event.__class__
+            if kind is yaml.ScalarEvent:
+                node = self._new(event)
                 node.scalar = event.value
-                node.plain = bool(event.implicit[0]) and event.tag is None
-            elif isinstance(event, yaml.SequenceStartEvent):
-                node.items = []
-            else:
+                node.plain = event.implicit[0]
+                if event.tag is not None:
+                    node.value, node.size = Unknown(event.value), 1
+                self._attach(node)
+            elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+                self._leave()
+            elif kind is yaml.MappingStartEvent:
+                node = self._new(event)
                 node.pairs = []
-            if event.tag is not None and event.tag not in _STANDARD_TAGS and event.tag != "!":
-                document.report(
-                    "GB007", f"the tag `{event.tag}` is not allowed", node, "A pipeline file is data."
+                self._enter(node)
+            elif kind is yaml.SequenceStartEvent:
+                node = self._new(event)
+                node.items = []
+                self._enter(node)
+            elif kind is yaml.AliasEvent:
+                self._attach(self._alias(event))
+            elif kind is yaml.DocumentStartEvent and self._root is not None:
+                self._report(
+                    "GB002",
+                    "a pipeline file holds one document, and here a second one begins",
+                    event,
+                    "Remove the `---`, or put the second pipeline into a file of its own.",
                 )
-            if event.anchor:
-                anchors[event.anchor] = node
+                return self._root
+            budget -= 1
+            if budget < 0:
+                message = f"the file has more than {MAX_VALUES:,} values"
+                self._report("GB008", message, event, _SMALLER)
+                raise _TooLargeError
+        return self._root
+
+    def _report(self, code: str, message: str, event: Any, hint: str = "") -> None:
+        mark = event.start_mark
+        self._document.report(code, message, mark.line + 1, mark.column + 1, hint)
+
+    def _new(self, event: Any) -> _Node:
+        mark = event.start_mark
+        node = _Node(mark.line + 1, mark.column + 1)
+        if event.tag is not None:
+            shown = event.tag.replace("tag:yaml.org,2002:", "!!")
+            hint = "A pipeline file is data. A text that begins with `!` needs quotes."
+            self._report("GB007", f"the YAML tag `{shown}` is not allowed", event, hint)
+        if event.anchor:
+            self._anchors[event.anchor] = node
+        return node
+
+    def _alias(self, event: Any) -> _Node:
+        node = self._anchors.get(event.anchor)
+        if node is None:
+            hint = f"Put `&{event.anchor}` before the value it stands for, further up in the file."
+            message = f"there is no anchor `&{event.anchor}` above this alias"
+            self._report("GB002", message, event, hint)
+            node = _Node(event.start_mark.line + 1, event.start_mark.column + 1)
+            node.scalar = ""
+            node.value, node.size = Unknown(), 1
+        elif any(node is outer for outer in self._open):
+            hint = "A value can't be a part of itself."
+            message = f"the value of the anchor `&{event.anchor}` contains itself"
+            self._report("GB008", message, event, hint)
+            raise _TooLargeError
+        return node
+
+    def _enter(self, node: _Node) -> None:
+        node.depth = 1
+        self._attach(node)
+        self._open.append(node)
+        self._keys.append(None)
+        self._limit(len(self._open), node)
+
+    def _leave(self) -> None:
+        node = self._open.pop()
+        self._keys.pop()
+        if self._open:
+            self._deepen(self._open[-1], node)
+
+    def _attach(self, node: _Node) -> None:
+        if not self._open:
+            self._root = node
+            return
+        parent = self._open[-1]
+        self._deepen(parent, node)
+        if parent.items is not None:
+            parent.items.append(node)
+        elif (key := self._keys[-1]) is not None:
+            assert parent.pairs is not None
+            parent.pairs.append((key, node))
+            self._keys[-1] = None
         else:
-            continue
-        if stack:
-            parent = stack[-1]
-            if parent.items is not None:
-                parent.items.append(node)
-            elif keys[-1] is None:
-                keys[-1] = node
-            else:
-                assert parent.pairs is not None
-                parent.pairs.append((keys[-1], node))
-                keys[-1] = None
-        else:
-            root = node
-        if isinstance(event, yaml.CollectionStartEvent):
-            stack.append(node)
-            keys.append(None)
-            if len(stack) > MAX_DEPTH:
-                document.report("GB008", f"this is nested deeper than {MAX_DEPTH} levels", node)
-                return None
-    return root
+            self._keys[-1] = node
+            if node.scalar is None:
+                message = "a key must be a single word or text"
+                hint = "Put quotes around the key, or around a value that holds `{` or `[`."
+                self._document.report("GB002", message, node.line, node.column, hint)
+
+    def _deepen(self, parent: _Node, child: _Node) -> None:
+        if parent.depth <= child.depth:
+            parent.depth = child.depth + 1
+            self._limit(parent.depth, parent)
+
+    def _limit(self, depth: int, node: _Node) -> None:
+        if depth > MAX_DEPTH:
+            message = f"this is nested deeper than {MAX_DEPTH} levels"
+            self._document.report("GB008", message, node.line, node.column, "Use fewer levels.")
+            raise _TooLargeError
 
 
-def _convert(node: _Node, document: Document, budget: list[int], seen: tuple[int, ...]) -> Any:
-    """Plain values of a node; aliases are converted once, and counted each time they are used."""
-    if node.converted:
-        budget[0] -= node.size
-        if budget[0] < 0:
-            _report_once(document, node)
+def _spend(document: Document, node: _Node, budget: list[int], values: int) -> None:
+    budget[0] -= values
+    if budget[0] < 0:
+        message = f"the file expands to more than {MAX_VALUES:,} values"
+        document.report("GB008", message, node.line, node.column, "Use fewer aliases.")
+        raise _TooLargeError
+
+
+def _convert(node: _Node, document: Document, budget: list[int]) -> Any:
+    """Plain values of a node; aliases are converted once, and counted each time they are used.
+
+    The recursion is as deep as the tree, which `_Composer` bounds.
+    """
+    if node.size:
+        _spend(document, node, budget, node.size)
         return node.value
     before = budget[0]
-    budget[0] -= 1
-    if budget[0] < 0:
-        _report_once(document, node)
-        return None
+    _spend(document, node, budget, 1)
     if node.scalar is not None:
         node.value = _scalar(node.scalar) if node.plain else node.scalar
-    elif node.items is not None:
-        node.value = [_convert(item, document, budget, seen) for item in node.items]
+        node.size = 1
+        return node.value
+    if node.items is not None:
+        node.value = [_convert(item, document, budget) for item in node.items]
     else:
-        node.merged = _merge(node, document)
-        node.value = {
-            key: _convert(value, document, budget, seen) for key, (_, value) in node.merged.items()
-        }
-    node.converted = True
+        pairs = _merge(node, document, budget)
+        node.value = {key: _convert(pair[1], document, budget) for key, pair in pairs.items()}
     node.size = before - budget[0]
     return node.value
 
 
-def _report_once(document: Document, node: _Node) -> None:
-    if not any(d.code == "GB008" for d in document.diagnostics):
-        document.report(
-            "GB008", f"the file expands to more than {MAX_VALUES:,} values", node, "Use fewer aliases."
-        )
-
-
-def _merge(node: _Node, document: Document) -> dict[str, tuple[_Node, _Node]]:
-    """The pairs of a mapping by key, merge keys filled in behind the mapping's own."""
+def _merge(node: _Node, document: Document, budget: list[int]) -> dict[str, tuple[_Node, _Node]]:
+    """The pairs of a mapping by key: its own, then what merge keys add; the first one wins."""
     if node.merged is not None:
         return node.merged
     own: dict[str, tuple[_Node, _Node]] = {}
     inherited: list[_Node] = []
-    for key, value in node.pairs or ():
-        if key.scalar is None:
-            document.report("GB002", "a key must be a single word or text", key)
-            continue
-        if key.scalar == "<<" and key.plain:
-            inherited.extend(value.items if value.items is not None else [value])
-            continue
-        if key.scalar in own:
-            first = own[key.scalar][0]
+    for pair in node.pairs or ():
+        key, value = pair
+        name = key.scalar
+        if name is None:
+            continue  # `_Composer` has reported it
+        if name == "<<" and key.plain:
+            inherited += value.items if value.items is not None else [value]
+        elif name in own:
             document.report(
                 "GB003",
-                f"the key `{key.scalar}` stands twice here, first in line {first.line}",
-                key,
+                f"the key `{name}` stands twice here, first in line {own[name][0].line}",
+                key.line,
+                key.column,
                 "Remove one of the two, or rename it.",
             )
-            continue
-        own[key.scalar] = (key, value)
-    merged = dict(own)
+        else:
+            own[name] = pair
     for parent in inherited:
-        if parent.pairs is None:
-            document.report("GB005", "`<<` takes a mapping, or a list of mappings", parent)
+        if isinstance(parent.value, Unknown):
             continue
-        for name, pair in _merge(parent, document).items():
-            merged.setdefault(name, pair)
-    return merged
+        if parent.pairs is None:
+            message = "`<<` takes a mapping, or a list of mappings"
+            hint = "Write `<<: *name` with an anchor `&name` at a mapping."
+            document.report("GB005", message, parent.line, parent.column, hint)
+            continue
+        found = _merge(parent, document, budget)
+        _spend(document, node, budget, len(found))
+        for name, pair in found.items():
+            own.setdefault(name, pair)
+    node.merged = own
+    return own
 
 
 def _scalar(text: str) -> Any:
-    if text in _NULLS:
-        return None
+    """A plain scalar by the core schema of YAML 1.2 (10.3.2)."""
     if text in _WORDS:
         return _WORDS[text]
-    if text[0] in "-+.0123456789":
-        if _INTEGER.match(text):
+    if text[0] in _NUMERIC_START:
+        if _INTEGER.fullmatch(text):
             return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
-        if _FLOAT.match(text):
-            return float(text.replace(".inf", "inf").replace(".Inf", "inf").replace(".INF", "inf")
-                         .replace(".nan", "nan").replace(".NaN", "nan").replace(".NAN", "nan"))
+        if _FLOAT.fullmatch(text):
+            return float(text)
     return text

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from gem_bundle.diagnostics import Diagnostic, Place, suggest
-from gem_bundle.pipeline.document import parse
+from gem_bundle.diagnostics import Diagnostic, suggest
+from gem_bundle.pipeline.document import MAX_BYTES, Document, Unknown, parse
 from gem_bundle.pipeline.model import (
     ID_RULE,
     NAME_RULE,
@@ -29,17 +30,15 @@ from gem_bundle.pipeline.references import Resolver
 from gem_bundle.types import is_remote
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from gem_bundle.pipeline.document import Locator, Path
     from gem_bundle.pipeline.secrets import SecretStore
 
 ShapeT = TypeVar("ShapeT", bound=BaseModel)
 
-_NAME = re.compile(r"[a-z][a-z0-9_]*$")
-_ID = re.compile(r"[A-Za-z](?:_?[A-Za-z0-9])*_?$")
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_ID = re.compile(r"[A-Za-z](?:_?[A-Za-z0-9])*_?")
+_INPUT_NAME = re.compile(r"[A-Za-z_]\w*")
 _EXTENSION_PREFIX = "x-"
-_TOP = tuple(PipelineShape.model_fields)
 
 
 @dataclass
@@ -71,11 +70,13 @@ class Loaded:
         definition: What could be read, or None; with errors, it is good for finding more of them.
         diagnostics: What is wrong.
         broken: Ids of nodes that could not be read, so that nobody reports them as missing.
+        hide: Keeps the secrets that were looked up out of what is printed.
     """
 
     definition: Definition | None
     diagnostics: list[Diagnostic]
     broken: frozenset[str] = frozenset()
+    hide: Callable[[str], str] | None = None
 
 
 def load_file(path: str | os.PathLike[str], options: LoadOptions | None = None) -> Loaded:
@@ -85,30 +86,47 @@ def load_file(path: str | os.PathLike[str], options: LoadOptions | None = None) 
         path: The file.
         options: Parameters, profile, environment.
     """
+    document = read_file(path)
+    if document.values is None:
+        return Loaded(None, document.diagnostics)
+    folder = FilePath(document.file).absolute().parent
+    loaded = load_values(
+        document.values, document, folder, document.file, options or LoadOptions()
+    )
+    loaded.diagnostics[:0] = document.diagnostics
+    return loaded
+
+
+def read_file(path: str | os.PathLike[str]) -> Document:
+    """Read the YAML of a pipeline file, whatever it means.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The document; its ``values`` are None, and its diagnostics say why, where it can't be used.
+    """
     name = os.fspath(path)
     try:
-        text = FilePath(name).read_bytes()
-    except OSError as error:
-        reason = error.strerror or str(error)
-        diagnostic = Diagnostic(
-            "GB001", "error", f"the file can't be read: {reason}", place=Place(name), hint=_near(name)
-        )
-        return Loaded(None, [diagnostic])
+        with FilePath(name).open("rb") as file:
+            text = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        document = Document(name)
+        reason = getattr(error, "strerror", None) or str(error)
+        document.report("GB001", f"the file can't be read: {reason}", 0, 0, _near(name))
+        return document
     document = parse(text, name)
-    if document.diagnostics:
-        return Loaded(None, document.diagnostics)
-    if document.values is None:
-        diagnostic = Diagnostic("GB006", "error", "the file is empty", place=Place(name, 1, 1))
-        return Loaded(None, [diagnostic])
-    folder = FilePath(name).absolute().parent
-    return load_values(document.values, document, folder, name, options or LoadOptions())
+    if document.values is None and not document.diagnostics:
+        hint = "Begin with `pipeline: name`; `gem-bundle explain GB006` shows a whole file."
+        document.report("GB006", "the file is empty", 1, 1, hint)
+    return document
 
 
 def _near(name: str) -> str:
     folder = FilePath(name).parent
     try:
         files = [entry.name for entry in folder.iterdir() if entry.suffix in {".yaml", ".yml"}]
-    except OSError:
+    except (OSError, ValueError):
         return ""
     return suggest(FilePath(name).name, files, what="pipeline files there") if files else ""
 
@@ -128,7 +146,8 @@ def load_values(
     if not isinstance(values, dict):
         place = locator.place(())
         message = "a pipeline file is a mapping with `pipeline`, `sources` and `targets`"
-        return Loaded(None, [Diagnostic("GB005", "error", message, place=place)])
+        hint = "Begin with `pipeline: name`."
+        return Loaded(None, [Diagnostic("GB005", "error", message, place=place, hint=hint)])
     return _Loader(locator, folder, file, options).load(values)
 
 
@@ -140,61 +159,59 @@ class _Loader:
         self._options = options
         self._diagnostics: list[Diagnostic] = []
         self._broken: set[str] = set()
+        self._mode = "stream"
 
     def load(self, raw: dict[str, Any]) -> Loaded:
         raw = {k: v for k, v in raw.items() if not k.startswith(_EXTENSION_PREFIX)}
         options = self._options
+        outside = self._resolver(None)
         parameters = read_parameters(
             raw.get("parameters"),
             raw.get("profiles"),
             self._locator,
+            resolve=outside.resolve,
             given=options.parameters,
             profile=options.profile,
             require=options.require_parameters,
         )
         self._diagnostics += parameters.diagnostics
-        resolver = Resolver(
-            parameters.values,
-            self._locator,
-            environment=options.environment,
-            secrets=options.secrets,
-            skip_env=options.skip_env,
-            broken=parameters.broken,
-        )
-        # Values of parameters and profiles may refer to the environment, but not to one another.
-        parameters.values.update(
-            Resolver(
-                {},
-                self._locator,
-                environment=options.environment,
-                secrets=options.secrets,
-                skip_env=options.skip_env,
-                diagnostics=self._diagnostics,
-                secret_names=resolver.secret_names,
-            ).resolve(dict(parameters.values), ("parameters",))
-        )
+        resolver = self._resolver(parameters.values, parameters.broken)
         values = {
             key: value if key in {"parameters", "profiles"} else resolver.resolve(value, (key,))
             for key, value in raw.items()
         }
+        self._diagnostics += outside.diagnostics
         self._diagnostics += resolver.diagnostics
-        shape = self._top(values)
+        shape = self._top(raw, values)
+        self._mode = shape.mode
         nodes = self._nodes(values)
-        definition = self._definition(shape, nodes, parameters, resolver)
-        return Loaded(definition, self._diagnostics, frozenset(self._broken))
+        secrets = frozenset(outside.secret_names | resolver.secret_names)
+        definition = self._definition(shape, nodes, parameters, secrets)
+        hide = options.secrets.hide if options.secrets else None
+        return Loaded(definition, self._diagnostics, frozenset(self._broken), hide)
+
+    def _resolver(
+        self, parameters: Mapping[str, Any] | None, broken: frozenset[str] = frozenset()
+    ) -> Resolver:
+        return Resolver(
+            parameters,
+            self._locator,
+            environment=self._options.environment,
+            secrets=self._options.secrets,
+            skip_env=self._options.skip_env,
+            broken=broken,
+        )
 
     def _definition(
         self,
         shape: PipelineShape,
         nodes: dict[str, Node],
         parameters: Parameters,
-        resolver: Resolver,
+        secrets: frozenset[str],
     ) -> Definition:
         root = shape.checkpoints
         if not is_remote(root) and not root.startswith("file:"):
             root = str(self._folder / root)
-        if shape.mode == "batch":
-            nodes = {name: self._as_batch(node) for name, node in nodes.items()}
         return Definition(
             name=shape.pipeline,
             version=shape.version,
@@ -203,66 +220,59 @@ class _Loader:
             folder=self._folder,
             file=self._file,
             nodes=nodes,
-            spark={key: _setting(value) for key, value in (shape.spark or {}).items()},
+            spark={key: self._setting(key, value) for key, value in (shape.spark or {}).items()},
             checkpoints=root,
             locator=self._locator,
             parameters=parameters.declared,
             values=parameters.values,
-            secrets=frozenset(resolver.secret_names),
+            secrets=secrets,
         )
 
-    def _as_batch(self, node: Node) -> Node:
-        if node.kind != "source":
-            return node
-        if self._locator.text((*node.path, "mode")) == "stream":
-            self._add(
-                "GB005",
-                f"`{node.id}`: a batch pipeline has no streams",
-                (*node.path, "mode"),
-                "Remove `mode: stream` here, or `mode: batch` at the top of the file.",
-                node=node.id,
-            )
-        return replace(node, mode="batch")
+    def _setting(self, key: str, value: object) -> str:
+        if isinstance(value, bool):
+            return str(value).lower()
+        written = self._locator.text(("spark", key))
+        # `0.10` and `1e3` are numbers to YAML; Spark gets what the user wrote.
+        return str(value) if written is None or "${" in written else written
 
-    def _top(self, values: dict[str, Any]) -> PipelineShape:
+    def _top(self, raw: dict[str, Any], values: dict[str, Any]) -> PipelineShape:
         written = self._locator.text(("version",))
-        if written is not None and not isinstance(values.get("version"), str | type(None)):
+        if written is not None and isinstance(raw.get("version"), int | float):
             # `version: 1.10` is a number to YAML; what the user wrote is what they mean.
             values = {**values, "version": written}
         shape = self._validated(PipelineShape, values, (), None)
         if shape is None:
             # The name is missing: the nodes are still worth checking.
-            kept = {key: value for key, value in values.items() if key == "mode"}
-            shape = self._validated(PipelineShape, {**kept, "pipeline": "unnamed"}, (), None, quiet=True)
+            kept = {key: value for key, value in values.items() if key in PipelineShape.model_fields}
+            kept["pipeline"] = "unnamed"
+            shape = self._validated(PipelineShape, kept, (), None, quiet=True)
             assert shape is not None
-        if not _NAME.match(shape.pipeline):
-            self._add("GB017", f"`{shape.pipeline}` can't be a pipeline's name", ("pipeline",), NAME_RULE)
+        name = shape.pipeline
+        if not isinstance(values.get("pipeline"), Unknown) and not _NAME.fullmatch(name):
+            message = f"`{_short(name)}` can't be a pipeline's name"
+            self._add("GB017", message, ("pipeline",), NAME_RULE)
         return shape
 
     def _nodes(self, values: dict[str, Any]) -> dict[str, Node]:
         nodes: dict[str, Node] = {}
-        for section, kind in SECTIONS.items():
+        first: dict[str, Path] = {}
+        for section in SECTIONS:
             entries = values.get(section)
-            if entries is None:
+            if entries is None or isinstance(entries, Unknown):
                 continue
             if not isinstance(entries, dict):
-                self._add("GB005", f"`{section}` must be a mapping of ids to nodes", (section,))
+                message = f"`{section}` must be a mapping of ids to nodes"
+                self._add("GB005", message, (section,), f"Write `{section}: {{id: {{gem: …}}}}`.")
                 continue
             for name, entry in entries.items():
                 path: Path = (section, name)
-                if not _ID.match(name):
-                    shown = name if len(name) < 60 else f"{name[:60]}…"
-                    self._add("GB017", f"`{shown}` can't be the id of a {kind}", path, ID_RULE, key=True)
-                if name in nodes:
-                    first = self._locator.place(nodes[name].path, key=True)
-                    self._add(
-                        "GB104",
-                        f"the id `{name}` is used twice, first in line {first.line}",
-                        path,
-                        "Ids are unique over sources, transforms and targets; rename one.",
-                        key=True,
-                    )
+                if name in first:
+                    line = self._locator.place(first[name], key=True).line
+                    message = f"the id `{name}` is used twice, first in line {line}"
+                    hint = "Ids are unique over sources, transforms and targets; rename one."
+                    self._add("GB104", message, path, hint, key=True, node=name)
                     continue
+                first[name] = path
                 node = self._node(section, name, entry)
                 if node is None:
                     self._broken.add(name)
@@ -273,18 +283,23 @@ class _Loader:
     def _node(self, section: str, name: str, entry: Any) -> Node | None:
         path: Path = (section, name)
         kind = SECTIONS[section]
-        model = NODE_SHAPES[section]
+        if not _ID.fullmatch(name):
+            message = f"`{_short(name)}` can't be the id of a {kind}"
+            self._add("GB017", message, path, ID_RULE, key=True, node=name)
         if not isinstance(entry, dict):
-            self._add("GB005", f"the {kind} `{name}` must be a mapping with `gem`", path, node=name)
+            message = f"the {kind} `{name}` must be a mapping with `gem`"
+            self._add("GB005", message, path, f"Write `{name}: {{gem: …}}`.", node=name)
             return None
-        shape: Any = self._validated(model, entry, path, name)
-        if shape is None:
+        shape: Any = self._validated(NODE_SHAPES[section], entry, path, name)
+        if shape is None or isinstance(entry["gem"], Unknown):
             return None
-        inputs: tuple[Input, ...] = ()
-        if kind == "transform":
-            inputs = _inputs(shape.input if shape.inputs is None else shape.inputs, path)
-        elif kind == "target":
-            inputs = _inputs(shape.input, path)
+        written = getattr(shape, "inputs", None) or getattr(shape, "input", None) or ()
+        inputs = _inputs(written, path)
+        if any(isinstance(text, Unknown) for text in _texts(entry.get("input"))):
+            return None
+        if any(isinstance(text, Unknown) for text in _texts(entry.get("inputs"))):
+            return None
+        self._check_input_names(inputs, name)
         return Node(
             id=name,
             kind=kind,
@@ -292,39 +307,60 @@ class _Loader:
             options=shape.options or {},
             inputs=inputs,
             path=path,
-            mode=getattr(shape, "mode", None) or "stream",
+            mode=self._source_mode(getattr(shape, "mode", None), path, name),
             output_mode=getattr(shape, "output_mode", "append"),
             trigger=_trigger(getattr(shape, "trigger", None)),
             description=shape.description,
         )
 
+    def _source_mode(self, written: str | None, path: Path, name: str) -> Any:
+        """How a source is read: as it says, else as the whole pipeline."""
+        if self._mode == "batch" and written == "stream":
+            message = f"`{name}`: a batch pipeline has no streams"
+            hint = "Remove `mode: stream` here, or `mode: batch` at the top of the file."
+            self._add("GB005", message, (*path, "mode"), hint, node=name)
+        return written or ("batch" if self._mode == "batch" and path[0] == "sources" else "stream")
+
+    def _check_input_names(self, inputs: tuple[Input, ...], node: str) -> None:
+        for found in inputs:
+            if isinstance(found.path[-1], str) and not _INPUT_NAME.fullmatch(found.name):
+                message = f"`{node}`: `{_short(found.name)}` can't be the name of an input"
+                hint = "Use letters, digits and underscores: expressions call the input by it."
+                self._add("GB017", message, found.path, hint, key=True, node=node)
+
     def _validated(
-        self, model: type[ShapeT], values: dict[str, Any], path: Path, node: str | None, *, quiet: bool = False
+        self,
+        model: type[ShapeT],
+        values: dict[str, Any],
+        path: Path,
+        node: str | None,
+        *,
+        quiet: bool = False,
     ) -> ShapeT | None:
         """The values as the model sees them; after reporting, what is left without the wrong ones."""
         try:
             return model.model_validate(values)
         except ValidationError as error:
-            found = problems(error, values, model.model_fields)
+            found = problems(error, values, model)
         if not quiet:
             for problem in found:
-                self._report(problem, path, node)
+                if problem.kind != "ignored":
+                    self._report(problem, path, node)
         wrong = {problem.path[0] for problem in found if problem.path}
         if not wrong:
             return None
         kept = {key: value for key, value in values.items() if key not in wrong}
         return self._validated(model, kept, path, node, quiet=True)
 
-    def _report(self, problem: Problem, base: Path, node: str | None = None) -> None:
+    def _report(self, problem: Problem, base: Path, node: str | None) -> None:
         codes = {"unknown": "GB004", "missing": "GB006", "value": "GB005", "together": "GB005"}
         subject = f"`{node}`: " if node else ""
-        path = (*base, *problem.path)
         self._add(
             codes[problem.kind],
             f"{subject}{problem.message}",
-            path,
+            (*base, *problem.path),
             problem.hint,
-            key=problem.at_key or problem.kind in {"missing", "together"},
+            key=problem.at_key,
             node=node,
         )
 
@@ -342,14 +378,18 @@ class _Loader:
         self._diagnostics.append(Diagnostic(code, "error", message, node, path, place, hint))
 
 
+def _texts(written: Any) -> list[Any]:
+    if isinstance(written, dict):
+        return list(written.values())
+    return written if isinstance(written, list) else [written]
+
+
 def _inputs(written: str | list[str] | dict[str, str], path: Path) -> tuple[Input, ...]:
     if isinstance(written, str):
         return (_input(written, None, (*path, "input")),)
-    if isinstance(written, list):
-        return tuple(
-            _input(text, None, (*path, "inputs", index)) for index, text in enumerate(written)
-        )
-    return tuple(_input(text, name, (*path, "inputs", name)) for name, text in written.items())
+    if isinstance(written, dict):
+        return tuple(_input(text, name, (*path, "inputs", name)) for name, text in written.items())
+    return tuple(_input(text, None, (*path, "inputs", n)) for n, text in enumerate(written))
 
 
 def _input(text: str, name: str | None, path: Path) -> Input:
@@ -360,10 +400,9 @@ def _input(text: str, name: str | None, path: Path) -> Input:
 def _trigger(shape: Any) -> Trigger:
     if shape is None:
         return Trigger()
-    (kind,) = shape.model_fields_set
-    value = getattr(shape, kind)
+    ((kind, value),) = shape.model_dump(exclude_none=True).items()
     return Trigger(kind, value if isinstance(value, str) else None)
 
 
-def _setting(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _short(text: str) -> str:
+    return text if len(text) < 60 else f"{text[:60]}…"

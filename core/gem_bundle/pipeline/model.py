@@ -6,7 +6,8 @@ are what the checker and the runtime work on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 SECTIONS: dict[str, Kind] = {"sources": "source", "transforms": "transform", "targets": "target"}
 NAME_RULE = "Use a lower-case letter, then lower-case letters, digits and underscores."
+_VERSION = re.compile(r"[0-9]+(\.[0-9]+)*[a-z0-9.+-]*")
 ID_RULE = "Use a letter, then letters, digits and single underscores."
 
 
@@ -40,16 +42,15 @@ class TriggerShape(_Shape):
 
     @model_validator(mode="after")
     def _one_kind(self) -> TriggerShape:
-        if len(self.model_fields_set) != 1:
-            kinds = ", ".join(f"`{name}`" for name in type(self).model_fields)
+        fields = type(self).model_fields
+        if sum(getattr(self, name) is not None for name in fields) != 1:
+            kinds = ", ".join(f"`{name}`" for name in fields)
             raise ValueError(f"a trigger is exactly one of {kinds}")
         return self
 
 
-def _semver(text: str) -> str:
-    import re
-
-    if not re.match(r"\d+(\.\d+)*([a-z0-9.+-]*)$", text):
+def _check_version(text: str) -> str:
+    if not _VERSION.fullmatch(text):
         raise ValueError("write a version such as `1.4.0`")
     return text
 
@@ -93,7 +94,7 @@ class PipelineShape(_Shape):
     """The top of a pipeline file, without its nodes."""
 
     pipeline: str
-    version: Annotated[str, AfterValidator(_semver)] = "0.1.0"
+    version: Annotated[str, AfterValidator(_check_version)] = "0.1.0"
     description: str = ""
     mode: Literal["stream", "batch"] = "stream"
     parameters: Any = None
@@ -199,11 +200,11 @@ class Definition:
     description: str
     mode: Literal["stream", "batch"]
     folder: FilePath
-    file: str
+    file: str = field(compare=False)
     nodes: dict[str, Node]
     spark: dict[str, str]
     checkpoints: str
-    locator: Locator
+    locator: Locator = field(compare=False, repr=False)
     parameters: dict[str, Parameter]
     values: dict[str, Any]
     secrets: frozenset[str]

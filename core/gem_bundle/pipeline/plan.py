@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,16 +46,25 @@ class Plan:
 
     def streaming_sources(self, name: str) -> frozenset[str]:
         """The ids of the streaming sources whose rows reach a node."""
-        nodes = self.definition.nodes
-        return frozenset(
-            found
-            for found in self.upstream([name])
-            if nodes[found].kind == "source" and nodes[found].mode == "stream"
-        )
+        return self._streaming_sources.get(name, frozenset())
+
+    @cached_property
+    def _streaming_sources(self) -> dict[str, frozenset[str]]:
+        found: dict[str, frozenset[str]] = {}
+        for name in self.order:
+            node = self.definition.nodes[name]
+            if node.kind == "source":
+                found[name] = frozenset({name} if node.mode == "stream" else ())
+            else:
+                found[name] = frozenset().union(*(found.get(i.node, frozenset()) for i in node.inputs))
+        return found
 
 
 def reader_suffixes(
-    sources_of_inputs: list[frozenset[str]], node: str, suffixes: Mapping[str, str], names: Iterable[str]
+    sources_of_inputs: list[frozenset[str]],
+    node: str,
+    suffixes: Mapping[str, str],
+    names: Iterable[str],
 ) -> list[dict[str, str]]:
     """The suffixes of readers' names behind each input of a node.
 

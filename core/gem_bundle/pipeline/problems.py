@@ -1,80 +1,94 @@
-"""From pydantic's errors to diagnostics: which key of the file, what it got, what it takes."""
+"""From pydantic's errors to what a user can act on: which key of the file, what it got, what it takes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gem_bundle.diagnostics import suggest
-from gem_bundle.pipeline.secrets import UnresolvedSecret
+from gem_bundle.pipeline.document import Unknown
+from gem_bundle.pipeline.secrets import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pydantic import ValidationError
+    from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
+
+    from gem_bundle.pipeline.document import Path
 
 
 class Problem(NamedTuple):
     """One thing that is wrong with a mapping of the file.
 
     Args:
-        kind: ``unknown``, ``missing``, ``value`` or ``together``.
+        kind: ``unknown``, ``missing``, ``value`` or ``together``; ``ignored`` is a value that
+            can't be judged, because it isn't known or because it is wrong for a reported reason.
         path: The keys below the mapping that lead to the place.
         message: What is wrong.
         hint: What to do about it.
-        at_key: Whether the key itself is wrong, and not its value.
     """
 
     kind: str
-    path: tuple[str | int, ...]
+    path: Path
     message: str
     hint: str = ""
-    at_key: bool = False
+
+    @property
+    def at_key(self) -> bool:
+        """Whether the key itself is wrong, and not its value."""
+        return self.kind != "value"
 
 
 def problems(
-    error: ValidationError, data: Any, known: Iterable[str] = (), hidden: Iterable[str] = ()
+    error: ValidationError, data: Any, model: type[BaseModel], hidden: Iterable[str] = ()
 ) -> list[Problem]:
     """What a validation found, in the user's words.
 
     Args:
         error: What pydantic raised.
         data: What it was given.
-        known: The keys that exist at the top of `data`, for suggestions.
+        model: What it was validated against.
         hidden: The keys whose values must not be shown.
     """
-    found: dict[tuple[Any, ...], Problem] = {}
-    expected: dict[tuple[str | int, ...], list[str]] = {}
-    hidden = set(hidden)
-    for detail in error.errors(include_url=False):
-        path = _real_path(detail["loc"], data)
-        value = detail.get("input")
-        if isinstance(value, UnresolvedSecret):
-            continue
+    found: dict[object, Problem] = {}
+    wanted: dict[Path, list[str]] = {}
+    details = error.errors(include_url=False)
+    paths = [_real_path(detail["loc"], data) for detail in details]
+    for detail, path in zip(details, paths, strict=True):
         kind = detail["type"]
-        if kind == "extra_forbidden":
+        value = _at(data, path)
+        if _holds(value, Unknown) and kind != "missing" and path:
+            problem = Problem("ignored", path, "")
+        elif kind == "extra_forbidden":
             name = str(path[-1]) if path else ""
-            siblings = known if len(path) == 1 else ()
-            problem = Problem("unknown", path, f"unknown key `{name}`", suggest(name, siblings), True)
+            hint = suggest(name, _siblings(model, path[:-1]))
+            problem = Problem("unknown", path, f"unknown key `{name}`", hint)
         elif kind == "missing":
-            name = str(detail["loc"][-1])
+            name = _dotted((*path, str(detail["loc"][-1])))
             problem = Problem("missing", path, f"`{name}` is missing")
         elif not path:
             problem = Problem("together", path, _sentence(detail))
-        else:
-            shown = "" if path[0] in hidden else f", not {_shown(value)}"
-            wants = _sentence(detail)
-            alternatives = expected.setdefault(path, [])
-            if wants not in alternatives:
-                alternatives.append(wants)
-            problem = Problem("value", path, f"`{_dotted(path)}` {_either(alternatives)}{shown}")
-            found[("value", path)] = problem
+        elif any(len(other) > len(path) and other[: len(path)] == path for other in paths):
+            # Another member of a union got further: what this one wanted is of no interest.
             continue
-        found[(problem.kind, path, problem.message)] = problem
+        else:
+            secret = path[0] in hidden or _holds(value, Secret)
+            sentence = _sentence(detail)
+            if secret and kind == "value_error":
+                sentence = "must be another one"  # what the gem says may quote the secret
+            sentences = wanted.setdefault(path, [])
+            if sentence not in sentences:
+                sentences.append(sentence)
+            message = f"`{_dotted(path)}` {_either(sentences, '' if secret else shown(value))}"
+            unquoted = kind == "string_type" and isinstance(value, int | float)
+            hint = "Put it in quotes." if unquoted else ""
+            found["value", path] = Problem("value", path, message, hint)
+            continue
+        found[problem] = problem
     return list(found.values())
 
 
-def _real_path(loc: Sequence[str | int], data: Any) -> tuple[str | int, ...]:
+def _real_path(loc: Sequence[str | int], data: Any) -> Path:
     """The part of pydantic's location that exists in the data: it also names union members."""
     path: list[str | int] = []
     here = data
@@ -95,40 +109,82 @@ def _real_path(loc: Sequence[str | int], data: Any) -> tuple[str | int, ...]:
     return tuple(path)
 
 
+def _at(data: Any, path: Path) -> Any:
+    for step in path:
+        data = data[step]
+    return data
+
+
+def _holds(value: Any, kind: type) -> bool:
+    """Whether a value is of a kind, or has one of it in it."""
+    if isinstance(value, dict):
+        return any(_holds(item, kind) for item in value.values())
+    if isinstance(value, list):
+        return any(_holds(item, kind) for item in value)
+    return isinstance(value, kind)
+
+
+def _siblings(model: type[BaseModel], path: Path) -> set[str]:
+    """The keys that exist in the mapping at a path of a model, as far as its types tell."""
+    models = [model]
+    for step in path:
+        if isinstance(step, int):
+            continue
+        annotations = [m.model_fields[step].annotation for m in models if step in m.model_fields]
+        models = [found for annotation in annotations for found in _models(annotation)]
+    return {name for found in models for name in found.model_fields}
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    from typing import get_args
+
+    from pydantic import BaseModel
+
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for argument in get_args(annotation) for found in _models(argument)]
+
+
+_WORDS = {
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "int_type": "must be a whole number",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "string_type": "must be a text",
+    "list_type": "must be a list",
+    "dict_type": "must be a mapping",
+    "model_type": "must be a mapping",
+    "model_attributes_type": "must be a mapping",
+}
+
+
 def _sentence(detail: ErrorDetails) -> str:
     text = detail["msg"]
-    for prefix in ("Value error, ", "Assertion failed, "):
-        text = text.removeprefix(prefix)
-    words = {
-        "Input should be a valid integer, unable to parse string as an integer": "must be a whole number",
-        "Input should be a valid integer, got a number with a fractional part": "must be a whole number",
-        "Input should be a valid integer": "must be a whole number",
-        "Input should be a valid number, unable to parse string as a number": "must be a number",
-        "Input should be a valid boolean, unable to interpret input": "must be true or false",
-        "Input should be a valid boolean": "must be true or false",
-        "Input should be a valid string": "must be a text",
-        "Input should be a valid list": "must be a list",
-        "Input should be a valid dictionary": "must be a mapping",
-    }
+    if detail["type"] in ("value_error", "assertion_error"):
+        return text.removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if text == "Input should be True":
         return "must be true"
-    if text in words:
-        return words[text]
-    if text.startswith("Input should be a valid dictionary or instance of"):
-        return "must be a mapping"
-    if text.startswith("Input should "):
-        return text.replace("Input should ", "must ", 1).replace("'", "`")
+    if detail["type"] in _WORDS:
+        return _WORDS[detail["type"]]
+    subject, should, rest = text.partition(" should ")
+    if should and " " not in subject:  # "String should have …", "Input should be …"
+        return f"must {rest.partition(' after validation')[0]}".replace("'", "`")
     return text
 
 
-def _either(sentences: list[str]) -> str:
-    if len(sentences) == 1:
-        only = sentences[0]
-        return only if only.startswith("must ") else f"is wrong: {only}"
-    shared = all(sentence.startswith("must be ") for sentence in sentences)
-    if shared:
-        return "must be " + " or ".join(s.removeprefix("must be ") for s in sentences)
-    return "is wrong: " + "; or it ".join(sentences)
+def _either(sentences: list[str], value: str) -> str:
+    """What a value must be, by all the types that were tried, and what it is (unless secret)."""
+    not_this = f", not {value}" if value else ""
+    if all(sentence.startswith("must be ") for sentence in sentences):
+        alternatives = " or ".join(sentence.removeprefix("must be ") for sentence in sentences)
+        return f"must be {alternatives}{not_this}"
+    if len(sentences) == 1 and sentences[0].startswith("must "):
+        return f"{sentences[0]}{not_this}"
+    reasons = "; or: ".join(sentences)
+    return f"can't be {value}: {reasons}" if value.startswith("`") else f"is wrong: {reasons}"
 
 
 def _dotted(path: Sequence[str | int]) -> str:
@@ -138,8 +194,11 @@ def _dotted(path: Sequence[str | int]) -> str:
     return text
 
 
-def _shown(value: Any) -> str:
-    if value is None:
+def shown(value: Any) -> str:
+    """A value as a message shows it: short, in the file's words, and never a secret."""
+    if isinstance(value, Secret):
+        return "a secret"
+    if value is None or value == "":
         return "empty"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"

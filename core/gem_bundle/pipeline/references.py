@@ -1,4 +1,8 @@
-"""References in a pipeline file: ``${name}``, ``${env:NAME}``, ``${secret:scope/key}``; ``$${`` writes ``${``."""
+"""References in a pipeline file: ``${name}``, ``${env:NAME}``, ``${secret:scope/key}``.
+
+``$${`` writes a literal ``${``. A value that is exactly one reference keeps the type of what it
+refers to; inside a longer text it becomes a part of the text.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.diagnostics import Diagnostic, suggest
-from gem_bundle.pipeline.secrets import SecretStore, UnresolvedSecret
+from gem_bundle.pipeline.document import Unknown
+from gem_bundle.pipeline.secrets import Secret, SecretStore, UnresolvedSecret
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gem_bundle.pipeline.document import Locator, Path
 
+MAX_EXPANSION = 20_000_000
+SECTIONS = frozenset({"sources", "transforms", "targets"})
+
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
-_NAME = re.compile(r"[A-Za-z_]\w*$")
-_SECRET = re.compile(r"([\w.-]+)/([\w.-]+)$")
-_MISSING = object()
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_SECRET = re.compile(r"([\w.-]+)/([\w.-]+)")
+_FORMS = "Write `${name}`, `${env:NAME}` or `${secret:scope/key}`; `$${` for a literal `${`."
 
 
 @dataclass
@@ -26,14 +34,18 @@ class Resolver:
     """Fills in references.
 
     Args:
-        parameters: The values of the pipeline's parameters.
+        parameters: The values of the pipeline's parameters; None where parameters can't be used,
+            in the values of parameters themselves.
         locator: Where things stand.
         environment: Where ``${env:…}`` is looked up.
         secrets: Where ``${secret:…}`` is looked up; None leaves stand-ins, as a check does.
-        skip_env: Take a missing environment variable for an empty text instead of reporting it.
+        skip_env: Leave a stand-in for a missing environment variable instead of reporting it.
+        broken: Names of parameters without a value that were reported already.
+        diagnostics: What is wrong.
+        secret_names: The secrets referred to, as ``scope/key``.
     """
 
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, Any] | None
     locator: Locator
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     secrets: SecretStore | None = None
@@ -41,9 +53,16 @@ class Resolver:
     broken: frozenset[str] = frozenset()
     diagnostics: list[Diagnostic] = field(default_factory=list)
     secret_names: set[str] = field(default_factory=set)
+    _expanded: int = 0
+    _weights: dict[str, int] = field(default_factory=dict)
 
     def resolve(self, value: Any, path: Path) -> Any:
-        """The value with all references in it, at any depth, replaced."""
+        """The value with all references in it, at any depth, replaced.
+
+        Args:
+            value: What the file holds.
+            path: Where it stands.
+        """
         if isinstance(value, str):
             return self._text(value, path) if "${" in value else value
         if isinstance(value, dict):
@@ -55,33 +74,29 @@ class Resolver:
     def _text(self, text: str, path: Path) -> Any:
         whole = _REFERENCE.fullmatch(text)
         if whole and whole.group(1) is not None:
-            found = self._look_up(whole.group(1), path)
-            return "" if found is _MISSING else found
-        secret = False
-
-        def replace(match: re.Match[str]) -> str:
-            nonlocal secret
+            return self._look_up(whole.group(1), path)
+        kind: type[str] = str
+        parts: list[str] = []
+        end = 0
+        for match in _REFERENCE.finditer(text):
+            parts.append(text[end : match.start()])
+            end = match.end()
             if match.group(0) == "$${":
-                return "${"
-            if match.group(1) is None:
-                self._report("GB016", "`${` is not closed", path, "Write `$${` for a literal `${`.")
-                return ""
-            found = self._look_up(match.group(1), path)
-            secret = secret or isinstance(found, UnresolvedSecret)
-            if isinstance(found, dict | list):
-                self._report(
-                    "GB016",
-                    f"`{match.group(0)}` is a {type(found).__name__} and can't stand inside a text",
-                    path,
-                    "Make the reference the whole value.",
-                )
-                return ""
-            if isinstance(found, bool):
-                return str(found).lower()
-            return "" if found is _MISSING or found is None else str(found)
-
-        resolved = _REFERENCE.sub(replace, text)
-        return UnresolvedSecret(resolved) if secret else resolved
+                parts.append("${")
+            elif match.group(1) is None:
+                hint = "Close it with `}`, or write `$${` for a literal `${`."
+                parts.append(self._report("GB016", "`${` is not closed", path, hint))
+            else:
+                found = self._look_up(match.group(1), path)
+                if isinstance(found, dict | list):
+                    what = "mapping" if isinstance(found, dict) else "list"
+                    message = f"`{match.group(0)}` is a {what} and can't stand inside a text"
+                    hint = "Make the reference the whole value."
+                    found = self._report("GB016", message, path, hint)
+                kind = _kind(kind, found)
+                parts.append(_as_text(found))
+        parts.append(text[end:])
+        return kind("".join(parts))
 
     def _look_up(self, reference: str, path: Path) -> Any:
         kind, colon, rest = reference.partition(":")
@@ -91,63 +106,110 @@ class Resolver:
             return self._variable(rest.strip(), path)
         if kind == "secret":
             return self._secret(rest.strip(), path)
-        self._report(
-            "GB016",
-            f"`${{{reference}}}` is no reference: `{kind}` is not known",
-            path,
-            "Write `${name}`, `${env:NAME}` or `${secret:scope/key}`; `$${` for a literal `${`.",
-        )
-        return _MISSING
+        message = f"`${{{reference}}}` is no reference: `{kind}` is not known"
+        return self._report("GB016", message, path, _FORMS)
 
     def _parameter(self, name: str, path: Path) -> Any:
+        if not _NAME.fullmatch(name):
+            return self._report("GB016", f"`${{{name}}}` is no reference", path, _FORMS)
+        if self.parameters is None:
+            message = f"the value of a parameter can't refer to another one, `{name}`"
+            return self._report("GB016", message, path, _FORMS)
         if name in self.parameters:
-            return self.parameters[name]
+            if not _may_hold_secrets(path) and _holds_secret(self.parameters[name]):
+                return self._misplaced_secret(path)
+            return self._charged(name, path)
         if name in self.broken:
-            return _MISSING
-        if not _NAME.match(name):
-            self._report(
-                "GB016",
-                f"`${{{name}}}` is no reference",
-                path,
-                "Write `${name}`, `${env:NAME}` or `${secret:scope/key}`; `$${` for a literal `${`.",
-            )
-            return _MISSING
-        known = suggest(name, self.parameters, what="parameters")
-        self._report("GB010", f"there is no parameter `{name}`", path, known)
-        return _MISSING
+            return Unknown(name)
+        hint = suggest(name, self.parameters, what="parameters")
+        return self._report("GB010", f"there is no parameter `{name}`", path, hint)
+
+    def _charged(self, name: str, path: Path) -> Any:
+        """A parameter's value, unless all that was filled in so far is far too much."""
+        assert self.parameters is not None
+        value = self.parameters[name]
+        weight = self._weights.get(name)
+        if weight is None:
+            weight = self._weights[name] = _weight(value)
+        if self._expanded > MAX_EXPANSION:
+            return Unknown(name)
+        self._expanded += weight
+        if self._expanded > MAX_EXPANSION:
+            message = f"the file expands to more than {MAX_EXPANSION:,} characters"
+            return self._report("GB008", message, path, "Refer to long parameters less often.")
+        return value
 
     def _variable(self, name: str, path: Path) -> Any:
         value = self.environment.get(name)
-        if value is None and not self.skip_env:
-            self._report(
-                "GB014",
-                f"the environment variable `{name}` is not set",
-                path,
-                f"Set it, for example with `export {name}=…`, or use a parameter with a default.",
-            )
-        return "" if value is None else value
+        if value is not None:
+            return value
+        if self.skip_env:
+            return Unknown(name)
+        hint = f"Set it, for example with `export {name}=…`, or use a parameter with a default."
+        return self._report("GB014", f"the environment variable `{name}` is not set", path, hint)
 
     def _secret(self, name: str, path: Path) -> Any:
-        match = _SECRET.match(name)
+        match = _SECRET.fullmatch(name)
         if not match:
-            self._report(
-                "GB016", f"`${{secret:{name}}}` is no secret", path, "Write `${secret:scope/key}`."
-            )
-            return _MISSING
+            message = f"`${{secret:{name}}}` is no secret"
+            return self._report("GB016", message, path, "Write `${secret:scope/key}`.")
+        if not _may_hold_secrets(path):
+            return self._misplaced_secret(path)
         self.secret_names.add(name)
         if self.secrets is None:
-            return UnresolvedSecret(f"secret {name}")
+            return UnresolvedSecret(re.sub(r"\W", "_", f"secret_{name}"))
         value, looked = self.secrets.find(*match.groups())
         if value is None:
-            places = "; ".join(looked)
-            self._report("GB015", f"the secret `{name}` can't be found", path, f"Looked at: {places}.")
-            return UnresolvedSecret(f"secret {name}")
-        return value
+            hint = f"Looked at: {'; '.join(looked)}."
+            return self._report("GB015", f"the secret `{name}` can't be found", path, hint)
+        return Secret(value)
 
-    def _report(self, code: str, message: str, path: Path, hint: str) -> None:
+    def _misplaced_secret(self, path: Path) -> Any:
+        message = f"a secret can't stand in `{path[-1]}`, where its value would be shown"
+        hint = "Secrets belong into options, Spark settings and parameters."
+        return self._report("GB016", message, path, hint)
+
+    def _report(self, code: str, message: str, path: Path, hint: str) -> Unknown:
+        """Note a problem, and give the stand-in for the value that isn't there."""
+        node = str(path[1]) if len(path) > 1 and path[0] in SECTIONS else None
         place = self.locator.place(path)
-        node = str(path[1]) if len(path) > 1 and path[0] in _SECTIONS else None
         self.diagnostics.append(Diagnostic(code, "error", message, node, path, place, hint))
+        return Unknown("unknown")
 
 
-_SECTIONS = frozenset({"sources", "transforms", "targets"})
+def _may_hold_secrets(path: Path) -> bool:
+    if path[0] in SECTIONS:
+        return len(path) > 3 and path[2] == "options"
+    return path[0] in {"parameters", "profiles", "spark"}
+
+
+def _holds_secret(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(_holds_secret(item) for item in value.values())
+    if isinstance(value, list):
+        return any(_holds_secret(item) for item in value)
+    return isinstance(value, Secret | UnresolvedSecret)
+
+
+def _kind(kind: type[str], found: object) -> type[str]:
+    """What a text becomes when `found` is put into it: the first of these that one of them is."""
+    for special in (UnresolvedSecret, Unknown, Secret):
+        if isinstance(found, special) or issubclass(kind, special):
+            return special
+    return kind
+
+
+def _as_text(value: object) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _weight(value: object) -> int:
+    if isinstance(value, str):
+        return len(value) + 1
+    if isinstance(value, dict):
+        return 1 + sum(len(key) + _weight(item) for key, item in value.items())
+    if isinstance(value, list):
+        return 1 + sum(_weight(item) for item in value)
+    return 1

@@ -11,6 +11,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gem_bundle.pipeline.document import Unknown
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -18,8 +20,14 @@ FOLDER = "GEM_BUNDLE_SECRETS_DIR"
 HIDDEN = "**********"
 
 
-class UnresolvedSecret(str):
-    """The stand-in for a secret while a pipeline is checked; it is a text, so that types fit."""
+class UnresolvedSecret(Unknown):
+    """The stand-in for a secret while a pipeline is checked."""
+
+    __slots__ = ()
+
+
+class Secret(str):
+    """A secret's value, or a text with one in it. What is said about it never shows it."""
 
     __slots__ = ()
 

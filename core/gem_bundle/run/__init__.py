@@ -1,0 +1,1 @@
+"""The runtime: from a checked pipeline to running queries."""

@@ -98,9 +98,7 @@ def _ask(java: Path) -> str | None:
     import subprocess
 
     try:
-        said = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, timeout=60, check=False
-        )
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = re.search(r'version "([^"]+)"', said.stderr + said.stdout)

@@ -1,0 +1,98 @@
+"""`gem-bundle run`: run a pipeline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gem_bundle.cli.complete import complete_target
+from gem_bundle.cli.output import print_diagnostics
+from gem_bundle.cli.params import file_argument, parameter_options
+
+
+@click.command(
+    "run",
+    short_help="Run a pipeline.",
+    epilog="Example: gem-bundle run orders.yaml -p topic=orders --available-now",
+)
+@file_argument
+@parameter_options
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="ID",
+    shell_complete=complete_target,
+    help="Run only this target and what it needs; may be given several times.",
+)
+@click.option("--available-now", is_flag=True, help="Process what is there, then end.")
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the run's numbers to a JSON file.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(["auto", "text", "json"]),
+    default="auto",
+    show_default=True,
+    help="How progress is shown: a live view, or JSON lines; auto takes lines off a terminal.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Show errors only.")
+@click.option(
+    "--stop-timeout",
+    type=click.FloatRange(min=0),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a running micro-batch may take to end after SIGINT or SIGTERM.",
+)
+@click.option(
+    "--spark-log",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where Spark's own log goes.",
+)
+@click.option(
+    "--show-settings", is_flag=True, help="Print the session's settings and their origins."
+)
+def command(
+    file: str,
+    parameters: dict[str, Any],
+    profile: str | None,
+    targets: tuple[str, ...],
+    log_format: Any,
+    *,
+    quiet: bool,
+    **rest: Any,
+) -> None:
+    """Run a pipeline until it ends, fails, or is asked to stop.
+
+    All targets' queries start together. SIGINT and SIGTERM let the running micro-batches end, then stop;
+    the next run continues where this one stopped. Progress goes to standard error.
+    """
+    from gem_bundle.pipeline.loader import load_file
+    from gem_bundle.run.api import run_pipeline
+    from gem_bundle.run.options import RunOptions
+    from gem_bundle.run.view import make_view
+
+    options = RunOptions(
+        parameters=parameters,
+        profile=profile,
+        targets=targets,
+        log_format=log_format,
+        quiet=quiet,
+        **rest,
+    )
+    report = run_pipeline(
+        lambda load_options: load_file(file, load_options),
+        options,
+        make_view(log_format, quiet=quiet),
+        warn=None if quiet else lambda diagnostic: print_diagnostics([diagnostic]),
+    )
+    if not report.ok:
+        print_diagnostics(report.diagnostics)
+        raise SystemExit(1)

@@ -1,0 +1,259 @@
+"""Run a pipeline from end to end: what `gem-bundle run` and `Pipeline.run` call."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gem_bundle.check.checker import check_definition
+from gem_bundle.check.connect import check_connect
+from gem_bundle.diagnostics import Diagnostic, suggest
+from gem_bundle.errors import GemError, PipelineError
+from gem_bundle.pipeline.loader import LoadOptions, load_file
+from gem_bundle.pipeline.model import Trigger
+from gem_bundle.pipeline.plan import Plan
+from gem_bundle.pipeline.secrets import SecretStore
+from gem_bundle.run.batch import run_batch
+from gem_bundle.run.checkpoint import check_checkpoint, has_source_evolution
+from gem_bundle.run.environment import open_plan_session
+from gem_bundle.run.frames import Frames, NodeFailure
+from gem_bundle.run.lock import CheckpointLocks
+from gem_bundle.run.options import RunOptions
+from gem_bundle.run.progress import Totals
+from gem_bundle.run.report import Report
+from gem_bundle.run.supervisor import StopRequest, View, run_queries
+from gem_bundle.run.view import QuietView
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from gem_bundle.pipeline.loader import Loaded
+    from gem_bundle.pipeline.model import Node
+    from gem_bundle.run.session import Session
+
+
+def run_file(
+    path: str | os.PathLike[str], options: RunOptions | None = None, view: View | None = None
+) -> Report:
+    """Run a pipeline file; see `run_pipeline`."""
+    return run_pipeline(lambda load_options: load_file(path, load_options), options, view)
+
+
+def run_pipeline(
+    load: Callable[[LoadOptions], Loaded],
+    options: RunOptions | None = None,
+    view: View | None = None,
+    warn: Callable[[Diagnostic], None] | None = None,
+) -> Report:
+    """Run a pipeline until its queries end, one fails, or the process is asked to stop.
+
+    Args:
+        load: Reads the pipeline with the parameters and secrets of this run.
+        options: What is asked for.
+        view: Who is told about progress; by default nobody.
+        warn: Who is told about warnings before the start.
+
+    Returns:
+        What was done; `Report.ok` is False when a query failed.
+
+    Raises:
+        PipelineError: When the pipeline can't be started; nothing has run then.
+    """
+    options = options or RunOptions()
+    view = view or QuietView()
+    plan, secrets, warnings = prepare(load, options)
+    for warning in warnings if warn else ():
+        assert warn is not None
+        warn(warning)
+    targets = chosen_targets(plan, options)
+    plan = _with_targets(plan, targets)
+    report = Report(plan.definition.name, plan.definition.version)
+    report.targets = {node.id: Totals(node.id) for node in targets}
+    stop = StopRequest()
+    with ExitStack() as stack:
+        _check_report_place(options)
+        if plan.definition.mode == "stream":
+            _guard_checkpoints(plan, targets, stack)
+        session = stack.enter_context(open_for(plan, [node.id for node in targets], options))
+        stack.enter_context(stop.on_signals())
+        if plan.definition.mode == "batch":
+            run_batch(plan, targets, session.spark, report, view, stop)
+        else:
+            run_queries(
+                plan, targets, session.spark, report, view, stop, stop_timeout=options.stop_timeout
+            )
+        report.diagnostics = [_hidden(found, secrets) for found in report.diagnostics]
+        if options.report is not None:
+            report.write(options.report)
+        view.ended(report)
+    return report
+
+
+def prepare(
+    load: Callable[[LoadOptions], Loaded], options: RunOptions
+) -> tuple[Plan, SecretStore, list[Diagnostic]]:
+    """Read and check a pipeline with its secrets resolved.
+
+    Returns:
+        The plan, the secrets that were found, and the warnings.
+
+    Raises:
+        PipelineError: When it has errors.
+    """
+    secrets = SecretStore(options.environment)
+    load_options = LoadOptions(options.parameters, options.profile, secrets=secrets)
+    if options.environment is not None:
+        load_options.environment = options.environment
+    checked = check_definition(load(load_options))
+    found = [_hidden(diagnostic, secrets) for diagnostic in checked.diagnostics]
+    if checked.plan is None:
+        raise PipelineError(found)
+    return checked.plan, secrets, found
+
+
+def node_dataframe(plan: Plan, node: str, spark: SparkSession) -> DataFrame:
+    """The DataFrame that flows out of a node: ``id``, or ``id.output`` where it has several.
+
+    Args:
+        plan: The checked pipeline.
+        node: The node; for a target, what flows into it.
+        spark: The session.
+
+    Raises:
+        PipelineError: When there is no such node, or its part of the plan can't be built.
+    """
+    from gem_bundle.run.failures import build_failure
+
+    name, _, output = node.partition(".")
+    found = plan.definition.nodes.get(name)
+    if found is None:
+        raise PipelineError([_unknown_node(plan, name, list(plan.definition.nodes))])
+    if found.kind == "target":
+        name, output = found.inputs[0].node, found.inputs[0].output or ""
+    try:
+        return Frames(plan, spark).of(name, output or None)
+    except NodeFailure as failure:
+        raise PipelineError([build_failure(plan, failure.node, failure.error)]) from failure
+
+
+def chosen_targets(plan: Plan, options: RunOptions) -> list[Node]:
+    """The targets to run, with the triggers of this run.
+
+    Raises:
+        PipelineError: GB108 for an id that is no target.
+    """
+    targets = plan.definition.of_kind("target")
+    known = [node.id for node in targets]
+    wrong = [
+        _unknown_node(plan, name, known, "target") for name in options.targets if name not in known
+    ]
+    if wrong:
+        raise PipelineError(wrong)
+    if options.targets:
+        targets = [node for node in targets if node.id in options.targets]
+    if options.available_now and plan.definition.mode == "stream":
+        targets = [replace(node, trigger=Trigger("available_now")) for node in targets]
+    return targets
+
+
+def _unknown_node(plan: Plan, name: str, known: Sequence[str], what: str = "node") -> Diagnostic:
+    place = plan.definition.locator.place(())
+    hint = suggest(name, known, what=f"{what}s")
+    return Diagnostic(
+        "GB108", "error", f"the pipeline has no {what} `{name}`", place=place, hint=hint
+    )
+
+
+def _with_targets(plan: Plan, targets: Sequence[Node]) -> Plan:
+    """The plan with the targets as this run has them."""
+    nodes = {**plan.definition.nodes, **{node.id: node for node in targets}}
+    return replace(plan, definition=replace(plan.definition, nodes=nodes))
+
+
+def _guard_checkpoints(plan: Plan, targets: Sequence[Node], stack: ExitStack) -> None:
+    """Lock the targets' checkpoints, and look whether a run can continue from them."""
+    places = {
+        node.id: plan.definition.checkpoint(node.id)
+        for node in targets
+        if plan.gems[node.id].semantics.restartable  # type: ignore[attr-defined]
+    }
+    found: list[Diagnostic] = []
+    evolution = has_source_evolution(plan.definition.spark)
+    for target, location in places.items():
+        found += check_checkpoint(target, location, source_evolution=evolution)
+    if not found:
+        locks = stack.enter_context(CheckpointLocks(places))
+        found = locks.acquire()
+    if found:
+        raise PipelineError([_placed(plan, diagnostic) for diagnostic in found])
+
+
+def _placed(plan: Plan, diagnostic: Diagnostic) -> Diagnostic:
+    node = plan.node(diagnostic.node or "")
+    return diagnostic.moved(plan.definition.locator.place(node.path, key=True))
+
+
+@contextmanager
+def open_for(plan: Plan, nodes: Iterable[str], options: RunOptions) -> Iterator[Session]:
+    """A session in which some nodes and what they need can run, after their preflight.
+
+    While Java starts, the gems try what they need from the outside.
+
+    Args:
+        plan: The pipeline.
+        nodes: The nodes; ids that don't exist are left for the caller to report.
+        options: What is asked for.
+
+    Raises:
+        PipelineError: When something that is needed is missing.
+    """
+    needed = plan.upstream(name for name in nodes if name in plan.definition.nodes)
+
+    def report(text: str) -> None:
+        if not options.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        preflight = pool.submit(check_connect, plan, needed)
+        try:
+            session = open_plan_session(
+                plan,
+                needed,
+                report=report,
+                spark_log=options.spark_log,
+                environment=options.environment,
+            )
+        except GemError as error:
+            place = plan.definition.locator.place(())
+            failure = Diagnostic(error.code, "error", error.message, place=place, hint=error.hint)
+            found = [d for d in preflight.result() if d.is_error]
+            raise PipelineError([failure, *found]) from error
+        found = preflight.result()
+    try:
+        if any(diagnostic.is_error for diagnostic in found):
+            raise PipelineError(found)
+        if options.show_settings:
+            for setting in session.settings:
+                print(f"{setting.key} = {setting.value}  ({setting.origin})", file=sys.stderr)
+        yield session
+    finally:
+        session.close()
+
+
+def _check_report_place(options: RunOptions) -> None:
+    if options.report is not None and not options.report.absolute().parent.is_dir():
+        message = f"the report can't be written to {options.report}: its folder doesn't exist"
+        hint = "Name a file in a folder that exists and that you may write to."
+        raise PipelineError([Diagnostic("GB511", "error", message, hint=hint)])
+
+
+def _hidden(diagnostic: Diagnostic, secrets: SecretStore) -> Diagnostic:
+    return replace(
+        diagnostic, message=secrets.hide(diagnostic.message), hint=secrets.hide(diagnostic.hint)
+    )

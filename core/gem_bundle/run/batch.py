@@ -1,0 +1,94 @@
+"""A batch pipeline: every target is written once, one after the other."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, cast
+
+from gem_bundle.gem import WriteContext
+from gem_bundle.run.failures import build_failure
+from gem_bundle.run.frames import Frames, NodeFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Observation, SparkSession
+
+    from gem_bundle.gem import Target
+    from gem_bundle.pipeline.model import Node
+    from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.run.report import Report
+    from gem_bundle.run.supervisor import StopRequest, View
+
+_COUNT_SECONDS = 2.0
+
+
+def run_batch(
+    plan: Plan,
+    targets: Sequence[Node],
+    spark: SparkSession,
+    report: Report,
+    view: View,
+    stop: StopRequest,
+) -> None:
+    """Write the targets of a batch pipeline, in the order of the file.
+
+    A target that fails ends the run; those written before it stay written.
+
+    Args:
+        plan: The pipeline.
+        targets: The targets to run.
+        spark: The session.
+        report: Where numbers and the outcome go.
+        view: Who is told.
+        stop: Asked between two targets.
+    """
+    frames = Frames(plan, spark)
+    began = time.monotonic()
+    report.start()
+    view.started(report)
+    for node in targets:
+        if stop:
+            break
+        try:
+            _write(plan, node, frames, report)
+        except NodeFailure as failure:
+            report.diagnostics.append(build_failure(plan, failure.node, failure.error))
+            break
+        except Exception as error:  # noqa: BLE001 (whatever a gem raises belongs to its node)
+            report.diagnostics.append(build_failure(plan, node.id, error))
+            break
+        view.tick()
+    status = "failed" if report.diagnostics else ("stopped" if stop else "finished")
+    report.end(status, time.monotonic() - began)  # type: ignore[arg-type]
+
+
+def _write(plan: Plan, node: Node, frames: Frames, report: Report) -> None:
+    from pyspark.sql import Observation
+    from pyspark.sql.functions import count, lit
+
+    edge = node.inputs[0]
+    observation = Observation()
+    df = frames.of(edge.node, edge.output).observe(observation, count(lit(1)).alias("rows"))
+    context = WriteContext(node.id, plan.definition.name, node.output_mode)
+    began = time.monotonic()
+    cast("Target", plan.gems[node.id]).write(df, context)
+    totals = report.targets[node.id]
+    totals.busy_ms = round((time.monotonic() - began) * 1000)
+    totals.rows_out = _count(observation)
+
+
+def _count(observation: Observation) -> int | None:
+    """How many rows were written, or None when the target never ran the rows through Spark.
+
+    Reading an observation waits for a query that ran it. A target may write without one (a function of
+    the user's that ignores its rows), so the wait is bounded.
+    """
+    found: list[int] = []
+    reader = threading.Thread(
+        target=lambda: found.append(int(observation.get["rows"])), daemon=True
+    )
+    reader.start()
+    reader.join(_COUNT_SECONDS)
+    return found[0] if found else None

@@ -1,0 +1,126 @@
+"""What a pipeline needs around it: jars, a Java, a Spark session with the right settings."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from gem_bundle.run.jars import cache_folder, fill, resolve, spark_version
+from gem_bundle.run.session import SessionRequest, open_session
+from gem_bundle.settings import load_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from gem_bundle.gem import Gem
+    from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.run.jars import Jar
+    from gem_bundle.run.session import Session
+
+
+def needed_jars(plan: Plan, nodes: Iterable[str] | None = None) -> list[str]:
+    """The Maven coordinates that the gems of some nodes need, each once, in order.
+
+    Args:
+        plan: The pipeline.
+        nodes: The nodes; None for all.
+    """
+    found: dict[str, None] = {}
+    version = spark_version()
+    for gem in _gems(plan, nodes):
+        for coordinate in gem.jars():
+            found[fill(coordinate, spark_version=version)] = None
+    return list(found)
+
+
+def needed_settings(plan: Plan, nodes: Iterable[str] | None = None) -> dict[str, str]:
+    """The Spark settings that the gems of some nodes ask for; lists with commas are joined."""
+    found: dict[str, str] = {}
+    for gem in _gems(plan, nodes):
+        for key, value in gem.session_settings().items():
+            present = found.get(key, "").split(",") if found.get(key) else []
+            parts = [*present, *(part for part in value.split(",") if part not in present)]
+            found[key] = ",".join(parts) if key == "spark.sql.extensions" else value
+    return found
+
+
+def find_jars(
+    plan: Plan,
+    nodes: Iterable[str] | None = None,
+    report: Callable[[str], None] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> list[Jar]:
+    """The jar files that the gems of some nodes need, from the cache or from Maven.
+
+    Args:
+        plan: The pipeline.
+        nodes: The nodes; None for all.
+        report: Told what is being fetched.
+        environment: Environment variables; None is the process's.
+
+    Raises:
+        GemError: GB502 when they can't be had.
+    """
+    coordinates = needed_jars(plan, nodes)
+    if not coordinates:
+        return []
+    settings = load_settings(plan.definition.folder, environment)
+    return resolve(
+        coordinates,
+        overrides=settings.overrides,
+        repositories=settings.repositories,
+        report=report,
+    )
+
+
+def open_plan_session(
+    plan: Plan,
+    nodes: Iterable[str] | None = None,
+    *,
+    report: Callable[[str], None] | None = None,
+    spark_log: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Session:
+    """A session in which these nodes of a pipeline can run.
+
+    The pipeline's folder goes first on Python's path, so that modules beside the file are found.
+
+    Args:
+        plan: The pipeline.
+        nodes: The nodes; None for all.
+        report: Told what takes long.
+        spark_log: Where Spark's own log goes.
+        environment: Environment variables; None is the process's.
+
+    Raises:
+        GemError: GB501, GB502 or GB509 when something is missing.
+    """
+    definition = plan.definition
+    chosen = None if nodes is None else list(nodes)
+    jars = find_jars(plan, chosen, report, environment)
+    folder = str(definition.folder)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return open_session(
+        SessionRequest(
+            app_name=definition.name,
+            settings=definition.spark,
+            gem_settings=needed_settings(plan, chosen),
+            jars=[jar.path for jar in jars],
+            module_folders=[definition.folder],
+            defaults=load_settings(definition.folder, environment).spark,
+            spark_log=spark_log or default_log(definition.name),
+        )
+    )
+
+
+def default_log(pipeline: str) -> Path:
+    """Where Spark's own log of a pipeline goes when nobody says: a file of its own in the cache folder."""
+    folder = cache_folder() / "logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{pipeline}.log"
+
+
+def _gems(plan: Plan, nodes: Iterable[str] | None) -> list[Gem]:
+    return [plan.gems[name] for name in (plan.order if nodes is None else nodes)]

@@ -1,0 +1,165 @@
+"""From what Spark and user code raise to a diagnostic: the node it belongs to, then the cause."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gem_bundle.diagnostics import NOWHERE, Diagnostic
+from gem_bundle.errors import GemError
+from gem_bundle.python import user_error
+
+if TYPE_CHECKING:
+    from gem_bundle.pipeline.model import Node
+    from gem_bundle.pipeline.plan import Plan
+
+_CONDITION = re.compile(r"^\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]\s*")
+_SQLSTATE = re.compile(r"\s*SQLSTATE: \w{5}")
+_PYTHON = "Traceback (most recent call last)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of a kind of failure: a sign in Spark's text, the code, and the remedy."""
+
+    sign: re.Pattern[str]
+    code: str
+    hint: str
+
+
+_KNOWN = (
+    _Known(
+        re.compile(r"DUPLICATE_SOURCE_NAMES"),
+        "GB508",
+        "This is a bug of gem-bundle: please report it with the pipeline file.",
+    ),
+    _Known(
+        re.compile(
+            r"MALFORMED_LOG_FILE|Failed to read log file|Incomplete log file|batch \d+ doesn't exist"
+        ),
+        "GB402",
+        "Restore the checkpoint from a copy, or move it away to start anew.",
+    ),
+    _Known(
+        re.compile(
+            r"UNKNOWN_TOPIC_OR_PARTITION|UnknownTopicOrPartition|This server does not host this"
+        ),
+        "GB504",
+        "Create the topic, or correct its name.",
+    ),
+    _Known(
+        re.compile(
+            r"Timed out waiting for a node assignment|Failed to construct kafka|bootstrap urls"
+            r"|TimeoutException: Topic|describeTopics|listOffsets|Connection refused"
+        ),
+        "GB503",
+        "Try `gem-bundle check --connect`, which says what can't be reached.",
+    ),
+    _Known(
+        re.compile(
+            r"PATH_NOT_FOUND|Path does not exist|FileNotFoundException|DELTA_PATH_DOES_NOT_EXIST"
+        ),
+        "GB505",
+        "Create it, or correct the path; relative paths are relative to the pipeline file.",
+    ),
+    _Known(
+        re.compile(r"TABLE_OR_VIEW_NOT_FOUND|DELTA_TABLE_NOT_FOUND|DELTA_MISSING_DELTA_TABLE"),
+        "GB510",
+        "Create the table, or correct its name.",
+    ),
+    _Known(
+        re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|multiple streaming queries.*using the same"),
+        "GB401",
+        "Stop the other run; two runs on one checkpoint corrupt it.",
+    ),
+)
+_BUILD_CODE = "GB320"
+
+
+def build_failure(plan: Plan, node_id: str, error: Exception) -> Diagnostic:
+    """What was raised while a node's part of the query was built or its query started.
+
+    Args:
+        plan: The pipeline.
+        node_id: The node.
+        error: What its gem, or Spark's analyser, raised.
+    """
+    node = plan.node(node_id)
+    if isinstance(error, GemError):
+        return gem_error(plan, node, error)
+    return _described(plan, node, error, default=_analysis_code(error))
+
+
+def query_failure(plan: Plan, target: str, error: Exception) -> Diagnostic:
+    """What a running query ended with.
+
+    Args:
+        plan: The pipeline.
+        target: The target whose query it was.
+        error: What Spark says of it.
+    """
+    return _described(plan, plan.node(target), error, default="GB508")
+
+
+def gem_error(plan: Plan, node: Node, error: GemError) -> Diagnostic:
+    """What a gem says itself, with the node's name and the place of the option it is about."""
+    from gem_bundle.check.checker import from_finding
+    from gem_bundle.diagnostics import Finding
+
+    finding = Finding(error.code, error.message, error.hint, error.option)
+    return from_finding(plan.definition, node, finding, plan.gems.get(node.id))
+
+
+def headline(error: BaseException) -> str:
+    """The sentence in Spark's error: without its plan, its stack and its codes for programs."""
+    text = str(error)
+    parameters = getattr(error, "getMessageParameters", lambda: None)()
+    if parameters and getattr(error, "getCondition", lambda: None)() == "STREAM_FAILED":
+        text = parameters.get("message", text)
+    text = text.split("\n=== Streaming Query ===", 1)[0].split("\n\nJVM stacktrace:", 1)[0]
+    if _PYTHON in text:
+        return text
+    text = re.split(r"\n\s*at [\w$.<>]+\(|; line \d+ pos \d+;?\n|\n'|\n\+- ", text, maxsplit=1)[0]
+    text = _SQLSTATE.sub("", text).strip()
+    # Spark wraps the cause of a failed task in sentences about the task; the cause comes last.
+    task = re.search(
+        r"(?:Lost task|Task \d+ in stage).*?: ([\w.$]+(?:Exception|Error)): (.*)", text, re.S
+    )
+    if task:
+        text = f"{task.group(1).rsplit('.', 1)[-1]}: {task.group(2)}"
+    text = text.splitlines()[0] if text else type(error).__name__
+    return text if len(text) <= 1000 else f"{text[:1000]}…"
+
+
+def _described(plan: Plan, node: Node, error: Exception, default: str) -> Diagnostic:
+    text = headline(error)
+    full = str(error)
+    user = user_error(text) if _PYTHON in text else None
+    if user is None and _PYTHON in full:
+        user = user_error(full)
+    if user is not None:
+        where = f" ({user.file}:{user.line})" if user.file else ""
+        message = f"Python code raised {user.type}: {user.message}{where}"
+        return _at(
+            plan, node, "GB507", message, "Mend the function, then run again: no row is lost."
+        )
+    sentence = _CONDITION.sub("", text)
+    condition = _CONDITION.match(text)
+    for known in _KNOWN:
+        if known.sign.search(full):
+            return _at(plan, node, known.code, sentence, known.hint)
+    hint = f"Spark calls this {condition.group(1)}." if condition else ""
+    return _at(plan, node, default, sentence, hint)
+
+
+def _analysis_code(error: Exception) -> str:
+    """Spark's analyser refuses a query with AnalysisException or ParseException; the rest are failures."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return _BUILD_CODE if names & {"AnalysisException", "ParseException"} else "GB508"
+
+
+def _at(plan: Plan, node: Node, code: str, sentence: str, hint: str) -> Diagnostic:
+    place = plan.definition.locator.place(node.path, key=True) if node.path else NOWHERE
+    message = f"{node.kind} `{node.id}`: {sentence}"
+    return Diagnostic(code, "error", message, node.id, node.path, place, hint)

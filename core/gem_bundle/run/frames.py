@@ -1,0 +1,123 @@
+"""DataFrames in graph order: one for each node and path that needs a reader of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, cast
+
+from gem_bundle.gem import ReadContext, StreamReadContext
+from gem_bundle.pipeline.plan import reader_suffixes
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from gem_bundle.gem import Source, Transform
+    from gem_bundle.pipeline.model import Node
+    from gem_bundle.pipeline.plan import Plan
+
+Suffixes = frozenset[tuple[str, str]]
+Key = tuple[str, Suffixes]
+Read = Callable[["Node", str], "DataFrame"]
+
+
+class NodeFailure(Exception):  # noqa: N818 (it carries a failure from a node to the diagnostic)
+    """What a gem raised while its part of the plan was built.
+
+    Args:
+        node: The id of the node.
+        error: What was raised.
+    """
+
+    def __init__(self, node: str, error: Exception) -> None:
+        super().__init__(node, error)
+        self.node = node
+        self.error = error
+
+
+class Frames:
+    """Builds the DataFrames of a plan; each is built once.
+
+    Args:
+        plan: The checked pipeline.
+        spark: The session.
+        read: How a source is read: by default through its gem; a check or a test puts its own here.
+    """
+
+    def __init__(self, plan: Plan, spark: SparkSession, read: Read | None = None) -> None:
+        self._plan = plan
+        self._spark = spark
+        self._read = read or self._read_source
+        self._built: dict[Key, DataFrame | Mapping[str, DataFrame]] = {}
+
+    def of(self, name: str, output: str | None = None) -> DataFrame:
+        """The DataFrame that flows out of a source or transform.
+
+        Args:
+            name: The node's id.
+            output: Its named output, where it has several.
+
+        Raises:
+            NodeFailure: When a gem on the way raises.
+        """
+        key: Key = (name, frozenset())
+        for wanted in self._in_order(key):
+            if wanted not in self._built:
+                self._built[wanted] = self._build(wanted)
+        return self._output(key, output)
+
+    def _output(self, key: Key, output: str | None) -> DataFrame:
+        built = self._built[key]
+        return built[output] if isinstance(built, Mapping) else built  # type: ignore[index]
+
+    def _in_order(self, key: Key) -> list[Key]:
+        """What has to be built for a key, inputs first."""
+        wanted: set[Key] = set()
+        waiting = [key]
+        while waiting:
+            found = waiting.pop()
+            if found not in wanted:
+                wanted.add(found)
+                waiting.extend(self._inputs(found))
+        position = {name: index for index, name in enumerate(self._plan.order)}
+        return sorted(wanted, key=lambda k: (position[k[0]], sorted(k[1])))
+
+    def _inputs(self, key: Key) -> list[Key]:
+        name, suffixes = key
+        edges = self._plan.node(name).inputs
+        if not edges:
+            return []
+        # A list has positions and a mapping has keys; both stay when transforms are put between.
+        labels = [
+            str(step + 1) if isinstance(step := e.path[-1], int) else str(step) for e in edges
+        ]
+        behind = [self._plan.streaming_sources(edge.node) for edge in edges]
+        by_input = reader_suffixes(behind, name, dict(suffixes), labels)
+        return [
+            (edge.node, frozenset((s, suffix) for s, suffix in found.items() if suffix))
+            for edge, found in zip(edges, by_input, strict=True)
+        ]
+
+    def _build(self, key: Key) -> DataFrame | Mapping[str, DataFrame]:
+        name, suffixes = key
+        node = self._plan.node(name)
+        try:
+            if node.kind == "source":
+                return self._read(node, name + dict(suffixes).get(name, ""))
+            inputs = [
+                self._output(found, edge.output)
+                for found, edge in zip(self._inputs(key), node.inputs, strict=True)
+            ]
+            return cast("Transform", self._plan.gems[name]).apply(*inputs)
+        except Exception as error:
+            raise NodeFailure(name, error) from error
+
+    def _read_source(self, node: Node, reader_name: str) -> DataFrame:
+        source = cast("Source", self._plan.gems[node.id])
+        return read_source(source, node, reader_name, self._spark)
+
+
+def read_source(source: Source, node: Node, reader_name: str, spark: SparkSession) -> DataFrame:
+    """The rows of a source, as a stream or as a static relation, whichever the node says."""
+    if node.mode == "stream":
+        return source.read_stream(StreamReadContext(node.id, spark, reader_name))
+    return source.read(ReadContext(node.id, spark))

@@ -1,0 +1,109 @@
+"""One run for each checkpoint: a lock that the operating system drops when the process dies.
+
+The lock is a file beside the checkpoint, locked with ``flock``; so it works for checkpoints on a local or
+network disk. On object stores there is no such thing: there Spark's own commit log is the guard, and
+the second of two runs fails when it tries to commit a micro-batch the first has committed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.types import is_remote
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+def lock_file(checkpoint: str) -> Path | None:
+    """The file that guards a checkpoint, or None where there can be none."""
+    if is_remote(checkpoint):
+        return None
+    path = Path(checkpoint.removeprefix("file://").removeprefix("file:"))
+    return path.parent / f".{path.name}.lock"
+
+
+class CheckpointLocks:
+    """Locks on the checkpoints of the targets that run, held until `close`.
+
+    Args:
+        checkpoints: The checkpoint location of each target.
+    """
+
+    def __init__(self, checkpoints: dict[str, str]) -> None:
+        self._checkpoints = checkpoints
+        self._held: list[int] = []
+
+    def acquire(self) -> list[Diagnostic]:
+        """Lock them all; what another run holds is reported, and then nothing stays locked."""
+        found: list[Diagnostic] = []
+        for target, checkpoint in self._checkpoints.items():
+            path = lock_file(checkpoint)
+            if path is None:
+                continue
+            owner = self._lock(path)
+            if owner is not None:
+                found.append(
+                    Diagnostic(
+                        "GB401",
+                        "error",
+                        f"the checkpoint of target `{target}` is in use by another run{owner}: {checkpoint}",
+                        target,
+                        hint="Wait until it ends or stop it; two runs on one checkpoint corrupt it.",
+                    )
+                )
+        if found:
+            self.close()
+        return found
+
+    def _lock(self, path: Path) -> str | None:
+        """Lock one file; returns who holds it otherwise."""
+        import fcntl
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            text = os.read(handle, 4096).decode("utf-8", "replace")
+            os.close(handle)
+            return _owner(text)
+        owner = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "since": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        os.ftruncate(handle, 0)
+        os.write(handle, json.dumps(owner).encode())
+        self._held.append(handle)
+        return None
+
+    def close(self) -> None:
+        """Give the locks back. The files stay: removing them would let two runs lock two files."""
+        while self._held:
+            os.close(self._held.pop())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _owner(text: str) -> str:
+    try:
+        owner = json.loads(text)
+        return f" (process {owner['pid']} on {owner['host']}, since {owner['since']})"
+    except (ValueError, KeyError, TypeError):
+        return ""

@@ -1,0 +1,42 @@
+"""What a run is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+LogFormat = Literal["auto", "text", "json"]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How to run a pipeline.
+
+    Args:
+        parameters: Values for the pipeline's parameters.
+        profile: The profile to use.
+        targets: Run only these targets and what they need; empty for all.
+        available_now: Drain what is there and end, whatever the targets' triggers say.
+        report: A file to write the summary to, as JSON.
+        log_format: How progress is shown: ``text`` is the live view, ``json`` lines, ``auto`` decides by
+            whether the output is a terminal.
+        quiet: Show no progress.
+        stop_timeout: Seconds a running micro-batch may take to end after a request to stop.
+        spark_log: Where Spark's own log goes; by default a file in the cache folder.
+        show_settings: Print the session's settings and where each comes from.
+        environment: Environment variables; None is the process's.
+    """
+
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    profile: str | None = None
+    targets: tuple[str, ...] = ()
+    available_now: bool = False
+    report: Path | None = None
+    log_format: LogFormat = "auto"
+    quiet: bool = False
+    stop_timeout: float = 300.0
+    spark_log: Path | None = None
+    show_settings: bool = False
+    environment: Mapping[str, str] | None = None

@@ -1,0 +1,148 @@
+"""What Spark reports of its micro-batches, added up over the run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+ROWS_OUT = "gem_bundle_rows_out"
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """One micro-batch.
+
+    Args:
+        batch_id: Spark's number of the micro-batch.
+        timestamp: When it began, ISO 8601 in UTC.
+        rows_in: Rows read from all sources.
+        rows_out: Rows handed to the sink, or None where they can't be counted.
+        rows_per_second: Rows read, per second of processing.
+        watermark: The event-time watermark, ISO 8601 in UTC, or None without one.
+        state_rows: Rows held in all state stores.
+        late_rows: Rows dropped because they were older than the watermark.
+        duration_ms: How long it took, in milliseconds.
+    """
+
+    batch_id: int
+    timestamp: str
+    rows_in: int
+    rows_out: int | None
+    rows_per_second: float
+    watermark: str | None
+    state_rows: int
+    late_rows: int
+    duration_ms: int
+
+
+@dataclass
+class Totals:
+    """One target's numbers since the start of the run.
+
+    Args:
+        target: The target's id.
+        micro_batches: How many micro-batches ended, without the idle ones.
+        rows_in: Rows read.
+        rows_out: Rows written, or None where they can't be counted.
+        late_rows: Rows dropped because they were late.
+        state_rows: Rows in the state stores at the end.
+        watermark: The last watermark.
+        busy_ms: Milliseconds spent in micro-batches.
+        last: The last micro-batch.
+    """
+
+    target: str
+    micro_batches: int = 0
+    rows_in: int = 0
+    rows_out: int | None = 0
+    late_rows: int = 0
+    state_rows: int = 0
+    watermark: str | None = None
+    busy_ms: int = 0
+    last: MicroBatch | None = None
+
+    def add(self, batch: MicroBatch) -> None:
+        """Count one micro-batch."""
+        self.micro_batches += 1
+        self.rows_in += batch.rows_in
+        if self.rows_out is not None:
+            self.rows_out = None if batch.rows_out is None else self.rows_out + batch.rows_out
+        self.late_rows += batch.late_rows
+        self.state_rows = batch.state_rows
+        self.watermark = batch.watermark or self.watermark
+        self.busy_ms += batch.duration_ms
+        self.last = batch
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers as JSON takes them."""
+        return asdict(self)
+
+
+@dataclass
+class ProgressReader:
+    """Reads a query's progress without missing or doubling a micro-batch.
+
+    Spark keeps the last hundred reports of a query; they are read more often than that many can arrive.
+
+    Args:
+        query: The running query.
+        totals: Where to add up.
+    """
+
+    query: StreamingQuery
+    totals: Totals
+    _seen: tuple[int, str] = (-1, "")
+    _last_id: int | None = field(default=None)
+
+    def read(self) -> list[MicroBatch]:
+        """The micro-batches that ended since the last call, in order."""
+        latest = self.query.lastProgress
+        if latest is None or (latest.batchId, latest.timestamp) == self._seen:
+            return []
+        expected = self._last_id is not None and latest.batchId == self._last_id + 1
+        reports = [latest] if expected else list(self.query.recentProgress)
+        found = [micro_batch(report) for report in reports if self._is_new(report)]
+        self._seen = (latest.batchId, latest.timestamp)
+        for batch in found:
+            self._last_id = batch.batch_id
+            self.totals.add(batch)
+        return found
+
+    def _is_new(self, report: StreamingQueryProgress) -> bool:
+        # A report without an execution is Spark saying that it is idle, under the next batch's id.
+        if "addBatch" not in report.durationMs and "continuous" not in str(report.durationMs):
+            return False
+        return self._last_id is None or report.batchId > self._last_id
+
+
+def micro_batch(report: StreamingQueryProgress) -> MicroBatch:
+    """One report of Spark's as the numbers people ask for."""
+    rows_out: int | None = report.sink.numOutputRows if report.sink is not None else -1
+    observed = report.observedMetrics.get(ROWS_OUT) if report.observedMetrics else None
+    if observed is not None:
+        rows_out = int(observed["rows"])
+    if rows_out is None or rows_out < 0:
+        rows_out = None
+    speed = report.processedRowsPerSecond
+    event_time = report.eventTime or {}
+    operators = report.stateOperators or []
+    return MicroBatch(
+        batch_id=report.batchId,
+        timestamp=report.timestamp,
+        rows_in=report.numInputRows,
+        rows_out=rows_out,
+        rows_per_second=round(speed, 1) if speed == speed else 0.0,  # noqa: PLR0124 (NaN without input)
+        watermark=_watermark(event_time.get("watermark")),
+        state_rows=sum(operator.numRowsTotal for operator in operators),
+        late_rows=sum(operator.numRowsDroppedByWatermark for operator in operators),
+        duration_ms=int(report.batchDuration),
+    )
+
+
+def _watermark(text: str | None) -> str | None:
+    # Before the first row of event time arrives, Spark's watermark is the epoch.
+    return None if text is None or text.startswith("1970-01-01T00:00:00") else text

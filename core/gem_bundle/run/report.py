@@ -1,0 +1,115 @@
+"""The summary of a run: the numbers on the terminal and in ``--report FILE.json``."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from gem_bundle.errors import GemError
+
+if TYPE_CHECKING:
+    from gem_bundle.diagnostics import Diagnostic
+    from gem_bundle.run.progress import Totals
+
+Status = Literal["finished", "stopped", "failed"]
+
+
+@dataclass
+class Report:
+    """What a run did.
+
+    Args:
+        pipeline: The pipeline's name.
+        version: The pipeline's version.
+        status: ``finished`` when all queries ended by themselves, ``stopped`` when they were asked to,
+            ``failed`` when one of them failed.
+        started: When the queries started, ISO 8601 in UTC.
+        ended: When the last one ended.
+        seconds: How long the queries ran.
+        targets: The numbers of each target.
+        diagnostics: Why it failed.
+    """
+
+    pipeline: str
+    version: str
+    status: Status = "finished"
+    started: str = ""
+    ended: str = ""
+    seconds: float = 0.0
+    targets: dict[str, Totals] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether no query failed."""
+        return self.status != "failed"
+
+    @property
+    def rows_in(self) -> int:
+        """Rows read by all targets' queries."""
+        return sum(totals.rows_in for totals in self.targets.values())
+
+    @property
+    def rows_out(self) -> int | None:
+        """Rows written by all targets' queries, or None where some can't be counted."""
+        counts = [totals.rows_out for totals in self.targets.values()]
+        return None if None in counts else sum(count or 0 for count in counts)
+
+    def start(self) -> None:
+        """Note when the queries started."""
+        self.started = _now()
+
+    def end(self, status: Status, seconds: float) -> None:
+        """Note how and when it ended."""
+        self.status = status
+        self.ended = _now()
+        self.seconds = round(seconds, 3)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as JSON takes it."""
+        return {
+            "pipeline": self.pipeline,
+            "version": self.version,
+            "status": self.status,
+            "started": self.started,
+            "ended": self.ended,
+            "seconds": self.seconds,
+            "totals": {
+                "micro_batches": sum(t.micro_batches for t in self.targets.values()),
+                "rows_in": self.rows_in,
+                "rows_out": self.rows_out,
+                "late_rows": sum(t.late_rows for t in self.targets.values()),
+            },
+            "targets": {name: totals.as_dict() for name, totals in self.targets.items()},
+            "diagnostics": [diagnostic.as_dict() for diagnostic in self.diagnostics],
+        }
+
+    def write(self, path: Path) -> None:
+        """Write it as JSON; a reader sees the old file or the new one, never half of it.
+
+        Raises:
+            GemError: GB511 when the file can't be written.
+        """
+        try:
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(self.as_dict(), file, indent=2)
+                file.write("\n")
+            Path(name).chmod(0o644)
+            Path(name).replace(path)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise GemError(
+                "GB511",
+                f"the report can't be written to {path}: {reason}",
+                "Name a file in a folder that exists and that you may write to.",
+            ) from error
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

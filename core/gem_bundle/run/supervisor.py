@@ -1,0 +1,260 @@
+"""The queries of a run: started together, watched together, stopped together."""
+
+from __future__ import annotations
+
+import signal
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from gem_bundle.gem import WriteContext
+from gem_bundle.run.failures import build_failure, query_failure
+from gem_bundle.run.frames import Frames, NodeFailure
+from gem_bundle.run.progress import ROWS_OUT, ProgressReader, Totals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import FrameType
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from gem_bundle.diagnostics import Diagnostic
+    from gem_bundle.gem import Target
+    from gem_bundle.pipeline.model import Node, Trigger
+    from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.run.progress import MicroBatch
+    from gem_bundle.run.report import Report
+
+POLL_SECONDS = 0.2
+
+
+class View(Protocol):
+    """Somebody who is told what happens; see `gem_bundle.run.view`."""
+
+    def started(self, report: Report) -> None:
+        """All queries run."""
+
+    def progress(self, batch: MicroBatch, totals: Totals) -> None:
+        """A micro-batch ended."""
+
+    def tick(self) -> None:
+        """A moment has passed."""
+
+    def stopping(self, reason: str) -> None:
+        """The queries are asked to stop."""
+
+    def ended(self, report: Report) -> None:
+        """The run is over."""
+
+
+class StopRequest:
+    """Whether somebody asked the run to stop, and why."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.reason)
+
+    @contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """Take SIGINT and SIGTERM for a request to stop while the block runs.
+
+        A second signal is passed on, so that an impatient user gets the process's usual end.
+        """
+        previous: dict[int, Any] = {}
+
+        def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 (Python's shape)
+            if self.reason:
+                signal.signal(number, previous[number])
+                signal.raise_signal(number)
+            self.reason = signal.Signals(number).name
+
+        for wanted in (signal.SIGINT, signal.SIGTERM):
+            try:
+                previous[wanted] = signal.signal(wanted, handle)
+            except ValueError:
+                # Not the main thread: whoever runs it there stops it by its own means.
+                break
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+
+@dataclass
+class _Running:
+    target: str
+    query: StreamingQuery
+    reader: ProgressReader
+
+
+def run_queries(
+    plan: Plan,
+    targets: Sequence[Node],
+    spark: SparkSession,
+    report: Report,
+    view: View,
+    stop: StopRequest,
+    *,
+    stop_timeout: float,
+) -> None:
+    """Run the streaming queries of a pipeline until all have ended, one has failed, or `stop` is set.
+
+    All queries are built before the first one starts, so a mistake in one leaves nothing running. When
+    one fails, the others end their micro-batch and stop.
+
+    Args:
+        plan: The pipeline.
+        targets: The targets to run, their triggers final.
+        spark: The session.
+        report: Where numbers and the outcome go.
+        view: Who is told.
+        stop: Asked between two polls.
+        stop_timeout: Seconds a micro-batch may take to end after a request to stop.
+    """
+    frames = Frames(plan, spark)
+    writers: list[tuple[Node, DataStreamWriter]] = []
+    failures: list[Diagnostic] = []
+    for node in targets:
+        try:
+            writers.append((node, _writer(plan, node, frames)))
+        except NodeFailure as failure:
+            failures.append(build_failure(plan, failure.node, failure.error))
+        except Exception as error:  # noqa: BLE001 (whatever a gem raises belongs to its node)
+            failures.append(build_failure(plan, node.id, error))
+    began = time.monotonic()
+    report.start()
+    running: list[_Running] = []
+    if not failures:
+        for node, writer in writers:
+            try:
+                query = cast("Target", plan.gems[node.id]).start(writer)
+            except Exception as error:  # noqa: BLE001
+                failures.append(build_failure(plan, node.id, error))
+                break
+            running.append(_Running(node.id, query, ProgressReader(query, report.targets[node.id])))
+    if failures:
+        _stop(running, view, stop_timeout)
+        report.diagnostics.extend(dict.fromkeys(failures))
+        report.end("failed", time.monotonic() - began)
+        return
+    view.started(report)
+    _watch(plan, running, report, view, stop, stop_timeout, began)
+
+
+def _watch(
+    plan: Plan,
+    running: list[_Running],
+    report: Report,
+    view: View,
+    stop: StopRequest,
+    stop_timeout: float,
+    began: float,
+) -> None:
+    everything = list(running)
+    while running and not stop and not report.diagnostics:
+        for entry in list(running):
+            _show(entry, view)
+            if not entry.query.isActive:
+                # What it reported between the last look and its end.
+                _show(entry, view)
+                running.remove(entry)
+                error = entry.query.exception()
+                if error is not None:
+                    report.diagnostics.append(query_failure(plan, entry.target, error))
+        view.tick()
+        if running and not report.diagnostics:
+            _wait(running[0].query)
+    if running:
+        view.stopping(stop.reason or "another target failed")
+        _stop(running, view, stop_timeout)
+        for entry in running:
+            error = entry.query.exception()
+            if error is not None and not _is_interrupt(error):
+                report.diagnostics.append(query_failure(plan, entry.target, error))
+    for entry in everything:
+        _show(entry, view)
+    status = "failed" if report.diagnostics else ("stopped" if running else "finished")
+    report.end(status, time.monotonic() - began)  # type: ignore[arg-type]
+
+
+def _wait(query: StreamingQuery) -> None:
+    """Wait a moment, and not longer than the query lives."""
+    # Why a query failed is read from the query right after.
+    with suppress(Exception):
+        query.awaitTermination(POLL_SECONDS)  # type: ignore[arg-type]
+
+
+def _show(entry: _Running, view: View) -> None:
+    for batch in entry.reader.read():
+        view.progress(batch, entry.reader.totals)
+
+
+def _stop(running: Sequence[_Running], view: View, timeout: float) -> None:
+    """Let each query end its micro-batch, then stop it.
+
+    A stop in the middle leaves a micro-batch that was begun and not committed; it would be run again
+    at the next start, which sinks that write at least once show as doubled rows. So a query is
+    stopped when it is between two triggers, or right after one has ended.
+    """
+    deadline = time.monotonic() + timeout
+    for entry in running:
+        query = entry.query
+        before = query.lastProgress
+        while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+            latest = query.lastProgress
+            if latest is not None and (before is None or latest.batchId > before.batchId):
+                break
+            view.tick()
+        query.stop()
+
+
+def _is_interrupt(error: Exception) -> bool:
+    """Whether a query's error is only the stop that interrupted it."""
+    text = str(error)
+    return "InterruptedException" in text or "ClosedByInterruptException" in text
+
+
+def _writer(plan: Plan, node: Node, frames: Frames) -> DataStreamWriter:
+    """The configured writer of one target."""
+    target = cast("Target", plan.gems[node.id])
+    edge = node.inputs[0]
+    query_name = f"{plan.definition.name}_{node.id}"
+    context = WriteContext(node.id, plan.definition.name, node.output_mode, query_name)
+    df = counted(frames.of(edge.node, edge.output), target, node)
+    writer = target.write_stream(df, context).outputMode(node.output_mode).queryName(query_name)
+    if target.semantics.restartable:
+        writer = writer.option("checkpointLocation", plan.definition.checkpoint(node.id))
+    settings = trigger_arguments(node.trigger)
+    return writer.trigger(**settings) if settings else writer
+
+
+def counted(df: DataFrame, target: Target, node: Node) -> DataFrame:
+    """The rows, counted on their way where Spark doesn't say how many the sink got.
+
+    Continuous and real-time queries take no such counter.
+    """
+    if target.semantics.counts_rows or node.trigger.kind in {"continuous", "real_time"}:
+        return df
+    from pyspark.sql.functions import count, lit
+
+    return df.observe(ROWS_OUT, count(lit(1)).alias("rows"))
+
+
+def trigger_arguments(trigger: Trigger) -> dict[str, Any]:
+    """A trigger as ``DataStreamWriter.trigger`` takes it; empty for the default one."""
+    names = {
+        "processing_time": "processingTime",
+        "available_now": "availableNow",
+        "once": "once",
+        "continuous": "continuous",
+        "real_time": "realTime",
+    }
+    if trigger.kind == "default":
+        return {}
+    return {names[trigger.kind]: trigger.interval if trigger.interval is not None else True}

@@ -1,0 +1,257 @@
+"""A project's settings: what holds for all its pipelines, on every machine that runs them.
+
+They stand in ``gem-bundle.toml``, or in the table ``[tool.gem-bundle]`` of ``pyproject.toml``, in the
+pipeline file's folder or the nearest one above it::
+
+    [jars]
+    repositories = ["https://maven.example.com/releases"]
+    overrides = {"org.apache.kafka:kafka-clients" = "3.9.2"}
+
+    [check]
+    disable = ["GB103"]
+
+    [spark]
+    spark.sql.session.timeZone = "UTC"
+
+The file that the environment variable ``GEM_BUNDLE_SETTINGS`` names is read too, and its values win.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gem_bundle.diagnostics import Diagnostic, Place, suggest
+from gem_bundle.errors import PipelineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pydantic import BaseModel
+
+SETTINGS = "GEM_BUNDLE_SETTINGS"
+FILE = "gem-bundle.toml"
+_PYPROJECT = "pyproject.toml"
+_TABLE = "gem-bundle"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of a project; without a settings file everything is empty.
+
+    Args:
+        overrides: Versions of jars to use instead, by ``group:artifact``.
+        repositories: URLs of further Maven repositories, asked before Maven Central.
+        disabled: Codes of diagnostics that are not reported.
+        spark: Spark settings that every pipeline of the project starts with.
+        files: The files they were read from, the one that wins last.
+    """
+
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    repositories: tuple[str, ...] = ()
+    disabled: frozenset[str] = frozenset()
+    spark: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
+
+
+def load_settings(start: Path, environment: Mapping[str, str] | None = None) -> Settings:
+    """The settings that hold for a pipeline.
+
+    Args:
+        start: The pipeline file, or its folder; settings are looked up from there upwards.
+        environment: Where ``GEM_BUNDLE_SETTINGS`` is looked up; by default the process's own.
+
+    Raises:
+        PipelineError: With everything that is wrong with the files, as GB018.
+    """
+    if environment is None:
+        environment = os.environ
+    chosen = environment.get(SETTINGS)
+    files = [*_nearest(start), *([Path(chosen).expanduser()] if chosen else [])]
+    if not files:
+        return Settings()
+    problems: list[Diagnostic] = []
+    tables = [_read(file, problems, explicit=bool(chosen) and file is files[-1]) for file in files]
+    if problems:
+        raise PipelineError(problems)
+    return Settings(
+        overrides={k: v for table in tables for k, v in table["jars"]["overrides"].items()},
+        repositories=_last(tables, "jars", "repositories"),
+        disabled=frozenset(_last(tables, "check", "disable")),
+        spark={k: v for table in tables for k, v in table["spark"].items()},
+        files=tuple(dict.fromkeys(file.absolute() for file in files)),
+    )
+
+
+def _nearest(start: Path) -> Iterator[Path]:
+    """The settings file of the nearest folder that has one."""
+    start = start.absolute()
+    for folder in (start, *start.parents):
+        own, shared = folder / FILE, folder / _PYPROJECT
+        if own.is_file():
+            yield own
+            return
+        # Looking for the words is a hundred times cheaper than importing the parser.
+        if shared.is_file() and f"tool.{_TABLE}".encode() in shared.read_bytes():
+            yield shared
+            return
+
+
+def _last(tables: Sequence[Mapping[str, Any]], section: str, key: str) -> tuple[str, ...]:
+    """A list's value in the last file that has one."""
+    given = [table[section][key] for table in tables if table[section][key] is not None]
+    return tuple(given[-1]) if given else ()
+
+
+def _read(file: Path, problems: list[Diagnostic], *, explicit: bool) -> dict[str, Any]:
+    """One file's settings as `_model` dumps them; what is wrong goes to the problems."""
+    import tomllib
+
+    from pydantic import ValidationError
+
+    try:
+        text = file.read_text(encoding="utf-8")
+        table = tomllib.loads(text)
+    except OSError as error:
+        hint = f"It is named by {SETTINGS}; name another one or unset it." if explicit else ""
+        problems.append(_problem(f"the file can't be read: {error.strerror}", Place(str(file)), hint))
+        return {}
+    except ValueError as error:  # not TOML, or not UTF-8
+        problems.append(_problem(f"this is not TOML: {error}", _place_of_error(file, str(error))))
+        return {}
+    if file.name == _PYPROJECT:
+        table = table.get("tool", {}).get(_TABLE, {})
+    try:
+        return _model().model_validate(table).model_dump()
+    except ValidationError as error:
+        for found in error.errors():
+            path = tuple(str(part) for part in found["loc"] if part != "[key]")
+            problems.append(_explain(found["type"], found["msg"], path, _place(file, text, path)))
+        return {}
+
+
+def _problem(message: str, place: Place, hint: str = "", path: tuple[str, ...] = ()) -> Diagnostic:
+    return Diagnostic("GB018", "error", message, path=path, place=place, hint=hint)
+
+
+def _explain(kind: str, sentence: str, path: tuple[str, ...], place: Place) -> Diagnostic:
+    if kind == "extra_forbidden":
+        known = _model().model_fields
+        for part in path[:-1]:
+            known = getattr(known[part].annotation, "model_fields", {})
+        return _problem(f"unknown key `{'.'.join(path)}`", place, suggest(path[-1], known, what="keys"), path)
+    plain = sentence.removeprefix("Value error, ").removeprefix("Input should be ")
+    what = plain if plain != sentence else f"must be {plain}"
+    if kind == "value_error":
+        what = plain
+    elif sentence.startswith("Input should be "):
+        what = f"must be {plain}"
+    return _problem(f"`{'.'.join(path)}`: {what}", place, path=path)
+
+
+def _place_of_error(file: Path, message: str) -> Place:
+    match = re.search(r"line (\d+), column (\d+)", message)
+    return Place(str(file), *(int(n) for n in match.groups())) if match else Place(str(file))
+
+
+def _place(file: Path, text: str, path: tuple[str, ...]) -> Place:
+    """Where a key stands; the parser doesn't tell, so its name is looked for, innermost first."""
+    lines = text.splitlines()
+    for key in reversed(path):
+        if key.isdigit():
+            continue
+        name = re.escape(key.removeprefix("spark."))
+        pattern = re.compile(rf"""(?:^|[\s\[{{,."']){name}["']?\s*(?:=|\]|\.)""")
+        for number, line in enumerate(lines, start=1):
+            match = pattern.search(line.split("#")[0])
+            if match:
+                return Place(str(file), number, 1 + line.index(key.removeprefix("spark.")))
+    return Place(str(file))
+
+
+@cache
+def _model() -> type[BaseModel]:
+    """What a settings file may hold. Made when there is a file: models cost milliseconds."""
+    from typing import Annotated
+
+    from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+    class Table(BaseModel):
+        model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    class Jars(Table):
+        overrides: Annotated[dict[str, str], AfterValidator(_check_overrides)] = {}
+        repositories: list[Annotated[str, AfterValidator(_check_url)]] | None = None
+
+    class Check(Table):
+        disable: list[Annotated[str, AfterValidator(_check_code)]] | None = None
+
+    class Root(Table):
+        jars: Jars = Field(default_factory=Jars)
+        check: Check = Field(default_factory=Check)
+        spark: Annotated[dict[str, str], BeforeValidator(_flatten)] = {}
+
+    return Root
+
+
+def _check_overrides(overrides: dict[str, str]) -> dict[str, str]:
+    for name, version in overrides.items():
+        if not re.fullmatch(r"[\w.-]+:[\w.-]+", name):
+            raise ValueError(f"name artifacts as `group:artifact`; `{name}` is not one")
+        if not re.fullmatch(r"[\w.-]+", version):
+            raise ValueError(f"`{version}` is not one exact version of `{name}`")
+    return overrides
+
+
+def _check_url(url: str) -> str:
+    if not re.match(r"(https?|file)://", url):
+        raise ValueError(f"`{url}` is not the URL of a repository (https://…, http://… or file://…)")
+    return url
+
+
+def _check_code(code: str) -> str:
+    from gem_bundle.check.codes import CODES
+
+    if not re.fullmatch(r"[A-Z]+\d+", code):
+        raise ValueError(f"`{code}` is not a code; codes look like GB103")
+    if code.startswith("GB") and code not in CODES:
+        raise ValueError(f"there is no code {code}; `gem-bundle explain` lists them")
+    return code
+
+
+def _flatten(table: object) -> object:
+    """Spark settings by their dotted names, which TOML reads as nested tables unless quoted."""
+    if not isinstance(table, dict):
+        return table
+    found: dict[str, str] = {}
+
+    def walk(prefix: str, value: object) -> None:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                walk(f"{prefix}.{key}" if prefix else key, inner)
+        elif not prefix.startswith("spark."):
+            raise ValueError(f"names of Spark settings begin with `spark.`; `{prefix}` does not")
+        else:
+            found[prefix] = setting_text(prefix, value)
+
+    walk("", table)
+    return found
+
+
+def setting_text(name: str, value: object) -> str:
+    """A Spark setting's value as Spark takes it: booleans in lower case, lists with commas.
+
+    Raises:
+        ValueError: When the value is something else, a date for example.
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ",".join(setting_text(name, item) for item in value)
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise ValueError(f"`{name}` must be a text, a number, true or false")

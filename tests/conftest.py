@@ -1,0 +1,88 @@
+"""What all tests share: the project settings they run with, one Spark session, one Kafka broker."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.kafka_broker import kafka as kafka
+from tests.kafka_broker import kafka_sasl as kafka_sasl
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Before anything resolves jars, in this process or in one that a test starts.
+os.environ["GEM_BUNDLE_SETTINGS"] = str(Path(__file__).with_name("gem-bundle.toml"))
+
+DELTA = "io.delta:delta-spark_{spark_minor}_{scala}:4.4.0"
+KAFKA = "org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}"
+AVRO = "org.apache.spark:spark-avro_{scala}:{spark}"
+DELTA_SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let PySpark 4.2 say, when it first makes a UDF, that it has its doubts about pandas 3."""
+    config.addinivalue_line(
+        "filterwarnings", "ignore:PySpark does not yet fully support pandas:FutureWarning"
+    )
+
+
+@pytest.fixture(scope="session")
+def jars() -> list[Path]:
+    """The jars of Delta, Kafka and Avro."""
+    from gem_bundle.run.jars import fill, resolve, spark_version
+    from gem_bundle.settings import load_settings
+
+    settings = load_settings(Path(__file__))
+    found = resolve(
+        [fill(coordinate, spark_version=spark_version()) for coordinate in (DELTA, KAFKA, AVRO)],
+        overrides=settings.overrides,
+        repositories=settings.repositories,
+    )
+    return [jar.path for jar in found]
+
+
+@pytest.fixture(scope="session")
+def user_modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder on Python's path, on the driver and on executors, for modules that a test writes.
+
+    Give them names that no other test uses.
+    """
+    return tmp_path_factory.mktemp("user_modules")
+
+
+@pytest.fixture(scope="session")
+def spark(
+    jars: list[Path], user_modules: Path, tmp_path_factory: pytest.TempPathFactory
+) -> "Iterator[SparkSession]":
+    """The session that all tests in this process share, started as a run starts it.
+
+    Delta is its catalog, Kafka and Avro are there. Spark's log is `spark.log` in its folder.
+    """
+    from gem_bundle.run.session import SessionRequest, open_session
+
+    folder = tmp_path_factory.mktemp("spark")
+    session = open_session(
+        SessionRequest(
+            app_name="gem-bundle-tests",
+            settings={
+                "spark.master": "local[2]",
+                "spark.driver.memory": "1g",
+                "spark.sql.session.timeZone": "UTC",
+                "spark.sql.warehouse.dir": str(folder / "warehouse"),
+                # The metastore of saved tables, and Derby's log, which are else in the current folder.
+                "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
+            },
+            gem_settings=DELTA_SETTINGS,
+            jars=jars,
+            module_folders=[user_modules],
+            spark_log=folder / "spark.log",
+        )
+    )
+    yield session.spark
+    session.close()

@@ -1,0 +1,186 @@
+"""What can go wrong when a run starts: a diagnostic with a place and a remedy, never a traceback."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gem_bundle.errors import PipelineError
+from tests.integration.pipelines import add_rows, command, events, finish, run, write_pipeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from gem_bundle.diagnostics import Diagnostic
+
+pytestmark = pytest.mark.spark
+
+TEXT = """
+pipeline: failing
+sources:
+  orders:
+    gem: file
+    options: {path: orders, format: json, schema: "id int", max_files_per_trigger: 1}
+targets:
+  out: {gem: delta, input: orders, options: {path: out}}
+"""
+
+
+def refused(file: Path, **options: object) -> list[Diagnostic]:
+    with pytest.raises(PipelineError) as raised:
+        run(file, **options)
+    found = list(raised.value.diagnostics)
+    for diagnostic in found:
+        assert diagnostic.hint, diagnostic
+        assert "Traceback" not in str(diagnostic)
+    return found
+
+
+def test_a_missing_path(spark: SparkSession, tmp_path: Path) -> None:
+    (found,) = refused(write_pipeline(tmp_path, TEXT))
+    assert (found.code, found.node, found.line) == ("GB505", "orders", 6)
+    assert str(tmp_path / "orders") in found.message
+
+
+def test_a_missing_secret_says_every_place_it_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEM_BUNDLE_SECRETS_DIR", str(tmp_path / "secrets"))
+    text = TEXT.replace("path: orders", "path: '${secret:store/folder}'")
+    (found,) = refused(write_pipeline(tmp_path, text))
+    assert (found.code, found.line) == ("GB015", 6)
+    assert "GEM_BUNDLE_SECRET_STORE_FOLDER" in found.hint
+    assert str(tmp_path / "secrets/store/folder") in found.hint
+    assert "Databricks" in found.hint
+
+
+def test_a_secret_is_used_and_never_shown(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEM_BUNDLE_SECRET_STORE_FOLDER", "hush-hush")
+    text = TEXT.replace("path: orders", "path: '${secret:store/folder}'")
+    (found,) = refused(write_pipeline(tmp_path, text))
+    assert found.code == "GB505"
+    assert "hush" not in str(found)
+
+
+def test_a_checkpoint_in_use(spark: SparkSession, tmp_path: Path) -> None:
+    add_rows(tmp_path / "orders", "1.json", [{"id": 1}])
+    file = write_pipeline(tmp_path, TEXT)
+    running = command("run", file)
+    try:
+        assert next(event for event in events(running) if event["event"] == "progress")["rows_in"] == 1
+        (found,) = refused(file, available_now=True)
+        assert (found.code, found.node, found.line) == ("GB401", "out", 8)
+        assert f"process {running.pid}" in found.message
+    finally:
+        running.send_signal(signal.SIGTERM)
+        status, out, _ = finish(running)
+    assert status == 0
+    assert out == ""
+    assert run(file, available_now=True).rows_in == 0
+
+
+def test_a_damaged_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    add_rows(tmp_path / "orders", "1.json", [{"id": 1}])
+    file = write_pipeline(tmp_path, TEXT)
+    run(file, available_now=True)
+    checkpoint = tmp_path / "checkpoints/failing/out"
+    (checkpoint / "offsets/0").write_text("v2\n{")
+    (found,) = refused(file, available_now=True)
+    assert (found.code, found.node, found.line) == ("GB402", "out", 8)
+    assert "offsets/0" in found.message
+
+
+def test_damage_that_only_spark_sees(spark: SparkSession, tmp_path: Path) -> None:
+    add_rows(tmp_path / "orders", "1.json", [{"id": 1}])
+    file = write_pipeline(tmp_path, TEXT)
+    run(file, available_now=True)
+    (tmp_path / "checkpoints/failing/out/offsets/0").write_text("v2\n{}\nneither an offset nor json")
+    report = run(file, available_now=True)
+    assert report.status == "failed"
+    assert [d.node for d in report.diagnostics] == ["out"]
+    assert "Traceback" not in str(report.diagnostics[0])
+
+
+@pytest.mark.parametrize(
+    ("reference", "code", "says"),
+    [
+        ("nowhere_to_be_found:clean", "GB506", "no Python module `nowhere_to_be_found`"),
+        ("my_functions:claen", "GB506", "`my_functions` has no `claen`"),
+        ("my_functions:fails", "GB507", "ZeroDivisionError"),
+        ("my_broken_module:clean", "GB507", "SyntaxError"),
+    ],
+)
+def test_python_functions(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    reference: str,
+    code: str,
+    says: str,
+) -> None:
+    (tmp_path / "my_functions.py").write_text(
+        "def clean(df):\n    return df\n\ndef fails(df):\n    return 1 / 0\n"
+    )
+    (tmp_path / "my_broken_module.py").write_text("def clean(df:\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(__import__("sys").modules, "my_functions", raising=False)
+    add_rows(tmp_path / "orders", "1.json", [{"id": 1}])
+    text = TEXT.replace("input: orders", "input: clean") + (
+        f"transforms:\n  clean: {{gem: python, input: orders, options: {{function: '{reference}'}}}}\n"
+    )
+    report = run(write_pipeline(tmp_path, text), available_now=True)
+    (found,) = report.diagnostics
+    assert (found.code, found.node) == (code, "clean")
+    assert says in found.message
+    assert found.line == 10
+    assert "Traceback" not in str(found)
+
+
+def test_no_java(tmp_path: Path) -> None:
+    add_rows(tmp_path / "orders", "1.json", [{"id": 1}])
+    file = write_pipeline(tmp_path, TEXT)
+    empty = tmp_path / "bin"
+    empty.mkdir()
+    status, _, err = finish(command("run", file, PATH=str(empty), JAVA_HOME=str(tmp_path)))
+    assert status == 1
+    assert "error[GB501]" in err
+    assert "Java 17" in err
+    assert "Traceback" not in err
+
+
+def test_no_kafka_at_the_address(spark: SparkSession, tmp_path: Path) -> None:
+    text = """
+pipeline: unreachable
+sources:
+  clicks: {gem: kafka, options: {bootstrap_servers: "127.0.0.1:1", subscribe: clicks}}
+targets:
+  out: {gem: noop, input: clicks}
+"""
+    (found,) = refused(write_pipeline(tmp_path, text))
+    assert (found.code, found.node) == ("GB503", "clicks")
+    assert "127.0.0.1:1" in found.message
+
+
+def test_a_failing_run_exits_with_1_and_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "failing_target.py").write_text(
+        "def deliver(df, batch_id):\n    raise ValueError('no such order')\n"
+    )
+    add_rows(tmp_path / "orders", "1.json", [{"id": 1}])
+    text = TEXT.replace(
+        "gem: delta, input: orders, options: {path: out}",
+        "gem: foreach_batch, input: orders, options: {function: 'failing_target:deliver'}",
+    )
+    file = write_pipeline(tmp_path, text)
+    report = tmp_path / "report.json"
+    status, out, err = finish(command("run", file, "--report", report))
+    assert status == 1
+    assert out == ""
+    lines = [line for line in err.splitlines() if not line.startswith("{")]
+    assert lines[0].startswith(f"{file}:8:3: error[GB507]: target `out`: ")
+    assert "ValueError: no such order" in lines[0]
+    assert len(lines) <= 3
+    assert '"status": "failed"' in report.read_text()
