@@ -1,16 +1,16 @@
 """What all tests share: the project settings they run with, one Spark session, one Kafka broker."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.kafka_broker import kafka as kafka
-from tests.kafka_broker import kafka_sasl as kafka_sasl
+from tests.kafka_broker import kafka, kafka_sasl  # noqa: F401 (fixtures for all tests)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
 # Before anything resolves jars, in this process or in one that a test starts.

@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["source", "transform", "target"]
 OutputMode = Literal["append", "update", "complete"]
-TriggerKind = Literal[
-    "default", "processing_time", "available_now", "once", "continuous", "real_time"
-]
+TriggerKind = Literal["default", "processing_time", "available_now", "once", "continuous", "real_time"]
 DeliveryGuarantee = Literal["exactly_once", "at_least_once", "none"]
 StatefulOperator = Literal["aggregate", "deduplicate", "join", "limit", "custom"]
 
@@ -42,7 +40,9 @@ MICRO_BATCH_TRIGGERS: frozenset[TriggerKind] = frozenset(
 )
 ALL_OUTPUT_MODES: frozenset[OutputMode] = frozenset({"append", "update", "complete"})
 
-OptionsT = TypeVar("OptionsT", bound=Options, covariant=True, default=Options)
+OptionsT = TypeVar(  # noqa: PLC0105 (the name stands in every signature)
+    "OptionsT", bound=Options, covariant=True, default=Options
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +271,7 @@ class Gem(Generic[OptionsT]):
         """
         return {}
 
-    def check(self, *inputs: Facts) -> Iterable[Finding]:
+    def check(self, *inputs: Facts) -> Iterable[Finding]:  # noqa: ARG002 (for those who override it)
         """The gem's own rules: what is wrong with these options over these inputs.
 
         Called once by every `gem-bundle check` and before every run, without a JVM and without a

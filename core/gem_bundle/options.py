@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, SecretStr
-from pydantic import Field as _field
+from pydantic import Field as _field  # noqa: N813 (pydantic's is a function too)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,7 @@ def Field(  # noqa: N802 (it stands where pydantic's Field would)
         since: The Spark version that brought it, where that is later than 4.0.
         constraints: What pydantic's ``Field`` takes (``gt``, ``min_length``, ``pattern`` …).
     """
-    extra = {"spark": spark, "passed": passed, "advanced": advanced, "since": since}
+    extra: dict[str, Any] = {"spark": spark, "passed": passed, "advanced": advanced, "since": since}
     kept = {key: value for key, value in extra.items() if value not in (None, False)}
     kept["passed"] = passed
     return _field(

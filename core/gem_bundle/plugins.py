@@ -71,7 +71,7 @@ class GemEntry:
         hint = f"Update or remove the distribution `{self.origin}`, or report it to its authors."
         try:
             found: object = getattr(import_module(module), name)
-        except Exception as error:  # noqa: BLE001 (a plugin may raise anything when it is imported)
+        except Exception as error:
             raise PluginError(
                 f"The {self.kind} `{self.name}` of `{self.origin}` can't be loaded from "
                 f"`{reference}`: {describe_error(error)}",
@@ -178,9 +178,7 @@ def load_registry(
     return registry
 
 
-def _load_plugin(
-    manager: pluggy.PluginManager, registry: Registry, point: EntryPoint, origin: Origin
-) -> str:
+def _load_plugin(manager: pluggy.PluginManager, registry: Registry, point: EntryPoint, origin: Origin) -> str:
     """Load one plugin and take its gems; returns what is wrong, or an empty string."""
     found: list[GemEntry] = []
 

@@ -139,18 +139,19 @@ def _problem(message: str, place: Place, hint: str = "", path: tuple[str, ...] =
 
 
 def _explain(kind: str, sentence: str, path: tuple[str, ...], place: Place) -> Diagnostic:
+    """What pydantic found, in the words of the other diagnostics."""
+    # A Spark setting's own name tells where it stands.
+    name = ".".join(path[1:] if path[0] == "spark" and len(path) > 1 else path)
     if kind == "extra_forbidden":
         known = _model().model_fields
         for part in path[:-1]:
             known = getattr(known[part].annotation, "model_fields", {})
-        return _problem(f"unknown key `{'.'.join(path)}`", place, suggest(path[-1], known, what="keys"), path)
-    plain = sentence.removeprefix("Value error, ").removeprefix("Input should be ")
-    what = plain if plain != sentence else f"must be {plain}"
-    if kind == "value_error":
-        what = plain
-    elif sentence.startswith("Input should be "):
-        what = f"must be {plain}"
-    return _problem(f"`{'.'.join(path)}`: {what}", place, path=path)
+        return _problem(
+            f"unknown key `{name}`", place, suggest(path[-1], known, what="keys"), path
+        )
+    what = re.sub("^Input should be ", "must be ", sentence.removeprefix("Value error, "))
+    what = what.replace("a valid dictionary", "a table").replace("a valid string", "a text")
+    return _problem(f"`{name}`: {what}", place, path=path)
 
 
 def _place_of_error(file: Path, message: str) -> Place:
@@ -160,16 +161,15 @@ def _place_of_error(file: Path, message: str) -> Place:
 
 def _place(file: Path, text: str, path: tuple[str, ...]) -> Place:
     """Where a key stands; the parser doesn't tell, so its name is looked for, innermost first."""
-    lines = text.splitlines()
     for key in reversed(path):
-        if key.isdigit():
-            continue
+        # A Spark setting may stand in a table of its first part: [spark] sql.shuffle.partitions = 8.
         name = re.escape(key.removeprefix("spark."))
-        pattern = re.compile(rf"""(?:^|[\s\[{{,."']){name}["']?\s*(?:=|\]|\.)""")
-        for number, line in enumerate(lines, start=1):
-            match = pattern.search(line.split("#")[0])
-            if match:
-                return Place(str(file), number, 1 + line.index(key.removeprefix("spark.")))
+        pattern = rf"""^[^#\n]*?(?<![\w-])({name})["']?[ \t]*[=\].]"""
+        match = None if key.isdigit() else re.search(pattern, text, re.MULTILINE)
+        if match:
+            start = match.start(1)
+            line_start = text.rfind("\n", 0, start) + 1
+            return Place(str(file), text.count("\n", 0, start) + 1, start - line_start + 1)
     return Place(str(file))
 
 
@@ -184,7 +184,10 @@ def _model() -> type[BaseModel]:
         model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     class Jars(Table):
-        overrides: Annotated[dict[str, str], AfterValidator(_check_overrides)] = {}
+        overrides: dict[
+            Annotated[str, AfterValidator(_check_artifact)],
+            Annotated[str, AfterValidator(_check_version)],
+        ] = Field(default_factory=dict)
         repositories: list[Annotated[str, AfterValidator(_check_url)]] | None = None
 
     class Check(Table):
@@ -193,24 +196,33 @@ def _model() -> type[BaseModel]:
     class Root(Table):
         jars: Jars = Field(default_factory=Jars)
         check: Check = Field(default_factory=Check)
-        spark: Annotated[dict[str, str], BeforeValidator(_flatten)] = {}
+        spark: Annotated[
+            dict[Annotated[str, AfterValidator(_check_spark_name)], str], BeforeValidator(_flatten)
+        ] = Field(default_factory=dict)
 
     return Root
 
 
-def _check_overrides(overrides: dict[str, str]) -> dict[str, str]:
-    for name, version in overrides.items():
-        if not re.fullmatch(r"[\w.-]+:[\w.-]+", name):
-            raise ValueError(f"name artifacts as `group:artifact`; `{name}` is not one")
-        if not re.fullmatch(r"[\w.-]+", version):
-            raise ValueError(f"`{version}` is not one exact version of `{name}`")
-    return overrides
+def _check_artifact(name: str) -> str:
+    if not re.fullmatch(r"[\w.-]+:[\w.-]+", name):
+        raise ValueError("write an artifact as `group:artifact`")
+    return name
+
+
+def _check_version(version: str) -> str:
+    if not re.fullmatch(r"[\w.-]+", version):
+        raise ValueError(f"`{version}` is not one exact version")
+    return version
 
 
 def _check_url(url: str) -> str:
+    from urllib.parse import urlsplit
+
     if not re.match(r"(https?|file)://", url):
         raise ValueError(f"`{url}` is not the URL of a repository (https://…, http://… or file://…)")
-    return url
+    if "@" in urlsplit(url).netloc:
+        raise ValueError("a user name and password in a URL would be shown and are not used")
+    return url.rstrip("/")
 
 
 def _check_code(code: str) -> str:
@@ -223,20 +235,26 @@ def _check_code(code: str) -> str:
     return code
 
 
+def _check_spark_name(name: str) -> str:
+    if not name.startswith("spark."):
+        raise ValueError("this is not a Spark setting: their names begin with `spark.`")
+    return name
+
+
 def _flatten(table: object) -> object:
     """Spark settings by their dotted names, which TOML reads as nested tables unless quoted."""
     if not isinstance(table, dict):
         return table
-    found: dict[str, str] = {}
+    found: dict[str, object] = {}
 
     def walk(prefix: str, value: object) -> None:
         if isinstance(value, dict):
             for key, inner in value.items():
                 walk(f"{prefix}.{key}" if prefix else key, inner)
-        elif not prefix.startswith("spark."):
-            raise ValueError(f"names of Spark settings begin with `spark.`; `{prefix}` does not")
-        else:
+        elif isinstance(value, bool | int | float | list):
             found[prefix] = setting_text(prefix, value)
+        else:
+            found[prefix] = value
 
     walk("", table)
     return found

@@ -5,7 +5,9 @@ All of them are plain ``str``, ``list`` or ``dict`` when a gem reads them; what 
 
 from __future__ import annotations
 
+import os
 import re
+from datetime import date, datetime
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
@@ -13,19 +15,68 @@ from pydantic import AfterValidator, BeforeValidator, SecretStr, ValidationInfo,
 
 __all__ = [
     "BrokerList",
+    "ByteSize",
     "ColumnExpressions",
     "DataPath",
     "Duration",
     "Expression",
+    "ExpressionList",
+    "FixedDuration",
     "FunctionReference",
+    "Interval",
     "Schema",
     "SecretStr",
     "StringList",
+    "TableName",
+    "Timestamp",
+    "interval_length",
     "is_remote",
+    "local_path",
 ]
 
-_UNITS = "nanosecond|microsecond|us|millisecond|ms|second|s|sec|minute|m|min|hour|h|hr|day|d|week|w|month|year"
+_UNITS = (
+    "nanosecond|microsecond|us|millisecond|ms|second|s|sec|minute|m|min|hour|h|hr|day|d|week|w|month|year"
+)
 _DURATION_PART = re.compile(rf"\s*([+-]?\d+(?:\.\d+)?)\s*({_UNITS})s?\b\s*", re.IGNORECASE)
+# Spark's intervals (watermarks, windows) take whole words only; a fraction is for seconds only.
+_INTERVAL_PART = re.compile(
+    r"\s*\+?(\d+)(\.\d{1,9}(?=\s+seconds?\b))?"
+    r"\s+(year|month|week|day|hour|minute|second|millisecond|microsecond)s?\b\s*",
+    re.IGNORECASE,
+)
+_MICROSECONDS = {
+    "week": 604_800_000_000,
+    "day": 86_400_000_000,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1_000,
+    "microsecond": 1,
+}
+# Spark's times that are no intervals: one whole number and one unit (`JavaUtils.timeStringAs`).
+_MILLISECONDS = {
+    "nanosecond": 1e-6,
+    "microsecond": 1e-3,
+    "us": 1e-3,
+    "millisecond": 1.0,
+    "ms": 1.0,
+    "second": 1e3,
+    "sec": 1e3,
+    "s": 1e3,
+    "minute": 60e3,
+    "min": 60e3,
+    "m": 60e3,
+    "hour": 3600e3,
+    "hr": 3600e3,
+    "h": 3600e3,
+    "day": 86_400e3,
+    "d": 86_400e3,
+    "week": 604_800e3,
+    "w": 604_800e3,
+}
+_BYTE_SIZE = re.compile(r"^\s*(\d+)\s*([bkmgtp]?)b?\s*$", re.IGNORECASE)
+_NAME_PART = r"(?:[A-Za-z_]\w*|`(?:[^`]|``)+`)"
+_TABLE = re.compile(rf"^{_NAME_PART}(?:\.{_NAME_PART})*$")
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 _BROKER = re.compile(r"^(\[[0-9A-Fa-f:.]+\]|[^\s:,\[\]/]+):(\d{1,5})$")
 _FUNCTION = re.compile(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")
@@ -39,9 +90,7 @@ def _check_duration(text: str) -> str:
         if match.group(1).startswith("-"):
             raise ValueError("a duration can't be negative")
     if position == 0 or position != len(body):
-        raise ValueError(
-            "write a number and a unit, for example `10 minutes` or `1 hour 30 minutes`"
-        )
+        raise ValueError("write a number and a unit, for example `10 minutes` or `1 hour 30 minutes`")
     return text.strip()
 
 
@@ -58,6 +107,101 @@ Duration = Annotated[
     WithJsonSchema({"type": "string", "examples": ["10 minutes", "1 hour 30 minutes"]}),
 ]
 """A length of time as Spark's intervals write it: numbers with units, ``10 minutes``."""
+
+
+def interval_length(text: str) -> tuple[int, int]:
+    """The length of an `Interval` as months and microseconds: they don't convert into each other.
+
+    Raises:
+        ValueError: When Spark could not read it as an interval.
+    """
+    body = re.sub(r"^\s*interval\s+", "", text, flags=re.IGNORECASE)
+    months = microseconds = position = 0
+    while match := _INTERVAL_PART.match(body, position):
+        position = match.end()
+        number, unit = int(match.group(1)), match.group(3).lower()
+        if unit in _MICROSECONDS:
+            microseconds += number * _MICROSECONDS[unit]
+            microseconds += int(float(match.group(2) or 0) * _MICROSECONDS[unit])
+        else:
+            months += number * (12 if unit == "year" else 1)
+    if position == 0 or position != len(body):
+        raise ValueError(
+            "write whole numbers with units from microseconds to years, each unit written out and "
+            "after a space, for example `10 minutes` or `1 hour 30 minutes`"
+        )
+    if microseconds >= 1 << 63 or months >= 1 << 31:
+        raise ValueError("this is longer than Spark's intervals can be")
+    return months, microseconds
+
+
+def _check_interval(text: str) -> str:
+    interval_length(text)
+    return text
+
+
+Interval = Annotated[Duration, AfterValidator(_check_interval)]
+"""A `Duration` where Spark takes an interval and nothing else: watermarks, windows, triggers."""
+
+
+def _compact_duration(text: str) -> str:
+    body = re.sub(r"^\s*interval\s+", "", text, flags=re.IGNORECASE)
+    total = 0.0
+    for number, unit in _DURATION_PART.findall(body):
+        if unit.lower() not in _MILLISECONDS:
+            raise ValueError(f"a {unit} has no fixed length; write it in days")
+        total += float(number) * _MILLISECONDS[unit.lower()]
+    return f"{int(total)}ms"
+
+
+FixedDuration = Annotated[Duration, AfterValidator(_compact_duration)]
+"""A `Duration` where Spark takes a time and no interval: the gem reads it as milliseconds, ``600000ms``."""
+
+
+def _timestamp_text(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _check_timestamp(text: str) -> str:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError("write a date or a time as `2024-01-31` or `2024-01-31T10:00:00`") from None
+    return text
+
+
+Timestamp = Annotated[str, BeforeValidator(_timestamp_text), AfterValidator(_check_timestamp)]
+"""A point in time as ISO text: ``2024-01-31``, ``2024-01-31T10:00:00``, with or without a time zone."""
+
+
+def _bytes(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    match = _BYTE_SIZE.match(value)
+    if match is None:
+        raise ValueError("write a number of bytes, or a size such as `512m` or `10g`")
+    return int(match.group(1)) << 10 * "bkmgtp".index(match.group(2).lower() or "b")
+
+
+ByteSize = Annotated[
+    int,
+    BeforeValidator(_bytes),
+    WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string", "examples": ["512m", "10g"]}]}),
+]
+"""A number of bytes; a text may use the units of 1024: ``512m``, ``10g``."""
+
+
+def _check_table(name: str) -> str:
+    if not _TABLE.match(name):
+        raise ValueError(
+            "write a table as `table`, `schema.table` or `catalog.schema.table`, a name with other "
+            "characters than letters, digits and underscores in backquotes"
+        )
+    return name
+
+
+TableName = Annotated[str, AfterValidator(_check_table)]
+"""The name of a table in a catalog: one to several parts with dots between them."""
 
 
 def _schema_text(value: Any) -> Any:
@@ -120,19 +264,29 @@ def _unbalanced(text: str, pairs: dict[str, str]) -> str | None:
     return f"`{stack[-1]}` is missing" if stack else None
 
 
-def split_top_level(text: str, separator: str = ",") -> list[str]:
-    """The parts of a text at separators that stand outside brackets, quotes and backquotes."""
+def split_top_level(text: str, separator: str = ",", brackets: str = "()<>[]") -> list[str]:
+    """The parts of a text at separators that stand outside brackets, quotes and backquotes.
+
+    Args:
+        text: What to split.
+        separator: One character.
+        brackets: Opening and closing ones in turn; in expressions ``<`` and ``>`` are none.
+    """
     parts = [""]
     depth = 0
     quote = ""
+    escaped = False
     for character in text:
-        if quote:
+        if escaped:
+            escaped = False
+        elif quote:
+            escaped = character == "\\" and quote != "`"
             quote = "" if character == quote else quote
         elif character in "'\"`":
             quote = character
-        elif character in "(<[":
+        elif character in brackets[::2]:
             depth += 1
-        elif character in ")>]":
+        elif character in brackets[1::2]:
             depth -= 1
         elif character == separator and depth == 0:
             parts.append("")
@@ -154,6 +308,8 @@ def _check_expression(text: str) -> str:
     problem = _unbalanced(text, {"(": ")", "[": "]"})
     if problem:
         raise ValueError(f"this is not a complete SQL expression: {problem}")
+    if "--" not in text and "/*" not in text and len(split_top_level(text, brackets="()[]")) > 1:
+        raise ValueError("this is more than one expression: a comma stands outside brackets")
     return text.strip()
 
 
@@ -172,15 +328,19 @@ StringList = Annotated[list[str], BeforeValidator(_as_list)]
 
 
 def _as_expressions(value: Any) -> Any:
-    if isinstance(value, str | int | float | bool):
-        return [value]
-    return value
+    if isinstance(value, str):
+        return split_top_level(value, brackets="()[]")
+    return [value] if isinstance(value, int | float | bool) else value
 
 
-ColumnExpressions = Annotated[
-    list[Expression] | dict[str, Expression], BeforeValidator(_as_expressions)
-]
-"""Expressions as a list, or as a mapping of new column name to expression."""
+ColumnExpressions = Annotated[list[Expression] | dict[str, Expression], BeforeValidator(_as_expressions)]
+"""Expressions as a list, or as a mapping of new column name to expression.
+
+A text is a list of expressions with commas between them.
+"""
+
+ExpressionList = Annotated[list[Expression], BeforeValidator(_as_expressions)]
+"""A list of expressions; one text with commas between them is accepted too."""
 
 
 def _check_brokers(brokers: list[str]) -> list[str]:
@@ -210,6 +370,20 @@ FunctionReference = Annotated[str, AfterValidator(_check_function)]
 def is_remote(path: str) -> bool:
     """Whether a path has a scheme (``s3a://…``, ``hdfs://…``, ``dbfs:/…``) other than ``file:``."""
     return bool(_SCHEME.match(path)) and not path.startswith("file:")
+
+
+def local_path(path: str) -> str | None:
+    """The place of a path on this machine, or None when only Spark knows where it lies.
+
+    A path without a scheme lies in the default file system of Spark's driver. That is another one
+    than this machine's with Spark Connect, on Databricks, and where Hadoop is configured.
+    """
+    if is_remote(path) or os.environ.get("SPARK_REMOTE"):
+        return None
+    if path.startswith("file:"):
+        return re.sub(r"^file:(//)?", "", path)
+    elsewhere = ("DATABRICKS_RUNTIME_VERSION", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
+    return None if any(os.environ.get(name) for name in elsewhere) else path
 
 
 def _resolve_path(path: str, info: ValidationInfo) -> str:

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.pipeline.loader import load_file
@@ -15,6 +14,7 @@ from gem_bundle.run.options import RunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from gem_bundle.run.report import Report
 

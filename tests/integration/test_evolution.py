@@ -18,13 +18,13 @@ pytestmark = pytest.mark.spark
 
 def text(sources: list[str], *, extra_transform: bool = False) -> str:
     nodes = "".join(
-        f"  {name}: {{gem: file, options: {{path: {name}, format: json, schema: \"id string\"}}}}\n"
+        f'  {name}: {{gem: file, options: {{path: {name}, format: json, schema: "id string"}}}}\n'
         for name in sources
     )
     inputs = list(sources)
     kept = ""
     if extra_transform:
-        kept = f"  kept: {{gem: filter, input: {sources[-1]}, options: {{condition: \"true\"}}}}\n"
+        kept = f'  kept: {{gem: filter, input: {sources[-1]}, options: {{condition: "true"}}}}\n'
         inputs[-1] = "kept"
     return (
         f"pipeline: growing\nsources:\n{nodes}transforms:\n{kept}"

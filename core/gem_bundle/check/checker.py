@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from gem_bundle.check.gems import make_gems
 from gem_bundle.check.graph import check_graph
@@ -15,7 +15,7 @@ from gem_bundle.plugins import describe_error, load_registry
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from gem_bundle.diagnostics import Finding
     from gem_bundle.gem import Facts, Gem, Source, Transform
@@ -29,7 +29,8 @@ class Checked:
     """The verdict on a pipeline.
 
     Args:
-        plan: What can be run; None when there are errors.
+        plan: What can be run; None when there are errors, or a gem whose options depend on a secret
+            that a check doesn't look up.
         diagnostics: What was found, in the order of the file.
         definition: The pipeline as far as it could be read.
     """
@@ -79,13 +80,19 @@ def check_definition(loaded: Loaded, registry: Registry | None = None) -> Checke
     found += wrong
     plan = Plan(definition, gems, tuple(order), facts)
     found += _check_outputs(plan)
-    if not any(d.code in {"GB101", "GB102"} for d in found):
-        found += check_sources(plan)
-        found += check_targets(plan)
+    found += check_sources(plan)
+    found += check_targets(plan)
     found += _gem_rules(plan)
+    if loaded.hide is not None:
+        found = [_hidden(diagnostic, loaded.hide) for diagnostic in found]
     ordered = in_order(found)
-    complete = not any(d.is_error for d in ordered)
-    return Checked(plan if complete else None, ordered, definition)
+    complete = gems.keys() == definition.nodes.keys() and not loaded.broken
+    runs = complete and not any(d.is_error for d in ordered)
+    return Checked(plan if runs else None, ordered, definition)
+
+
+def _hidden(diagnostic: Diagnostic, hide: Callable[[str], str]) -> Diagnostic:
+    return replace(diagnostic, message=hide(diagnostic.message), hint=hide(diagnostic.hint))
 
 
 def _infer(
@@ -102,30 +109,37 @@ def _infer(
         if node.kind == "target":
             continue
         inputs = [facts.get(edge.node, Facts(stateful=None)) for edge in node.inputs]
-        unknown = replace(merged(inputs), stateful=None) if inputs else Facts(stateful=None)
-        streaming = node.mode == "stream"
-        try:
-            if node.kind == "source":
-                declared = cast("Source", gem).infer() if gem else Facts()
-                facts[name] = replace(declared, streaming=streaming, bounded=not streaming)
-            else:
-                facts[name] = cast("Transform", gem).infer(*inputs) if gem else unknown
-        except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
-            facts[name] = unknown if inputs else Facts(streaming=streaming)
-            found.append(_gem_failed(definition, node, "infer", error))
+        unknown = Facts() if node.kind == "source" else replace(merged(inputs), stateful=None)
+        declared: Any = unknown
+        if gem is not None:
+            try:
+                declared = cast("Source | Transform", gem).infer(*inputs)
+                if not isinstance(declared, Facts):
+                    raise TypeError(f"Facts are needed, not {declared!r}")
+            except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
+                declared = unknown
+                found.append(_gem_failed(definition, node, "infer", error))
+        if node.kind == "source":
+            streaming = node.mode == "stream"
+            declared = replace(declared, streaming=streaming, bounded=not streaming)
+        facts[name] = declared
     return facts, found
 
 
 def _check_outputs(plan: Plan) -> list[Diagnostic]:
     """An input names an output that its node has."""
+    definition = plan.definition
     found: list[Diagnostic] = []
-    for node in plan.definition.nodes.values():
+    outputs: dict[str, tuple[str, ...]] = {}
+    for name, gem in plan.gems.items():
+        try:
+            outputs[name] = cast("Transform", gem).outputs() if gem.kind == "transform" else ()
+        except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
+            found.append(_gem_failed(definition, definition.nodes[name], "outputs", error))
+    for node in definition.nodes.values():
         for edge in node.inputs:
-            gem = plan.gems.get(edge.node)
-            if gem is None:
-                continue
-            known = cast("Transform", gem).outputs() if gem.kind == "transform" else ()
-            if edge.output in known or (edge.output is None and not known):
+            known = outputs.get(edge.node)
+            if known is None or edge.output in known or (edge.output is None and not known):
                 continue
             names = ", ".join(f"`{edge.node}.{name}`" for name in known)
             if edge.output is None:
@@ -135,7 +149,7 @@ def _check_outputs(plan: Plan) -> list[Diagnostic]:
             else:
                 message = f"`{node.id}`: `{edge.node}` has one output without a name"
             hint = f"Write {names}." if known else f"Write `{edge.node}`."
-            place = plan.definition.locator.place(edge.path)
+            place = definition.locator.place(edge.path)
             found.append(Diagnostic("GB106", "error", message, node.id, edge.path, place, hint))
     return found
 
@@ -149,18 +163,21 @@ def _gem_rules(plan: Plan) -> list[Diagnostic]:
         node = plan.node(name)
         inputs = [plan.facts.get(edge.node, Facts(stateful=None)) for edge in node.inputs]
         try:
-            findings = list(gem.check(*inputs))
+            found += [from_finding(plan.definition, node, f, gem) for f in gem.check(*inputs)]
         except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
             found.append(_gem_failed(plan.definition, node, "check", error))
-            continue
-        found += [from_finding(plan.definition, node, finding, gem) for finding in findings]
     return found
 
 
-def from_finding(
-    definition: Definition, node: Node, finding: Finding, gem: Gem | None = None
-) -> Diagnostic:
-    """A gem's finding with the node's name and the place of the option it is about."""
+def from_finding(definition: Definition, node: Node, finding: Finding, gem: Gem | None = None) -> Diagnostic:
+    """A gem's finding with the node's name and the place of the option it is about.
+
+    Args:
+        definition: The pipeline.
+        node: The node whose gem says it.
+        finding: What it says.
+        gem: The gem, so that an option is found in whichever spelling the file has it.
+    """
     path = node.path
     if finding.option is not None:
         written = finding.option
@@ -174,7 +191,9 @@ def from_finding(
 
 
 def _gem_failed(definition: Definition, node: Node, method: str, error: Exception) -> Diagnostic:
-    place = definition.locator.place((*node.path, "gem"))
-    message = f"{node.kind} `{node.id}`: the gem `{node.gem}` fails in `{method}`: {describe_error(error)}"
+    path = (*node.path, "gem")
+    place = definition.locator.place(path)
+    message = f"the gem `{node.gem}` fails in `{method}`: {describe_error(error)}"
     hint = "This is a bug of the gem; its part of the check is left out."
-    return Diagnostic("GB203", "warning", message, node.id, (*node.path, "gem"), place, hint)
+    message = f"{node.kind} `{node.id}`: {message}"
+    return Diagnostic("GB203", "warning", message, node.id, path, place, hint)

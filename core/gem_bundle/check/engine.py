@@ -11,7 +11,6 @@ import tempfile
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, cast
 
-from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.run.environment import open_plan_session
 from gem_bundle.run.failures import build_failure
 from gem_bundle.run.frames import Frames, NodeFailure, read_source
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.gem import Source
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
@@ -91,8 +91,6 @@ def _ask(df: DataFrame, output_mode: str) -> None:
     if jvm is None:
         return
     modes = jvm.org.apache.spark.sql.streaming.OutputMode
-    mode = {"append": modes.Append, "update": modes.Update, "complete": modes.Complete}[
-        output_mode
-    ]()
+    mode = {"append": modes.Append, "update": modes.Update, "complete": modes.Complete}[output_mode]()
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
     checker.checkForStreaming(cast("Any", df)._jdf.queryExecution().analyzed(), mode)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
 from gem_bundle.diagnostics import Diagnostic, suggest
 from gem_bundle.errors import PluginError
-from gem_bundle.pipeline.problems import Problem, problems
+from gem_bundle.pipeline.problems import Problem, problems, shown
+from gem_bundle.plugins import describe_error
 
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
 
-    from gem_bundle.gem import Gem
+    from gem_bundle.gem import Gem, Kind, Transform
     from gem_bundle.options import Options
     from gem_bundle.pipeline.document import Locator, Path
     from gem_bundle.pipeline.model import Definition, Node
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
 _CODES = {"unknown": "GB204", "missing": "GB206", "value": "GB205", "together": "GB207"}
 
 
-def make_gems(
-    definition: Definition, registry: Registry
-) -> tuple[dict[str, Gem], list[Diagnostic]]:
+def make_gems(definition: Definition, registry: Registry) -> tuple[dict[str, Gem], list[Diagnostic]]:
     """A gem with validated options for each node that allows it, and what is wrong with the others."""
     gems: dict[str, Gem] = {}
     found: list[Diagnostic] = []
@@ -39,32 +38,52 @@ def make_gems(
 def make_gem(
     node: Node, registry: Registry, locator: Locator, folder: FilePath
 ) -> tuple[Gem | None, list[Diagnostic]]:
-    """The gem of one node, or what is wrong with it."""
+    """The gem of one node, or what is wrong with it.
+
+    Args:
+        node: The node.
+        registry: The gems that are installed.
+        locator: Where things stand.
+        folder: What relative paths are relative to.
+    """
     path: Path = (*node.path, "gem")
     place = locator.place(path)
     if not registry.has(node.kind, node.gem):
         return None, [_unknown_gem(node, registry, locator)]
+    reporter: _Reporter | None = None
     try:
         gem_class = registry.get(node.kind, node.gem).load()
+        reporter = _Reporter(node, gem_class.options_type, locator)
+        options = reporter.validate(folder)
+        gem = None if options is None else gem_class(options)
     except PluginError as error:
         message = f"`{node.id}`: {error.reason}"
         return None, [Diagnostic("GB202", "error", message, node.id, path, place, error.hint)]
-    reporter = _Reporter(node, gem_class.options_type, locator)
-    options = reporter.validate(folder)
-    if options is None:
-        return None, reporter.found
-    gem = gem_class(options)
+    except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
+        found = reporter.found if reporter else []
+        return None, [*found, _broken_gem(node, registry, locator, error)]
     found = reporter.found
     if node.kind == "transform":
-        gem.input_names = tuple(edge.name for edge in node.inputs)  # type: ignore[attr-defined]
-        found += _check_input_count(node, gem, locator)
-    return gem, found
+        found += _check_input_count(node, gem_class, locator)
+        if gem is not None:
+            names = tuple(edge.name for edge in node.inputs)
+            cast("Transform", gem).input_names = names
+    return None if found else gem, found
+
+
+def _broken_gem(node: Node, registry: Registry, locator: Locator, error: Exception) -> Diagnostic:
+    path: Path = (*node.path, "gem")
+    origin = registry.get(node.kind, node.gem).origin
+    message = f"`{node.id}`: the gem `{node.gem}` can't take its options: {describe_error(error)}"
+    hint = f"This is a bug of the gem; report it to the authors of `{origin}`."
+    return Diagnostic("GB202", "error", message, node.id, path, locator.place(path), hint)
 
 
 def _unknown_gem(node: Node, registry: Registry, locator: Locator) -> Diagnostic:
     path: Path = (*node.path, "gem")
     hint = suggest(node.gem, registry.names(node.kind), what=f"{node.kind} gems")
-    others = [kind for kind in ("source", "transform", "target") if registry.has(kind, node.gem)]  # type: ignore[arg-type]
+    kinds: tuple[Kind, ...] = ("source", "transform", "target")
+    others = [kind for kind in kinds if registry.has(kind, node.gem)]
     if others:
         hint = f"`{node.gem}` is a {' and a '.join(others)}. {hint}"
     elif registry.broken:
@@ -74,8 +93,8 @@ def _unknown_gem(node: Node, registry: Registry, locator: Locator) -> Diagnostic
     return Diagnostic("GB201", "error", message, node.id, path, locator.place(path), hint)
 
 
-def _check_input_count(node: Node, gem: Any, locator: Locator) -> list[Diagnostic]:
-    least, most = gem.inputs
+def _check_input_count(node: Node, gem_class: Any, locator: Locator) -> list[Diagnostic]:
+    least, most = gem_class.inputs
     count = len(node.inputs)
     if count >= least and (most is None or count <= most):
         return []
@@ -83,18 +102,13 @@ def _check_input_count(node: Node, gem: Any, locator: Locator) -> list[Diagnosti
         wanted = f"at least {_count(least)}"
     else:
         wanted = _count(least) if least == most else f"{least} to {most} inputs"
-    path: Path = (*node.path, "inputs" if count > 1 else "input")
-    return [
-        Diagnostic(
-            "GB105",
-            "error",
-            f"`{node.id}`: `{node.gem}` takes {wanted}, not {count}",
-            node.id,
-            path,
-            locator.place(path),
-            "Write `inputs: [first, second]`." if count < least else "",
-        )
-    ]
+    if count < least:
+        hint = "Write `inputs: [first, second]`."
+    else:
+        hint = "Put a `join` or a `union` before it." if most == 1 else "Remove some of them."
+    path: Path = (*node.path, str(node.inputs[0].path[2]))
+    message = f"`{node.id}`: `{node.gem}` takes {wanted}, not {count}"
+    return [Diagnostic("GB105", "error", message, node.id, path, locator.place(path), hint)]
 
 
 def _count(number: int) -> str:
@@ -117,12 +131,26 @@ class _Reporter:
         try:
             options = self._type.model_validate(values, context={"base_dir": folder})
         except ValidationError as error:
-            for problem in problems(
-                error, values, self._type.model_fields, self._type.secret_names()
-            ):
-                self._report(problem)
+            secret = self._type.secret_names()
+            for problem in problems(error, values, self._type, secret, self._written):
+                if problem.kind != "ignored":
+                    self._report(problem)
             return None
+        failed = failed or self._has_numbers_from_booleans(values, options)
         return None if failed else options
+
+    def _has_numbers_from_booleans(self, values: dict[str, Any], options: Options) -> bool:
+        """Report where pydantic took true for one, which is never what a pipeline file means."""
+        wrong = [
+            name
+            for name, value in values.items()
+            if isinstance(value, bool) and type(getattr(options, name)) in (int, float)
+        ]
+        for name in wrong:
+            key = self._written[name]
+            message = f"`{key}` must be a number, not {shown(values[name])}"
+            self._add("GB205", message, (key,), "Write a number.")
+        return bool(wrong)
 
     def _canonical(self) -> dict[str, Any]:
         """The options by their field names, in whichever spelling they were written."""
@@ -133,9 +161,7 @@ class _Reporter:
                 hint = suggest(key, self._type.model_fields, what="options")
                 if "spark_options" in self._type.model_fields:
                     hint += " Options of Spark that the gem doesn't know go into `spark_options`."
-                self._add(
-                    "GB204", f"`{self._node.gem}` has no option `{key}`", (key,), hint, key=True
-                )
+                self._add("GB204", f"`{self._node.gem}` has no option `{key}`", (key,), hint, key=True)
             elif name in values:
                 first = self._written[name]
                 self._add(
@@ -151,15 +177,11 @@ class _Reporter:
         return values
 
     def _report(self, problem: Problem) -> None:
-        path = tuple(problem.path)
-        if path:
-            path = (self._written.get(str(path[0]), path[0]), *path[1:])
         message = problem.message
         if problem.kind == "missing":
-            message = (
-                f"`{self._node.gem}` needs the option {problem.message.removesuffix(' is missing')}"
-            )
-        self._add(_CODES[problem.kind], message, path, problem.hint, key=problem.kind == "unknown")
+            option = problem.message.removesuffix(" is missing")
+            message = f"`{self._node.gem}` needs the option {option}"
+        self._add(_CODES[problem.kind], message, problem.path, problem.hint, key=problem.at_key)
 
     def _add(
         self, code: str, message: str, below: tuple[str | int, ...], hint: str, *, key: bool = False

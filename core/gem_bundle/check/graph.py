@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle.diagnostics import Diagnostic, suggest
+from gem_bundle.diagnostics import Diagnostic, nearest, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from gem_bundle.pipeline.document import Path
     from gem_bundle.pipeline.model import Definition, Input, Node
 
 
-def check_graph(
-    definition: Definition, broken: Collection[str]
-) -> tuple[list[str], list[Diagnostic]]:
+def check_graph(definition: Definition, broken: Collection[str]) -> tuple[list[str], list[Diagnostic]]:
     """Check the edges and find an order.
 
     Args:
@@ -31,15 +30,15 @@ def check_graph(
         found.extend(_check_names(definition, node))
     order, cycles = _sort(definition)
     found.extend(_describe_cycle(definition, cycle) for cycle in cycles)
-    if not definition.of_kind("target") and not broken:
-        place = definition.locator.place(("targets",), key=True)
+    if broken:
+        return order, found  # what reads from what isn't known
+    if not definition.of_kind("target"):
+        path: Path = ("targets",)
+        place = definition.locator.place(path, key=True)
         hint = "Add a node to `targets`; without one nothing is read."
-        found.append(
-            Diagnostic(
-                "GB107", "error", "the pipeline has no target", None, ("targets",), place, hint
-            )
-        )
-    elif not broken:
+        message = "the pipeline has no target"
+        found.append(Diagnostic("GB107", "error", message, None, path, place, hint))
+    else:
         found.extend(_unused(definition))
     return order, found
 
@@ -48,82 +47,102 @@ def _check_input(
     definition: Definition, node: Node, edge: Input, broken: Collection[str]
 ) -> list[Diagnostic]:
     source = definition.nodes.get(edge.node)
-    place = definition.locator.place(edge.path)
+    if edge.node in broken or (source is not None and source.kind != "target"):
+        return []
     if source is None:
-        if edge.node in broken:
-            return []
         known = [n.id for n in definition.nodes.values() if n.kind != "target" and n.id != node.id]
         message = f"`{node.id}`: there is no node `{edge.node}` to read from"
         hint = suggest(edge.node, known, what="nodes")
-        return [Diagnostic("GB101", "error", message, node.id, edge.path, place, hint)]
-    if source.kind == "target":
+    else:
         message = f"`{node.id}` can't read from `{edge.node}`: a target has no output"
         hint = "Read from the target's input instead."
-        return [Diagnostic("GB101", "error", message, node.id, edge.path, place, hint)]
-    return []
+    place = definition.locator.place(edge.path)
+    return [Diagnostic("GB101", "error", message, node.id, edge.path, place, hint)]
 
 
 def _check_names(definition: Definition, node: Node) -> list[Diagnostic]:
-    names = [edge.name for edge in node.inputs]
-    for position, name in enumerate(names):
-        if name in names[:position]:
-            edge = node.inputs[position]
-            return [
-                Diagnostic(
-                    "GB104",
-                    "error",
-                    f"`{node.id}` has two inputs called `{name}`",
-                    node.id,
-                    edge.path,
-                    definition.locator.place(edge.path),
-                    f"Name them: `inputs: {{left: {node.inputs[names.index(name)].node}, "
-                    f"right: {edge.node}}}`.",
-                )
-            ]
-    return []
+    names: dict[str, Input] = {}
+    found: list[Diagnostic] = []
+    for edge in node.inputs:
+        first = names.setdefault(edge.name, edge)
+        if first is not edge:
+            message = f"`{node.id}` has two inputs called `{edge.name}`"
+            inputs = f"{{left: {_reference(first)}, right: {_reference(edge)}}}"
+            hint = f"Name them: `inputs: {inputs}`."
+            place = definition.locator.place(edge.path)
+            found.append(Diagnostic("GB104", "error", message, node.id, edge.path, place, hint))
+    return found
+
+
+def _reference(edge: Input) -> str:
+    return f"{edge.node}.{edge.output}" if edge.output else edge.node
 
 
 def _sort(definition: Definition) -> tuple[list[str], list[list[str]]]:
-    """Depth-first order without recursion, and one path for each cycle met."""
+    """Inputs before those who use them, and the groups of nodes that wait for each other.
+
+    Tarjan's algorithm, without recursion: a pipeline may be deeper than Python's stack.
+    """
     nodes = definition.nodes
     order: list[str] = []
-    done: set[str] = set()
     cycles: list[list[str]] = []
-    in_cycle: set[str] = set()
+    number: dict[str, int] = {}  # when a node was first met
+    lowest: dict[str, int] = {}  # the earliest open node it leads back to
+    open_nodes: dict[str, None] = {}
     for start in nodes:
-        if start in done:
+        if start in number:
             continue
-        path = [start]
-        on_path = {start}
-        edges = [iter(nodes[start].inputs)]
-        while path:
-            edge = next(edges[-1], None)
-            if edge is None:
-                name = path.pop()
-                on_path.discard(name)
-                edges.pop()
-                done.add(name)
-                if name not in in_cycle:
+        way = [(start, iter(nodes[start].inputs))]
+        number[start] = lowest[start] = len(number)
+        open_nodes[start] = None
+        while way:
+            name, edges = way[-1]
+            edge = next(edges, None)
+            if edge is not None:
+                following = edge.node
+                if following in open_nodes:
+                    lowest[name] = min(lowest[name], number[following])
+                elif following in nodes and following not in number:
+                    number[following] = lowest[following] = len(number)
+                    open_nodes[following] = None
+                    way.append((following, iter(nodes[following].inputs)))
+                continue
+            way.pop()
+            if way:
+                lowest[way[-1][0]] = min(lowest[way[-1][0]], lowest[name])
+            if lowest[name] == number[name]:
+                group: list[str] = []
+                while not group or group[-1] != name:
+                    group.append(open_nodes.popitem()[0])
+                if len(group) > 1 or any(edge.node == name for edge in nodes[name].inputs):
+                    cycles.append(group)
+                else:
                     order.append(name)
-            elif edge.node in on_path:
-                cycle = path[path.index(edge.node) :]
-                cycles.append(cycle)
-                in_cycle.update(cycle)
-            elif edge.node in nodes and edge.node not in done:
-                path.append(edge.node)
-                on_path.add(edge.node)
-                edges.append(iter(nodes[edge.node].inputs))
     return order, cycles
 
 
-def _describe_cycle(definition: Definition, cycle: list[str]) -> Diagnostic:
-    node = definition.nodes[cycle[0]]
-    edge = next(i for i in node.inputs if i.node in cycle)
-    way = " ← ".join(f"`{name}`" for name in [*cycle, cycle[0]])
+def _describe_cycle(definition: Definition, group: Collection[str]) -> Diagnostic:
+    """The shortest way round from the first node of the group, in the order of the file."""
+    members = set(group)
+    start = next(name for name in definition.nodes if name in members)
+    reader: dict[str, str] = {}
+    waiting = [start]
+    for name in waiting:  # breadth first: it grows while it is walked
+        for edge in definition.nodes[name].inputs:
+            if edge.node in members and edge.node not in reader:
+                reader[edge.node] = name
+                waiting.append(edge.node)
+    way = [start, reader[start]]
+    while way[-1] != start:
+        way.append(reader[way[-1]])
+    way.reverse()
+    node = definition.nodes[start]
+    edge = next(edge for edge in node.inputs if edge.node == way[1])
+    round_trip = " ← ".join(f"`{name}`" for name in way)
     return Diagnostic(
         "GB102",
         "error",
-        f"these nodes wait for each other: {way}",
+        f"these nodes wait for each other: {round_trip}",
         node.id,
         edge.path,
         definition.locator.place(edge.path),
@@ -136,10 +155,11 @@ def _unused(definition: Definition) -> list[Diagnostic]:
     waiting = [node.id for node in definition.of_kind("target")]
     while waiting:
         name = waiting.pop()
-        if name in used or name not in definition.nodes:
-            continue
-        used.add(name)
-        waiting.extend(edge.node for edge in definition.nodes[name].inputs)
+        if name not in definition.nodes:  # reported already; what was meant is not unused
+            name = nearest(name, definition.nodes) or name
+        if name not in used and name in definition.nodes:
+            used.add(name)
+            waiting.extend(edge.node for edge in definition.nodes[name].inputs)
     return [
         Diagnostic(
             "GB103",

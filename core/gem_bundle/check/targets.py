@@ -22,9 +22,7 @@ def check_sources(plan: Plan) -> list[Diagnostic]:
         semantics = cast("Source", gem).semantics
         if node.mode == "stream" and not semantics.streaming:
             hint = "Add `mode: batch` to the source, and join or union it with a stream."
-            found.append(
-                _at(plan, node, "GB312", f"`{node.gem}` can't be read as a stream", "gem", hint)
-            )
+            found.append(_at(plan, node, "GB312", f"`{node.gem}` can't be read as a stream", "gem", hint))
         elif node.mode == "batch" and not semantics.batch:
             hint = f"Use it in a streaming pipeline without `mode: batch`; {node.gem} has no end."
             key = "mode" if plan.definition.mode == "stream" else "gem"
@@ -74,22 +72,16 @@ def _check_batch(plan: Plan, node: Node, target: Target) -> list[Diagnostic]:
         message = "a batch pipeline has no micro-batches, so no trigger"
         found.append(_at(plan, node, "GB314", message, "trigger", "Remove `trigger`."))
     if node.output_mode == "update":
-        message = (
-            "a batch pipeline can `append` to a target or replace it (`complete`), not update it"
-        )
+        message = "a batch pipeline can `append` to a target or replace it (`complete`), not update it"
         found.append(_at(plan, node, "GB310", message, "output_mode", "Remove `output_mode`."))
     return found
 
 
-def _check_stream(
-    plan: Plan, node: Node, target: Target, streaming: bool | None
-) -> list[Diagnostic]:
+def _check_stream(plan: Plan, node: Node, target: Target, streaming: bool | None) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     semantics = target.semantics
     if not semantics.streaming and streaming:
-        message = (
-            f"`{node.gem}` takes static relations only, and `{node.inputs[0].node}` is a stream"
-        )
+        message = f"`{node.gem}` takes static relations only, and `{node.inputs[0].node}` is a stream"
         hint = "Write `mode: batch` at the top of the file, or use another target."
         found.append(_at(plan, node, "GB311", message, "input", hint))
     elif semantics.streaming and node.output_mode not in semantics.output_modes:
@@ -110,16 +102,10 @@ def _check_trigger(plan: Plan, node: Node, target: Target) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     for name in sorted(plan.streaming_sources(node.id)):
         source = cast("Source | None", plan.gems.get(name))
-        if (
-            source is not None
-            and source.semantics.streaming
-            and kind not in source.semantics.triggers
-        ):
+        if source is not None and source.semantics.streaming and kind not in source.semantics.triggers:
             message = f"the source `{name}` (`{plan.node(name).gem}`) can't be run with the trigger `{kind}`"
             takes = ", ".join(f"`{t}`" for t in sorted(source.semantics.triggers - {"default"}))
-            found.append(
-                _at(plan, node, "GB314", message, "trigger", f"It takes {takes}, or none.")
-            )
+            found.append(_at(plan, node, "GB314", message, "trigger", f"It takes {takes}, or none."))
     return found
 
 

@@ -89,9 +89,7 @@ def _print_table(found: Preview) -> None:
     console = Console(highlight=False)
     table = Table(title=f"{found.node} ({kind})", title_justify="left")
     for field in found.schema.fields:
-        table.add_column(
-            f"{field.name}\n[dim]{field.dataType.simpleString()}[/dim]", overflow="fold"
-        )
+        table.add_column(f"{field.name}\n[dim]{field.dataType.simpleString()}[/dim]", overflow="fold")
     for row in found.rows:
         table.add_row(*(_cell(value) for value in row))
     console.print(table)

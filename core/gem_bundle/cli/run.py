@@ -56,9 +56,7 @@ from gem_bundle.cli.params import file_argument, parameter_options
     metavar="FILE",
     help="Where Spark's own log goes.",
 )
-@click.option(
-    "--show-settings", is_flag=True, help="Print the session's settings and their origins."
-)
+@click.option("--show-settings", is_flag=True, help="Print the session's settings and their origins.")
 def command(
     file: str,
     parameters: dict[str, Any],

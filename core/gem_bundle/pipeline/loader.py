@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,6 +29,8 @@ from gem_bundle.pipeline.references import Resolver
 from gem_bundle.types import is_remote
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from gem_bundle.pipeline.document import Locator, Path
     from gem_bundle.pipeline.secrets import SecretStore
 
@@ -90,9 +91,7 @@ def load_file(path: str | os.PathLike[str], options: LoadOptions | None = None) 
     if document.values is None:
         return Loaded(None, document.diagnostics)
     folder = FilePath(document.file).absolute().parent
-    loaded = load_values(
-        document.values, document, folder, document.file, options or LoadOptions()
-    )
+    loaded = load_values(document.values, document, folder, document.file, options or LoadOptions())
     loaded.diagnostics[:0] = document.diagnostics
     return loaded
 
@@ -131,9 +130,7 @@ def _near(name: str) -> str:
     return suggest(FilePath(name).name, files, what="pipeline files there") if files else ""
 
 
-def load_values(
-    values: Any, locator: Locator, folder: FilePath, file: str, options: LoadOptions
-) -> Loaded:
+def load_values(values: Any, locator: Locator, folder: FilePath, file: str, options: LoadOptions) -> Loaded:
     """Make a definition of plain values as a YAML parser gives them.
 
     Args:
@@ -293,12 +290,12 @@ class _Loader:
         shape: Any = self._validated(NODE_SHAPES[section], entry, path, name)
         if shape is None or isinstance(entry["gem"], Unknown):
             return None
-        written = getattr(shape, "inputs", None) or getattr(shape, "input", None) or ()
+        written: Any = ()
+        if kind != "source":
+            written = entry.get("input") or entry.get("inputs")
+        if any(isinstance(text, Unknown) for text in _texts(written)):
+            return None
         inputs = _inputs(written, path)
-        if any(isinstance(text, Unknown) for text in _texts(entry.get("input"))):
-            return None
-        if any(isinstance(text, Unknown) for text in _texts(entry.get("inputs"))):
-            return None
         self._check_input_names(inputs, name)
         return Node(
             id=name,

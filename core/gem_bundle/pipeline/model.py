@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 
-from gem_bundle.types import Duration
+from gem_bundle.types import Interval, interval_length
 
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
@@ -31,14 +31,23 @@ class _Shape(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
+def _check_pace(text: str) -> str:
+    if interval_length(text)[0]:
+        raise ValueError("a trigger can't wait for months or years, whose length varies")
+    return text
+
+
+_Pace = Annotated[Interval, AfterValidator(_check_pace)]
+
+
 class TriggerShape(_Shape):
     """When micro-batches run (guide: *Triggers*); exactly one kind."""
 
     available_now: Literal[True] | None = None
-    processing_time: Duration | None = None
+    processing_time: _Pace | None = None
     once: Literal[True] | None = None
-    continuous: Duration | None = None
-    real_time: Duration | None = None
+    continuous: _Pace | None = None
+    real_time: _Pace | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> TriggerShape:

@@ -137,9 +137,7 @@ class _Reader:
         self._resolve = resolve
         self.diagnostics: list[Diagnostic] = []
 
-    def report(
-        self, code: str, message: str, path: Path, hint: str = "", *, key: bool = False
-    ) -> None:
+    def report(self, code: str, message: str, path: Path, hint: str = "", *, key: bool = False) -> None:
         place = self._locator.place(path, key=key)
         self.diagnostics.append(Diagnostic(code, "error", message, None, path, place, hint))
 
@@ -190,9 +188,7 @@ class _Reader:
             return None
         return parameter
 
-    def _with_default(
-        self, name: str, default: Any, path: Path, description: str = ""
-    ) -> Parameter | None:
+    def _with_default(self, name: str, default: Any, path: Path, description: str = "") -> Parameter | None:
         kind = _type_of(default)
         if kind is None:
             message = f"the parameter `{name}` has neither a default nor a type"
@@ -201,9 +197,7 @@ class _Reader:
             return None
         return Parameter(name, kind, default, description, path)
 
-    def profile(
-        self, profiles: Any, chosen: str | None, declared: dict[str, Parameter]
-    ) -> dict[str, Any]:
+    def profile(self, profiles: Any, chosen: str | None, declared: dict[str, Parameter]) -> dict[str, Any]:
         if profiles is not None and not isinstance(profiles, dict):
             message = "`profiles` must be a mapping of names to parameter values"
             hint = "Write `profiles: {prod: {name: value}}`."
@@ -218,9 +212,7 @@ class _Reader:
             place = self._locator.place(("profiles",), key=True) if known else NOWHERE
             hint = suggest(chosen, known, what="profiles")
             message = f"there is no profile `{chosen}`"
-            self.diagnostics.append(
-                Diagnostic("GB013", "error", message, None, ("profiles",), place, hint)
-            )
+            self.diagnostics.append(Diagnostic("GB013", "error", message, None, ("profiles",), place, hint))
             return {}
         values = known[chosen]
         return values if isinstance(values, dict) else {}

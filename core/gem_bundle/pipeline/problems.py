@@ -9,7 +9,7 @@ from gem_bundle.pipeline.document import Unknown
 from gem_bundle.pipeline.secrets import Secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
@@ -40,7 +40,11 @@ class Problem(NamedTuple):
 
 
 def problems(
-    error: ValidationError, data: Any, model: type[BaseModel], hidden: Iterable[str] = ()
+    error: ValidationError,
+    data: Any,
+    model: type[BaseModel],
+    hidden: Container[str] = (),
+    written: Mapping[str, str] | None = None,
 ) -> list[Problem]:
     """What a validation found, in the user's words.
 
@@ -49,7 +53,9 @@ def problems(
         data: What it was given.
         model: What it was validated against.
         hidden: The keys whose values must not be shown.
+        written: How the file spells the keys at the top of `data`, where it spells them otherwise.
     """
+    written = written or {}
     found: dict[object, Problem] = {}
     wanted: dict[Path, list[str]] = {}
     details = error.errors(include_url=False)
@@ -79,11 +85,13 @@ def problems(
             sentences = wanted.setdefault(path, [])
             if sentence not in sentences:
                 sentences.append(sentence)
-            message = f"`{_dotted(path)}` {_either(sentences, '' if secret else shown(value))}"
+            there = _as_written(path, written)
+            message = f"`{_dotted(there)}` {_either(sentences, '' if secret else shown(value))}"
             unquoted = kind == "string_type" and isinstance(value, int | float)
             hint = "Put it in quotes." if unquoted else ""
-            found["value", path] = Problem("value", path, message, hint)
+            found["value", path] = Problem("value", there, message, hint)
             continue
+        problem = problem._replace(path=_as_written(problem.path, written))
         found[problem] = problem
     return list(found.values())
 
@@ -107,6 +115,10 @@ def _real_path(loc: Sequence[str | int], data: Any) -> Path:
             break
         path.append(step)
     return tuple(path)
+
+
+def _as_written(path: Path, written: Mapping[str, str]) -> Path:
+    return (written.get(str(path[0]), path[0]), *path[1:]) if path else path
 
 
 def _at(data: Any, path: Path) -> Any:

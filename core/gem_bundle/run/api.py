@@ -14,7 +14,6 @@ from gem_bundle.diagnostics import Diagnostic, suggest
 from gem_bundle.errors import GemError, PipelineError
 from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.model import Trigger
-from gem_bundle.pipeline.plan import Plan
 from gem_bundle.pipeline.secrets import SecretStore
 from gem_bundle.run.batch import run_batch
 from gem_bundle.run.checkpoint import check_checkpoint, has_source_evolution
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.pipeline.loader import Loaded
     from gem_bundle.pipeline.model import Node
+    from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.session import Session
 
 
@@ -85,9 +85,7 @@ def run_pipeline(
         if plan.definition.mode == "batch":
             run_batch(plan, targets, session.spark, report, view, stop)
         else:
-            run_queries(
-                plan, targets, session.spark, report, view, stop, stop_timeout=options.stop_timeout
-            )
+            run_queries(plan, targets, session.spark, report, view, stop, stop_timeout=options.stop_timeout)
         report.diagnostics = [_hidden(found, secrets) for found in report.diagnostics]
         if options.report is not None:
             report.write(options.report)
@@ -150,9 +148,7 @@ def chosen_targets(plan: Plan, options: RunOptions) -> list[Node]:
     """
     targets = plan.definition.of_kind("target")
     known = [node.id for node in targets]
-    wrong = [
-        _unknown_node(plan, name, known, "target") for name in options.targets if name not in known
-    ]
+    wrong = [_unknown_node(plan, name, known, "target") for name in options.targets if name not in known]
     if wrong:
         raise PipelineError(wrong)
     if options.targets:
@@ -165,9 +161,7 @@ def chosen_targets(plan: Plan, options: RunOptions) -> list[Node]:
 def _unknown_node(plan: Plan, name: str, known: Sequence[str], what: str = "node") -> Diagnostic:
     place = plan.definition.locator.place(())
     hint = suggest(name, known, what=f"{what}s")
-    return Diagnostic(
-        "GB108", "error", f"the pipeline has no {what} `{name}`", place=place, hint=hint
-    )
+    return Diagnostic("GB108", "error", f"the pipeline has no {what} `{name}`", place=place, hint=hint)
 
 
 def _with_targets(plan: Plan, targets: Sequence[Node]) -> Plan:
@@ -254,6 +248,4 @@ def _check_report_place(options: RunOptions) -> None:
 
 
 def _hidden(diagnostic: Diagnostic, secrets: SecretStore) -> Diagnostic:
-    return replace(
-        diagnostic, message=secrets.hide(diagnostic.message), hint=secrets.hide(diagnostic.hint)
-    )
+    return replace(diagnostic, message=secrets.hide(diagnostic.message), hint=secrets.hide(diagnostic.hint))

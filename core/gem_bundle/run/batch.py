@@ -86,9 +86,7 @@ def _count(observation: Observation) -> int | None:
     the user's that ignores its rows), so the wait is bounded.
     """
     found: list[int] = []
-    reader = threading.Thread(
-        target=lambda: found.append(int(observation.get["rows"])), daemon=True
-    )
+    reader = threading.Thread(target=lambda: found.append(int(observation.get["rows"])), daemon=True)
     reader.start()
     reader.join(_COUNT_SECONDS)
     return found[0] if found else None

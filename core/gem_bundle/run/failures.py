@@ -35,16 +35,12 @@ _KNOWN = (
         "This is a bug of gem-bundle: please report it with the pipeline file.",
     ),
     _Known(
-        re.compile(
-            r"MALFORMED_LOG_FILE|Failed to read log file|Incomplete log file|batch \d+ doesn't exist"
-        ),
+        re.compile(r"MALFORMED_LOG_FILE|Failed to read log file|Incomplete log file|batch \d+ doesn't exist"),
         "GB402",
         "Restore the checkpoint from a copy, or move it away to start anew.",
     ),
     _Known(
-        re.compile(
-            r"UNKNOWN_TOPIC_OR_PARTITION|UnknownTopicOrPartition|This server does not host this"
-        ),
+        re.compile(r"UNKNOWN_TOPIC_OR_PARTITION|UnknownTopicOrPartition|This server does not host this"),
         "GB504",
         "Create the topic, or correct its name.",
     ),
@@ -57,9 +53,7 @@ _KNOWN = (
         "Try `gem-bundle check --connect`, which says what can't be reached.",
     ),
     _Known(
-        re.compile(
-            r"PATH_NOT_FOUND|Path does not exist|FileNotFoundException|DELTA_PATH_DOES_NOT_EXIST"
-        ),
+        re.compile(r"PATH_NOT_FOUND|Path does not exist|FileNotFoundException|DELTA_PATH_DOES_NOT_EXIST"),
         "GB505",
         "Create it, or correct the path; relative paths are relative to the pipeline file.",
     ),
@@ -123,9 +117,7 @@ def headline(error: BaseException) -> str:
     text = re.split(r"\n\s*at [\w$.<>]+\(|; line \d+ pos \d+;?\n|\n'|\n\+- ", text, maxsplit=1)[0]
     text = _SQLSTATE.sub("", text).strip()
     # Spark wraps the cause of a failed task in sentences about the task; the cause comes last.
-    task = re.search(
-        r"(?:Lost task|Task \d+ in stage).*?: ([\w.$]+(?:Exception|Error)): (.*)", text, re.S
-    )
+    task = re.search(r"(?:Lost task|Task \d+ in stage).*?: ([\w.$]+(?:Exception|Error)): (.*)", text, re.S)
     if task:
         text = f"{task.group(1).rsplit('.', 1)[-1]}: {task.group(2)}"
     text = text.splitlines()[0] if text else type(error).__name__
@@ -141,9 +133,7 @@ def _described(plan: Plan, node: Node, error: Exception, default: str) -> Diagno
     if user is not None:
         where = f" ({user.file}:{user.line})" if user.file else ""
         message = f"Python code raised {user.type}: {user.message}{where}"
-        return _at(
-            plan, node, "GB507", message, "Mend the function, then run again: no row is lost."
-        )
+        return _at(plan, node, "GB507", message, "Mend the function, then run again: no row is lost.")
     sentence = _CONDITION.sub("", text)
     condition = _CONDITION.match(text)
     for known in _KNOWN:

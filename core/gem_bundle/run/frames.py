@@ -87,9 +87,7 @@ class Frames:
         if not edges:
             return []
         # A list has positions and a mapping has keys; both stay when transforms are put between.
-        labels = [
-            str(step + 1) if isinstance(step := e.path[-1], int) else str(step) for e in edges
-        ]
+        labels = [str(step + 1) if isinstance(step := e.path[-1], int) else str(step) for e in edges]
         behind = [self._plan.streaming_sources(edge.node) for edge in edges]
         by_input = reader_suffixes(behind, name, dict(suffixes), labels)
         return [

@@ -153,7 +153,7 @@ def _settings_xml(work: Path, downloads: Path, repositories: Iterable[str]) -> s
 <timeout-constraints>
 <timeout-constraint name='patient' connectionTimeout='10000' readTimeout='60000'/>
 </timeout-constraints>
-<caches lockStrategy='artifact-lock-nio' repositoryCacheDir={quoteattr(str(downloads))}
+<caches lockStrategy='artifact-lock-nio' defaultCacheDir={quoteattr(str(downloads))}
  resolutionCacheDir={quoteattr(str(work))}/>
 <resolvers>
 <chain name='all' returnFirst='true' dual='true'>

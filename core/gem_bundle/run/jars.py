@@ -1,58 +1,28 @@
-"""The jars a pipeline needs: resolved once, kept by content, checked at every start.
-
-The cache folder holds, below ``jars``:
-
-- ``locks/<key>.json``: the answer to one question (coordinates, overrides, repositories and what
-  this Spark ships). It is written last, so that an interrupted run leaves no half answer;
-- ``files/<sha256>/<name>.jar``: the jars, each once, however many pipelines use it;
-- ``ivy``: Ivy's own cache, so that a pipeline with one more gem downloads only what is new.
-"""
+"""The jars a pipeline needs: resolved once, kept by content, checked at every start."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from dataclasses import dataclass, replace
-from hashlib import file_digest, sha256
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gem_bundle.errors import GemError
 from gem_bundle.run.ivy import Module, Question, ask, central
+from gem_bundle.run.jar_store import FORMAT, Jar, JarStore, checksum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+__all__ = ["Jar", "cache_folder", "fill", "resolve", "spark_home", "spark_version"]
+
 CACHE = "GEM_BUNDLE_CACHE"
 SCALA = "2.13"
 
-_FORMAT = 1
 _COORDINATE = re.compile(r"([\w.-]+):([\w.-]+):([\w.-]+)")
-_A_DAY = 24 * 60 * 60
-
-
-@dataclass(frozen=True, slots=True)
-class Jar:
-    """One jar that a session needs.
-
-    Args:
-        coordinate: What it is: ``group:artifact:version``.
-        path: Where it lies in the cache.
-        sha256: The checksum of its content.
-        size: In bytes.
-        origin: The repository it came from.
-        requested_by: The coordinates that depend on it; empty for one that was asked for.
-        cached: Whether it was taken from the cache, without asking a repository.
-    """
-
-    coordinate: str
-    path: Path
-    sha256: str
-    size: int
-    origin: str
-    requested_by: tuple[str, ...] = ()
-    cached: bool = False
 
 
 def spark_version() -> str:
@@ -167,15 +137,27 @@ def resolve(
         tuple(dict.fromkeys((*(url.rstrip("/") for url in repositories), central()))),
         shipped_artifacts(home),
     )
-    store = (cache or cache_folder()) / "jars"
-    lock = store / "locks" / f"{_key(question)}.json"
-    kept = _read_lock(lock, store)
-    if kept and not _is_changing(question) and all(_is_intact(jar) for jar in kept):
-        return kept
+    store = JarStore((cache or cache_folder()) / "jars")
+    key = _key(question)
+    changing = _is_changing(question)
+    known = None if changing else store.read(key)
+    if known is not None and all(jar.is_intact() for jar in known):
+        return known
     if report is not None:
         names = ", ".join(module.artifact for module in question.modules)
         report(f"Resolving {names} (kept for later runs)")
-    return _fetch(question, home, store, lock, kept or [], report or (lambda _line: None))
+    expected = {jar.coordinate: jar.sha256 for jar in known or ()}
+    with store.workplace() as work:
+        jars = None if changing else _ask(question, home, work / "1", store.ivy, report)
+        if jars is None or not all(_is_sound(jar, expected) for jar in jars):
+            # Ivy's cache is of no use here, or damaged: do without it.
+            jars = _ask(question, home, work / "2", work / "ivy", report)
+        asked = {
+            "coordinates": [str(module) for module in question.modules],
+            "overrides": dict(question.overrides),
+            "repositories": question.repositories,
+        }
+        return store.write(key, sorted(jars, key=lambda jar: jar.coordinate), asked)
 
 
 def shipped_artifacts(home: Path) -> frozenset[str]:
@@ -205,7 +187,7 @@ def _parse(text: str) -> Module:
 
 def _key(question: Question) -> str:
     asked = [
-        _FORMAT,
+        FORMAT,
         [str(module) for module in question.modules],
         sorted(question.overrides.items()),
         question.repositories,
@@ -220,48 +202,13 @@ def _is_changing(question: Question) -> bool:
     return any(version.endswith("-SNAPSHOT") for version in versions)
 
 
-def _read_lock(lock: Path, store: Path) -> list[Jar] | None:
-    """The jars of a lock, or None when it isn't there or can't be read."""
-    try:
-        return [
-            Jar(
-                coordinate=entry["coordinate"],
-                path=store / "files" / entry["sha256"] / entry["file"],
-                sha256=entry["sha256"],
-                size=entry["size"],
-                origin=entry["origin"],
-                requested_by=tuple(entry["requested_by"]),
-                cached=True,
-            )
-            for entry in json.loads(lock.read_bytes())["jars"]
-        ]
-    except (OSError, ValueError, LookupError, TypeError):
-        return None
-
-
-def _is_intact(jar: Jar) -> bool:
-    try:
-        return jar.path.stat().st_size == jar.size and _checksum(jar.path) == jar.sha256
-    except OSError:
-        return False
-
-
-def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()
-
-
-def _fetch(
+def _ask(
     question: Question,
     home: Path,
-    store: Path,
-    lock: Path,
-    known: Iterable[Jar],
-    report: Callable[[str], None],
+    work: Path,
+    downloads: Path,
+    report: Callable[[str], None] | None,
 ) -> list[Jar]:
-    """Ask the repositories, put what they have into the store and write the lock."""
-    import tempfile
-
     ivy = max((home / "jars").glob("ivy-*.jar"), default=None)
     if ivy is None:
         raise GemError(
@@ -269,48 +216,18 @@ def _fetch(
             f"the Spark in `{home}` has no Ivy in its folder `jars`",
             "Install a whole Spark: `pip install 'gem-bundle[spark]'`.",
         )
-    store.mkdir(parents=True, exist_ok=True)
-    _sweep(store)
-    expected = {} if _is_changing(question) else {jar.coordinate: jar.sha256 for jar in known}
-
-    def attempt(work: Path, downloads: Path) -> list[Jar]:
-        return [
-            Jar(
-                str(found.module),
-                found.path,
-                _checksum(found.path),
-                found.path.stat().st_size,
-                found.repository,
-                found.requested_by,
-            )
-            for found in ask(question, ivy, work, downloads, report)
-        ]
-
-    with tempfile.TemporaryDirectory(prefix="resolving-", dir=store) as scratch:
-        first, second = Path(scratch, "1"), Path(scratch, "2")
-        first.mkdir()
-        second.mkdir()
-        jars = attempt(first, first / "ivy" if _is_changing(question) else store / "ivy")
-        if not all(_is_sound(jar, expected) for jar in jars):
-            # Ivy's cache is damaged, so it is left aside.
-            jars = attempt(second, second / "ivy")
-        jars = sorted((_keep(jar, store) for jar in jars), key=lambda jar: jar.coordinate)
-    _write_lock(lock, question, jars)
-    return jars
-
-
-def _sweep(store: Path) -> None:
-    """Remove what runs that were killed while they resolved have left."""
-    import shutil
-    import time
-
-    for folder in store.glob("resolving-*"):
-        try:
-            abandoned = time.time() - folder.stat().st_mtime > _A_DAY
-        except OSError:
-            continue
-        if abandoned:
-            shutil.rmtree(folder, ignore_errors=True)
+    work.mkdir()
+    return [
+        Jar(
+            coordinate=str(found.module),
+            path=found.path,
+            sha256=checksum(found.path),
+            size=found.path.stat().st_size,
+            origin=found.repository,
+            requested_by=found.requested_by,
+        )
+        for found in ask(question, ivy, work, downloads, report or (lambda _line: None))
+    ]
 
 
 def _is_sound(jar: Jar, expected: Mapping[str, str]) -> bool:
@@ -324,50 +241,3 @@ def _is_sound(jar: Jar, expected: Mapping[str, str]) -> bool:
     except (BadZipFile, ZlibError, EOFError):
         return False
     return whole and expected.get(jar.coordinate, jar.sha256) == jar.sha256
-
-
-def _keep(jar: Jar, store: Path) -> Jar:
-    """The jar in the store, under its checksum."""
-    kept = replace(jar, path=store / "files" / jar.sha256 / jar.path.name)
-    if not _is_intact(kept):
-        _write(kept.path, jar.path.read_bytes())
-    return kept
-
-
-def _write_lock(lock: Path, question: Question, jars: Iterable[Jar]) -> None:
-    entries = [
-        {
-            "coordinate": jar.coordinate,
-            "file": jar.path.name,
-            "sha256": jar.sha256,
-            "size": jar.size,
-            "origin": jar.origin,
-            "requested_by": jar.requested_by,
-        }
-        for jar in jars
-    ]
-    content = {
-        "format": _FORMAT,
-        "coordinates": [str(module) for module in question.modules],
-        "overrides": dict(question.overrides),
-        "repositories": question.repositories,
-        "jars": entries,
-    }
-    _write(lock, json.dumps(content, indent=1).encode())
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file so that others see it whole or not at all."""
-    import tempfile
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=".writing-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -44,9 +44,7 @@ class Preview:
     complete: bool
 
 
-def preview(
-    plan: Plan, node: str, spark: SparkSession, rows: int = 20, timeout: float = 30.0
-) -> Preview:
+def preview(plan: Plan, node: str, spark: SparkSession, rows: int = 20, timeout: float = 30.0) -> Preview:
     """Read the first rows of a node.
 
     A stream is read by a query of its own with a throw-away checkpoint, that ends as soon as there are
@@ -85,9 +83,7 @@ def _bounded(plan: Plan) -> Plan:
     return replace(plan, gems=gems)
 
 
-def _collect(
-    plan: Plan, node: str, df: DataFrame, rows: int, timeout: float
-) -> tuple[list[Row], bool]:
+def _collect(plan: Plan, node: str, df: DataFrame, rows: int, timeout: float) -> tuple[list[Row], bool]:
     refusals: list[Exception] = []
     for output_mode in _OUTPUT_MODES:
         collector = _Collector(rows, replaces=output_mode == "complete")
@@ -124,9 +120,7 @@ class _Collector:
         def take(batch: DataFrame, batch_id: int) -> None:  # noqa: ARG001
             if self.enough.is_set():
                 return
-            found: list[Any] = batch.take(
-                self._wanted + 1 - (0 if self._replaces else len(self.rows))
-            )
+            found: list[Any] = batch.take(self._wanted + 1 - (0 if self._replaces else len(self.rows)))
             self.rows = found if self._replaces else self.rows + found
             if len(self.rows) > self._wanted:
                 self.enough.set()
@@ -149,8 +143,4 @@ class _Collector:
 def _is_idle(query: StreamingQuery) -> bool:
     """Whether a query has read all there is: a trigger ended, and the next found nothing new."""
     status = query.status
-    return (
-        query.lastProgress is not None
-        and not status["isTriggerActive"]
-        and not status["isDataAvailable"]
-    )
+    return query.lastProgress is not None and not status["isTriggerActive"] and not status["isDataAvailable"]

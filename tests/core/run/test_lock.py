@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -83,7 +82,7 @@ def test_the_lock_lies_beside_the_checkpoint_and_not_in_it(tmp_path: Path) -> No
     checkpoint = tmp_path / "p" / "t"
     with CheckpointLocks({"t": f"file://{checkpoint}"}) as locks:
         assert locks.acquire() == []
-        assert os.listdir(checkpoint.parent) == [".t.lock"]
+        assert [entry.name for entry in checkpoint.parent.iterdir()] == [".t.lock"]
 
 
 def test_a_remote_checkpoint_has_no_lock_file() -> None:

@@ -1,0 +1,83 @@
+"""`gem-bundle explain`: what a diagnostic code means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from gem_bundle.cli.complete import complete_code
+from gem_bundle.cli.output import aligned, heading, paint, print_json, wrapped
+from gem_bundle.cli.params import format_option
+
+if TYPE_CHECKING:
+    from gem_bundle.check.codes import Code
+
+_GROUPS = {
+    "GB0": "The file",
+    "GB1": "The graph",
+    "GB2": "Gems and their options",
+    "GB3": "Streaming semantics",
+    "GB4": "Changes and checkpoints",
+    "GB5": "The environment",
+    "GB6": "The bundle",
+}
+
+
+@click.command(
+    "explain",
+    short_help="Tell what a diagnostic's code means.",
+    epilog="Example: gem-bundle explain GB310",
+)
+@click.argument("code", required=False, metavar="[CODE]", shell_complete=complete_code)
+@format_option("text", "json")
+@click.pass_context
+def command(ctx: click.Context, code: str | None, output_format: str) -> None:
+    """Tell what the rule behind a diagnostic's code is, what breaks it and what keeps it.
+
+    Without a code, list them all.
+    """
+    from dataclasses import asdict
+
+    from gem_bundle.check.codes import CODES
+    from gem_bundle.diagnostics import nearest
+
+    if code is None:
+        if output_format == "json":
+            print_json([asdict(found) for found in CODES.values()])
+        else:
+            _print_list(list(CODES.values()))
+        return
+    found = CODES.get(code.upper())
+    if found is None:
+        close = nearest(code, CODES)
+        meant = f"Did you mean `{close}`? " if close else ""
+        ctx.fail(f"There is no code `{code}`. {meant}`gem-bundle explain` lists them all.")
+    if output_format == "json":
+        print_json(asdict(found))
+    else:
+        _print_code(found)
+
+
+def _print_list(codes: list[Code]) -> None:
+    for number, (prefix, title) in enumerate(_GROUPS.items()):
+        group = [code for code in codes if code.code.startswith(prefix)]
+        if not group:
+            continue
+        click.echo(("\n" if number else "") + heading(title))
+        for line in aligned([(code.code, code.severity, code.title) for code in group], "  "):
+            click.echo(line)
+
+
+def _print_code(code: Code) -> None:
+    click.echo(f"{paint(f'{code.severity}[{code.code}]:', code.severity)} {heading(code.title)}")
+    for paragraph in code.why.split("\n\n") if code.why else ():
+        click.echo()
+        click.echo("\n".join(wrapped(" ".join(paragraph.split()))))
+    for title, example in (("Breaks it", code.breaks), ("Keeps it", code.keeps)):
+        if example:
+            click.echo(f"\n{heading(title)}\n")
+            click.echo("\n".join(f"    {line}".rstrip() for line in example.splitlines()))
+    if code.source:
+        click.echo()
+        click.echo("\n".join(wrapped(code.source, "From: ")))

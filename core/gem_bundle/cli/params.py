@@ -1,0 +1,103 @@
+"""The arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gem_bundle.cli.complete import complete_file, complete_parameter, complete_profile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gem_bundle.gem import Kind
+
+    FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+    _PairType = click.ParamType[tuple[str, str]]
+else:
+    _PairType = click.ParamType  # which can't be subscripted before click 8.4
+
+
+class Assignment(_PairType):
+    """A value of the form ``name=value``, as a pair."""
+
+    name = "name=value"
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[str, str]:
+        """The name and the value; what stands before the first ``=`` is the name."""
+        if isinstance(value, tuple):
+            return value[0], value[1]
+        name, equals, text = str(value).partition("=")
+        if not equals or not name.strip():
+            self.fail(f"`{value}` is not of the form name=value, as in topic=orders.", param, ctx)
+        return name.strip(), text
+
+
+def _as_mapping(
+    ctx: click.Context, parameter: click.Parameter, pairs: tuple[tuple[str, str], ...]
+) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if name in found:
+            raise click.BadParameter(f"`{name}` is given twice.", ctx, parameter)
+        found[name] = value
+    return found
+
+
+file_argument = click.argument("file", metavar="FILE", shell_complete=complete_file)
+"""One pipeline file, as ``file``. Reading it tells whether it is there, with a place and a code."""
+
+files_argument = click.argument(
+    "files", metavar="FILE...", nargs=-1, required=True, shell_complete=complete_file
+)
+"""Pipeline files, as ``files``."""
+
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show errors only.")
+"""``--quiet``, as ``quiet``."""
+
+_parameter_option = click.option(
+    "-p",
+    "--parameter",
+    "parameters",
+    type=Assignment(),
+    multiple=True,
+    callback=_as_mapping,
+    metavar="NAME=VALUE",
+    shell_complete=complete_parameter,
+    help="Give a parameter of the pipeline its value; may be given several times.",
+)
+_profile_option = click.option(
+    "--profile",
+    metavar="NAME",
+    shell_complete=complete_profile,
+    help="Take the parameters' values from a profile of the file.",
+)
+
+
+def parameter_options(function: FunctionT) -> FunctionT:
+    """``-p NAME=VALUE``, as ``parameters`` (a dict of texts), and ``--profile``, as ``profile``."""
+    return _parameter_option(_profile_option(function))
+
+
+def format_option(*formats: str) -> Callable[[FunctionT], FunctionT]:
+    """``--format``, as ``output_format``; the first of the formats is the default."""
+    return click.option(
+        "--format",
+        "output_format",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help="How to print it.",
+    )
+
+
+KINDS: tuple[Kind, ...] = ("source", "transform", "target")
+
+kind_option = click.option("--kind", type=click.Choice(KINDS), help="Only gems of this kind.")
+"""``--kind``, as ``kind``: a kind of gem, or None."""

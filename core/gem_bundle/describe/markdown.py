@@ -1,0 +1,98 @@
+"""A gem's description as Markdown, and its example as YAML."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gem_bundle.describe.words import semantics_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gem_bundle.describe.facts import GemDescription, OptionDescription
+
+
+def example_yaml(gem: GemDescription) -> str:
+    """The gem's example as it stands in a pipeline file."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Writes a text of several lines as a block."""
+
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        style = "|" if "\n" in value else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text)
+    node: dict[str, Any] = {"gem": gem.name}
+    if gem.kind == "transform":
+        least = gem.semantics["least_inputs"]
+        node |= {"input": "events"} if least < 2 else {"inputs": ["left", "right"]}
+    elif gem.kind == "target":
+        node |= {"input": "events"}
+    if gem.example:
+        node["options"] = gem.example
+    name = {"source": "events", "transform": "changed", "target": "result"}[gem.kind]
+    return str(
+        yaml.dump(
+            {f"{gem.kind}s": {name: node}},
+            Dumper=Dumper,
+            sort_keys=False,
+            default_flow_style=None,
+            allow_unicode=True,
+            width=88,
+        )
+    ).rstrip("\n")
+
+
+def value_in_words(value: Any) -> str:
+    """A default or an example as one writes it in a pipeline file."""
+    import json
+
+    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+
+
+def markdown(gem: GemDescription, level: int = 2) -> str:
+    """The description as Markdown.
+
+    Args:
+        gem: What to describe.
+        level: The level of its heading.
+    """
+    mark = "#" * level
+    parts = [f"{mark} `{gem.name}` ({gem.kind})", gem.summary, *gem.details]
+    parts += [f"From `{gem.origin}`.", f"{mark}# Options"]
+    parts.append(_options_table(gem.options) if gem.options else "It has no options.")
+    facts = [f"- {what}: {how}" for what, how in semantics_in_words(gem)]
+    parts += [f"{mark}# Semantics", "\n".join(facts)]
+    if gem.jars:
+        parts += [f"{mark}# Jars", "\n".join(f"- `{jar}`" for jar in gem.jars)]
+    parts += [f"{mark}# Example", f"```yaml\n{example_yaml(gem)}\n```"]
+    return "\n\n".join(parts)
+
+
+def _options_table(options: Iterable[OptionDescription]) -> str:
+    rows = ["| option | type | default | description |", "|---|---|---|---|"]
+    for option in options:
+        default = "required" if option.required else ""
+        if option.default is not None:
+            default = f"`{value_in_words(option.default)}`"
+        text = " ".join([option.description, *option_notes(option)])
+        cells = (f"`{option.name}`", option.type, default, text)
+        rows.append(f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |")
+    return "\n".join(rows)
+
+
+def option_notes(option: OptionDescription) -> list[str]:
+    """What else is worth knowing about an option, as sentences."""
+    notes = []
+    if option.examples:
+        shown = ", ".join(f"`{value_in_words(value)}`" for value in option.examples)
+        notes.append(f"For example {shown}.")
+    if option.spark:
+        notes.append(f"Spark calls it `{option.spark}`.")
+    if option.since:
+        notes.append(f"Since Spark {option.since}.")
+    if option.secret:
+        notes.append("Its value is never printed.")
+    return notes

@@ -1,0 +1,71 @@
+"""The transform `with_columns`: computed columns beside the existing ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import field_validator
+
+from gem_bundle import Facts, Field, Finding, Options, Transform
+from gem_bundle.expressions import missing_columns, project
+from gem_bundle.types import Expression
+from gem_columns.select import named_stars
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+
+class WithColumnsOptions(Options):
+    """Options of the transform `with_columns`."""
+
+    columns: dict[str, Expression] = Field(
+        min_length=1,
+        description="The new columns as a mapping of name to expression.",
+        examples=[{"cents": "amount * 100", "day": "date(at)"}],
+    )
+
+    @field_validator("columns")
+    @classmethod
+    def _names_differ(cls, columns: dict[str, str]) -> dict[str, str]:
+        first: dict[str, str] = {}
+        for name in columns:
+            other = first.setdefault(name.lower(), name)
+            if other != name:
+                raise ValueError(f"`{other}` and `{name}` are one column: Spark ignores case")
+        return columns
+
+
+class WithColumns(Transform[WithColumnsOptions]):
+    """Add computed columns, or replace existing ones; all others stay.
+
+    A column that exists is replaced where it stands; new ones come last. Expressions see the
+    input's columns, and those of this node that don't exist there.
+    """
+
+    example = {"columns": {"cents": "amount * 100"}}
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        """The input's columns and the computed ones."""
+        from pyspark.sql.functions import expr
+
+        made = {name: expr(expression) for name, expression in self.options.columns.items()}
+        return inputs[0].withColumns(made)
+
+    def infer(self, *inputs: Facts) -> Facts:
+        """The input's columns, replaced and extended."""
+        facts = inputs[0]
+        made = project(self.options.columns, facts)
+        if facts.columns is None or made is None:
+            return facts.with_columns(None)
+        new = {column.name.lower(): column for column in made}
+        known = {column.name.lower() for column in facts.columns}
+        kept = [new.get(column.name.lower(), column) for column in facts.columns]
+        return facts.with_columns([*kept, *(c for c in made if c.name.lower() not in known)])
+
+    def check(self, *inputs: Facts) -> Iterator[Finding]:
+        """Plain names are columns of the input, and a star stands nowhere."""
+        columns = self.options.columns
+        yield from missing_columns(columns.values(), inputs[0], "columns", also=columns)
+        yield from named_stars(columns)

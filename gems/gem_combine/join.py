@@ -1,0 +1,177 @@
+"""The transform `join`: two inputs side by side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator, field_validator, model_validator
+
+from gem_bundle import Column, Facts, Field, Finding, Options, Transform, merged
+from gem_bundle.diagnostics import suggest
+from gem_bundle.types import Expression, StringList
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+JoinType = Literal["inner", "left", "right", "full", "left_semi", "left_anti", "cross"]
+
+_SPELLINGS = {
+    "leftouter": "left",
+    "rightouter": "right",
+    "outer": "full",
+    "fullouter": "full",
+    "semi": "left_semi",
+    "leftsemi": "left_semi",
+    "anti": "left_anti",
+    "leftanti": "left_anti",
+}
+
+
+def _join_type(value: object) -> object:
+    """Spark's own spellings: ``left_outer``, ``leftouter``, ``LEFT OUTER``."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip().lower().replace(" ", "_")
+    return _SPELLINGS.get(text.replace("_", ""), text)
+
+
+class JoinOptions(Options):
+    """Options of the transform `join`, from the guide's *Join operations*."""
+
+    how: Annotated[JoinType, BeforeValidator(_join_type)] = Field(
+        "inner",
+        description="Which rows stay: pairs only (`inner`), also the unpaired ones of one side or of both "
+        "(`left`, `right`, `full`), the first input's rows that have a partner (`left_semi`) or "
+        "none (`left_anti`), or every row with every row (`cross`).",
+        examples=["left"],
+    )
+    on: StringList | None = Field(
+        None,
+        min_length=1,
+        description="Columns that both inputs have and whose values must be equal; they come once, in front.",
+        examples=[["page"]],
+    )
+    condition: Expression | None = Field(
+        None,
+        description="Which rows are pairs, as a boolean expression with the inputs' names in front "
+        "of their columns.",
+        examples=["orders.id = payments.order_id and payments.at <= orders.at + interval 1 hour"],
+    )
+
+    @field_validator("on")
+    @classmethod
+    def _each_once(cls, on: list[str] | None) -> list[str] | None:
+        seen: set[str] = set()
+        for name in on or ():
+            if name.lower() in seen:
+                raise ValueError(f"`{name}` stands there twice")
+            seen.add(name.lower())
+        return on
+
+    @model_validator(mode="after")
+    def _one_way_to_pair(self) -> JoinOptions:
+        given = [name for name in ("on", "condition") if getattr(self, name) is not None]
+        if self.how == "cross" and given:
+            raise ValueError(f"a cross join has no `{given[0]}`; use `how: inner`")
+        if self.how != "cross" and len(given) != 1:
+            raise ValueError("give either `on` or `condition`, or `how: cross`")
+        return self
+
+
+class Join(Transform[JoinOptions]):
+    """Put two inputs side by side.
+
+    With `on` the named columns come first and once, then the other columns of the first input, then
+    those of the second. With `condition` all columns of both come; where both have a name, the inputs' names
+    tell them apart, here and in the next node: `orders.id`, `payments.id`. The inputs' names
+    are their ids, or the keys of `inputs: {left: …, right: …}`, which a join of a node with itself
+    needs.
+
+    What two streams wait for is state; watermarks on both and a range of time in the condition bound it.
+    """
+
+    inputs: ClassVar[tuple[int, int | None]] = (2, 2)
+    example = {"how": "left", "on": ["page"]}
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        """The joined rows."""
+        from pyspark.sql.functions import expr
+
+        options = self.options
+        left, right = (df.alias(name) for df, name in zip(inputs, self._names(), strict=True))
+        if options.on is not None:
+            return left.join(right, on=options.on, how=options.how)
+        if options.condition is not None:
+            return left.join(right, on=expr(options.condition), how=options.how)
+        return left.crossJoin(right)
+
+    def infer(self, *inputs: Facts) -> Facts:
+        """The columns of both, or of the first alone; of two streams a join keeps state."""
+        left, right = inputs
+        columns = self._columns(left, right)
+        facts = merged(inputs).with_columns(columns)
+        if left.streaming and right.streaming:
+            return facts.after("join")
+        if left.streaming is None or right.streaming is None:
+            return replace(facts, stateful=None)
+        return facts
+
+    def check(self, *inputs: Facts) -> Iterator[Finding]:
+        """The columns of `on` are in both inputs, and a condition can tell the inputs apart."""
+        names = self._names()
+        if self.options.condition is not None and names[0].lower() == names[1].lower():
+            yield Finding(
+                "GB205",
+                f"both inputs are called `{names[0]}`, so the condition can't tell them apart",
+                f"Name them, for example `inputs: {{left: {names[0]}, right: {names[0]}}}`.",
+                "condition",
+            )
+        for facts, input_name in zip(inputs, names, strict=False):
+            for name in self.options.on or ():
+                if facts.columns is not None and facts.column(name) is None:
+                    known = [column.name for column in facts.columns]
+                    yield Finding(
+                        "GB205",
+                        f"the input `{input_name}` has no column `{name}`",
+                        suggest(name, known, what="columns"),
+                        "on",
+                    )
+
+    def _names(self) -> tuple[str, ...]:
+        return self.input_names or ("left", "right")
+
+    def _columns(self, left: Facts, right: Facts) -> list[Column] | None:
+        how, on = self.options.how, self.options.on
+        one_sided = how in {"left_semi", "left_anti"}
+        if left.columns is None or (right.columns is None and not one_sided):
+            return None
+        of_left, of_right = list(left.columns), list(right.columns or ())
+        keys: list[Column] = []
+        for name in on or ():
+            first = _take(name, of_left)
+            second = _take(name, of_right) if not one_sided else first
+            if first is None or second is None:
+                return None
+            keys.append(_key(first, second, how))
+        return [*keys, *of_left] if one_sided else [*keys, *of_left, *of_right]
+
+
+def _take(name: str, columns: list[Column]) -> Column | None:
+    """Remove the column of that name and return it; None when no column or several have it."""
+    found = [column for column in columns if column.name.lower() == name.lower()]
+    if len(found) != 1:
+        return None
+    columns.remove(found[0])
+    return found[0]
+
+
+def _key(left: Column, right: Column, how: JoinType) -> Column:
+    """A column of `on`: it is the right one in a right join, and made of both in a full join."""
+    if how == "right":
+        return right
+    if how == "full":
+        return Column(left.name, left.type if left.type == right.type else None)
+    return left

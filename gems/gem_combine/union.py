@@ -1,0 +1,119 @@
+"""The transform `union`: inputs one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import model_validator
+
+from gem_bundle import Column, Facts, Field, Finding, Options, Transform, merged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+
+class UnionOptions(Options):
+    """Options of the transform `union`."""
+
+    by_name: bool = Field(
+        True, description="Bring columns together by their names; false takes them by position."
+    )
+    allow_missing_columns: bool = Field(False, description="Fill a column that an input lacks with nulls.")
+
+    @model_validator(mode="after")
+    def _names_tell_what_is_missing(self) -> UnionOptions:
+        if self.allow_missing_columns and not self.by_name:
+            raise ValueError("`allow_missing_columns` needs `by_name: true`")
+        return self
+
+
+class Union(Transform[UnionOptions]):
+    """Put the rows of several inputs together; duplicates stay.
+
+    The first input's names count, and its event time: where it carries no watermark, the union carries none.
+    """
+
+    inputs: ClassVar[tuple[int, int | None]] = (2, None)
+    example = {"allow_missing_columns": True}
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        """The rows of all inputs."""
+        options = self.options
+        if not options.by_name:
+            return reduce(lambda all_rows, df: all_rows.union(df), inputs)
+        missing = options.allow_missing_columns
+        return reduce(lambda all_rows, df: all_rows.unionByName(df, allowMissingColumns=missing), inputs)
+
+    def infer(self, *inputs: Facts) -> Facts:
+        """The first input's columns, with those that only others have behind them if that is allowed."""
+        facts = merged(inputs)
+        first, *others = (found.columns for found in inputs)
+        for columns in others:
+            if first is None:
+                return facts
+            first = self._united(first, columns)
+        return facts.with_columns(first)
+
+    def check(self, *inputs: Facts) -> Iterator[Finding]:
+        """The inputs have the same columns, as far as they must."""
+        options = self.options
+        first, *others = inputs
+        names = self.input_names or tuple(str(position + 1) for position in range(len(inputs)))
+        for name, other in zip(names[1:], others, strict=False):
+            if first.columns is None or other.columns is None or options.allow_missing_columns:
+                continue
+            here, there = len(first.columns), len(other.columns)
+            if options.by_name:
+                yield from _differences((names[0], first), (name, other))
+                yield from _differences((name, other), (names[0], first))
+            elif here != there:
+                yield Finding(
+                    "GB205",
+                    f"`{names[0]}` has {here} columns and `{name}` has {there}",
+                    "Select the same number of columns in the same order, or use `by_name: true`.",
+                    "by_name",
+                )
+
+    def _united(
+        self, first: tuple[Column, ...], second: tuple[Column, ...] | None
+    ) -> tuple[Column, ...] | None:
+        """The columns of a union of two, or None when they can't be known."""
+        options = self.options
+        if second is None:
+            if options.allow_missing_columns:
+                return None
+            return tuple(replace(column, type=None) for column in first)
+        if not options.by_name:
+            pairs = zip(first, second, strict=False)
+            return tuple(_widened(column, other.type) for column, other in pairs)
+        types = {column.name.lower(): column.type for column in second}
+        united = [
+            _widened(column, types[column.name.lower()]) if column.name.lower() in types else column
+            for column in first
+        ]
+        if options.allow_missing_columns:
+            known = {column.name.lower() for column in first}
+            # For the first input's rows they are nulls, so they are no event time.
+            added = (column for column in second if column.name.lower() not in known)
+            united += [replace(column, delay=None) for column in added]
+        return tuple(united)
+
+
+def _widened(column: Column, other: str | None) -> Column:
+    return column if column.type == other else replace(column, type=None)
+
+
+def _differences(one: tuple[str, Facts], other: tuple[str, Facts]) -> Iterator[Finding]:
+    """A finding for each column of one input that another input lacks."""
+    for column in one[1].columns or ():
+        if other[1].column(column.name) is None:
+            yield Finding(
+                "GB205",
+                f"`{other[0]}` has no column `{column.name}`, and `{one[0]}` has one",
+                "Select the same columns, or fill with nulls: `allow_missing_columns: true`.",
+                "allow_missing_columns",
+            )

@@ -1,0 +1,205 @@
+"""The transform `aggregate`: groups of rows, also by windows over event time."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import AfterValidator, BeforeValidator, model_validator
+
+from gem_bundle import Column, Facts, Field, Finding, Options, Transform
+from gem_bundle.expressions import (
+    WINDOW_TYPE,
+    column_of,
+    find,
+    missing_columns,
+    project,
+    reference,
+    time_delay,
+)
+from gem_bundle.types import ColumnExpressions, Expression, Interval, interval_length
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+_STARTS_WITH_NUMBER = re.compile(r"\s*(interval\s+)?[+-]?\d", re.IGNORECASE)
+
+
+def _fixed(interval: str) -> str:
+    months, microseconds = interval_length(interval)
+    if months:
+        raise ValueError("a window can't be measured in months or years: they differ in length")
+    if not microseconds:
+        raise ValueError("a window can't have the length zero")
+    return interval
+
+
+def _interval_or_expression(gap: object) -> object:
+    """A gap that starts with a number is an interval: as an expression ``5 mins`` is 5, called `mins`."""
+    if isinstance(gap, int | float):
+        raise ValueError(f"a gap needs a unit: `{gap} seconds`?")
+    if isinstance(gap, str) and _STARTS_WITH_NUMBER.match(gap) and not any(interval_length(gap)):
+        raise ValueError("a gap can't have the length zero: no row would be in a session")
+    return gap
+
+
+WindowLength = Annotated[Interval, AfterValidator(_fixed)]
+Gap = Annotated[Expression, BeforeValidator(_interval_or_expression)]
+
+
+class WindowOptions(Options):
+    """Tumbling windows, or sliding ones when `slide` is given (guide: *Types of time windows*)."""
+
+    column: Expression = Field(
+        description="The event time; or the `window` of an earlier aggregation.", examples=["at"]
+    )
+    duration: WindowLength = Field(description="How long a window is.", examples=["1 hour"])
+    slide: WindowLength | None = Field(
+        None,
+        description="How long after a window the next one starts; by default its `duration`, so "
+        "that each row is in one window.",
+        examples=["15 minutes"],
+    )
+    start_offset: Interval | None = Field(
+        None,
+        description="How long after 1970-01-01 00:00 UTC windows start; less than `slide`.",
+        examples=["15 minutes"],
+    )
+
+    @model_validator(mode="after")
+    def _lengths_agree(self) -> WindowOptions:
+        step = interval_length(self.slide or self.duration)
+        if step > interval_length(self.duration):
+            raise ValueError("`slide` can't be longer than `duration`: rows between would be lost")
+        if self.start_offset is not None and interval_length(self.start_offset) >= step:
+            raise ValueError("`start_offset` must be shorter than the step from window to window")
+        return self
+
+
+class SessionOptions(Options):
+    """Session windows, which end when no row comes for a while (guide: *Types of time windows*)."""
+
+    column: Expression = Field(description="The event time.", examples=["at"])
+    gap: Gap = Field(
+        description="How long no row may come for a session to end: an interval, or an expression "
+        "that gives one for each row.",
+        examples=["5 minutes", "case when page = 'video' then '1 hour' else '5 minutes' end"],
+    )
+
+
+class AggregateOptions(Options):
+    """Options of the transform `aggregate`."""
+
+    group_by: ColumnExpressions = Field(
+        [],
+        description="What to group by, as a list of expressions or as a mapping of name to "
+        "expression; by default all rows are one group.",
+        examples=[["page"], {"day": "date(at)"}],
+    )
+    window: WindowOptions | None = Field(
+        None, description="Group by time windows too; they become the column `window`."
+    )
+    session: SessionOptions | None = Field(
+        None, description="Group by sessions too; they become the column `session_window`."
+    )
+    aggregates: dict[str, Expression] = Field(
+        min_length=1,
+        description="The columns to compute, as a mapping of name to aggregate expression.",
+        examples=[{"clicks": "count(*)", "latest": "max(at)"}],
+    )
+    having: Expression | None = Field(
+        None,
+        description="A condition over the result's columns; groups that don't meet it are left out.",
+        examples=["clicks > 10"],
+    )
+
+    @model_validator(mode="after")
+    def _one_kind_of_window(self) -> AggregateOptions:
+        if self.window is not None and self.session is not None:
+            raise ValueError("give either `window` or `session`")
+        return self
+
+
+class Aggregate(Transform[AggregateOptions]):
+    """Aggregate rows by groups and by windows over event time.
+
+    The result has the window first, then the groups, then the aggregates. The window is a struct of
+    `start` and `end`, as in Spark. It keeps the watermark of the column it is over, so it can
+    be grouped by, joined on or windowed again as it is; `window.start` on its own can't.
+    """
+
+    example = {
+        "window": {"column": "at", "duration": "1 minute"},
+        "group_by": ["page"],
+        "aggregates": {"clicks": "count(*)"},
+    }
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        """One row for each group."""
+        from pyspark.sql.functions import expr
+
+        options = self.options
+        groups = [*self._window_column()]
+        if isinstance(options.group_by, dict):
+            groups += [expr(body).alias(name) for name, body in options.group_by.items()]
+        else:
+            groups += [expr(expression) for expression in options.group_by]
+        computed = [expr(body).alias(name) for name, body in options.aggregates.items()]
+        grouped = inputs[0].groupBy(*groups).agg(*computed)
+        return grouped if options.having is None else grouped.filter(options.having)
+
+    def infer(self, *inputs: Facts) -> Facts:
+        """The window, the groups and the aggregates; a mark stays where Spark keeps it."""
+        facts = inputs[0].after("aggregate")
+        groups = project(self.options.group_by, facts)
+        if facts.columns is None or groups is None:
+            return facts.with_columns(None)
+        keys = [*self._window_facts(facts.columns), *groups]
+        made: list[Column] = []
+        for name, expression in self.options.aggregates.items():
+            made.append(column_of(expression, name, facts.columns, [*keys, *made]))
+        return facts.with_columns([*keys, *made])
+
+    def check(self, *inputs: Facts) -> Iterator[Finding]:
+        """Plain names are columns of the input."""
+        (facts,) = inputs
+        options = self.options
+        for option in ("window", "session"):
+            over = getattr(options, option)
+            if over is not None:
+                yield from missing_columns([over.column], facts, option)
+        groups = options.group_by
+        names = groups if isinstance(groups, dict) else ()
+        bodies = groups.values() if isinstance(groups, dict) else groups
+        yield from missing_columns(bodies, facts, "group_by", also=names)
+
+    def _window_column(self) -> Iterator[SparkColumn]:
+        from pyspark.sql.functions import expr, session_window, window
+
+        over, session = self.options.window, self.options.session
+        if over is not None:
+            yield window(expr(over.column), over.duration, over.slide, over.start_offset)
+        elif session is not None:
+            fixed = _STARTS_WITH_NUMBER.match(session.gap)
+            yield session_window(expr(session.column), session.gap if fixed else expr(session.gap))
+
+    def _window_facts(self, columns: tuple[Column, ...]) -> Iterator[Column]:
+        over, session = self.options.window, self.options.session
+        used = over or session
+        if used is not None:
+            name = "window" if over is not None else "session_window"
+            delay = time_delay(used.column, columns)
+            yield Column(name, _window_type(used.column, columns), delay)
+
+
+def _window_type(expression: str, columns: tuple[Column, ...]) -> str | None:
+    """The type of a window over a column; None where the column's type decides and isn't known."""
+    parts = reference(expression)
+    column = find(parts, columns) if parts is not None else None
+    kind = column.type if column is not None else None
+    if kind in {"timestamp", "string", WINDOW_TYPE}:
+        return WINDOW_TYPE
+    return WINDOW_TYPE.replace("timestamp", "timestamp_ntz") if kind == "timestamp_ntz" else None

@@ -1,0 +1,73 @@
+"""The transform `deduplicate`: each row once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle import Facts, Field, Finding, Options, Transform
+from gem_bundle.expressions import missing_names
+from gem_bundle.types import StringList
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+
+class DeduplicateOptions(Options):
+    """Options of the transform `deduplicate`, from the guide's *Streaming deduplication*."""
+
+    columns: StringList | None = Field(
+        None,
+        min_length=1,
+        description="Rows that agree in these columns are duplicates; by default all columns.",
+        examples=[["id"], ["id", "at"]],
+    )
+    within_watermark: bool = Field(
+        False,
+        description="Remember a row only as long as the watermark's delay; duplicates that come "
+        "later go through.",
+    )
+
+
+class Deduplicate(Transform[DeduplicateOptions]):
+    """Let the first of several equal rows through and drop the others.
+
+    On a stream what was seen is state. It grows for ever unless the columns include event time
+    with a watermark, or `within_watermark` is set. Names are taken as they stand, without
+    backquotes.
+    """
+
+    example = {"columns": ["id"], "within_watermark": True}
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        """The rows without their duplicates."""
+        columns = self.options.columns
+        if self.options.within_watermark:
+            return inputs[0].dropDuplicatesWithinWatermark(columns)
+        return inputs[0].dropDuplicates(columns)
+
+    def infer(self, *inputs: Facts) -> Facts:
+        """What was known before; on a stream what was seen is state."""
+        return inputs[0].after("deduplicate")
+
+    def check(self, *inputs: Facts) -> Iterator[Finding]:
+        """The columns exist, and `within_watermark` has a watermark to be within."""
+        (facts,) = inputs
+        yield from missing_names(self.options.columns or (), facts, "columns")
+        if not self.options.within_watermark:
+            return
+        if facts.streaming is False:
+            yield Finding(
+                "GB205",
+                "`within_watermark` is for streams; a static relation has no watermark",
+                "Remove it: without it all duplicates of a static relation are dropped.",
+                "within_watermark",
+            )
+        elif facts.streaming and facts.event_time == ():
+            yield Finding(
+                "GB205",
+                "`within_watermark` needs a watermark, and no column carries one",
+                "Put a `watermark` on the event time before it.",
+                "within_watermark",
+            )

@@ -1,0 +1,83 @@
+"""The transform `watermark`: which column is event time, and how late rows may be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gem_bundle import Facts, Field, Finding, Options, Transform
+from gem_bundle.expressions import missing_names, reference
+from gem_bundle.types import Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+
+class WatermarkOptions(Options):
+    """Options of the transform `watermark`."""
+
+    column: str = Field(
+        min_length=1,
+        description="The column with the event time: a timestamp, or a window; not a field of a struct.",
+        examples=["at"],
+    )
+    delay: Interval = Field(
+        description="How much later than the newest row a row may come and still be counted.",
+        examples=["10 minutes"],
+    )
+
+
+class Watermark(Transform[WatermarkOptions]):
+    """Say which column is event time and how late its rows may be.
+
+    Aggregations, joins and deduplication behind it can forget what is older than the newest event
+    time less the delay (guide: *Handling late data and watermarking*). A second watermark on
+    another column takes the place of the first. On a static relation it does nothing.
+    """
+
+    example = {"column": "at", "delay": "10 minutes"}
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        """The same rows, with the mark on the column."""
+        return inputs[0].withWatermark(self.options.column, self.options.delay)
+
+    def infer(self, *inputs: Facts) -> Facts:
+        """The delay stands on this column and on no other."""
+        (facts,) = inputs
+        parts = reference(self.options.column)
+        if facts.columns is None or facts.streaming is False:
+            return facts
+        if parts is None or len(parts) > 1:
+            # What Spark makes of it isn't known here; no column may pass as certain.
+            return facts.with_columns(None)
+        name = parts[0].lower()
+        return facts.with_columns(
+            replace(column, delay=self.options.delay if column.name.lower() == name else None)
+            for column in facts.columns
+        )
+
+    def check(self, *inputs: Facts) -> Iterator[Finding]:
+        """The column exists and is a timestamp."""
+        (facts,) = inputs
+        if facts.streaming is False:
+            return
+        parts = reference(self.options.column)
+        if parts is None or len(parts) > 1:
+            return
+        missing = list(missing_names(parts, facts, "column"))
+        yield from missing
+        column = facts.column(parts[0])
+        if column is None or column.type is None:
+            return
+        kind = column.type.lower()
+        # A window counts by its end.
+        if kind != "timestamp" and not kind.startswith("struct"):
+            yield Finding(
+                "GB205",
+                f"`{column.name}` is a {column.type}; event time must be a timestamp",
+                f"Make one first, for example `{column.name}: to_timestamp({column.name})` in a "
+                "`with_columns`.",
+                "column",
+            )

@@ -1,0 +1,34 @@
+"""The transform `limit`: so many rows and no more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle import Facts, Field, Options, Transform
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class LimitOptions(Options):
+    """Options of the transform `limit`."""
+
+    rows: int = Field(ge=0, description="How many rows go on at most.", examples=[100])
+
+
+class Limit(Transform[LimitOptions]):
+    """Let the first rows through and drop the rest.
+
+    On a stream it counts over the whole life of the query: after that many rows nothing more comes
+    out. Which rows are first is not defined unless they are sorted.
+    """
+
+    example = {"rows": 100}
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        """At most that many rows."""
+        return inputs[0].limit(self.options.rows)
+
+    def infer(self, *inputs: Facts) -> Facts:
+        """What was known before; on a stream the count is state."""
+        return inputs[0].after("limit")

@@ -1,0 +1,171 @@
+"""The transform `from_json`: JSON text into columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BeforeValidator
+
+from gem_bundle import Facts, Field, Finding, Transform
+from gem_bundle.expressions import find, missing_columns, reference
+from gem_bundle.schema import SchemaOptions, columns_of
+from gem_bundle.types import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+_PARSED = "__gem_bundle_parsed"
+_TEXT_TYPES = ("string", "binary", "varchar", "char")
+
+Mode = Annotated[
+    Literal["PERMISSIVE", "FAILFAST"],
+    BeforeValidator(lambda value: value.upper() if isinstance(value, str) else value),
+]
+
+
+class FromJsonOptions(SchemaOptions):
+    """Options of the transform `from_json`: its own, and those of Spark's JSON reader for one text."""
+
+    column: str = Field(
+        min_length=1,
+        passed=False,
+        description="The column that holds the JSON, as text or as bytes in UTF-8.",
+        examples=["value"],
+    )
+    schema: Schema = Field(  # type: ignore[assignment]
+        passed=False,
+        description="The fields to take, with their types; a field that the JSON lacks is null.",
+        examples=["page string, at timestamp"],
+    )
+    keep: bool = Field(
+        False,
+        passed=False,
+        description="Keep the input's other columns, in front of the fields.",
+    )
+    mode: Mode = Field(
+        "PERMISSIVE",
+        description="What to do with text that doesn't fit: `PERMISSIVE` makes its fields null, "
+        "`FAILFAST` fails the query.",
+    )
+    column_name_of_corrupt_record: str | None = Field(
+        None,
+        description="A text column of `schema` that gets the whole text where it doesn't fit; "
+        "by default the one called `_corrupt_record`, if there is one.",
+    )
+    timestamp_format: str | None = Field(
+        None, description="Pattern of timestamps.", examples=["yyyy-MM-dd HH:mm:ss"]
+    )
+    timestamp_ntz_format: str | None = Field(
+        None, spark="timestampNTZFormat", description="Pattern of timestamps without time zone."
+    )
+    date_format: str | None = Field(None, description="Pattern of dates.", examples=["dd.MM.yyyy"])
+    time_zone: str | None = Field(
+        None,
+        description="Time zone of timestamps that name none; by default the session's.",
+        examples=["Europe/Berlin"],
+    )
+    locale: str | None = Field(
+        None, description="Language of month and day names in patterns.", examples=["en-US"]
+    )
+    enable_date_time_parsing_fallback: bool | None = Field(
+        None,
+        advanced=True,
+        description="Try Spark 1's and 2's way of reading dates and times when the pattern fails.",
+    )
+    allow_comments: bool = Field(
+        False, advanced=True, description="Accept comments in Java's and C++'s style."
+    )
+    allow_unquoted_field_names: bool = Field(
+        False, advanced=True, description="Accept field names without quotes."
+    )
+    allow_single_quotes: bool = Field(
+        True, advanced=True, description="Accept single quotes as well as double quotes."
+    )
+    allow_numeric_leading_zeros: bool = Field(
+        False, advanced=True, description="Accept zeros in front of numbers."
+    )
+    allow_backslash_escaping_any_character: bool = Field(
+        False, advanced=True, description="Accept a backslash in front of any character."
+    )
+    allow_unquoted_control_chars: bool = Field(
+        False, advanced=True, description="Accept control characters such as tabs within texts."
+    )
+    allow_non_numeric_numbers: bool = Field(
+        True, advanced=True, description="Accept `NaN`, `Infinity` and `-Infinity` as numbers."
+    )
+    spark_options: dict[str, str | int | float | bool] = Field(
+        {}, passed=False, advanced=True, description="Further options, passed to Spark as they are."
+    )
+
+
+class FromJson(Transform[FromJsonOptions]):
+    """Turn JSON text into columns.
+
+    The fields of the schema become columns. Without `keep` nothing else stays; with it the column
+    that held the JSON is replaced by its fields. Bytes, as Kafka delivers them, are read as UTF-8.
+    """
+
+    example = {"column": "value", "schema": "page string, at timestamp"}
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        """The fields as columns."""
+        from pyspark.sql.functions import col, from_json
+
+        (df,) = inputs
+        options = self.options
+        text = col(options.column).cast("string")
+        parsed = from_json(text, options.schema, options.to_spark()).alias(_PARSED)
+        if not options.keep:
+            return df.select(parsed).select(f"{_PARSED}.*")
+        source = self._source_column()
+        df = df.select("*", parsed)
+        # Dropped first: a field of the schema may have the same name.
+        return (df.drop(source) if source else df).select("*", f"{_PARSED}.*").drop(_PARSED)
+
+    def infer(self, *inputs: Facts) -> Facts:
+        """The schema's columns, behind the kept ones."""
+        (facts,) = inputs
+        fields = columns_of(self.options.schema)
+        if not self.options.keep:
+            return facts.with_columns(fields)
+        if facts.columns is None or fields is None:
+            return facts.with_columns(None)
+        source = self._source_column()
+        kept = [c for c in facts.columns if source is None or c.name.lower() != source.lower()]
+        return facts.with_columns([*kept, *fields])
+
+    def check(self, *inputs: Facts) -> Iterator[Finding]:
+        """The column exists and holds text, and no kept column has the name of a field."""
+        (facts,) = inputs
+        options = self.options
+        yield from missing_columns([options.column], facts, "column")
+        parts = reference(options.column)
+        column = find(parts, facts.columns or ()) if parts else None
+        if column is not None and column.type and not column.type.lower().startswith(_TEXT_TYPES):
+            yield Finding(
+                "GB205",
+                f"`{options.column}` is a {column.type}; JSON is read from text or bytes",
+                "Name the column that holds the JSON.",
+                "column",
+            )
+        if options.keep and facts.columns is not None:
+            source = (self._source_column() or "").lower()
+            kept = {c.name.lower() for c in facts.columns} - {source}
+            for field in columns_of(options.schema) or ():
+                if field.name.lower() in kept:
+                    yield Finding(
+                        "GB205",
+                        f"there will be two columns `{field.name}`: the field, and a kept one",
+                        "Rename or drop the other column first.",
+                        "keep",
+                        "warning",
+                    )
+
+    def _source_column(self) -> str | None:
+        """The name of the column that its fields replace; None for a field of a struct, which stays."""
+        parts = reference(self.options.column)
+        if parts is None:
+            return self.options.column
+        return parts[0] if len(parts) == 1 else None

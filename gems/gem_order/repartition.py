@@ -1,0 +1,52 @@
+"""The transform `repartition`: rows over partitions anew."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import model_validator
+
+from gem_bundle import Facts, Field, Options, Transform
+from gem_bundle.types import ExpressionList
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class RepartitionOptions(Options):
+    """Options of the transform `repartition`."""
+
+    partitions: int | None = Field(
+        None, gt=0, description="How many partitions; by default `spark.sql.shuffle.partitions`."
+    )
+    columns: ExpressionList = Field(
+        [],
+        description="Rows with equal values of these expressions come into one partition; "
+        "without any, rows are dealt out in turn.",
+        examples=[["page"], "date(at)"],
+    )
+
+    @model_validator(mode="after")
+    def _at_least_one(self) -> RepartitionOptions:
+        if self.partitions is None and not self.columns:
+            raise ValueError("give `partitions`, `columns` or both")
+        return self
+
+
+class Repartition(Transform[RepartitionOptions]):
+    """Shuffle the rows into another number of partitions, or by the values of columns."""
+
+    example = {"partitions": 8, "columns": ["page"]}
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        """The same rows in other partitions."""
+        from pyspark.sql.functions import expr
+
+        columns = [expr(expression) for expression in self.options.columns]
+        if self.options.partitions is None:
+            return inputs[0].repartition(*columns)
+        return inputs[0].repartition(self.options.partitions, *columns)
+
+    def infer(self, *inputs: Facts) -> Facts:
+        """What was known before: columns and event time stay."""
+        return inputs[0]

@@ -1,0 +1,61 @@
+"""The transform `sort`: rows in order."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from gem_bundle import Facts, Field, Options, Transform
+from gem_bundle.types import ExpressionList
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_KEY = re.compile(
+    r"(?P<by>.+?)(?:\s+(?P<order>asc|desc))?(?:\s+nulls\s+(?P<nulls>first|last))?",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class SortOptions(Options):
+    """Options of the transform `sort`."""
+
+    by: ExpressionList = Field(
+        min_length=1,
+        description="What to sort by: expressions, each with `asc` (default) or `desc` and "
+        "`nulls first` or `nulls last` behind it where wanted.",
+        examples=[["amount desc", "page"], "amount desc nulls last"],
+    )
+
+
+class Sort(Transform[SortOptions]):
+    """Put all rows into one order.
+
+    A stream can only be sorted after an aggregation, in complete mode (guide: *Unsupported
+    operations*).
+    """
+
+    example = {"by": ["amount desc", "page"]}
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        """The rows in order."""
+        return inputs[0].orderBy(*[_sort_key(text) for text in self.options.by])
+
+    def infer(self, *inputs: Facts) -> Facts:
+        """What was known before: columns and event time stay."""
+        return inputs[0]
+
+
+def _sort_key(text: str) -> Column:
+    """One key: Spark's `expr` would take ``amount desc`` for a column `amount` under the name `desc`."""
+    from pyspark.sql.functions import expr
+
+    match = _KEY.fullmatch(text)
+    assert match is not None, "an expression is not empty"
+    key = expr(match["by"])
+    descending = (match["order"] or "asc").lower() == "desc"
+    # As in SQL: nulls are the smallest values unless the key says otherwise.
+    nulls = (match["nulls"] or ("last" if descending else "first")).lower()
+    if descending:
+        return key.desc_nulls_last() if nulls == "last" else key.desc_nulls_first()
+    return key.asc_nulls_last() if nulls == "last" else key.asc_nulls_first()

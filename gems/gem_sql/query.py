@@ -1,0 +1,124 @@
+"""The transform `sql`: a query over the inputs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gem_bundle import Facts, Field, Finding, GemError, Options, Transform, merged
+from gem_sql.text import blanked, statement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+_STARTS = ("select", "with", "from", "values", "table")
+_WRITES = re.compile(r"\b(insert\s+(into|overwrite)|merge\s+into)\b")
+
+
+class SqlOptions(Options):
+    """Options of the transform `sql`."""
+
+    query: str = Field(
+        min_length=1,
+        description="One query in Spark's SQL. The inputs are its tables, by their names.",
+        examples=["select page, count(*) as clicks from parsed group by page"],
+    )
+
+
+class Sql(Transform[SqlOptions]):
+    """Run a query of SQL over the inputs.
+
+    Its tables are the inputs, by their ids or by the keys of `inputs: {o: orders, p: payments}`,
+    and behind them the session's own tables and views, which it leaves as they are. It is one query:
+    statements that define, change or write something are refused.
+    """
+
+    inputs: ClassVar[tuple[int, int | None]] = (1, None)
+    example = {"query": "select page, count(*) as clicks from parsed group by page"}
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        """The query's rows.
+
+        Raises:
+            GemError: When Spark can't read the query.
+        """
+        from pyspark.errors import ParseException
+
+        # Common table expressions give the inputs their names within this query only, and in the
+        # brackets Spark's grammar takes queries only. The DataFrames themselves are handed over under
+        # placeholders: as short-lived views with unique names on a classic session, as a part
+        # of the plan over Spark Connect.
+        frames: dict[str, Any] = {f"gem_bundle_{n}": df for n, df in enumerate(inputs)}
+        tables = ", ".join(
+            f"`{name}` AS (SELECT * FROM {{{place}}})"  # noqa: S608 (names of nodes)
+            for name, place in zip(self.input_names, frames, strict=True)
+        )
+        query = statement(self.options.query).replace("{", "{{").replace("}", "}}")
+        try:
+            return inputs[0].sparkSession.sql(f"WITH {tables} (\n{query}\n)", **frames)
+        except ParseException as error:
+            raise GemError("GB205", _reason(error), option="query") from error
+
+    def infer(self, *inputs: Facts) -> Facts:
+        """Whether it is a stream; its columns and its state are not known without reading the query."""
+        facts = merged(inputs)
+        if facts.streaming is False:
+            return facts
+        unused = set(self._unused())
+        names = zip(inputs, self.input_names, strict=True)
+        certain = any(found.streaming for found, name in names if name not in unused)
+        return replace(facts, streaming=True if certain else None, stateful=None)
+
+    def check(self, *inputs: Facts) -> Iterator[Finding]:  # noqa: ARG002 (the text is enough)
+        """It is one query, and it uses its inputs."""
+        text = blanked(self.options.query).lower()
+        body = text.rstrip(" \t\r\n;")
+        first = re.match(r"[\s(]*(\w+)", body)
+        if not body.strip():
+            yield Finding("GB205", "the query is empty", "Write `select …`.", "query")
+        elif ";" in body:
+            yield Finding("GB205", "there is more than one statement", "Use one node a query.", "query")
+        elif first is None or first[1] not in _STARTS or _WRITES.search(body):
+            yield Finding(
+                "GB205",
+                "this is a statement and not a query: a transform gives rows and changes nothing",
+                "Begin with `select` or `with`; writing is what targets are for.",
+                "query",
+            )
+        names = [name.lower() for name in self.input_names]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            yield Finding(
+                "GB205",
+                f"two inputs are called `{name}`",
+                "Name them, for example `inputs: {first: …, second: …}`.",
+                "query",
+            )
+        for name in self._unused():
+            yield Finding(
+                "GB205",
+                f"the query doesn't use the input `{name}`",
+                f"Write `from {name}`, or remove the input.",
+                "query",
+                "warning",
+            )
+
+    def _unused(self) -> Iterator[str]:
+        text = self.options.query.lower()
+        for name in self.input_names:
+            if not re.search(rf"\b{re.escape(name.lower())}\b", text):
+                yield name
+
+
+def _reason(error: Exception) -> str:
+    """What Spark says about a query it can't read, without the text that we put around it."""
+    first = str(error).strip().splitlines()[0]
+    first = re.sub(r"^\[[A-Z_.]+\]\s*|\s*SQLSTATE: \w+", "", first)
+    # The query starts in the second line of what Spark was given.
+    return re.sub(
+        r"\(line (\d+), pos (\d+)\)",
+        lambda m: f"(line {int(m[1]) - 1} of the query, column {int(m[2]) + 1})",
+        first,
+    )

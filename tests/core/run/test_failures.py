@@ -1,0 +1,64 @@
+"""From Spark's errors to sentences; the texts are Spark 4.2.0's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from gem_bundle.run.failures import headline
+
+REFUSED = (
+    "[STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION] Invalid streaming output mode: append. This output mode is "
+    "not supported for streaming aggregations without watermark on streaming DataFrames/DataSets. "
+    "SQLSTATE: 42KDE"
+)
+UNRESOLVED = (
+    "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column, variable, or function parameter with name `valu` cannot be "
+    "resolved. Did you mean one of the following? [`value`, `timestamp`]. SQLSTATE: 42703; line 1 pos 0;\n"
+    "'Project ['valu]\n+- ~StreamingRelationV2 org.apache.spark…"
+)
+STREAMING = (
+    "[USER_RAISED_EXCEPTION] boom 1 SQLSTATE: P0001\n=== Streaming Query ===\n"
+    "Identifier: [id = d1d3c5da]\nCurrent Committed Offsets: {}\n"
+)
+TASK = (
+    "Job aborted due to stage failure: Task 0 in stage 4.0 failed 1 times, most recent failure: Lost task 0.0 in "
+    "stage 4.0 (TID 7) (localhost executor driver): java.lang.NumberFormatException: For input string: abc\n"
+    "\tat java.base/java.lang.Integer.parseInt(Integer.java:652)\n\nDriver stacktrace:"
+)
+
+
+class StreamFailed(Exception):  # noqa: N818 (Spark's name)
+    """Spark's wrapper around what ended a query, with the sentence in its parameters."""
+
+    def getCondition(self) -> str:  # noqa: N802
+        return "STREAM_FAILED"
+
+    def getMessageParameters(self) -> dict[str, str]:  # noqa: N802
+        return {"id": "1", "message": "[MALFORMED_LOG_FILE] Log file was malformed. SQLSTATE: KD002"}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (REFUSED, REFUSED.removesuffix(" SQLSTATE: 42KDE")),
+        (
+            UNRESOLVED,
+            "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column, variable, or function parameter with name `valu` cannot "
+            "be resolved. Did you mean one of the following? [`value`, `timestamp`].",
+        ),
+        (STREAMING, "[USER_RAISED_EXCEPTION] boom 1"),
+        (TASK, "NumberFormatException: For input string: abc"),
+        ("", "ValueError"),
+    ],
+)
+def test_the_sentence_without_plans_and_stacks(text: str, sentence: str) -> None:
+    assert headline(ValueError(text)) == sentence
+
+
+def test_the_cause_and_not_the_wrapper() -> None:
+    found = headline(StreamFailed("[STREAM_FAILED] Query [id = 1] terminated with exception: …"))
+    assert found == "[MALFORMED_LOG_FILE] Log file was malformed."
+
+
+def test_a_very_long_sentence_is_cut() -> None:
+    assert len(headline(ValueError("x" * 5000))) == 1001

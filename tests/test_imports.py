@@ -1,0 +1,89 @@
+"""Importing the project costs no Spark: nobody pays for an engine before something runs in it."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = [ROOT / "core", ROOT / "gems", ROOT / "bundles"]
+FAMILIES = sorted(folder.name for folder in (ROOT / "gems").glob("gem_*") if folder.is_dir())
+# Driven from functions only. Java-backed or large, and none of them needed to check a pipeline.
+HEAVY = {"pyspark", "py4j", "delta", "kafka", "pandas", "numpy", "pyarrow"}
+
+
+def _modules() -> list[tuple[str, Path]]:
+    found = []
+    for source in SOURCES:
+        for file in sorted(source.rglob("*.py")):
+            parts = file.relative_to(source).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            found.append((name, file))
+    return found
+
+
+def _imported_at_module_level(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
+    for node in body:
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.lineno, node.module
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield from _imported_at_module_level(node.orelse)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for field in ("body", "orelse", "handlers", "finalbody", "cases"):
+                yield from _imported_at_module_level(getattr(node, field, []))
+
+
+@pytest.mark.parametrize("text", ["import pyspark.sql", "try:\n    from delta import x\nexcept E: pass"])
+def test_the_rule_sees_an_import(text: str) -> None:
+    found = {name.partition(".")[0] for _, name in _imported_at_module_level(ast.parse(text).body)}
+    assert found & HEAVY
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f():\n    import pyspark",
+        "if TYPE_CHECKING:\n    import pyspark",
+        "class C:\n    def f(self):\n        import kafka",
+    ],
+)
+def test_the_rule_lets_late_imports_pass(text: str) -> None:
+    assert not list(_imported_at_module_level(ast.parse(text).body))
+
+
+def test_no_module_imports_an_engine_or_a_client_at_its_top() -> None:
+    wrong = [
+        f"{file.relative_to(ROOT)}:{line}: {name}"
+        for _, file in _modules()
+        for line, name in _imported_at_module_level(ast.parse(file.read_text()).body)
+        if name.partition(".")[0] in HEAVY
+    ]
+    assert not wrong
+
+
+def test_importing_every_module_loads_no_engine_and_no_client() -> None:
+    names = [name for name, _ in _modules() if not name.endswith("__main__")]
+    code = (
+        "import importlib, sys\n"
+        f"for name in {names!r}: importlib.import_module(name)\n"
+        f"print(*sorted({HEAVY!r} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd="/")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
+
+
+def test_the_import_contracts_know_every_gem_family() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    contracts = {contract["id"]: contract for contract in settings["contracts"]}
+    core = ["gem_bundle", "gem_bundler"]
+    assert settings["root_packages"] == core + FAMILIES
+    assert contracts["runtime"]["forbidden_modules"] == ["gem_bundler", *FAMILIES]
+    assert contracts["public-api"]["source_modules"] == FAMILIES
+    assert contracts["independence"]["modules"] == FAMILIES
