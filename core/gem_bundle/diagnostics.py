@@ -55,6 +55,13 @@ class Diagnostic:
     place: Place = NOWHERE
     hint: str = ""
 
+    def __post_init__(self) -> None:
+        # What a file says is quoted here, and a stranger's file may say things to the terminal.
+        for name in ("message", "hint"):
+            text = getattr(self, name)
+            if not text.isprintable():
+                object.__setattr__(self, name, _visible(text))
+
     @property
     def file(self) -> str:
         """The file it stands in, or an empty string."""
@@ -97,6 +104,14 @@ class Diagnostic:
         where = f"{self.place}: " if self.place != NOWHERE else ""
         text = f"{where}{self.severity}[{self.code}]: {self.message}"
         return f"{text}\n    {self.hint}" if self.hint else text
+
+
+def _visible(text: str) -> str:
+    """The text with its control characters written out; line breaks stay."""
+    return "".join(
+        character if character.isprintable() or character == "\n" else ascii(character)[1:-1]
+        for character in text
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 GROUP = "gem_bundle"
 PICK = "GEM_BUNDLE_PLUGINS"
 BLOCK = "GEM_BUNDLE_DISABLE_PLUGINS"
+_REFERENCE = re.compile(r"[\w.]+:\w+")
 KINDS: tuple[Kind, ...] = ("source", "transform", "target")
 
 
@@ -71,7 +73,7 @@ class GemEntry:
         hint = f"Update or remove the distribution `{self.origin}`, or report it to its authors."
         try:
             found: object = getattr(import_module(module), name)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a plugin may raise anything when it is imported
             raise PluginError(
                 f"The {self.kind} `{self.name}` of `{self.origin}` can't be loaded from "
                 f"`{reference}`: {describe_error(error)}",
@@ -150,7 +152,8 @@ def load_registry(
     """Find the installed plugins and the gems they register.
 
     A plugin that can't be imported, or that implements a hook which doesn't exist, is listed in
-    `Registry.broken` and doesn't stop the others.
+    `Registry.broken` and doesn't stop the others. So is a name in `GEM_BUNDLE_PLUGINS` that no
+    plugin has.
 
     Args:
         environment: Where `GEM_BUNDLE_PLUGINS` (names of the only plugins to load) and
@@ -168,13 +171,17 @@ def load_registry(
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
     registry = Registry()
-    for point in sorted(entry_points, key=lambda p: (p.name, p.value)):
+    points = sorted(entry_points, key=lambda point: (point.name, point.value))
+    owners: dict[int, tuple[str, str]] = {}
+    for point in points:
         if point.name in blocked or (picked is not None and point.name not in picked):
             continue
-        origin = _origin(point)
+        origin = _origin(point, owners)
         problem = _load_plugin(manager, registry, point, origin)
         if problem:
             registry.broken.append(BrokenPlugin(origin, problem))
+    for name in sorted((picked or set()) - {point.name for point in points}):
+        registry.broken.append(BrokenPlugin(Origin(name, PICK, ""), "there is no such plugin"))
     return registry
 
 
@@ -185,6 +192,10 @@ def _load_plugin(manager: pluggy.PluginManager, registry: Registry, point: Entry
     def register(kind: Kind, name: str, gem: type[Gem] | str) -> None:
         if kind not in KINDS:
             raise ValueError(f"a gem is a {', '.join(KINDS[:-1])} or {KINDS[-1]}, not {kind!r}")
+        if not (isinstance(name, str) and name.isidentifier()):
+            raise ValueError(f"a gem's name has letters, digits and underscores, unlike {name!r}")
+        if not (isinstance(gem, type) or (isinstance(gem, str) and _REFERENCE.fullmatch(gem))):
+            raise ValueError(f"the {kind} `{name}` must be a class or 'module:Class', not {gem!r}")
         found.append(GemEntry(kind, name, gem, origin))
 
     unique = f"{point.name}@{origin.distribution}"
@@ -197,20 +208,28 @@ def _load_plugin(manager: pluggy.PluginManager, registry: Registry, point: Entry
             [other for name, other in manager.list_name_plugin() if name != unique],
         )
         caller(register=register)
-    except Exception as error:  # noqa: BLE001 (a plugin may raise anything; it must not take us down)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever it raises, others go on)
         if manager.has_plugin(unique):
             manager.unregister(name=unique)
+        if isinstance(error, pluggy.PluginValidationError):
+            return " ".join(str(error).split())  # what is wrong is in its last line
         return describe_error(error)
     for entry in found:
         registry.add(entry)
     return ""
 
 
-def _origin(point: EntryPoint) -> Origin:
-    distribution = getattr(point, "dist", None)
+def _origin(point: EntryPoint, owners: dict[int, tuple[str, str]]) -> Origin:
+    """Where a plugin comes from; `owners` keeps what was read, since reading it takes a while."""
+    distribution = point.dist
     if distribution is None:
         return Origin(point.name, point.value, "")
-    return Origin(point.name, distribution.name, distribution.version)
+    owner = owners.get(id(distribution))
+    if owner is None:
+        metadata = distribution.metadata
+        owner = (str(metadata["Name"] or point.value), str(metadata["Version"] or ""))
+        owners[id(distribution)] = owner
+    return Origin(point.name, *owner)
 
 
 def _names(text: str | None) -> set[str] | None:

@@ -1,4 +1,4 @@
-"""User functions: how a gem gets the Python function that a pipeline file names.
+"""User functions: how a gem gets the Python function that a pipeline file names, and what it raised.
 
 Nothing here runs when a pipeline is loaded or checked: a pipeline file is data, and only a run (or a
 preview, or `check --engine`) imports the user's modules.
@@ -6,9 +6,19 @@ preview, or `check --engine`) imports the user's modules.
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gem_bundle.errors import GemError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
 def import_function(reference: str, *, option: str = "function") -> Any:
@@ -16,6 +26,9 @@ def import_function(reference: str, *, option: str = "function") -> Any:
 
     The module is looked up on Python's path, where the runtime has put the pipeline file's folder
     first. Call it from `apply`, `write_stream` or `write_batch`, never from `check` or `infer`.
+
+    What is found may be used in UDFs and on executors: where those can't import the module, Spark
+    sends its code along.
 
     Args:
         reference: ``module:name``; the name may have dots (``jobs.clean:Rules.apply``).
@@ -25,46 +38,16 @@ def import_function(reference: str, *, option: str = "function") -> Any:
         GemError: GB506 when the module or the name doesn't exist, GB507 when importing the module
             raises.
     """
-    from importlib import import_module
-
     module_name, _, path = reference.partition(":")
-    try:
-        found: Any = import_module(module_name)
-    except ModuleNotFoundError as error:
-        missing = error.name or module_name
-        if module_name == missing or module_name.startswith(f"{missing}."):
-            raise GemError(
-                "GB506",
-                f"there is no Python module `{module_name}`",
-                f"Put `{module_name.replace('.', '/')}.py` beside the pipeline file, or install the "
-                "package it belongs to.",
-                option,
-            ) from error
-        raise GemError(
-            "GB507",
-            f"importing `{module_name}` fails: it needs `{missing}`, which isn't installed",
-            f"Install `{missing}` into the environment that runs the pipeline.",
-            option,
-        ) from error
-    except Exception as error:
-        raise GemError(
-            "GB507",
-            f"importing `{module_name}` fails: {type(error).__name__}: {error}",
-            f"Try `python -c 'import {module_name}'` in the pipeline file's folder.",
-            option,
-        ) from error
+    module = _import(module_name, option)
+    found: Any = module
     for part in path.split("."):
-        if not hasattr(found, part):
-            from gem_bundle.diagnostics import suggest
-
-            public = [name for name in vars(found) if callable(getattr(found, name, None))]
+        try:
+            found = getattr(found, part)
+        except AttributeError as error:
             raise GemError(
-                "GB506",
-                f"`{module_name}` has no `{path}`",
-                suggest(part, [n for n in public if not n.startswith("_")], what="names there"),
-                option,
-            )
-        found = getattr(found, part)
+                "GB506", f"`{module_name}` has no `{path}`", _others(found, part), option
+            ) from error
     if not callable(found):
         raise GemError(
             "GB506",
@@ -72,4 +55,215 @@ def import_function(reference: str, *, option: str = "function") -> Any:
             "Name something that can be called.",
             option,
         )
+    _send_along(module)
     return found
+
+
+def _import(name: str, option: str) -> ModuleType:
+    from importlib import import_module, invalidate_caches
+
+    invalidate_caches()  # the file may be younger than Python's list of the folder
+    _forget_namesake(name)
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        missing = error.name or name
+        if name == missing or name.startswith(f"{missing}."):
+            raise GemError(
+                "GB506",
+                f"there is no Python module `{name}`",
+                f"Put `{name.replace('.', '/')}.py` beside the pipeline file, or install the package it "
+                "belongs to.",
+                option,
+            ) from error
+        raise GemError(
+            "GB507",
+            f"importing `{name}` fails: it needs `{missing}`, which isn't installed",
+            f"Install `{missing}` into the environment that runs the pipeline.",
+            option,
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise GemError(
+            "GB507",
+            f"importing `{name}` fails: {user_error(error)}",
+            f"Try `python -c 'import {name}'` in the pipeline file's folder.",
+            option,
+        ) from error
+
+
+def _others(owner: object, name: str) -> str:
+    """What the user may have meant instead of a name that isn't there."""
+    from types import ModuleType
+
+    from gem_bundle.diagnostics import suggest
+
+    if isinstance(owner, ModuleType) and owner.__name__ in sys.stdlib_module_names:
+        return f"`{owner.__name__}` is a module of Python itself: give yours another name."
+    names = getattr(owner, "__dict__", {})
+    public = [n for n, value in names.items() if callable(value) and not n.startswith("_")]
+    return suggest(name, public, what="names there")
+
+
+def _forget_namesake(name: str) -> None:
+    """Drop a module that another pipeline of this process loaded under the same name.
+
+    Two pipelines in two folders may both have a `jobs.py`, and Python keeps the first it loads.
+    """
+    from importlib.machinery import PathFinder
+
+    top = name.partition(".")[0]
+    loaded = sys.modules.get(top)
+    if loaded is None or _own_folder(loaded) is None:
+        return
+    found = PathFinder.find_spec(top)
+    if found is None or found.origin is None or found.origin == _origin(loaded):
+        return
+    for other in [n for n in sys.modules if n == top or n.startswith(f"{top}.")]:
+        del sys.modules[other]
+
+
+def _own_folder(module: ModuleType) -> Path | None:
+    """The folder on Python's path that a module of the user's comes from.
+
+    None for modules that every Python of this installation has, and for those in archives, which
+    Spark distributes as files (``--py-files``).
+    """
+    top = sys.modules.get(module.__name__.partition(".")[0], module)
+    file = Path(_origin(top))
+    if _is_installed(str(file)) or not file.is_file():
+        return None
+    file = file.resolve()
+    return file.parent.parent if hasattr(top, "__path__") else file.parent
+
+
+def _is_installed(file: str) -> bool:
+    from sysconfig import get_path
+
+    if not _INSTALLED.isdisjoint(Path(file).parts):
+        return True
+    return file.startswith((get_path("stdlib"), get_path("platstdlib")))
+
+
+def _origin(module: ModuleType) -> str:
+    """Where a module was loaded from; an empty text when that isn't known."""
+    return str(getattr(getattr(module, "__spec__", None), "origin", None) or "")
+
+
+def _send_along(module: ModuleType) -> None:
+    """Make Spark pickle a module's functions with their code where executors can't import it.
+
+    They can when the runtime started the session, with the pipeline's folder on their path. In a
+    session that was there before (a notebook, Spark Connect, a test) they can't.
+    """
+    folder = _own_folder(module)
+    if folder is None or "pyspark" not in sys.modules or folder in _executor_folders():
+        return
+    from pyspark import cloudpickle
+
+    for other in list(sys.modules.values()):
+        if _origin(other) and _own_folder(other) == folder:
+            cloudpickle.register_pickle_by_value(other)  # type: ignore[no-untyped-call]
+
+
+def _executor_folders() -> set[Path]:
+    """The folders that the session has put on its executors' path."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    try:
+        path = SparkSession.active().conf.get("spark.executorEnv.PYTHONPATH", "")
+    except PySparkException:  # there is no session yet
+        return set()
+    return {Path(folder).resolve() for folder in (path or "").split(os.pathsep) if folder}
+
+
+@dataclass(frozen=True, slots=True)
+class UserError:
+    """What the user's Python code raised, and where.
+
+    Args:
+        type: The exception's class, without its module.
+        message: What it says; empty when it says nothing.
+        file: The file of the user's line that raised it; empty when none of theirs was involved.
+        line: That line, from 1; 0 when there is none.
+    """
+
+    type: str
+    message: str
+    file: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        said = f"{self.type}: {self.message}" if self.message else self.type
+        return f"{said} ({self.file}:{self.line})" if self.file else said
+
+
+_START = "Traceback (most recent call last):"
+_FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in .*)?$')
+_RAISED = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
+# What follows an exception's message in Spark's texts, and between chained exceptions in Python's.
+_AFTER = re.compile(
+    r"^\s*(?:SQLSTATE: \w{5}|=== Streaming Query ===|at [\w.$/]+\(|(?:JVM|Driver) stacktrace:|Caused by: "
+    r"|During handling of the above exception|The above exception was the direct cause)"
+)
+# On executors too, whose Python may be elsewhere.
+_LIBRARY = re.compile(r"[/\\](?:(?:pyspark|py4j-[\w.-]+)\.zip|lib[/\\]python3\.\d+)[/\\]")
+
+
+def user_error(raised: str | BaseException) -> UserError | None:
+    """What the user's Python code raised, from Spark's text about it or from the exception itself.
+
+    Spark wraps what a function raised in the driver (foreachBatch) or on executors (UDFs, foreach)
+    into a text with Python's traceback inside; where one traceback is inside another, the innermost
+    exception is the cause.
+
+    Args:
+        raised: The text of a ``StreamingQueryException`` or ``PythonException``, or an exception.
+
+    Returns:
+        What was raised, or None when there is no Python traceback in the text.
+    """
+    if isinstance(raised, BaseException):
+        from traceback import TracebackException
+
+        # Python's own text of the exception alone: what caused it stands before it otherwise.
+        whole = TracebackException.from_exception(raised)
+        whole.__cause__, whole.__context__ = None, None
+        return user_error("".join(whole.format())) or UserError(type(raised).__name__, str(raised))
+    for block in reversed(raised.split(_START)[1:]):
+        found = _parsed(block.splitlines())
+        if found is not None:
+            return found
+    return None
+
+
+def _parsed(lines: list[str]) -> UserError | None:
+    """One traceback: its frames, then the line with the exception, then more of its message."""
+    place = ("", 0)
+    for number, text in enumerate(lines):
+        frame = _FRAME.match(text)
+        if frame is not None:
+            if not _is_library(frame["file"]):
+                place = (frame["file"], int(frame["line"]))
+            continue
+        raised = _RAISED.match(text)
+        if raised is not None:
+            message = _message(raised["message"] or "", lines[number + 1 :])
+            return UserError(raised["type"].rpartition(".")[2], message, *place)
+    return None
+
+
+def _message(first: str, more: list[str]) -> str:
+    if first.startswith("["):  # Spark's own: after its sentence comes the plan
+        return re.sub(r"\s*SQLSTATE: \w{5}.*$", "", first)
+    lines = [first]
+    for text in more:
+        if _AFTER.match(text):
+            break
+        lines.append(text)
+    return "\n".join(lines).strip()
+
+
+def _is_library(file: str) -> bool:
+    ours = str(Path(__file__).parent)
+    return _is_installed(file) or file.startswith((ours, "<frozen ")) or bool(_LIBRARY.search(file))

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from gem_bundle.gem import Column
 from gem_bundle.options import Options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 __all__ = [
     "DataType",
@@ -25,6 +25,8 @@ __all__ = [
     "schema_of",
     "type_of",
 ]
+
+_T = TypeVar("_T")
 
 # Spark's other names of a type (SQL reference: Data Types).
 _SAME = {
@@ -129,7 +131,7 @@ def quoted(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else f"`{name.replace('`', '``')}`"
 
 
-def _parsed(text: str, parse: Any) -> Any:
+def _parsed(text: str, parse: Callable[[_Reader], _T]) -> _T | None:
     try:
         reader = _Reader(text)
         found = parse(reader)

@@ -76,10 +76,10 @@ _MILLISECONDS = {
 }
 _BYTE_SIZE = re.compile(r"^\s*(\d+)\s*([bkmgtp]?)b?\s*$", re.IGNORECASE)
 _NAME_PART = r"(?:[A-Za-z_]\w*|`(?:[^`]|``)+`)"
-_TABLE = re.compile(rf"^{_NAME_PART}(?:\.{_NAME_PART})*$")
+_TABLE = re.compile(rf"{_NAME_PART}(?:\.{_NAME_PART})*\Z")
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
-_BROKER = re.compile(r"^(\[[0-9A-Fa-f:.]+\]|[^\s:,\[\]/]+):(\d{1,5})$")
-_FUNCTION = re.compile(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")
+_BROKER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:,\[\]/]+):([0-9]{1,5})\Z")
+_FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\Z")
 
 
 def _check_duration(text: str) -> str:

@@ -3,7 +3,7 @@
 They come from the daily files that `../flights/prepare.py` lays out. A flight becomes a JSON object
 under the key of its airport, so that each airport's flights keep their order.
 
-    python produce.py [--brokers HOST:PORT,…] [--topic flights] [--rows N]
+    python produce.py [--brokers HOST:PORT,…] [--topic flights] [--skip N] [--rows N]
 """
 
 import argparse
@@ -27,24 +27,21 @@ def main() -> None:
     daily = here.parent / "flights" / "data" / "flights"
     parser.add_argument("--brokers", default="localhost:9092", metavar="HOST:PORT,…")
     parser.add_argument("--topic", default="flights")
-    parser.add_argument("--rows", type=int, metavar="N", help="only the first N flights")
+    parser.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first N flights")
+    parser.add_argument("--rows", type=int, metavar="N", help="send only N flights")
     parser.add_argument("--from", dest="folder", type=Path, default=daily, metavar="FOLDER")
     options = parser.parse_args()
     if not any(options.folder.glob("*.csv")):
         sys.exit(f"There are no flights in {options.folder}: run ../flights/prepare.py first.")
-    sent = produce(options.brokers, options.topic, read_flights(options.folder, options.rows))
+    chosen = islice(read_flights(options.folder), options.skip, None)
+    flights = islice(chosen, options.rows)
+    sent = produce(options.brokers, options.topic, flights)
     print(f"{sent} flights sent to {options.topic}")
 
 
-def read_flights(folder: Path, rows: int | None = None) -> Iterator[dict[str, Any]]:
+def read_flights(folder: Path) -> Iterator[dict[str, Any]]:
     """The flights in the daily files of a folder, oldest first, as the topic gets them."""
-
-    def every_flight() -> Iterator[dict[str, str]]:
-        for file in sorted(folder.glob("*.csv")):
-            with file.open(encoding="utf-8", newline="") as lines:
-                yield from csv.DictReader(lines)
-
-    for row in islice(every_flight(), rows):
+    for row in _rows(folder):
         year, month, day, hour, minute = (
             int(row[name]) for name in ("year", "month", "day", "hour", "minute")
         )
@@ -56,6 +53,12 @@ def read_flights(folder: Path, rows: int | None = None) -> Iterator[dict[str, An
             "dest": row["dest"],
             "dep_delay": None if row["dep_delay"] == "NA" else int(row["dep_delay"]),
         }
+
+
+def _rows(folder: Path) -> Iterator[dict[str, str]]:
+    for file in sorted(folder.glob("*.csv")):
+        with file.open(encoding="utf-8", newline="") as lines:
+            yield from csv.DictReader(lines)
 
 
 def produce(brokers: str, topic: str, flights: Iterator[dict[str, Any]]) -> int:

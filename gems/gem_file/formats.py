@@ -66,9 +66,7 @@ class FileOptions(SchemaOptions):
     ignore_leading_white_space: bool | None = csv("Whether to drop white space before values.")
     ignore_trailing_white_space: bool | None = csv("Whether to drop white space after values.")
     date_format: str | None = csv_json("The pattern of dates.", examples=["dd.MM.yyyy"])
-    timestamp_format: str | None = csv_json(
-        "The pattern of timestamps.", examples=["yyyy-MM-dd HH:mm:ss"]
-    )
+    timestamp_format: str | None = csv_json("The pattern of timestamps.", examples=["yyyy-MM-dd HH:mm:ss"])
     timestamp_ntz_format: str | None = csv_json(
         "The pattern of timestamps without time zone.", spark="timestampNTZFormat", advanced=True
     )

@@ -89,9 +89,7 @@ class ReadingOptions(FileOptions):
         "What to do with a quote that isn't escaped.", advanced=True
     )
     input_buffer_size: int | None = csv("The parser's buffer, in characters.", gt=0, advanced=True)
-    column_pruning: bool | None = csv(
-        "Whether to parse only the columns that are used.", advanced=True
-    )
+    column_pruning: bool | None = csv("Whether to parse only the columns that are used.", advanced=True)
 
     primitives_as_string: bool | None = json_only("Whether to infer all simple values as text.")
     prefers_decimal: bool | None = json_only("Whether to infer decimals and not doubles.")

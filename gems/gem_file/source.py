@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import copy
-import re
-from fnmatch import fnmatchcase
-from glob import glob
-from itertools import product
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import model_validator
 
@@ -22,15 +17,17 @@ from gem_bundle import (
     SourceSemantics,
     StreamReadContext,
 )
-from gem_bundle.schema import columns_of, quoted
-from gem_bundle.types import ByteSize, DataPath, FixedDuration, Schema, is_remote, local_path
+from gem_bundle.schema import columns_of, quoted, schema_of
+from gem_bundle.types import ByteSize, DataPath, FixedDuration, Schema
 from gem_file.formats import AVRO_JAR, RawOptions
+from gem_file.paths import archive_is_read_again, is_missing
 from gem_file.reading import ReadingOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader
+    from pyspark.sql.streaming.readwriter import DataStreamReader
     from pyspark.sql.types import StructType
 
 _TEXT_SCHEMA = "value string"
@@ -53,8 +50,7 @@ class FileSourceOptions(ReadingOptions):
 
     path: DataPath = Field(
         passed=False,
-        description="The folder, or a glob of folders or files. Files must appear there complete, by a "
-        "move.",
+        description="The folder, or a glob of folders or files. Files must appear there complete, by a move.",
         examples=["data/clicks", "s3a://bucket/clicks/*/"],
     )
     schema: Schema | None = Field(  # type: ignore[assignment]
@@ -142,10 +138,157 @@ class FileSource(Source[FileSourceOptions]):
     """
 
     semantics = SourceSemantics(
-        condition="The files stay where they are, unchanged, until the micro-batch that reads them is "
-        "committed.",
+        condition="Files stay where they are, unchanged, until the micro-batch that reads them is committed."
     )
-    example: ClassVar = {"format": "json", "path": "data/clicks", "schema": "page string, at timestamp"}
-
-    # TODO-free: set by the runtime
+    example = {"format": "json", "path": "data/clicks", "schema": "page string, at timestamp"}
     streaming: bool | None = None
+
+    def jars(self) -> tuple[str, ...]:
+        """Avro is no part of Spark's own distribution."""
+        return (AVRO_JAR,) if self.options.format == "avro" else ()
+
+    def read(self, context: ReadContext) -> DataFrame:
+        """The rows of all files that are there now.
+
+        Raises:
+            GemError: GB505 when nothing is at the path, GB205 when Spark can't read the schema.
+        """
+        self._refuse(streaming=False)
+        declared = self._declared()
+        df = self._load(context.reader.options(**self._batch_options()), declared)
+        return df if declared is None else _exactly(df, declared)
+
+    def read_stream(self, context: StreamReadContext) -> DataFrame:
+        """The rows of the files that are there, then of those that appear.
+
+        Raises:
+            GemError: GB206 without a schema, GB312 for options that only a batch has, GB505 when
+                nothing is at the path, GB205 when the schema can't be used.
+        """
+        self._refuse(streaming=True)
+        reader = context.reader.options(**self.options.to_spark())
+        declared = self._declared()
+        if declared is None:
+            found = self._load(context.spark.read.options(**self._batch_options()))
+            return self._load(reader, found.schema)
+        df = self._load(reader, declared)
+        self._refuse_misplaced(df, declared)
+        return _exactly(df, declared)
+
+    def infer(self) -> Facts:
+        """The columns of the schema, if there is one."""
+        declared = self._declared()
+        return Facts(columns=columns_of(declared) if declared else None)
+
+    def check(self, *inputs: Facts) -> Iterator[Finding]:  # noqa: ARG002 (a source has none)
+        """What a stream needs, and what only a stream or only a batch knows."""
+        if self.streaming is not None:
+            yield from self._findings(streaming=self.streaming)
+
+    def connect(self) -> Iterator[Finding]:
+        """Look whether anything is at a local path; what lies elsewhere is left to Spark."""
+        if is_missing(self.options.path):
+            yield Finding("GB505", *self._missing(), option="path")
+
+    def for_preview(self) -> Self:
+        """The same files, one a micro-batch, and none of them archived or deleted."""
+        changes = {
+            "clean_source": None,
+            "source_archive_dir": None,
+            "max_bytes_per_trigger": None,
+            "max_files_per_trigger": 1,
+        }
+        clone = copy.copy(self)
+        clone.options = self.options.model_copy(update=changes)
+        return clone
+
+    def _declared(self) -> str | None:
+        if self.options.format == "text" and not self.options.infer_schema:
+            return self.options.schema or _TEXT_SCHEMA
+        return self.options.schema
+
+    def _batch_options(self) -> dict[str, str]:
+        options = self.options.to_spark()
+        if self.options.infer_schema and self.options.format == "csv":
+            options["inferSchema"] = "true"
+        return options
+
+    def _load(
+        self, reader: DataFrameReader | DataStreamReader, schema: str | StructType | None = None
+    ) -> DataFrame:
+        from pyspark.errors import AnalysisException, ParseException
+
+        reader = reader.format(self.options.format)
+        try:
+            return (reader if schema is None else reader.schema(schema)).load(self.options.path)
+        except ParseException as error:
+            message = f"Spark can't read the schema `{schema}`"
+            raise GemError("GB205", message, "Write columns as `name type`.", "schema") from error
+        except AnalysisException as error:
+            if error.getCondition() == "PATH_NOT_FOUND":
+                raise GemError("GB505", *self._missing(), "path") from error
+            if error.getCondition() == "UNABLE_TO_INFER_SCHEMA":
+                message = f"there is no file at `{self.options.path}` to take the columns from"
+                raise GemError("GB505", message, "Declare them with `schema`.", "path") from error
+            raise
+
+    def _refuse(self, *, streaming: bool) -> None:
+        for finding in self._findings(streaming=streaming):
+            if finding.severity == "error":
+                raise GemError(finding.code, finding.message, finding.hint, finding.option)
+        if is_missing(self.options.path):
+            raise GemError("GB505", *self._missing(), "path")
+
+    def _refuse_misplaced(self, df: DataFrame, declared: str) -> None:
+        """Refuse columns of folder names before others: Spark would give each the other's values.
+
+        That happens when the first such folder appears while the query runs, so it must not depend
+        on what is there now.
+        """
+        columns = list(columns_of(declared) or ())
+        position = {name.lower(): index for index, name in enumerate(df.columns)}
+        placed = sorted(columns, key=lambda column: position.get(column.name.lower(), -1))
+        if placed != columns:
+            raise GemError(
+                "GB205",
+                "columns that come from names of folders must stand last in the schema",
+                f"Write `schema: {schema_of(placed)}`.",
+                "schema",
+            )
+
+    def _missing(self) -> tuple[str, str]:
+        return (
+            f"nothing is at `{self.options.path}`",
+            "Create it, or correct the path; relative paths are relative to the pipeline file.",
+        )
+
+    def _findings(self, *, streaming: bool) -> Iterator[Finding]:
+        options = self.options
+        given = options.model_fields_set
+        if streaming and not options.infer_schema and self._declared() is None:
+            yield Finding(
+                "GB206",
+                "a stream of files needs the option `schema`: Spark doesn't look into files beforehand",
+                "Declare the columns, or write `infer_schema: true` to take those of the files that are "
+                "there when the run starts.",
+            )
+        for name in _BATCH_ONLY if streaming else ():
+            if name in given:
+                message = f"`{name}` can't be used for a stream"
+                yield Finding("GB312", message, "Remove it, or read with `mode: batch`.", name)
+        for name in () if streaming else _STREAM_ONLY:
+            if name in given:
+                message = f"`{name}` has no effect: the files are read as a batch"
+                yield Finding("GB207", message, "Remove it.", name, "warning")
+        limits = {"max_files_per_trigger", "max_bytes_per_trigger"} & given
+        if streaming and options.latest_first and limits and "max_file_age" in given:
+            message = f"Spark ignores `max_file_age` with `latest_first` and `{limits.pop()}`"
+            yield Finding("GB207", message, "Remove it.", "max_file_age", "warning")
+
+
+def _exactly(df: DataFrame, declared: str) -> DataFrame:
+    """The declared columns in their order; Spark appends those of folder names it discovers."""
+    columns = columns_of(declared)
+    if columns is None or [column.name for column in columns] == df.columns:
+        return df
+    return df.select(*(quoted(column.name) for column in columns))

@@ -52,9 +52,7 @@ def _whole(value: Any) -> int | None:
 def _partition(topic: object, value: Any) -> int:
     number = _whole(value)
     if number is None or number < 0:
-        raise ValueError(
-            f"partitions are whole numbers from 0 on, and `{value}` of `{topic}` isn't one"
-        )
+        raise ValueError(f"partitions are whole numbers from 0 on, and `{value}` of `{topic}` isn't one")
     return number
 
 
@@ -178,8 +176,7 @@ def _timestamp(value: Any) -> int:
             time = None
     if not isinstance(time, datetime):
         raise ValueError(
-            "write a time with its zone, such as `2013-01-01T00:00:00Z`, or milliseconds since "
-            "1970-01-01 UTC"
+            "write a time with its zone, such as `2013-01-01T00:00:00Z`, or milliseconds since 1970-01-01 UTC"
         )
     if time.tzinfo is None:
         raise ValueError(f"`{value}` has no time zone; add one, `Z` for UTC")

@@ -10,25 +10,24 @@ from __future__ import annotations
 import logging
 import re
 import socket
-import ssl
-import tempfile
 import threading
 import time
 from contextlib import contextmanager
 from difflib import get_close_matches
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from gem_bundle import Finding
+from gem_kafka.login import Unchecked, client_settings, said
 from gem_kafka.offsets import topic_partitions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
+    from gem_bundle.diagnostics import Severity
     from gem_kafka.connection import ConnectionOptions
-    from gem_kafka.source import KafkaSourceOptions
+    from gem_kafka.reading import KafkaSourceOptions
 
 CONNECT_SECONDS = 2.5
 ALL_SECONDS = 5.0
@@ -39,25 +38,14 @@ _SHOWN = 8
 Topics = dict[str, frozenset[int]]
 
 
-class Unchecked(Exception):  # noqa: N818 (it carries a finding out of the helpers)
-    """The preflight ends here, with this finding."""
-
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding)
-        self.finding = finding
-
-
 def check_source(options: KafkaSourceOptions) -> list[Finding]:
     """What is wrong with the brokers, the login, the topics and the partitions of a source."""
     try:
         with _client(options) as client:
             if options.subscribe_pattern is not None:
                 return _check_pattern(options.subscribe_pattern, client.all_topics())
-            found, findings = client.topics(options.topics or ())
             option = "subscribe" if options.subscribe else "assign"
-            for topic in options.topics or ():
-                if topic not in found and not findings:
-                    findings.extend(client.missing(topic, option))
+            found, findings = client.topics(options.topics or (), option)
     except Unchecked as stop:
         return [stop.finding]
     return findings or list(_check_partitions(options, found))
@@ -69,12 +57,10 @@ def check_target(options: ConnectionOptions, topic: str | None) -> list[Finding]
     A missing topic is a warning, as brokers create topics when they are first written to, unless
     they are told not to (`auto.create.topics.enable`).
     """
+    hint = "If it may, the broker creates it at the first record. "
     try:
         with _client(options) as client:
-            found, findings = client.topics([topic] if topic else [])
-            if topic and topic not in found and not findings:
-                hint = " The broker creates it at the first record if it may, with its defaults."
-                findings.extend(client.missing(topic, "topic", "warning", hint))
+            _, findings = client.topics([topic] if topic else [], "topic", "warning", hint)
     except Unchecked as stop:
         return [stop.finding]
     return findings
@@ -114,8 +100,7 @@ def _check_partitions(options: KafkaSourceOptions, found: Topics) -> Iterator[Fi
             if missing:
                 yield Finding(
                     "GB504",
-                    f"`{name}` must have every partition, and partition {missing[0]} of `{topic}` "
-                    "is missing",
+                    f"`{name}` must have every partition, and partition {missing[0]} of `{topic}` is missing",
                     "Add it; -2 is the earliest offset, -1 the latest.",
                     name,
                 )
@@ -139,36 +124,38 @@ class _Client:
         self._options = options
         self._broker = broker
 
-    def topics(self, names: Iterable[str]) -> tuple[Topics, list[Finding]]:
-        """Those of the named topics that exist, with their partitions, and what may not be read."""
+    def topics(
+        self, names: Iterable[str], option: str, severity: Severity = "error", hint: str = ""
+    ) -> tuple[Topics, list[Finding]]:
+        """Those of the named topics that exist, with their partitions, and what is wrong with the others.
+
+        Args:
+            names: The topics.
+            option: The option that names them.
+            severity: How bad a missing topic is.
+            hint: What to say about a missing topic before the names that exist.
+        """
         wanted = list(names)
         found: Topics = {}
         findings = []
         for topic in self._ask(self._admin.describe_topics, wanted) if wanted else ():
+            name = topic["name"]
             if topic["error_code"] == _NOT_AUTHORIZED:
-                findings.append(self._not_authorized(topic["name"]))
+                findings.append(self._not_authorized(name))
             elif topic["partitions"]:
-                found[topic["name"]] = frozenset(p["partition_index"] for p in topic["partitions"])
+                found[name] = frozenset(p["partition_index"] for p in topic["partitions"])
+            else:
+                message = f"the topic `{name}` doesn't exist at `{self._broker}`"
+                known = _known(self.all_topics(), name)
+                findings.append(Finding("GB504", message, hint + known, option, severity))
         return found, findings
 
     def all_topics(self) -> list[str]:
         """The names of all topics that this user may see, without Kafka's own."""
         return sorted(n for n in self._ask(self._admin.list_topics) if not n.startswith("__"))
 
-    def missing(
-        self, topic: str, option: str, severity: Any = "error", hint: str = ""
-    ) -> Iterator[Finding]:
-        """The finding that a topic doesn't exist, with the names that do."""
-        yield Finding(
-            "GB504",
-            f"the topic `{topic}` doesn't exist at `{self._broker}`",
-            _known(self.all_topics(), topic) + hint,
-            option,
-            severity,
-        )
-
     def _ask(self, question: Any, *arguments: Any) -> Any:
-        from kafka.errors import KafkaError
+        from kafka.errors import KafkaError  # type: ignore[import-untyped]
 
         try:
             return question(*arguments)
@@ -177,7 +164,7 @@ class _Client:
                 Finding(
                     "GB503",
                     f"`{self._broker}` answers, but the brokers that it names don't: "
-                    f"{_said(error, self._options)}",
+                    f"{said(error, self._options)}",
                     "The addresses in the brokers' `advertised.listeners` must be reachable from here.",
                     "bootstrap_servers",
                 )
@@ -210,9 +197,9 @@ def _client(options: ConnectionOptions) -> Iterator[_Client]:
     """A client that is logged in; whatever prevents that is raised as `Unchecked`."""
     deadline = time.monotonic() + ALL_SECONDS
     broker = _answering(options)
-    settings = _settings(options, broker)
+    settings = client_settings(options, broker)
     try:
-        from kafka import KafkaAdminClient
+        from kafka import KafkaAdminClient  # type: ignore[import-untyped]
         from kafka.errors import KafkaError
     except ImportError:
         raise Unchecked(
@@ -288,9 +275,7 @@ def _answering(options: ConnectionOptions) -> str:
         # A name server can take longer than we want to wait, and can't be interrupted.
         threading.Thread(target=knock, args=(broker,), daemon=True).start()
     deadline = time.monotonic() + CONNECT_SECONDS + 0.5
-    reasons = dict.fromkeys(
-        options.bootstrap_servers, f"no answer within {CONNECT_SECONDS:g} seconds"
-    )
+    reasons = dict.fromkeys(options.bootstrap_servers, f"no answer within {CONNECT_SECONDS:g} seconds")
     for _ in options.bootstrap_servers:
         try:
             broker, reason = answers.get(timeout=max(deadline - time.monotonic(), 0.01))
@@ -310,136 +295,29 @@ def _answering(options: ConnectionOptions) -> str:
     )
 
 
-def _settings(options: ConnectionOptions, broker: str) -> dict[str, Any]:
-    """kafka-python's settings for the same connection."""
-    found: dict[str, Any] = {"bootstrap_servers": [broker], "security_protocol": options.protocol}
-    if options.protocol.startswith("SASL"):
-        if options.sasl_username is None or options.sasl_password is None:
-            mechanism = options.sasl_mechanism or "GSSAPI"
-            raise _untried(broker, f"logs in with {mechanism} as only Kafka's Java client can")
-        found["sasl_mechanism"] = options.sasl_mechanism
-        found["sasl_plain_username"] = options.sasl_username
-        found["sasl_plain_password"] = _Hidden(options.sasl_password.get_secret_value())
-    if options.protocol.endswith("SSL"):
-        found["ssl_context"] = _ssl_context(options, broker)
-    return found
-
-
-class _Hidden(str):
-    """A password that doesn't show when the settings it is among are logged."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "'**********'"
-
-
-def _untried(broker: str, why: str) -> Unchecked:
-    return Unchecked(
-        Finding(
-            "GB503",
-            f"`{broker}` can be reached, but login and topics were not tried: this node {why}",
-            "The run will show whether they are right.",
-            severity="note",
-        )
-    )
-
-
-def _ssl_context(options: ConnectionOptions, broker: str) -> ssl.SSLContext:
-    for store in ("truststore", "keystore"):
-        location = getattr(options, f"ssl_{store}_location")
-        if location is None:
-            continue
-        if not Path(location).is_file():
-            raise Unchecked(
-                Finding(
-                    "GB505",
-                    f"there is no file `{location}`",
-                    "Put it there, on the driver and on every executor.",
-                    f"ssl_{store}_location",
-                )
-            )
-        if getattr(options, f"ssl_{store}_type") != "PEM":
-            raise _untried(broker, f"has its {store} in a format that only Java reads")
-    option = "ssl_truststore_location"
-    try:
-        context = ssl.create_default_context(
-            cafile=options.ssl_truststore_location, cadata=options.ssl_truststore_certificates
-        )
-        option = "ssl_keystore_location"
-        _load_own_certificate(context, options)
-    except (ssl.SSLError, OSError, ValueError) as error:
-        raise Unchecked(
-            Finding(
-                "GB503",
-                f"the certificates can't be used: {_said(error, options)}",
-                "They must be PEM: BEGIN CERTIFICATE, and for a key BEGIN PRIVATE KEY.",
-                option,
-            )
-        ) from error
-    if options.ssl_endpoint_identification_algorithm == "":
-        context.check_hostname = False
-    return context
-
-
-def _load_own_certificate(context: ssl.SSLContext, options: ConnectionOptions) -> None:
-    password = options.ssl_key_password.get_secret_value() if options.ssl_key_password else ""
-    if options.ssl_keystore_location is not None:
-        context.load_cert_chain(options.ssl_keystore_location, password=password)
-    elif options.ssl_keystore_key is not None:
-        # Python takes a key from a file only; this one is ours alone, and gone at once.
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, "key.pem")
-            chain = options.ssl_keystore_certificate_chain or ""
-            file.write_text(f"{options.ssl_keystore_key.get_secret_value()}\n{chain}\n")
-            context.load_cert_chain(file, password=password)
-
-
 def _refused(options: ConnectionOptions, broker: str, causes: list[BaseException]) -> Finding:
     """A broker that can be reached, but doesn't let the client in."""
     from kafka.errors import SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 
-    telling = next(
-        (
-            cause
-            for kind in (SaslAuthenticationFailedError, UnsupportedSaslMechanismError)
-            for cause in causes
-            if isinstance(cause, kind)
-        ),
-        None,
-    )
-    certificate = next((c for c in causes if "CERTIFICATE_VERIFY_FAILED" in str(c)), None)
-    said = f": {_said(telling or causes[0], options)}"
-    if certificate is not None:
-        message = f"the certificate of `{broker}` isn't trusted: {_said(certificate, options)}"
+    untrusted = next((c for c in causes if "CERTIFICATE_VERIFY_FAILED" in str(c)), None)
+    if untrusted is not None:
+        message = f"the certificate of `{broker}` isn't trusted: {said(untrusted, options)}"
         hint = "Name the authority that signed it in `ssl_truststore_location`."
         return Finding("GB503", message, hint, "ssl_truststore_location")
-    if isinstance(telling, UnsupportedSaslMechanismError):
-        return Finding(
-            "GB503",
-            f"`{broker}` doesn't take logins with {options.sasl_mechanism} over {options.protocol}",
-            "Correct `sasl_mechanism`, or turn the mechanism on at the broker.",
-            "sasl_mechanism",
-        )
+    kinds = {type(cause) for cause in causes}
+    way = f"{options.sasl_mechanism} over {options.protocol}"
+    if UnsupportedSaslMechanismError in kinds and SaslAuthenticationFailedError not in kinds:
+        message = f"`{broker}` doesn't take logins with {way}"
+        hint = "Correct `sasl_mechanism`, or turn the mechanism on at the broker."
+        return Finding("GB503", message, hint, "sasl_mechanism")
     if options.sasl_username is not None:
-        return Finding(
-            "GB503",
-            f"`{broker}` doesn't let the user `{options.sasl_username}` in with "
-            f"{options.sasl_mechanism} over {options.protocol}{said}",
-            "Check `sasl_username`, `sasl_password`, `sasl_mechanism` and `security_protocol`.",
-            "sasl_password",
-        )
-    return Finding(
-        "GB503",
-        f"`{broker}` accepts connections, but not Kafka's protocol over {options.protocol}{said}",
-        "Check that the port is a Kafka listener, and that `security_protocol` is the listener's.",
-        "bootstrap_servers",
-    )
-
-
-def _said(error: BaseException, options: ConnectionOptions) -> str:
-    """What an error says, in one line, without any secret of ours."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    for secret in sorted(options.secrets(), key=len, reverse=True):
-        text = text.replace(secret, "**********") if secret else text
-    return text
+        # A broker that refuses a password may hang up before its answer is read.
+        answer = next((c for c in causes if isinstance(c, SaslAuthenticationFailedError)), None)
+        reason = f": {said(answer, options)}" if answer is not None else ""
+        message = f"`{broker}` doesn't let the user `{options.sasl_username}` in with {way}{reason}"
+        hint = "Check `sasl_username`, `sasl_password`, `sasl_mechanism` and `security_protocol`."
+        return Finding("GB503", message, hint, "sasl_password")
+    reason = said(causes[0], options)
+    message = f"`{broker}` can be reached, but not with Kafka's protocol over {options.protocol}: {reason}"
+    hint = "Check that the port is a Kafka listener, and that `security_protocol` is the listener's."
+    return Finding("GB503", message, hint, "security_protocol")

@@ -26,7 +26,7 @@ class Comparison:
         theirs: What it is compared with.
         rule: The bound on `value`, in words.
         value: The measured number that the rule is about.
-        unit: What it is: ``×`` for a ratio, ``s`` for a difference in seconds.
+        unit: What it is: ``x`` for a ratio, ``s`` for a difference in seconds.
         bound: The bound.
         at_least: Whether the bound is a lower one.
         our_seconds: The median time of ours.
@@ -88,9 +88,9 @@ class Pairs:
         least so many times as fast, or takes at most so many seconds more.
         """
         if at_most is not None:
-            rule, value, unit, bound = f"at most {at_most:g} times as long", self.ratio, "×", at_most
+            rule, value, unit, bound = f"at most {at_most:g} times as long", self.ratio, "x", at_most
         elif at_least is not None:
-            rule, value, unit, bound = f"at least {at_least:g} times as fast", self.speedup, "×", at_least
+            rule, value, unit, bound = f"at least {at_least:g} times as fast", self.speedup, "x", at_least
         else:
             assert more_seconds is not None
             bound = more_seconds

@@ -62,8 +62,7 @@ def test_none_says_where_it_looked_and_how_to_get_one(tmp_path: Path) -> None:
         find_java({"PATH": str(tmp_path)})
     assert caught.value.code == "GB501"
     assert caught.value.message == (
-        "Spark needs Java 17 or newer, and there is none "
-        "(JAVA_HOME is not set; PATH: no `java`)"
+        "Spark needs Java 17 or newer, and there is none (JAVA_HOME is not set; PATH: no `java`)"
     )
     assert "openjdk-17" in caught.value.hint
 

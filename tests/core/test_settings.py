@@ -159,8 +159,7 @@ def test_without_a_file_nothing_is_imported_for_it(tmp_path: Path) -> None:
             '[jars]\nrepositories = ["https://me:secret@maven.example.com"]\n',
             2,
             1,
-            "`jars.repositories.0`: a user name and password in a URL would be shown and are not "
-            "used",
+            "`jars.repositories.0`: a user name and password in a URL would be shown and are not used",
             "",
         ),
         (

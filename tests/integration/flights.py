@@ -13,7 +13,6 @@ import duckdb
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 EXAMPLES: Final = ROOT / "examples"
-GEM_BUNDLE: Final = Path(sys.executable).with_name("gem-bundle")
 Row = tuple[Any, ...]
 
 # The question of flights.yaml, asked in DuckDB. Spark's round() rounds halves away from zero, as
@@ -116,7 +115,17 @@ class Run:
         self.events: list[dict[str, Any]] = []
         self.said: list[str] = []
         self._process = subprocess.Popen(
-            [GEM_BUNDLE, "run", *arguments, "--log-format", "json", "--spark-log", log],
+            [
+                sys.executable,
+                "-m",
+                "gem_bundle",
+                "run",
+                *arguments,
+                "--log-format",
+                "json",
+                "--spark-log",
+                log,
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

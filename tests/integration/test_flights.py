@@ -8,21 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.flights import EXAMPLES, ROOT, Flights, Run, lay_out, link_days, table_rows
+from tests.integration.flights import ROOT, Flights, Run, lay_out, link_days, table_rows
 
 pytestmark = pytest.mark.spark
 
 DAYS = 40
 NEXT_DAY = "2014,1,1,NA,1200,NA,NA,1500,NA,UA,1,NA,EWR,ORD,NA,719,12,0,2014-01-01T17:00:00Z"
-
-
-@pytest.fixture(scope="session")
-def feed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All daily files, prepared once."""
-    folder = tmp_path_factory.mktemp("feed")
-    command = [sys.executable, EXAMPLES / "flights" / "prepare.py", "--to", folder]
-    subprocess.run(command, check=True, capture_output=True)
-    return folder
 
 
 @pytest.fixture

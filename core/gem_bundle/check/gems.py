@@ -57,7 +57,8 @@ def make_gem(
         options = reporter.validate(folder)
         gem = None if options is None else gem_class(options)
     except PluginError as error:
-        message = f"`{node.id}`: {error.reason}"
+        reason = error.reason[:1].lower() + error.reason[1:].removesuffix(".")
+        message = f"`{node.id}`: {reason}"
         return None, [Diagnostic("GB202", "error", message, node.id, path, place, error.hint)]
     except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
         found = reporter.found if reporter else []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from gem_bundle.cli.output import counted, paint, print_diagnostics, print_note, scrubbed
+from gem_bundle.cli.output import counted, paint, print_diagnostics, print_note, scrubbed_diagnostic
 from gem_bundle.cli.params import files_argument, format_option, parameter_options, quiet_option
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def command(
     if output_format == "json":
         from gem_bundle.check.formats import as_json
 
-        click.echo(scrubbed(as_json(found, ok=ok)))
+        click.echo(as_json([scrubbed_diagnostic(diagnostic) for diagnostic in found], ok=ok))
     elif not quiet:
         print_diagnostics(plugins)
     if not ok:
@@ -158,16 +158,18 @@ def _try(plan: Plan, file: str, request: _Request) -> tuple[list[Diagnostic], tu
 def _broken_plugins(registry: Registry, verdicts: Iterable[_Verdict]) -> list[Diagnostic]:
     """A warning for each plugin that can't be loaded, unless the settings of all files silence it."""
     from gem_bundle.diagnostics import Diagnostic
+    from gem_bundle.plugins import BLOCK, PICK
 
     if all("GB203" in verdict.disabled for verdict in verdicts):
         return []
-    hint = "Update or remove it, or switch it off with GEM_BUNDLE_DISABLE_PLUGINS={}."
     return [
         Diagnostic(
             "GB203",
             "warning",
             f"the plugin `{broken.origin.plugin}` of `{broken.origin}` can't be loaded: {broken.error}",
-            hint=hint.format(broken.origin.plugin),
+            hint=f"Correct {PICK}."
+            if broken.origin.distribution == PICK
+            else f"Update or remove it, or switch it off with {BLOCK}={broken.origin.plugin}.",
         )
         for broken in registry.broken
     ]

@@ -114,7 +114,7 @@ def _option(option: OptionDescription) -> Iterable[str]:
     facts = [option.type]
     if option.required:
         facts.append("required")
-    elif option.default is not None:
+    elif option.default not in (None, [], {}):
         facts.append(f"default {value_in_words(option.default)}")
     yield from wrapped(f"{click.style(option.name, fg='cyan')}: {'; '.join(facts)}", "  ", "      ")
     yield from wrapped(" ".join([option.description, *option_notes(option)]), "      ")

@@ -14,7 +14,6 @@ import click
 from gem_bundle.cli.output import print_diagnostics, print_error, print_note, scrubbed
 
 FAILED = 1
-USED_WRONGLY = 2
 INTERRUPTED = 130
 NOBODY_READS = 141
 

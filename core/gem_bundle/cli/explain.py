@@ -11,6 +11,8 @@ from gem_bundle.cli.output import aligned, heading, paint, print_json, wrapped
 from gem_bundle.cli.params import format_option
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gem_bundle.check.codes import Code
 
 _GROUPS = {
@@ -40,7 +42,6 @@ def command(ctx: click.Context, code: str | None, output_format: str) -> None:
     from dataclasses import asdict
 
     from gem_bundle.check.codes import CODES
-    from gem_bundle.diagnostics import nearest
 
     if code is None:
         if output_format == "json":
@@ -50,13 +51,22 @@ def command(ctx: click.Context, code: str | None, output_format: str) -> None:
         return
     found = CODES.get(code.upper())
     if found is None:
-        close = nearest(code, CODES)
-        meant = f"Did you mean `{close}`? " if close else ""
-        ctx.fail(f"There is no code `{code}`. {meant}`gem-bundle explain` lists them all.")
+        ctx.fail(f"There is no code `{code}`. {_hint(code.upper(), CODES)}")
     if output_format == "json":
         print_json(asdict(found))
     else:
         _print_code(found)
+
+
+def _hint(code: str, known: Iterable[str]) -> str:
+    """The first code that begins alike, at least that of the same group."""
+    listed = "`gem-bundle explain` lists them all."
+    if not code.startswith("GB"):
+        return f"Codes that don't begin with GB are a plugin's own; {listed}"
+    names = sorted(known)
+    alike = (name for length in (4, 3) for name in names if name.startswith(code[:length]))
+    close = next(alike, None) if len(code) >= 3 else None
+    return f"Did you mean `{close}`? {listed}" if close else listed
 
 
 def _print_list(codes: list[Code]) -> None:

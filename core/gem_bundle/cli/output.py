@@ -43,7 +43,7 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
     from gem_bundle.check.formats import as_text
 
     for diagnostic in diagnostics:
-        click.echo(scrubbed(as_text(diagnostic, paint)), err=True)
+        click.echo(as_text(scrubbed_diagnostic(diagnostic), paint), err=True)
 
 
 def print_error(message: str, hint: str = "", code: str = "") -> None:
@@ -120,6 +120,13 @@ def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
         break_on_hyphens=False,
     )
     return lines or [first.rstrip()]
+
+
+def scrubbed_diagnostic(diagnostic: Diagnostic) -> Diagnostic:
+    """The diagnostic without the values of secrets."""
+    from dataclasses import replace
+
+    return replace(diagnostic, message=scrubbed(diagnostic.message), hint=scrubbed(diagnostic.hint))
 
 
 def scrubbed(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.describe.words import semantics_in_words
@@ -17,13 +18,19 @@ def example_yaml(gem: GemDescription) -> str:
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """Writes a text of several lines as a block."""
+        """Writes a text of several lines as a block, and quotes no `on`: in YAML 1.2 it is a text."""
 
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
         style = "|" if "\n" in value else None
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     Dumper.add_representer(str, text)
+    Dumper.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":bool")]
+        for first, resolvers in yaml.SafeDumper.yaml_implicit_resolvers.items()
+    }
+    words = re.compile("true|True|TRUE|false|False|FALSE")
+    Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", words, list("tTfF"))
     node: dict[str, Any] = {"gem": gem.name}
     if gem.kind == "transform":
         least = gem.semantics["least_inputs"]
@@ -75,7 +82,7 @@ def _options_table(options: Iterable[OptionDescription]) -> str:
     rows = ["| option | type | default | description |", "|---|---|---|---|"]
     for option in options:
         default = "required" if option.required else ""
-        if option.default is not None:
+        if option.default not in (None, [], {}):
             default = f"`{value_in_words(option.default)}`"
         text = " ".join([option.description, *option_notes(option)])
         cells = (f"`{option.name}`", option.type, default, text)

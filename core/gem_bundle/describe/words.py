@@ -6,7 +6,7 @@ import re
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel, SecretStr, WithJsonSchema
 
 from gem_bundle import types
 
@@ -25,6 +25,9 @@ _NAMED: tuple[tuple[Any, str], ...] = (
     (types.Expression, "SQL expression"),
     (types.DataPath, "path"),
     (types.FunctionReference, "function as `module:name`"),
+    (types.ByteSize, "size in bytes"),
+    (types.TableName, "name of a table"),
+    (types.Timestamp, "date or time"),
 )
 _SIMPLE = {
     Any: "any value",
@@ -34,23 +37,33 @@ _SIMPLE = {
     int: "whole number",
     str: "text",
 }
+_SCALARS = frozenset({"text", "whole number", "number", "true or false"})
 _PLURAL = re.compile(r"(duration|schema|SQL expression|path|text|number|value)$")
 _LIMITS = {"gt": "greater than {}", "ge": "at least {}", "lt": "less than {}", "le": "at most {}"}
 
 
-def type_in_words(annotation: Any, annotated: Sequence[Any] = ()) -> str:
+def type_in_words(annotation: Any, annotated: Sequence[Any] = (), *, plural: bool = False) -> str:
     """What an option takes, in words: ``whole number, at least 1``; ``list of texts``.
+
+    A type with a check of its own can say what it is called: by the ``title`` of its
+    ``WithJsonSchema``.
 
     Args:
         annotation: The field's annotation as pydantic keeps it.
         annotated: What pydantic took out of ``Annotated`` and ``Field``.
+        plural: Whether it is what a list or a mapping is of.
     """
+    named = _named(annotated)
+    alternatives = [named] if named else _merged(list(dict.fromkeys(_alternatives(annotation))))
+    words = _either([_plural(each) if plural else each for each in alternatives])
     limits = _limits(annotated)
-    words = _named(annotated) or _either(list(dict.fromkeys(_alternatives(annotation))))
     return f"{words}, {limits}" if limits else words
 
 
 def _named(annotated: Sequence[Any]) -> str | None:
+    for part in annotated:
+        if isinstance(part, WithJsonSchema) and part.json_schema and "title" in part.json_schema:
+            return str(part.json_schema["title"])
     for known, words in _NAMED:
         if all(part in annotated for part in known.__metadata__):
             return words
@@ -64,7 +77,7 @@ def _alternatives(annotation: Any) -> Iterator[str]:
         for argument in arguments:
             yield from _alternatives(argument)
     elif origin is Literal:
-        yield from (f"`{str(value).lower() if isinstance(value, bool) else value}`" for value in arguments)
+        yield from (_word(value) for value in arguments)
     elif origin is Annotated:
         inner, *annotated = arguments
         yield type_in_words(inner, annotated)
@@ -74,15 +87,30 @@ def _alternatives(annotation: Any) -> Iterator[str]:
 
 def _single(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> str:
     if origin in {list, tuple, set, frozenset}:
-        return f"list of {_plural(type_in_words(arguments[0]))}"
+        return f"list of {type_in_words(arguments[0], plural=True)}"
     if origin is not None and len(arguments) == 2:
-        keys, values = (_plural(type_in_words(argument)) for argument in arguments)
+        keys, values = (type_in_words(argument, plural=True) for argument in arguments)
         return f"mapping of {keys} to {values}"
     if annotation is dict or models_in(annotation):
         return "mapping"
     if annotation is list:
         return "list"
     return _SIMPLE.get(annotation) or str(getattr(annotation, "__name__", annotation))
+
+
+def _word(value: object) -> str:
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{value}`" if value != "" else "an empty text"
+
+
+def _merged(alternatives: list[str]) -> list[str]:
+    """Fewer words for what is often allowed together."""
+    if set(alternatives) >= _SCALARS:
+        return ["single value", *(words for words in alternatives if words not in _SCALARS)]
+    if "number" in alternatives:
+        return [words for words in alternatives if words != "whole number"]
+    return alternatives
 
 
 def _plural(words: str) -> str:

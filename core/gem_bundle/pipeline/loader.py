@@ -288,7 +288,7 @@ class _Loader:
             self._add("GB005", message, path, f"Write `{name}: {{gem: …}}`.", node=name)
             return None
         shape: Any = self._validated(NODE_SHAPES[section], entry, path, name)
-        if shape is None or isinstance(entry["gem"], Unknown):
+        if shape is None or any(isinstance(entry.get(k), Unknown) for k in ("gem", "options")):
             return None
         written: Any = ()
         if kind != "source":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gem_bundle.diagnostics import NOWHERE, Diagnostic, suggest
 from gem_bundle.pipeline.document import Unknown
 from gem_bundle.pipeline.problems import shown
+from gem_bundle.pipeline.secrets import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -241,12 +242,12 @@ class _Reader:
         if isinstance(value, Unknown):
             return value
         if isinstance(value, str) and parameter.type != "string" and (given or value is not raw):
-            parsed = _parse(value, parameter.type)
+            parsed = _parse(str(value), parameter.type)
             if parsed is _UNSET:
                 message = f"{_must_be(parameter)}; {shown(value)} can't be read as one"
                 hint = _HOW_TO_WRITE[parameter.type].format(name=parameter.name)
                 self.report("GB012", message, path, hint)
-            return parsed
+            return _as_secret(parsed) if isinstance(value, Secret) else parsed
         if raw is value and not given:
             # The file's own values are reported where they are declared, used or not.
             return value if _fits(value, parameter.type) else _UNSET
@@ -298,6 +299,14 @@ def _type_of(value: Any) -> ParameterType | None:
 def _fits(value: Any, kind: ParameterType) -> bool:
     # A boolean is an int to Python, and no number to anybody else.
     return isinstance(value, _TYPES[kind]) and isinstance(value, bool) == (kind == "boolean")
+
+
+def _as_secret(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _as_secret(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_as_secret(item) for item in value]
+    return Secret(value) if isinstance(value, str) else value
 
 
 def _parse(text: str, kind: ParameterType) -> Any:

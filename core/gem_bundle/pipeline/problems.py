@@ -218,5 +218,5 @@ def shown(value: Any) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
-    text = str(value)
+    text = " ".join(str(value).split())
     return f"`{text[:60]}…`" if len(text) > 60 else f"`{text}`"

@@ -83,18 +83,19 @@ class Resolver:
             end = match.end()
             if match.group(0) == "$${":
                 parts.append("${")
-            elif match.group(1) is None:
+                continue
+            if match.group(1) is None:
                 hint = "Close it with `}`, or write `$${` for a literal `${`."
-                parts.append(self._report("GB016", "`${` is not closed", path, hint))
+                found = self._report("GB016", "`${` is not closed", path, hint)
             else:
                 found = self._look_up(match.group(1), path)
-                if isinstance(found, dict | list):
-                    what = "mapping" if isinstance(found, dict) else "list"
-                    message = f"`{match.group(0)}` is a {what} and can't stand inside a text"
-                    hint = "Make the reference the whole value."
-                    found = self._report("GB016", message, path, hint)
-                kind = _kind(kind, found)
-                parts.append(_as_text(found))
+            if isinstance(found, dict | list):
+                what = "mapping" if isinstance(found, dict) else "list"
+                message = f"`{match.group(0)}` is a {what} and can't stand inside a text"
+                hint = "Make the reference the whole value."
+                found = self._report("GB016", message, path, hint)
+            kind = _kind(kind, found)
+            parts.append(_as_text(found))
         parts.append(text[end:])
         return kind("".join(parts))
 

@@ -111,6 +111,7 @@ def ask(
     process = subprocess.Popen(
         [
             find_java().path,
+            "-XX:TieredStopAtLevel=1",  # Ivy is done before better code pays: 0.4 s for 0.7 s
             *_proxy_settings(),
             *("-cp", ivy, "org.apache.ivy.Main"),
             *("-settings", settings, "-ivy", file, "-confs", "default"),

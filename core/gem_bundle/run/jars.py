@@ -130,6 +130,7 @@ def resolve(
     if not parsed:
         return []
     modules = {replace(m, version=overrides.get(m.name, m.version)) for m in parsed}
+    _refuse_two_versions(modules)
     home = spark_home()
     question = Question(
         tuple(sorted(modules)),
@@ -183,6 +184,19 @@ def _parse(text: str) -> Module:
             "{spark}, {spark_minor} and {scala}.",
         )
     return Module(*match.groups())
+
+
+def _refuse_two_versions(modules: Iterable[Module]) -> None:
+    versions: dict[str, str] = {}
+    for module in sorted(modules):
+        other = versions.setdefault(module.name, module.version)
+        if other != module.version:
+            raise GemError(
+                "GB502",
+                f"the gems ask for `{module.name}` in two versions, {other} and {module.version}",
+                "Say which one to take, in gem-bundle.toml: [jars] overrides = "
+                f'{{"{module.name}" = "{module.version}"}}.',
+            )
 
 
 def _key(question: Question) -> str:

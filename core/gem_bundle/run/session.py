@@ -8,6 +8,7 @@ that is fixed once Spark runs. Elsewhere a local Spark is started, set up for on
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -192,11 +193,13 @@ def _start(settings: Mapping[str, Setting], log: Path | None) -> SparkSession:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     java = find_java().path
+    began = log.stat().st_size if log is not None and log.is_file() else 0
     with _java_home(java), _stderr_into(log):
         try:
             return _build(settings)
         except _start_errors() as error:
-            reason = _last_problem(log) or _first_line(error)
+            said = _read_from(log, began) or str(error)
+            reason = _first_problem(said) or _first_line(error)
             where = f"Spark's log is {log}. " if log else ""
             raise GemError(
                 "GB512",
@@ -265,13 +268,17 @@ def _stderr_into(file: Path | None) -> Iterator[None]:
         os.close(target)
 
 
-def _last_problem(log: Path | None) -> str:
-    """The line of Spark's log that most likely says why it didn't start."""
+def _read_from(log: Path | None, began: int) -> str:
     if log is None or not log.is_file():
         return ""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    problems = [line for line in lines if "Exception" in line or "rror" in line]
-    return (problems or lines or [""])[-1]
+    return log.read_bytes()[began:].decode(errors="replace")
+
+
+def _first_problem(said: str) -> str:
+    """The line that says why Spark didn't start, of all that it says when it doesn't."""
+    lines = [line.strip().removeprefix(": ") for line in said.splitlines()]
+    problem = next((ln for ln in lines if re.search("Exception: |Error: |^Invalid ", ln)), "")
+    return re.sub(r'^Exception in thread "main" ', "", problem)
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,0 +1,72 @@
+"""What the source and the target `delta` have in common: the jar, the session, which table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from pydantic import model_validator
+
+from gem_bundle import Field, GemError, Options
+from gem_bundle.types import DataPath, TableName, local_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DELTA_JAR = "io.delta:delta-spark_{spark_minor}_{scala}:4.4.0"
+SESSION_SETTINGS: Mapping[str, str] = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+RawOptions = dict[str, str | int | float | bool]
+
+# How Spark and Delta 4.4 say that a table isn't there: in a batch, for a path, in a stream, in a catalog.
+_ABSENT = frozenset(
+    {
+        "DELTA_PATH_DOES_NOT_EXIST",
+        "DELTA_SCHEMA_NOT_SET",
+        "DELTA_TABLE_NOT_FOUND",
+        "PATH_NOT_FOUND",
+        "SCHEMA_NOT_FOUND",
+        "TABLE_OR_VIEW_NOT_FOUND",
+    }
+)
+
+
+class DeltaOptions(Options):
+    """Which Delta table is meant: one at a path, or one of a catalog."""
+
+    path: DataPath | None = Field(
+        None, passed=False, description="The folder of the table.", examples=["tables/clicks"]
+    )
+    table: TableName | None = Field(
+        None,
+        passed=False,
+        description="The name of the table in the catalog, in place of `path`.",
+        examples=["main.web.clicks"],
+    )
+
+    @model_validator(mode="after")
+    def _one_table(self) -> Self:
+        if (self.path is None) == (self.table is None):
+            raise ValueError("give `path` or `table`, one of the two")
+        return self
+
+    def absent(self) -> GemError:
+        """What to say when the table isn't there."""
+        if self.table is not None:
+            hint = "Create it, or correct the name."
+            return GemError("GB510", f"there is no table `{self.table}`", hint, "table")
+        hint = "Create it, or correct the path; relative paths are relative to the pipeline file."
+        return GemError("GB505", f"there is no Delta table at `{self.path}`", hint, "path")
+
+    def is_absent(self) -> bool:
+        """Whether the table's folder certainly isn't there; False where only Spark can tell."""
+        local = local_path(self.path) if self.path is not None else None
+        return local is not None and not (Path(local) / "_delta_log").is_dir()
+
+
+def says_absent(error: Exception) -> bool:
+    """Whether an error of Spark says that the table isn't there."""
+    condition = getattr(error, "getCondition", lambda: None)()
+    return condition in _ABSENT

@@ -1,0 +1,262 @@
+"""The source `delta`: the rows of a Delta table, or what changed in it."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Literal, Self
+
+from pydantic import NonNegativeInt, model_validator
+
+from gem_bundle import (
+    Facts,
+    Field,
+    Finding,
+    GemError,
+    ReadContext,
+    Source,
+    SourceSemantics,
+    StreamReadContext,
+)
+from gem_bundle.types import ByteSize, DataPath, Timestamp
+from gem_delta.connection import DELTA_JAR, SESSION_SETTINGS, DeltaOptions, RawOptions, says_absent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import DataFrame, DataFrameReader
+    from pyspark.sql.streaming.readwriter import DataStreamReader
+
+_STREAM_ONLY = (
+    "max_files_per_trigger",
+    "max_bytes_per_trigger",
+    "ignore_deletes",
+    "ignore_changes",
+    "skip_change_commits",
+    "fail_on_data_loss",
+    "exclude_regex",
+    "schema_tracking_location",
+    "streaming_source_tracking_id",
+    "allow_source_column_rename",
+    "allow_source_column_drop",
+    "allow_source_column_type_change",
+)
+_BATCH_ONLY = ("version_as_of", "timestamp_as_of", "ending_version", "ending_timestamp")
+_STARTS = ("starting_version", "starting_timestamp")
+
+Unblocked = Literal["always"] | NonNegativeInt
+
+
+class DeltaSourceOptions(DeltaOptions):
+    """Options of the source `delta`, from Delta's *Table streaming reads* and *Change data feed*."""
+
+    starting_version: Literal["latest"] | NonNegativeInt | None = Field(
+        None,
+        description="Read what changed from this version of the table on; `latest` is only what comes "
+        "after the stream began (default: the whole table, then what comes). A checkpoint wins.",
+    )
+    starting_timestamp: Timestamp | None = Field(
+        None, description="Read what was committed from this time on, in place of `starting_version`."
+    )
+    max_files_per_trigger: int | None = Field(
+        None, gt=0, description="The most files a micro-batch takes (default: 1000)."
+    )
+    max_bytes_per_trigger: ByteSize | None = Field(
+        None,
+        gt=0,
+        description="The most bytes a micro-batch takes, about; with `max_files_per_trigger`, whichever "
+        "comes first.",
+        examples=["1g"],
+    )
+    read_change_feed: bool | None = Field(
+        None,
+        description="Read inserts, updates and deletes as rows, with the columns `_change_type`, "
+        "`_commit_version` and `_commit_timestamp`. The table must keep its change feed.",
+    )
+    ending_version: NonNegativeInt | None = Field(
+        None, description="The last version of a batch of the change feed."
+    )
+    ending_timestamp: Timestamp | None = Field(
+        None, description="The last time of a batch of the change feed, in place of `ending_version`."
+    )
+    version_as_of: NonNegativeInt | None = Field(
+        None, description="The version a batch reads (default: the last)."
+    )
+    timestamp_as_of: Timestamp | None = Field(
+        None, description="The time whose version a batch reads, in place of `version_as_of`."
+    )
+    skip_change_commits: bool | None = Field(
+        None, description="Whether a stream passes over commits that change or delete rows, and goes on."
+    )
+    ignore_deletes: bool | None = Field(
+        None, description="Whether a stream goes on when whole partitions are deleted."
+    )
+    ignore_changes: bool | None = Field(
+        None,
+        description="Whether a stream reads files again that were rewritten by a change, unchanged rows "
+        "included. `skip_change_commits` is the newer way.",
+    )
+    fail_on_data_loss: bool | None = Field(
+        None,
+        description="Whether a stream fails when the log no longer has what it needs (default: true).",
+    )
+    exclude_regex: str | None = Field(
+        None, advanced=True, description="Pass over data files whose path matches this expression."
+    )
+    schema_tracking_location: DataPath | None = Field(
+        None,
+        advanced=True,
+        description="A folder within the target's checkpoint, for tables with column mapping whose "
+        "columns are renamed or dropped while a stream reads.",
+    )
+    streaming_source_tracking_id: str | None = Field(
+        None,
+        advanced=True,
+        description="Tells two sources of one table apart in one `schema_tracking_location`.",
+    )
+    allow_source_column_rename: Unblocked | None = Field(
+        None,
+        advanced=True,
+        description="Go on after a renamed column: `always`, or the version that renamed it.",
+    )
+    allow_source_column_drop: Unblocked | None = Field(
+        None,
+        advanced=True,
+        description="Go on after a dropped column: `always`, or the version that dropped it.",
+    )
+    allow_source_column_type_change: Unblocked | None = Field(
+        None,
+        advanced=True,
+        description="Go on after a widened column: `always`, or the version that widened it.",
+    )
+    spark_options: RawOptions = Field(
+        {}, advanced=True, description="Further options of Delta's reader, passed on as they are."
+    )
+
+    @model_validator(mode="after")
+    def _together(self) -> Self:
+        for first, second in (_STARTS, _BATCH_ONLY[:2], _BATCH_ONLY[2:]):
+            if getattr(self, first) is not None and getattr(self, second) is not None:
+                raise ValueError(f"give `{first}` or `{second}`, not both")
+        for name in _BATCH_ONLY[2:]:
+            if getattr(self, name) is not None and not self.read_change_feed:
+                raise ValueError(f"`{name}` is for the change feed; add `read_change_feed: true`")
+        for name in _BATCH_ONLY[:2]:
+            if getattr(self, name) is not None and self.read_change_feed:
+                raise ValueError(f"`{name}` can't be used with `read_change_feed`")
+        first_version, last_version = self.starting_version, self.ending_version
+        if isinstance(first_version, int) and last_version is not None and last_version < first_version:
+            raise ValueError("`ending_version` lies before `starting_version`")
+        return self
+
+
+class DeltaSource(Source[DeltaSourceOptions]):
+    """Read a Delta table, as it is or as it changes.
+
+    A stream reads the whole table and then what is appended. It fails when rows are changed or
+    deleted, unless an option says what to do then.
+    """
+
+    semantics = SourceSemantics(
+        condition="The table still has the files and the log of what was not read yet (`VACUUM`, "
+        "`delta.logRetentionDuration`)."
+    )
+    example = {"path": "tables/clicks"}
+    streaming: bool | None = None
+
+    def jars(self) -> tuple[str, ...]:
+        """Delta's own."""
+        return (DELTA_JAR,)
+
+    def session_settings(self) -> Mapping[str, str]:
+        """Delta's extension and catalog."""
+        return SESSION_SETTINGS
+
+    def read(self, context: ReadContext) -> DataFrame:
+        """The rows of one version of the table, or of its change feed.
+
+        Raises:
+            GemError: GB505 or GB510 when there is no such table, GB206, GB207 or GB312 when the options
+                don't make a batch.
+        """
+        self._refuse(streaming=False)
+        return self._load(context.reader)
+
+    def read_stream(self, context: StreamReadContext) -> DataFrame:
+        """The rows of the table, then those that come.
+
+        Raises:
+            GemError: GB505 or GB510 when there is no such table, GB312 for options that only a batch has.
+        """
+        self._refuse(streaming=True)
+        return self._load(context.reader)
+
+    def check(self, *inputs: Facts) -> Iterator[Finding]:  # noqa: ARG002 (a source has none)
+        """What only a stream or only a batch knows."""
+        if self.streaming is not None:
+            yield from self._findings(streaming=self.streaming)
+
+    def connect(self) -> Iterator[Finding]:
+        """Look for the table at a local path; what lies elsewhere is left to Spark."""
+        if self.options.is_absent():
+            error = self.options.absent()
+            yield Finding(error.code, error.message, error.hint, error.option)
+
+    def for_preview(self) -> Self:
+        """The same table from its beginning where only new rows are read, one file a micro-batch."""
+        changes: dict[str, object] = {
+            "max_files_per_trigger": 1,
+            "max_bytes_per_trigger": None,
+            # It has to lie within the checkpoint, and a preview has a checkpoint of its own.
+            "schema_tracking_location": None,
+        }
+        if self.options.starting_version == "latest":
+            changes["starting_version"] = 0 if self.options.read_change_feed else None
+        clone = copy.copy(self)
+        clone.options = self.options.model_copy(update=changes)
+        return clone
+
+    def _load(self, reader: DataFrameReader | DataStreamReader) -> DataFrame:
+        from pyspark.errors import AnalysisException
+
+        options = self.options
+        reader = reader.options(**options.to_spark())
+        try:
+            if options.table is not None:
+                return reader.table(options.table)
+            return reader.format("delta").load(options.path)
+        except AnalysisException as error:
+            if says_absent(error):
+                raise options.absent() from error
+            raise
+
+    def _refuse(self, *, streaming: bool) -> None:
+        for finding in self._findings(streaming=streaming):
+            if finding.severity == "error":
+                raise GemError(finding.code, finding.message, finding.hint, finding.option)
+        if self.options.is_absent():
+            raise self.options.absent()
+
+    def _findings(self, *, streaming: bool) -> Iterator[Finding]:
+        given = [name for name in type(self.options).model_fields if name in self.options.model_fields_set]
+        if streaming:
+            for name in given:
+                if name in _BATCH_ONLY:
+                    message = f"`{name}` can't be used for a stream, which follows the table"
+                    yield Finding("GB312", message, "Remove it, or read with `mode: batch`.", name)
+            return
+        for name in given:
+            if name in _STREAM_ONLY:
+                message = f"`{name}` has no effect: the table is read as a batch"
+                yield Finding("GB207", message, "Remove it.", name, "warning")
+        starts = [name for name in _STARTS if name in given]
+        if self.options.read_change_feed and not starts:
+            message = "a batch of the change feed needs `starting_version` or `starting_timestamp`"
+            yield Finding("GB206", message, "Write `starting_version: 0` for all of it.", "read_change_feed")
+        for name in starts:
+            if not self.options.read_change_feed:
+                message = f"`{name}` is for streams and for the change feed; Delta would read all rows"
+                hint = "Write `version_as_of` for an older state, or `read_change_feed: true`."
+                yield Finding("GB207", message, hint, name)
+            elif self.options.starting_version == "latest":
+                message = "`starting_version: latest` is for streams"
+                yield Finding("GB312", message, "Write the number of a version.", name)

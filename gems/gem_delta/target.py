@@ -1,0 +1,167 @@
+"""The target `delta`: rows into a Delta table, each once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from gem_bundle import Facts, Field, Finding, GemError, Target, TargetSemantics, WriteContext
+from gem_bundle.expressions import missing_names
+from gem_bundle.types import Expression, StringList
+from gem_delta.connection import DELTA_JAR, SESSION_SETTINGS, DeltaOptions, RawOptions, says_absent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+SaveMode = Literal["append", "overwrite", "error", "ignore"]
+_BATCH_ONLY = ("save_mode", "replace_where", "partition_overwrite_mode")
+_EXISTS = frozenset({"DELTA_PATH_EXISTS", "TABLE_OR_VIEW_ALREADY_EXISTS"})
+
+
+class DeltaTargetOptions(DeltaOptions):
+    """Options of the target `delta`, from Delta's *Table streaming writes* and *Table batch writes*."""
+
+    partition_by: StringList = Field(
+        [], passed=False, description="Columns a new table is partitioned by.", examples=[["day"]]
+    )
+    merge_schema: bool | None = Field(
+        None, description="Whether new columns are added to the table; else they fail the query."
+    )
+    overwrite_schema: bool | None = Field(
+        None, description="Whether overwriting (`complete`) may change the columns and the partitions."
+    )
+    save_mode: SaveMode | None = Field(
+        None,
+        passed=False,
+        description="What a batch does with what is there; by default it follows the output mode: "
+        "`append` adds to it, `complete` overwrites it.",
+    )
+    replace_where: Expression | None = Field(
+        None,
+        description="Overwrite only the rows for which this holds, in a batch.",
+        examples=["day >= '2024-01-31'"],
+    )
+    partition_overwrite_mode: Literal["static", "dynamic"] | None = Field(
+        None,
+        description="Whether a batch that overwrites replaces the table (`static`) or the partitions "
+        "that it has rows for.",
+    )
+    optimize_write: bool | None = Field(
+        None, description="Whether to shuffle rows before writing, for fewer and larger files."
+    )
+    max_records_per_file: int | None = Field(
+        None, gt=0, description="Begin another file after this many rows (default: no limit)."
+    )
+    compression: str | None = Field(
+        None, description="How the Parquet files are compressed.", examples=["zstd"]
+    )
+    user_metadata: str | None = Field(None, description="A text that each commit carries in its history.")
+    spark_options: RawOptions = Field(
+        {}, advanced=True, description="Further options of Delta's writer, passed on as they are."
+    )
+
+
+class DeltaTarget(Target[DeltaTargetOptions]):
+    """Write into a Delta table: add rows (`append`), or replace them all (`complete`).
+
+    The table is created when it isn't there. Each micro-batch is one commit, and carries the number
+    of the query and its own: one that is run again changes nothing.
+    """
+
+    semantics = TargetSemantics(
+        output_modes=frozenset({"append", "complete"}),
+        delivery="exactly_once",
+        condition="The query keeps its checkpoint: the table knows micro-batches by its id.",
+    )
+    example = {"path": "tables/clicks", "partition_by": ["day"]}
+
+    def jars(self) -> tuple[str, ...]:
+        """Delta's own."""
+        return (DELTA_JAR,)
+
+    def session_settings(self) -> Mapping[str, str]:
+        """Delta's extension and catalog."""
+        return SESSION_SETTINGS
+
+    def check(self, *inputs: Facts) -> Iterator[Finding]:
+        """The columns of partitions exist; options are for a batch or for a stream."""
+        (facts,) = inputs
+        yield from missing_names(self.options.partition_by, facts, "partition_by")
+        partitions = {name.lower() for name in self.options.partition_by}
+        if facts.columns and partitions.issuperset(column.name.lower() for column in facts.columns):
+            yield Finding("GB205", "all columns are in `partition_by`; none is left", "", "partition_by")
+        for name in _BATCH_ONLY:
+            if facts.streaming and name in self.options.model_fields_set:
+                message = f"`{name}` has no effect: it is for batches"
+                yield Finding("GB207", message, "Remove it.", name, "warning")
+
+    def write(self, df: DataFrame, context: WriteContext) -> None:
+        """Add the rows to the table, or replace what is there.
+
+        Raises:
+            GemError: GB207 when save mode and output mode contradict each other, GB510 when the
+                catalog has no such schema, GB511 when the table is there and the save mode is `error`.
+        """
+        from pyspark.errors import AnalysisException
+
+        options = self.options
+        writer = df.write.format("delta").mode(self._save_mode(context))
+        writer = writer.options(**options.to_spark()).partitionBy(*options.partition_by)
+        try:
+            if options.table is not None:
+                writer.saveAsTable(options.table)
+            else:
+                writer.save(options.path)
+        except AnalysisException as error:
+            if error.getCondition() in _EXISTS:
+                message = f"`{options.table or options.path}` exists already, and `save_mode` is `error`"
+                hint = "Remove it, or choose `append`, `overwrite` or `ignore`."
+                raise GemError("GB511", message, hint, "save_mode") from error
+            if says_absent(error):
+                raise self._no_schema() from error
+            raise
+
+    def write_stream(
+        self,
+        df: DataFrame,
+        context: WriteContext,  # noqa: ARG002 (Delta takes the output mode from the query)
+    ) -> DataStreamWriter:
+        """A writer that makes one commit of each micro-batch."""
+        options = self.options
+        writer = df.writeStream.format("delta").options(**options.to_spark())
+        if options.path is not None:
+            writer = writer.option("path", options.path)
+        return writer.partitionBy(*options.partition_by)
+
+    def start(self, writer: DataStreamWriter) -> StreamingQuery:
+        """Start into the path, or into the table of the catalog.
+
+        Raises:
+            GemError: GB510 when the catalog has no such schema.
+        """
+        from pyspark.errors import AnalysisException
+
+        if self.options.table is None:
+            return writer.start()
+        try:
+            return writer.toTable(self.options.table)
+        except AnalysisException as error:
+            if says_absent(error):
+                raise self._no_schema() from error
+            raise
+
+    def _no_schema(self) -> GemError:
+        message = f"there is no schema for the table `{self.options.table}`"
+        return GemError("GB510", message, "Create it, or correct the name.", "table")
+
+    def _save_mode(self, context: WriteContext) -> SaveMode:
+        given = self.options.save_mode
+        if context.output_mode != "complete":
+            return given or ("overwrite" if self.options.replace_where else "append")
+        if given not in {None, "overwrite"}:
+            message = f"`save_mode: {given}` contradicts the output mode `complete`, which overwrites"
+            raise GemError("GB207", message, "Remove one of the two.", "save_mode")
+        return "overwrite"

@@ -1,0 +1,185 @@
+"""The target `file`: files in a folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Self
+
+from pydantic import model_validator
+
+from gem_bundle import Facts, Field, Finding, GemError, Target, TargetSemantics, WriteContext
+from gem_bundle.expressions import missing_names
+from gem_bundle.types import DataPath, FixedDuration, StringList
+from gem_file.formats import (
+    AVRO_JAR,
+    FileOptions,
+    RawOptions,
+    avro,
+    csv,
+    json_only,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+SaveMode = Literal["append", "overwrite", "error", "ignore"]
+# What Spark 4.2 says it has (CODEC_NOT_AVAILABLE). Its text formats also take the class of a codec.
+_TEXT_CODECS = ("none", "uncompressed", "bzip2", "gzip", "lz4", "snappy", "deflate")
+_CODECS = {
+    "csv": _TEXT_CODECS,
+    "json": _TEXT_CODECS,
+    "text": _TEXT_CODECS,
+    "parquet": ("none", "uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "lz4_raw", "zstd"),
+    "orc": ("none", "uncompressed", "snappy", "zlib", "lzo", "lz4", "zstd", "brotli"),
+    "avro": ("uncompressed", "snappy", "deflate", "bzip2", "xz", "zstandard"),
+}
+_NESTED = ("array<", "map<", "struct<")
+
+
+class FileTargetOptions(FileOptions):
+    """Options of the target `file`, from the guide's *Output sinks* and the formats' own."""
+
+    path: DataPath = Field(
+        passed=False, description="The folder.", examples=["out/clicks", "s3a://bucket/clicks"]
+    )
+    partition_by: StringList = Field(
+        [],
+        passed=False,
+        description="Columns that become folders (`day=2024-01-31`) and leave the files.",
+    )
+    compression: str | None = Field(
+        None, description="How files are compressed; the names depend on the format.", examples=["zstd"]
+    )
+    max_records_per_file: int | None = Field(
+        None, gt=0, description="Begin another file after this many rows (default: no limit)."
+    )
+    save_mode: SaveMode | None = Field(
+        None,
+        passed=False,
+        description="What a batch does with what is there; by default it follows the output mode: "
+        "`append` adds to it, `complete` overwrites it.",
+    )
+    partition_overwrite_mode: Literal["static", "dynamic"] | None = Field(
+        None,
+        description="Whether overwriting replaces all folders (`static`) or those with new rows.",
+    )
+    retention: FixedDuration | None = Field(
+        None,
+        description="Forget files of a stream after this long: readers that follow Spark's log of the "
+        "folder don't see them any more (default: never).",
+        examples=["30 days"],
+    )
+
+    escape_quotes: bool | None = csv("Whether values with quotes are quoted (default: true).")
+    quote_all: bool | None = csv("Whether all values are quoted.")
+    extension: str | None = csv("The extension of the files (default: csv).", since="4.0", advanced=True)
+    ignore_null_fields: bool | None = json_only("Whether null columns are left out (default: true).")
+    write_non_ascii_character_as_code_point: bool | None = json_only(
+        "Whether to write other characters than ASCII as `\\u` sequences.", since="4.0", advanced=True
+    )
+    record_name: str | None = avro("The name of the record in the Avro schema.", advanced=True)
+    record_namespace: str | None = avro("The namespace of the record.", advanced=True)
+    spark_options: RawOptions = Field(
+        {}, advanced=True, description="Further options of Spark's writer, passed on as they are."
+    )
+
+    @model_validator(mode="after")
+    def _codec_of_the_format(self) -> Self:
+        codec = self.compression
+        codecs = _CODECS[self.format]
+        if codec is None or codec.lower() in codecs or (codecs is _TEXT_CODECS and "." in codec):
+            return self
+        raise ValueError(
+            f"`compression: {codec}` is none of {self.format}'s: {', '.join(f'`{c}`' for c in codecs)}"
+        )
+
+
+class FileTarget(Target[FileTargetOptions]):
+    """Write files into a folder: csv, json, parquet, orc, text or avro.
+
+    A stream only appends; what each micro-batch wrote stands in the folder's log (`_spark_metadata`).
+    """
+
+    semantics = TargetSemantics(
+        output_modes=frozenset({"append"}),
+        delivery="exactly_once",
+        condition="Read the folder with Spark: it follows the log in `_spark_metadata` and passes over "
+        "files of micro-batches that never ended.",
+    )
+    example = {"format": "parquet", "path": "out/clicks", "partition_by": ["day"]}
+
+    def jars(self) -> tuple[str, ...]:
+        """Avro is no part of Spark's own distribution."""
+        return (AVRO_JAR,) if self.options.format == "avro" else ()
+
+    def check(self, *inputs: Facts) -> Iterator[Finding]:
+        """The columns exist and the format can hold them; options are for a batch or for a stream."""
+        (facts,) = inputs
+        yield from missing_names(self.options.partition_by, facts, "partition_by")
+        yield from self._check_types(facts)
+        given = self.options.model_fields_set
+        if facts.streaming and "save_mode" in given:
+            message = "`save_mode` has no effect: a stream always appends"
+            yield Finding("GB207", message, "Remove it.", "save_mode", "warning")
+        if facts.streaming is False and "retention" in given:
+            message = "`retention` has no effect: a batch keeps no log of its files"
+            yield Finding("GB207", message, "Remove it.", "retention", "warning")
+
+    def write(self, df: DataFrame, context: WriteContext) -> None:
+        """Add the rows to the folder, or replace what is there.
+
+        Raises:
+            GemError: GB207 when save mode and output mode contradict each other, GB511 when
+                something is there and the save mode is `error`.
+        """
+        from pyspark.errors import AnalysisException
+
+        options = self.options
+        writer = df.write.format(options.format).mode(self._save_mode(context))
+        writer = writer.options(**options.to_spark()).partitionBy(*options.partition_by)
+        try:
+            writer.save(options.path)
+        except AnalysisException as error:
+            if error.getCondition() == "PATH_ALREADY_EXISTS":
+                message = f"`{options.path}` exists already, and `save_mode` is `error`"
+                hint = "Remove it, or choose `append`, `overwrite` or `ignore`."
+                raise GemError("GB511", message, hint, "save_mode") from error
+            raise
+
+    def write_stream(
+        self,
+        df: DataFrame,
+        context: WriteContext,  # noqa: ARG002 (a stream of files only appends)
+    ) -> DataStreamWriter:
+        """A writer that adds files to the folder."""
+        writer = df.writeStream.format(self.options.format).options(**self.options.to_spark())
+        return writer.option("path", self.options.path).partitionBy(*self.options.partition_by)
+
+    def _save_mode(self, context: WriteContext) -> SaveMode:
+        given = self.options.save_mode
+        if context.output_mode != "complete":
+            return given or "append"
+        if given not in {None, "overwrite"}:
+            message = f"`save_mode: {given}` contradicts the output mode `complete`, which overwrites"
+            raise GemError("GB207", message, "Remove one of the two.", "save_mode")
+        return "overwrite"
+
+    def _check_types(self, facts: Facts) -> Iterator[Finding]:
+        if facts.columns is None:
+            return
+        folders = {name.lower() for name in self.options.partition_by}
+        columns = [column for column in facts.columns if column.name.lower() not in folders]
+        if not columns and facts.streaming is False:
+            yield Finding("GB205", "all columns are in `partition_by`; none is left", "", "partition_by")
+        elif self.options.format == "text":
+            if [column.type or "string" for column in columns] != ["string"]:
+                names = ", ".join(f"`{column.name}`" for column in columns)
+                message = f"text files take one column of type string, and here are {names or 'none'}"
+                yield Finding("GB205", message, "Put it together with `select`.", "format")
+        elif self.options.format == "csv":
+            for column in columns:
+                if column.type and column.type.startswith(_NESTED):
+                    message = f"csv files can't hold `{column.name}`, a {column.type}"
+                    yield Finding("GB205", message, "Select its parts, or write json.", "format")

@@ -1,0 +1,104 @@
+"""How the pipeline's own functions are found, checked and called, and what is said when they raise."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gem_bundle import Field, GemError, Options, import_function
+from gem_bundle.types import FunctionReference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class FunctionOptions(Options):
+    """The options that all gems of this family have."""
+
+    function: FunctionReference = Field(
+        description="The function as `module:name`; the module is a file beside the pipeline file, or of "
+        "an installed package. It is imported when the pipeline runs.",
+        passed=False,
+        examples=["jobs:clean"],
+    )
+    arguments: dict[str, Any] = Field(
+        default_factory=dict,
+        passed=False,
+        description="Further arguments, passed by name.",
+        examples=[{"threshold": 0.5}],
+    )
+
+
+def load(options: FunctionOptions, given: tuple[object, ...], takes: str) -> Callable[..., Any]:
+    """The function, which can be called with what it will be given.
+
+    Args:
+        options: The options that name it.
+        given: As many values as it will be given by position.
+        takes: What those are, for the message.
+
+    Raises:
+        GemError: When it doesn't exist, its module can't be imported, or it takes something else.
+    """
+    function: Callable[..., Any] = import_function(options.function)
+    check_call(function, options, given, takes)
+    return function
+
+
+def check_call(
+    function: Callable[..., Any], options: FunctionOptions, given: tuple[object, ...], takes: str
+) -> None:
+    """Whether a function takes what it will be given.
+
+    Raises:
+        GemError: When it doesn't.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # functions written in C often have none
+        return
+    try:
+        signature.bind(*given, **options.arguments)
+    except TypeError as error:
+        named = "".join(f", {name}" for name in options.arguments)
+        name = options.function.partition(":")[2]
+        raise GemError(
+            "GB507",
+            f"`{options.function}` is called with ({takes}{named}) but takes {name}{signature}: {error}",
+            "Change its parameters, or the option `arguments`.",
+            "arguments" if options.arguments else "function",
+        ) from error
+
+
+@contextmanager
+def user_code(reference: str) -> Iterator[None]:
+    """Turn what the user's code raises into a sentence with their file and line.
+
+    Raises:
+        GemError: GB507, from the user's exception.
+    """
+    try:
+        yield
+    except GemError:
+        raise
+    except Exception as error:
+        said = str(error).strip().partition("\n")[0]
+        what = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        raise GemError("GB507", f"`{reference}` raised {what}{_place(error)}", option="function") from error
+
+
+def _place(error: BaseException) -> str:
+    """The last line of the user's own code on the way to an exception."""
+    ours = str(Path(__file__).parent)
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        file = Path(frame.filename)
+        if file.parent != Path(ours) and not _is_library(file):
+            return f" ({file}:{frame.lineno})"
+    return ""
+
+
+def _is_library(file: Path) -> bool:
+    return not file.is_absolute() or bool({"site-packages", "dist-packages"} & set(file.parts))

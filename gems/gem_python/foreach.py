@@ -1,0 +1,147 @@
+"""The target `foreach`: a function that gets every row, or a class that writes rows."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from gem_bundle import (
+    MICRO_BATCH_TRIGGERS,
+    GemError,
+    Target,
+    TargetSemantics,
+    WriteContext,
+    import_function,
+)
+from gem_python.calling import FunctionOptions, check_call, user_code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import DataFrame, Row
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+_METHODS = {"open": "partition_id, epoch_id", "process": "row", "close": "error"}
+
+
+class ForeachOptions(FunctionOptions):
+    """Options of the target `foreach`, from *Using Foreach and ForeachBatch* of the guide."""
+
+
+class ForeachTarget(Target[ForeachOptions]):
+    """Call a Python function with every row, or write rows with a class.
+
+    A function is called as ``function(row, **arguments)``. A class is made once, with the arguments, and a
+    copy of it goes to every partition of every micro-batch: ``open(partition_id, epoch_id)`` may return
+    False to skip the partition, ``process(row)`` gets each row, ``close(error)`` is always called; open
+    and close may be left out. Both run on executors, so they must be picklable and connections are to be
+    opened in ``open``. In a batch pipeline the epoch id is 0.
+    """
+
+    semantics = TargetSemantics(
+        delivery="at_least_once",
+        condition="a micro-batch that is run again after a failure is given to the function again",
+        triggers=MICRO_BATCH_TRIGGERS | {"continuous", "real_time"},
+        counts_rows=True,
+    )
+    example = {"function": "jobs:Writer", "arguments": {"url": "http://localhost:8080"}}
+
+    def write(self, df: DataFrame, context: WriteContext) -> None:  # noqa: ARG002 (the function decides)
+        """Give every row to the function or class, partition by partition.
+
+        Raises:
+            GemError: When it doesn't exist, can't be used so, or can't be pickled.
+        """
+        df.foreachPartition(_partition_writer(self._receiver()))
+
+    def write_stream(self, df: DataFrame, context: WriteContext) -> DataStreamWriter:  # noqa: ARG002
+        """Have Spark give every row to the function or class; what it raises ends the query.
+
+        Raises:
+            GemError: When it doesn't exist, can't be used so, or can't be pickled.
+        """
+        return df.writeStream.foreach(self._receiver())
+
+    def _receiver(self) -> Any:
+        """What gets the rows: the function with its arguments, or an instance of the class."""
+        options = self.options
+        found = import_function(options.function)
+        if not inspect.isclass(found):
+            check_call(found, options, (None,), "row")
+            receiver: Any = partial(found, **options.arguments)
+        else:
+            check_call(found, options, (), "")
+            with user_code(options.function):
+                receiver = found(**options.arguments)
+            self._check_methods(receiver)
+        self._check_pickles(receiver)
+        return receiver
+
+    def _check_methods(self, receiver: object) -> None:
+        reference = self.options.function
+        for name, parameters in _METHODS.items():
+            method = getattr(receiver, name, None)
+            if method is None and name == "process":
+                raise GemError(
+                    "GB506",
+                    f"the class `{reference}` has no method `process(row)`",
+                    "Give it one, or name a function of a row.",
+                    "function",
+                )
+            if method is None:
+                continue
+            try:
+                inspect.signature(method).bind(*parameters.split(", "))
+            except (TypeError, ValueError) as error:
+                raise GemError(
+                    "GB507",
+                    f"`{reference}.{name}` can't be called as `{name}({parameters})`: {error}",
+                    "Change its parameters.",
+                    "function",
+                ) from error
+
+    def _check_pickles(self, receiver: object) -> None:
+        from pyspark.cloudpickle import dumps
+
+        try:
+            dumps(receiver)  # type: ignore[no-untyped-call]
+        except Exception as error:  # what a class does in its pickling is its own
+            raise GemError(
+                "GB507",
+                f"`{self.options.function}` can't be sent to executors: {type(error).__name__}: {error}",
+                "Open connections, files and locks in `open`, where the rows are written, and keep none in "
+                "`__init__` or in the module.",
+                "function",
+            ) from error
+
+
+def _partition_writer(receiver: Any) -> Callable[[Iterator[Row]], None]:
+    """What writes one partition of a static relation as Spark's foreach sink writes one of a stream.
+
+    It is pickled with its code, so executors needn't have this module.
+    """
+
+    def write(rows: Iterator[Row]) -> None:
+        from pyspark import TaskContext
+
+        if callable(receiver):
+            for row in rows:
+                receiver(row)
+            return
+        task = TaskContext.get()
+        partition = task.partitionId() if task else 0
+        opened = receiver.open(partition, 0) if hasattr(receiver, "open") else True
+        problem = None
+        try:
+            if opened:
+                for row in rows:
+                    receiver.process(row)
+        except Exception as error:
+            problem = error
+            raise
+        finally:
+            if hasattr(receiver, "close"):
+                receiver.close(problem)
+
+    return write

@@ -1,0 +1,75 @@
+"""The source `table`: a table of any catalog."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle import (
+    Field,
+    GemError,
+    Options,
+    ReadContext,
+    Source,
+    SourceSemantics,
+    StreamReadContext,
+)
+from gem_bundle.types import TableName
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader
+    from pyspark.sql.streaming.readwriter import DataStreamReader
+
+
+class TableSourceOptions(Options):
+    """Options of the source `table`, from the guide's *Table APIs*."""
+
+    table: TableName = Field(
+        passed=False,
+        description="The name of the table; a batch reads views too.",
+        examples=["clicks", "main.web.clicks"],
+    )
+    spark_options: dict[str, str | int | float | bool] = Field(
+        {},
+        description="Options of the table's own format, passed on as they are.",
+        examples=[{"maxFilesPerTrigger": 10}],
+    )
+
+
+class TableSource(Source[TableSourceOptions]):
+    """Read a table of a catalog: Hive, Iceberg, Unity Catalog, or Spark's own.
+
+    Whether it can be a stream, and what a stream does with changed rows, is up to its format.
+    For Delta tables the gem `delta` has all options.
+    """
+
+    semantics = SourceSemantics(
+        condition="The table's format keeps what was not read yet, as Delta and Iceberg do."
+    )
+    example = {"table": "main.web.clicks"}
+
+    def read(self, context: ReadContext) -> DataFrame:
+        """The rows that are in the table now.
+
+        Raises:
+            GemError: GB510 when there is no such table.
+        """
+        return self._load(context.reader)
+
+    def read_stream(self, context: StreamReadContext) -> DataFrame:
+        """The rows of the table, then those that come.
+
+        Raises:
+            GemError: GB510 when there is no such table.
+        """
+        return self._load(context.reader)
+
+    def _load(self, reader: DataFrameReader | DataStreamReader) -> DataFrame:
+        from pyspark.errors import AnalysisException
+
+        try:
+            return reader.options(**self.options.to_spark()).table(self.options.table)
+        except AnalysisException as error:
+            if error.getCondition() in {"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"}:
+                message = f"there is no table `{self.options.table}`"
+                raise GemError("GB510", message, "Create it, or correct the name.", "table") from error
+            raise

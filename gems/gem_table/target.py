@@ -1,0 +1,150 @@
+"""The target `table`: a table of any catalog."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from gem_bundle import Facts, Field, Finding, GemError, Options, Target, TargetSemantics, WriteContext
+from gem_bundle.expressions import missing_names
+from gem_bundle.types import DataPath, StringList, TableName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+SaveMode = Literal["append", "overwrite", "error", "ignore"]
+_FILES = frozenset({"csv", "json", "parquet", "orc", "text", "avro"})
+
+
+class TableTargetOptions(Options):
+    """Options of the target `table`, from the guide's *Table APIs*."""
+
+    table: TableName = Field(
+        passed=False, description="The name of the table.", examples=["clicks", "main.web.clicks"]
+    )
+    format: str | None = Field(
+        None,
+        passed=False,
+        description="The format of the table; by default that of the table that is there, and Spark's "
+        "`spark.sql.sources.default` for a new one.",
+        examples=["parquet", "iceberg"],
+    )
+    path: DataPath | None = Field(
+        None, description="Where a new table has its files; by default the catalog decides."
+    )
+    partition_by: StringList = Field(
+        [], passed=False, description="Columns a new table is partitioned by.", examples=[["day"]]
+    )
+    save_mode: SaveMode | None = Field(
+        None,
+        passed=False,
+        description="What a batch does with what is there; by default it follows the output mode: "
+        "`append` adds to it, `complete` overwrites it.",
+    )
+    spark_options: dict[str, str | int | float | bool] = Field(
+        {}, description="Options of the table's own format, passed on as they are."
+    )
+
+
+class TableTarget(Target[TableTargetOptions]):
+    """Write into a table of a catalog: Hive, Iceberg, Unity Catalog, or Spark's own.
+
+    The table is created when it isn't there. For Delta tables the gem `delta` has all options.
+    """
+
+    semantics = TargetSemantics(
+        output_modes=frozenset({"append", "complete"}),
+        delivery="exactly_once",
+        condition="The table's format gives it: Delta, Iceberg and tables of files do. Tables of files "
+        "take append only.",
+    )
+    example = {"table": "main.web.clicks", "partition_by": ["day"]}
+
+    def check(self, *inputs: Facts) -> Iterator[Finding]:
+        """The columns of partitions exist; the save mode is for batches."""
+        (facts,) = inputs
+        yield from missing_names(self.options.partition_by, facts, "partition_by")
+        if facts.streaming and "save_mode" in self.options.model_fields_set:
+            message = "`save_mode` has no effect: it is for batches"
+            yield Finding("GB207", message, "Remove it.", "save_mode", "warning")
+
+    def write(self, df: DataFrame, context: WriteContext) -> None:
+        """Add the rows to the table, or replace what is there.
+
+        Raises:
+            GemError: GB207 when save mode and output mode contradict each other, GB510 when the
+                catalog has no such schema, GB511 when the table is there and the save mode is `error`.
+        """
+        from pyspark.errors import AnalysisException
+
+        options = self.options
+        writer = df.write.mode(self._save_mode(context)).options(**options.to_spark())
+        found = self._format(df.sparkSession)
+        writer = (writer.format(found) if found else writer).partitionBy(*options.partition_by)
+        try:
+            writer.saveAsTable(options.table)
+        except AnalysisException as error:
+            if error.getCondition() == "SCHEMA_NOT_FOUND":
+                raise self._no_schema() from error
+            if error.getCondition() == "TABLE_OR_VIEW_ALREADY_EXISTS":
+                message = f"the table `{options.table}` exists already, and `save_mode` is `error`"
+                hint = "Remove it, or choose `append`, `overwrite` or `ignore`."
+                raise GemError("GB511", message, hint, "save_mode") from error
+            raise
+
+    def write_stream(self, df: DataFrame, context: WriteContext) -> DataStreamWriter:
+        """A writer in the table's format.
+
+        Raises:
+            GemError: GB310 when the table is one of files and the output mode isn't append.
+        """
+        options = self.options
+        writer = df.writeStream.options(**options.to_spark())
+        found = self._format(df.sparkSession)
+        if found in _FILES and context.output_mode != "append":
+            message = f"`{options.table}` is a table of {found} files, and those can only be appended to"
+            raise GemError("GB310", message, "Write into a Delta table for `complete`.", "format")
+        return (writer.format(found) if found else writer).partitionBy(*options.partition_by)
+
+    def start(self, writer: DataStreamWriter) -> StreamingQuery:
+        """Start into the table; it is created if it isn't there.
+
+        Raises:
+            GemError: GB510 when the catalog has no such schema.
+        """
+        from pyspark.errors import AnalysisException
+
+        try:
+            return writer.toTable(self.options.table)
+        except AnalysisException as error:
+            if error.getCondition() == "SCHEMA_NOT_FOUND":
+                raise self._no_schema() from error
+            raise
+
+    def _format(self, spark: SparkSession) -> str | None:
+        """The format that was asked for, else the one that the table has; None for Spark's default.
+
+        Spark's writers compare the format they were given, or their default, with the table's, and
+        refuse the table when they differ.
+        """
+        if self.options.format is not None or not spark.catalog.tableExists(self.options.table):
+            return self.options.format
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {self.options.table}").collect()
+        found = [row["data_type"] for row in rows if row["col_name"] == "Provider"]
+        return found[0].lower() if found else None
+
+    def _no_schema(self) -> GemError:
+        message = f"there is no schema for the table `{self.options.table}`"
+        return GemError("GB510", message, "Create it, or correct the name.", "table")
+
+    def _save_mode(self, context: WriteContext) -> SaveMode:
+        given = self.options.save_mode
+        if context.output_mode != "complete":
+            return given or "append"
+        if given not in {None, "overwrite"}:
+            message = f"`save_mode: {given}` contradicts the output mode `complete`, which overwrites"
+            raise GemError("GB207", message, "Remove one of the two.", "save_mode")
+        return "overwrite"

@@ -1,0 +1,83 @@
+"""Measure gem-bundle's speed and write it down; `scripts/bench` calls this."""
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.benchmarks import commands, engine
+from tests.benchmarks.report import DOCS, README, markdown, with_table
+from tests.benchmarks.timing import Comparison
+
+Benchmark = Callable[[int, Path], Comparison | str]
+# Name, what measures it, and how many pairs: the cheaper one is, the more, because short times are
+# the noisier ones.
+BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
+    "help": (lambda pairs, _: commands.help_text(pairs), 21),
+    "check": (commands.check, 21),
+    "dry-run": (commands.dry_run, 5),
+    "overhead": (engine.overhead, 11),
+    "small-batches": (engine.small_batches, 5),
+    "start": (engine.first_batch, 5),
+}
+NO_JVM = ("help", "check")
+
+
+def main() -> int:
+    """Measure what is asked for; 1 when a bound is broken."""
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=(__doc__ or "").partition(";")[0])
+    parser.add_argument(
+        "--quick", action="store_true", help="only what needs no JVM, and write nothing: for a first look"
+    )
+    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, metavar="NAME", help="; ".join(BENCHMARKS))
+    options = parser.parse_args()
+    names = options.only or (NO_JVM if options.quick else tuple(BENCHMARKS))
+
+    found: list[Comparison] = []
+    remarks: list[str] = []
+    for name in names:
+        measure, pairs = BENCHMARKS[name]
+        print(f"{name}: {pairs} pairs …", file=sys.stderr, flush=True)
+        with TemporaryDirectory(prefix="gem-bundle-bench-") as folder:
+            result = measure(5 if options.quick else pairs, Path(folder) / name)
+        if isinstance(result, str):
+            remarks.append(result)
+            print(f"  {result}", file=sys.stderr)
+            continue
+        found.append(result)
+        print(
+            f"  {result.value:.3g} {result.unit} ({result.rule}): {'holds' if result.holds else 'BROKEN'}",
+            file=sys.stderr,
+        )
+
+    text = markdown(found, remarks, machine())
+    print(text)
+    if not options.quick and not options.only:
+        DOCS.mkdir(exist_ok=True)
+        record = {"machine": machine(), "comparisons": [asdict(c) for c in found], "remarks": remarks}
+        (DOCS / "benchmarks.json").write_text(json.dumps(record, indent=2) + "\n")
+        (DOCS / "benchmarks.md").write_text(text)
+        README.write_text(with_table(README.read_text(), found))
+    return 0 if all(comparison.holds for comparison in found) else 1
+
+
+def machine() -> dict[str, str]:
+    """What the numbers depend on."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        "cores": str(cores),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "pyspark": version("pyspark"),
+        "delta-spark": version("delta-spark"),
+    }
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,110 @@
+"""How long the commands take that need no JVM: against importing what they can't do without."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import requires
+from pathlib import Path
+
+from tests.benchmarks.pipelines import generate
+from tests.benchmarks.timing import Comparison, clean_environment, command_seconds, in_turn
+
+NODES = 100
+GEM_BUNDLE = Path(sys.executable).with_name("gem-bundle")
+
+
+def help_text(pairs: int) -> Comparison:
+    """`gem-bundle --help`, against the import of click."""
+    found = in_turn(
+        lambda: command_seconds([GEM_BUNDLE, "--help"]),
+        lambda: command_seconds([sys.executable, "-c", "import click"]),
+        pairs,
+    )
+    return found.compared("help", "`gem-bundle --help`", '`python -c "import click"`', at_most=2.5)
+
+
+def check(pairs: int, folder: Path) -> Comparison:
+    """`gem-bundle check` of a hundred nodes, against the import of what reads and validates them."""
+    file = _pipeline(folder)
+    imports = "import click, yaml, pydantic"
+    found = in_turn(
+        lambda: command_seconds([GEM_BUNDLE, "check", file]),
+        lambda: command_seconds([sys.executable, "-c", imports]),
+        pairs,
+    )
+    return found.compared(
+        "check", f"`gem-bundle check` of {NODES} nodes", f'`python -c "{imports}"`', at_most=2.5
+    )
+
+
+def dry_run(pairs: int, folder: Path) -> Comparison | str:
+    """`gem-bundle check` against Spark's own checker; a sentence where that can't be installed."""
+    file = _pipeline(folder)
+    packages = folder / "spark-pipelines-packages"
+    problem = _install_spark_pipelines(packages)
+    if problem:
+        return f"`spark-pipelines` can't be installed here: {problem}"
+    project = _spark_project(folder / "spark-pipelines")
+    command = [Path(sys.executable).with_name("spark-pipelines"), "dry-run"]
+    environment = {"PYTHONPATH": str(packages), "PYSPARK_PYTHON": sys.executable}
+    found = in_turn(
+        lambda: command_seconds([GEM_BUNDLE, "check", file]),
+        lambda: command_seconds(command, environment, cwd=project),
+        pairs,
+    )
+    return found.compared(
+        "dry-run",
+        f"`gem-bundle check` of {NODES} nodes",
+        "`spark-pipelines dry-run` of as many",
+        at_least=40,
+    )
+
+
+def _pipeline(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    file = folder / "hundred.yaml"
+    file.write_text(generate(NODES))
+    return file
+
+
+def _install_spark_pipelines(packages: Path) -> str:
+    """Put what `spark-pipelines` needs beside pyspark into a folder of its own."""
+    asked = [re.split(r"\s*;", r)[0] for r in requires("pyspark") or () if "pipelines" in r]
+    missing = [name for name in asked if re.split(r"\W", name)[0] in {"grpcio", "googleapis", "zstandard"}]
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--target", packages, *missing],
+        env=clean_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stderr.strip().rpartition("\n")[2] if done.returncode else ""
+
+
+def _spark_project(folder: Path) -> Path:
+    """The pipeline of `generate` as a project of Spark Declarative Pipelines: as many nodes in a row."""
+    (folder / "nodes").mkdir(parents=True)
+    (folder / "spark-pipeline.yml").write_text(
+        f"name: hundred\nstorage: {(folder / 'storage').as_uri()}\n"
+        "libraries:\n  - glob: {include: nodes/**}\n"
+    )
+    (folder / "nodes" / "hundred.py").write_text("\n".join(_spark_nodes()))
+    return folder
+
+
+def _spark_nodes() -> Iterator[str]:
+    yield "from pyspark import pipelines as dp"
+    yield "from pyspark.sql import SparkSession"
+    yield "spark = SparkSession.active()"
+    before = None
+    for number in range(NODES):
+        last = number == NODES - 1
+        yield "@dp.table" if last else "@dp.temporary_view"
+        yield f"def node_{number}():"
+        if before is None:
+            yield "    return spark.readStream.format('rate').load()"
+        else:
+            yield f"    return spark.readStream.table('{before}').where('value != {number}')"
+        before = f"node_{number}"

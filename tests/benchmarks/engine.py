@@ -1,0 +1,393 @@
+"""How long pipelines run, against the same queries written by hand in PySpark.
+
+Each side of a comparison that needs its own session is a process of its own: `Worker` starts this
+module again, with the name of the work, and asks it for one run after the other.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from tests.benchmarks.timing import Comparison, clean_environment, in_turn
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROWS = 2_000_000
+SMALL_FILES = 30
+SMALL_ROWS = 1_000
+GEM_BUNDLE = Path(sys.executable).with_name("gem-bundle")
+ROOT = Path(__file__).resolve().parents[2]
+SELF = (sys.executable, "-m", "tests.benchmarks.engine")
+SESSION = "spark: {spark.master: 'local[2]', spark.driver.memory: 1g, spark.sql.session.timeZone: UTC}"
+
+FIVE_TRANSFORMS = f"""
+pipeline: five_transforms
+{SESSION}
+sources:
+  events:
+    gem: file
+    options: {{format: parquet, path: events, schema: "id bigint, at timestamp, team int, amount double"}}
+  teams:
+    gem: file
+    mode: batch
+    options: {{format: parquet, path: teams, schema: "team int, name string"}}
+transforms:
+  large: {{gem: filter, input: events, options: {{condition: amount > 10}}}}
+  taxed: {{gem: with_columns, input: large, options: {{columns: {{gross: amount * 1.19}}}}}}
+  timely: {{gem: watermark, input: taxed, options: {{column: at, delay: 1 hour}}}}
+  named: {{gem: join, inputs: [timely, teams], options: {{how: left, on: [team]}}}}
+  sums:
+    gem: aggregate
+    input: named
+    options:
+      window: {{column: at, duration: 1 hour}}
+      group_by: [name]
+      aggregates: {{events: count(*), gross: sum(gross)}}
+targets:
+  nowhere: {{gem: noop, input: sums, trigger: {{available_now: true}}}}
+"""
+
+SMALL_BATCHES = f"""
+pipeline: small_batches
+{SESSION}
+sources:
+  events:
+    gem: file
+    options:
+      format: parquet
+      path: events
+      schema: "id bigint, at timestamp, team int, amount double"
+      max_files_per_trigger: 1
+transforms:
+  timely: {{gem: watermark, input: events, options: {{column: at, delay: 1 minute}}}}
+  sums:
+    gem: aggregate
+    input: timely
+    options:
+      window: {{column: at, duration: 1 minute}}
+      group_by: [team]
+      aggregates: {{events: count(*), amount: sum(amount)}}
+targets:
+  nowhere: {{gem: noop, input: sums, trigger: {{available_now: true}}}}
+"""
+
+FIRST_BATCH = f"""
+pipeline: first_batch
+{SESSION}
+sources:
+  events:
+    gem: file
+    options: {{format: parquet, path: events, schema: "id bigint, at timestamp, team int, amount double"}}
+targets:
+  table: {{gem: delta, input: events, trigger: {{available_now: true}}, options: {{path: table}}}}
+"""
+
+
+def overhead(pairs: int, folder: Path, rows: int = ROWS) -> Comparison:
+    """Five transforms, against the same query by hand in the same session."""
+    with Worker("five_transforms", folder / "five", rows) as worker:
+        found = in_turn(lambda: worker.run("pipeline"), lambda: worker.run("by_hand"), pairs)
+    return found.compared(
+        "overhead",
+        f"five transforms over {rows:,} rows",
+        "the same query in PySpark, same session",
+        at_most=1.03,
+    )
+
+
+def small_batches(pairs: int, folder: Path, files: int = SMALL_FILES) -> Comparison:
+    """A windowed aggregation over small micro-batches, against Spark as it comes."""
+    with (
+        Worker("small_batches", folder / "ours", files) as ours,
+        Worker("small_batches_by_default", folder / "theirs", files) as theirs,
+    ):
+        found = in_turn(ours.run, theirs.run, pairs)
+    return found.compared(
+        "small-batches",
+        f"windowed aggregation over {files} small micro-batches, 2 cores",
+        "the same query in PySpark with Spark's default settings",
+        at_least=5,
+    )
+
+
+def first_batch(pairs: int, folder: Path) -> Comparison:
+    """From the command to the end of the first micro-batch, against a bare PySpark script."""
+    folder.mkdir()
+    with Worker("first_batch", folder, 1) as worker:
+        jars = worker.jars
+    file = folder / "first_batch.yaml"
+    began_with = (folder / "table", folder / "checkpoints", folder / "checkpoint")
+
+    def seconds(command: list[str | Path]) -> float:
+        for path in began_with:
+            shutil.rmtree(path, ignore_errors=True)
+        return _seconds_to_progress(command)
+
+    found = in_turn(
+        lambda: seconds([GEM_BUNDLE, "run", file, "--log-format", "json"]),
+        lambda: seconds([*SELF, "bare_script", folder, jars]),
+        pairs,
+    )
+    return found.compared(
+        "start",
+        "`gem-bundle run` to the end of the first micro-batch",
+        "a bare PySpark script with the same jars",
+        more_seconds=2,
+    )
+
+
+class Worker:
+    """A process that does one kind of work whenever it is asked, and says how long it took.
+
+    Args:
+        work: A name in `WORK`.
+        folder: Where its data lie; it makes them.
+        size: How large they are.
+    """
+
+    def __init__(self, work: str, folder: Path, size: int) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._log = (folder / "spark.log").open("w")
+        self._process = subprocess.Popen(
+            [*SELF, work, folder, str(size)],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=clean_environment(),
+            text=True,
+        )
+        self.jars = self._answer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+        self._log.close()
+
+    def run(self, way: str = "") -> float:
+        """Run it once; the seconds it took."""
+        assert self._process.stdin is not None
+        print(way, file=self._process.stdin, flush=True)
+        return float(self._answer())
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith("> "):
+                return line[2:].strip()
+        raise RuntimeError(f"the benchmark's worker ended, see {self._log.name}")
+
+
+def _seconds_to_progress(command: list[str | Path]) -> float:
+    """How long a command takes until it prints that a micro-batch has ended."""
+    began = time.perf_counter()
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=clean_environment(),
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if '"event": "progress"' in line:
+                seconds = time.perf_counter() - began
+                process.stderr.read()
+                return seconds
+    raise RuntimeError(f"{command} ended without a micro-batch:\n{''.join(said)}")
+
+
+def _pipeline(folder: Path, text: str) -> Path:
+    file = folder / f"{text.split()[1]}.yaml"
+    file.write_text(text)
+    return file
+
+
+def _session(file: Path) -> "tuple[SparkSession, list[str]]":
+    """The session that `gem-bundle run` would open for a pipeline, and its jars."""
+    from gem_bundle.pipeline.loader import load_file
+    from gem_bundle.run.api import prepare
+    from gem_bundle.run.environment import find_jars, open_plan_session
+    from gem_bundle.run.options import RunOptions
+
+    plan, _, _ = prepare(lambda options: load_file(file, options), RunOptions())
+    jars = [str(jar.path) for jar in find_jars(plan)]
+    return open_plan_session(plan).spark, jars
+
+
+def _write_events(spark: "SparkSession", folder: Path, rows: int, files: int) -> None:
+    """Events of one day, in files that follow one another in time."""
+    for number in range(files):
+        first = rows * number // files
+        spark.range(first, rows * (number + 1) // files, 1, 1).selectExpr(
+            "id",
+            f"timestamp_seconds(1700000000 + id * 86400 / {rows}) as at",
+            "cast(id % 1000 as int) as team",
+            "cast(id * 7919 % 10007 as double) / 100 as amount",
+        ).write.parquet(str(folder / "writing"), mode="overwrite")
+        (folder / "events").mkdir(exist_ok=True)
+        (part,) = (folder / "writing").glob("*.parquet")
+        part.rename(folder / "events" / f"{number:03}.parquet")
+
+
+def _ended(df: "DataFrame", checkpoint: Path) -> float:
+    """Run a stream by hand until it has read everything; the seconds it took."""
+    began = time.perf_counter()
+    query = (
+        df.writeStream.format("noop")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return time.perf_counter() - began
+
+
+def _run(file: Path) -> float:
+    """Run a pipeline file in the session that is there; the seconds it took."""
+    from gem_bundle.run.api import run_file
+
+    shutil.rmtree(file.parent / "checkpoints", ignore_errors=True)
+    began = time.perf_counter()
+    report = run_file(file)
+    seconds = time.perf_counter() - began
+    assert report.ok, report.diagnostics
+    return seconds
+
+
+def _small_batches_by_hand(spark: "SparkSession", folder: Path) -> float:
+    from pyspark.sql import functions as F  # noqa: N812 (its name everywhere)
+
+    shutil.rmtree(folder / "checkpoint", ignore_errors=True)
+    events = (
+        spark.readStream.schema("id bigint, at timestamp, team int, amount double")
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(folder / "events"))
+    )
+    sums = (
+        events.withWatermark("at", "1 minute")
+        .groupBy(F.window("at", "1 minute"), "team")
+        .agg(F.expr("count(*)").alias("events"), F.expr("sum(amount)").alias("amount"))
+    )
+    return _ended(sums, folder / "checkpoint")
+
+
+def _five_transforms(folder: Path, rows: int) -> tuple[Callable[[str], float], list[str]]:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    file = _pipeline(folder, FIVE_TRANSFORMS)
+    (folder / "events").mkdir()
+    (folder / "teams").mkdir()
+    spark, jars = _session(file)
+    _write_events(spark, folder, rows, 4)
+    spark.range(1000).selectExpr("cast(id as int) as team", "concat('team ', id) as name").write.parquet(
+        str(folder / "teams"), mode="overwrite"
+    )
+
+    def by_hand() -> float:
+        shutil.rmtree(folder / "checkpoint", ignore_errors=True)
+        began = time.perf_counter()
+        events = (
+            spark.readStream.name("events")
+            .schema("id bigint, at timestamp, team int, amount double")
+            .parquet(str(folder / "events"))
+        )
+        teams = spark.read.schema("team int, name string").parquet(str(folder / "teams"))
+        sums = (
+            events.where("amount > 10")
+            .withColumn("gross", F.expr("amount * 1.19"))
+            .withWatermark("at", "1 hour")
+            .join(teams, ["team"], "left")
+            .groupBy(F.window("at", "1 hour"), "name")
+            .agg(F.expr("count(*)").alias("events"), F.expr("sum(gross)").alias("gross"))
+        )
+        _ended(sums, folder / "checkpoint")
+        return time.perf_counter() - began
+
+    return lambda way: _run(file) if way == "pipeline" else by_hand(), jars
+
+
+def _small_batches(folder: Path, files: int) -> tuple[Callable[[str], float], list[str]]:
+    file = _pipeline(folder, SMALL_BATCHES)
+    (folder / "events").mkdir()
+    spark, jars = _session(file)
+    _write_events(spark, folder, files * SMALL_ROWS, files)
+    return lambda _way: _run(file), jars
+
+
+def _small_batches_by_default(folder: Path, files: int) -> tuple[Callable[[str], float], list[str]]:
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.master("local[2]").config("spark.driver.memory", "1g").getOrCreate()
+    _write_events(spark, folder, files * SMALL_ROWS, files)
+    return lambda _way: _small_batches_by_hand(spark, folder), []
+
+
+def _first_batch(folder: Path, files: int) -> tuple[Callable[[str], float], list[str]]:
+    file = _pipeline(folder, FIRST_BATCH)
+    (folder / "events").mkdir()
+    spark, jars = _session(file)
+    _write_events(spark, folder, SMALL_ROWS, files)
+    return lambda _way: 0.0, jars
+
+
+def bare_script(folder: Path, jars: str) -> None:
+    """What a person would write for `FIRST_BATCH`, printing when the first micro-batch has ended."""
+    from pyspark.sql import SparkSession
+
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.driver.memory", "1g")
+        .config("spark.jars", jars)
+        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+        .getOrCreate()
+    )
+    query = (
+        spark.readStream.schema("id bigint, at timestamp, team int, amount double")
+        .parquet(str(folder / "events"))
+        .writeStream.format("delta")
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(folder / "table"))
+    )
+    while query.lastProgress is None:
+        query.awaitTermination(0.02)
+    print(json.dumps({"event": "progress"}), file=sys.stderr, flush=True)
+    query.awaitTermination()
+    spark.stop()
+
+
+WORK = {
+    "five_transforms": _five_transforms,
+    "small_batches": _small_batches,
+    "small_batches_by_default": _small_batches_by_default,
+    "first_batch": _first_batch,
+}
+
+
+def main(work: str, folder: str, detail: str) -> None:
+    """Be a worker: answer every line of standard input with the seconds of one run."""
+    if work == "bare_script":
+        bare_script(Path(folder), detail)
+        return
+    run, jars = WORK[work](Path(folder), int(detail))
+    print(f"> {','.join(jars)}", flush=True)
+    for line in sys.stdin:
+        print(f"> {run(line.strip())}", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

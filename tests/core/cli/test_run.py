@@ -1,0 +1,50 @@
+"""`gem-bundle run` as a command: what it refuses before anything starts. Runs are tests/integration's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.core.cli.conftest import PIPELINE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.core.cli.conftest import Cli
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "Missing argument 'FILE'"),
+        (["orders.yaml", "-p", "rows"], "`rows` is not of the form name=value"),
+        (["orders.yaml", "--log-format", "xml"], "'xml' is not one of"),
+        (["orders.yaml", "--stop-timeout", "-1"], "-1.0 is not in the range"),
+    ],
+)
+def test_a_wrong_use(arguments: list[str], said: str, cli: Cli) -> None:
+    result = cli("run", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+
+
+@pytest.mark.usefixtures("acme")
+@pytest.mark.parametrize("arguments", [(), ("--quiet",)])
+def test_a_pipeline_with_errors_does_not_start(
+    arguments: tuple[str, ...], cli: Cli, project: Callable[..., Path]
+) -> None:
+    project(text=PIPELINE.replace("input: incoming", "input: incomming"))
+    result = cli("run", "orders.yaml", *arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "orders.yaml:9:29: error[GB101]" in result.stderr
+    assert "Did you mean `incoming`?" in result.stderr
+
+
+@pytest.mark.usefixtures("acme")
+def test_an_unknown_target(cli: Cli, project: Callable[..., Path]) -> None:
+    project()
+    result = cli("run", "orders.yaml", "--target", "output")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "error[GB108]: the pipeline has no target `output`" in result.stderr

@@ -1,0 +1,267 @@
+"""Sessions: started here, found in this process, or given by spark-submit and SPARK_REMOTE.
+
+A JVM belongs to its process for good, so each way of starting one is tried in a process of its own.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gem_bundle.run.jars import spark_home
+from gem_bundle.run.session import SessionRequest, brings_jars, open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+
+PRELUDE = """
+import json, os, sys
+from pathlib import Path
+from gem_bundle.errors import GemError
+from gem_bundle.run.session import SessionRequest, brings_jars, open_session
+
+def tell(**facts):
+    Path("told.json").write_text(json.dumps(facts))
+
+def failure(request):
+    try:
+        open_session(request)
+    except GemError as error:
+        tell(code=error.code, message=error.message, hint=error.hint)
+"""
+
+
+def run(
+    folder: Path, script: str, *command: str, **environment: str
+) -> tuple[dict[str, Any], subprocess.CompletedProcess[str]]:
+    """Run a script in a process of its own; returns what it told, and the process."""
+    file = folder / "script.py"
+    file.write_text(PRELUDE + script)
+    done = subprocess.run(
+        [*(command or (sys.executable,)), file],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    told = folder / "told.json"
+    assert told.exists(), done.stdout + done.stderr
+    return json.loads(told.read_text()), done
+
+
+OWN = """
+from pyspark.sql.functions import udf
+
+request = SessionRequest(
+    "own",
+    settings={"spark.master": "local[2]", "spark.driver.memory": "1g"},
+    defaults={"spark.sql.session.timeZone": "UTC"},
+    module_folders=[Path("modules")],
+    spark_log=Path("logs/spark.log").absolute(),
+)
+before = brings_jars()
+session = open_session(request)
+spark = session.spark
+import rules
+
+doubled = udf(rules.double, "long")
+rows = [row[0] for row in spark.range(3).select(doubled("id")).collect()]
+spark.createDataFrame([(1,)], "a int").write.mode("overwrite").parquet("table")
+print("to standard error", file=sys.stderr)
+again = open_session(SessionRequest("again"))
+tell(
+    rows=rows,
+    python=spark.range(1).select(udf(rules.python, "string")()).first()[0],
+    owned=[session.owned, again.owned],
+    same=again.spark is spark,
+    brings_jars=[before, brings_jars()],
+    settings={s.key: [s.value, s.origin] for s in session.settings},
+    conf={s.key: spark.conf.get(s.key, None) for s in session.settings},
+    ui=spark.sparkContext.uiWebUrl,
+    java_home=os.environ["JAVA_HOME"],
+)
+again.close()
+session.close()
+"""
+
+
+def test_a_spark_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "rules.py").write_text(
+        "import sys\n\ndef double(n):\n    print('from a worker', file=sys.stderr)\n"
+        "    return 2 * n\n\ndef python():\n    return sys.executable\n"
+    )
+    told, done = run(
+        tmp_path,
+        OWN,
+        JAVA_HOME=str(tmp_path / "no-java-here"),
+        JDK_JAVA_OPTIONS="-Dsaid.by.the.launcher=1",
+    )
+    assert done.returncode == 0
+    assert told["rows"] == [0, 2, 4]
+    assert told["python"] == sys.executable
+    assert (told["owned"], told["same"]) == ([True, False], True)
+    assert told["brings_jars"] == [False, True]
+    assert told["settings"][PARTITIONS] == ["2", "default"]
+    assert told["settings"]["spark.master"] == ["local[2]", "pipeline"]
+    assert told["settings"]["spark.sql.session.timeZone"] == ["UTC", "project"]
+    assert told["conf"] == {key: value for key, (value, _) in told["settings"].items()}
+    assert told["ui"] is None
+    assert told["java_home"] == str(tmp_path / "no-java-here")
+    # Nothing but the script itself has written to standard error, and nothing is lost.
+    assert done.stderr == "to standard error\n"
+    log = (tmp_path / "logs" / "spark.log").read_text()
+    assert "Picked up JDK_JAVA_OPTIONS" in log
+    assert "NativeCodeLoader" in log
+    assert "from a worker" in log
+
+
+SUBMITTED = """
+request = SessionRequest(
+    "submitted",
+    settings={"spark.master": "local[4]", "spark.sql.shuffle.partitions": 5},
+    gem_settings={"spark.sql.session.timeZone": "UTC"},
+)
+session = open_session(request)
+tell(
+    owned=session.owned,
+    brings_jars=brings_jars(),
+    settings={s.key: [s.value, s.origin] for s in session.settings},
+    conf={s.key: session.spark.conf.get(s.key, None) for s in session.settings},
+    master=session.spark.conf.get("spark.master"),
+)
+session.close()
+"""
+
+
+def test_spark_submit_decides(tmp_path: Path) -> None:
+    told, done = run(
+        tmp_path,
+        SUBMITTED,
+        str(spark_home() / "bin" / "spark-submit"),
+        *("--master", "local[1]", "--driver-memory", "1g", "--conf", f"{PARTITIONS}=7"),
+        *("--conf", "spark.ui.enabled=false"),
+        PYSPARK_PYTHON=sys.executable,
+    )
+    assert done.returncode == 0, done.stderr
+    assert told["owned"]
+    assert told["brings_jars"]
+    assert told["settings"]["spark.master"] == ["local[1]", "environment"]
+    assert told["settings"][PARTITIONS] == ["7", "environment"]
+    assert told["settings"]["spark.sql.session.timeZone"] == ["UTC", "gem"]
+    assert told["settings"][EVOLUTION] == ["true", "default"]
+    assert told["conf"] == {key: value for key, (value, _) in told["settings"].items()}
+
+
+def test_a_session_that_is_there_is_used_and_given_back(spark: "SparkSession", tmp_path: Path) -> None:
+    partitions = spark.conf.get(PARTITIONS)
+    session = open_session(
+        SessionRequest(
+            "mine",
+            settings={
+                PARTITIONS: 17,
+                "spark.gem_bundle.test": "new",
+                "spark.sql.session.timeZone": "UTC",
+                "spark.executor.memory": "9g",
+                "spark.sql.warehouse.dir": str(tmp_path),
+                "spark.master": "local[9]",
+            },
+            gem_settings={"spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension"},
+            jars=[Path("/elsewhere/io.delta_delta-storage-4.4.0.jar")],
+        )
+    )
+    assert session.spark is spark
+    assert not session.owned
+    found = {setting.key: (setting.value, setting.origin) for setting in session.settings}
+    assert found[PARTITIONS] == ("17", "pipeline")
+    assert found["spark.sql.session.timeZone"] == ("UTC", "environment")
+    assert found["spark.jars"][1] == found["spark.sql.extensions"][1] == "environment"
+    assert {setting.key for setting in session.refused} == {
+        "spark.executor.memory",
+        "spark.sql.warehouse.dir",
+    }
+    assert spark.conf.get(PARTITIONS) == "17"
+    assert spark.conf.get("spark.master") == "local[2]"
+    session.close()
+    assert spark.conf.get(PARTITIONS) == partitions
+    assert spark.conf.get("spark.gem_bundle.test", "gone") == "gone"
+    assert spark.range(1).count() == 1
+
+
+def test_jars_that_a_session_lacks_are_reported(spark: "SparkSession") -> None:
+    session = open_session(SessionRequest("mine", jars=[Path("/elsewhere/other.jar")]))
+    assert [(s.key, s.value) for s in session.refused] == [("spark.jars", "/elsewhere/other.jar")]
+    session.close()
+
+
+def test_modules_beside_the_pipeline_work_in_the_shared_session(
+    spark: "SparkSession", user_modules: Path
+) -> None:
+    from pyspark.sql.functions import udf
+
+    (user_modules / "test_session_rules.py").write_text("def half(n):\n    return n // 2\n")
+    import test_session_rules  # type: ignore[import-not-found]
+
+    halved = spark.range(4).select(udf(test_session_rules.half, "long")("id"))
+    assert [row[0] for row in halved.collect()] == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "reason"),
+    [
+        ("spark.driver.memory", "lots", "heap size: -Xmxlots"),
+        ("spark.master", "nowhere", "Master must either be yarn or start with spark, k8s, or local"),
+        ("spark.plugins", "no.such.Plugin", "java.lang.ClassNotFoundException: no.such.Plugin"),
+    ],
+)
+def test_settings_that_spark_refuses_are_told_with_its_reason(
+    tmp_path: Path, setting: str, value: str, reason: str
+) -> None:
+    log = tmp_path / "spark.log"
+    log.write_text("Error: of an earlier run\n")
+    told, done = run(
+        tmp_path,
+        f"failure(SessionRequest('x', settings={{{setting!r}: {value!r}}}, spark_log=Path({str(log)!r})))",
+    )
+    assert told["code"] == "GB512"
+    assert told["message"].startswith("the Spark session can't start: ")
+    assert told["message"].endswith(reason)
+    assert str(log) in told["hint"]
+    assert done.stderr == ""
+
+
+def test_no_java_is_told_before_anything_starts(tmp_path: Path) -> None:
+    told, done = run(tmp_path, 'failure(SessionRequest("x"))', PATH="", JAVA_HOME="")
+    assert told["code"] == "GB501"
+    assert done.stderr == ""
+
+
+def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
+    told, _ = run(
+        tmp_path,
+        'failure(SessionRequest("x"))',
+        SPARK_REMOTE="sc://127.0.0.1:1",
+    )
+    has_connect = all(find_spec(name) for name in ("grpc", "pandas", "pyarrow"))
+    assert told["code"] == ("GB503" if has_connect else "GB509")
+    assert "`sc://127.0.0.1:1`" in told["message"]
+
+
+@pytest.mark.parametrize("variable", ["SPARK_REMOTE", "PYSPARK_GATEWAY_PORT", "DATABRICKS_RUNTIME_VERSION"])
+def test_environments_that_bring_their_jars(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setattr("gem_bundle.run.session._running", lambda: None)
+    assert not brings_jars()
+    monkeypatch.setenv(variable, "1")
+    assert brings_jars()

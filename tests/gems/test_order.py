@@ -1,0 +1,101 @@
+"""The transforms `sort` and `repartition`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from gem_order.repartition import Repartition
+from gem_order.sort import Sort
+from pydantic import ValidationError
+
+from gem_bundle import Column
+from tests.gems.transforms import Folder, drain, findings, made, stream_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+ROWS = stream_of(Column("at", "timestamp", "10 minutes"), Column("id", "bigint"))
+
+
+def test_order_and_partitions_change_no_fact() -> None:
+    assert made(Sort, by="id desc").infer(ROWS) == ROWS
+    assert made(Repartition, partitions=2).infer(ROWS) == ROWS
+    # Spark finds columns that a select before it left out, so nothing is missing for certain.
+    assert findings(Sort, ROWS, by="gone") == []
+    assert findings(Repartition, ROWS, columns="gone") == []
+
+
+@pytest.mark.parametrize("by", [[], "", ["id, at"], "upper(id"])
+def test_a_sort_needs_keys(by: Any) -> None:
+    with pytest.raises(ValidationError):
+        made(Sort, by=by)
+
+
+@pytest.mark.parametrize("options", [{}, {"partitions": 0}, {"partitions": 2, "columns": [""]}])
+def test_a_repartition_needs_a_number_or_columns(options: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        made(Repartition, **options)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("by", "ids"),
+    [
+        ("v", [3, 1, 2, 4]),
+        ("v asc", [3, 1, 2, 4]),
+        ("v desc", [2, 4, 1, 3]),
+        ("v DESC NULLS FIRST, id", [3, 2, 4, 1]),
+        ("v nulls last, id desc", [1, 4, 2, 3]),
+        (["v asc nulls last", "abs(-id)  desc"], [1, 4, 2, 3]),
+        ("coalesce(v, 9) desc, id", [3, 2, 4, 1]),
+        ("`v` desc nulls last, id desc", [4, 2, 1, 3]),
+    ],
+    ids=str,
+)
+def test_sort(spark: SparkSession, by: Any, ids: list[int]) -> None:
+    df = spark.sql("select * from values (1, 1), (2, 2), (3, null), (4, 2) as t(id, v)")
+    order = made(Sort, by=by)
+    found = [row.id for row in order.apply(df.repartition(1)).collect()]  # type: ignore[union-attr]
+    ties = "id" not in str(by)
+    assert (found if not ties else [i if i != 4 else 2 for i in found]) == (
+        ids if not ties else [i if i != 4 else 2 for i in ids]
+    )
+
+
+@pytest.mark.spark
+def test_an_aggregated_stream_is_sorted_in_complete_mode(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = Folder(spark, tmp_path / "in", "page string")
+    folder.add({"page": "a"}, {"page": "b"}, {"page": "b"})
+    counts = folder.stream("pages").groupBy("page").count()
+    ordered: Any = made(Sort, by="count desc").apply(counts)
+    rows = drain(ordered, tmp_path / "checkpoint", "complete")
+    assert [row.page for row in rows] == ["b", "a"]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("options", "partitions"),
+    [
+        ({"partitions": 3}, {0, 1, 2}),
+        ({"partitions": 5, "columns": "id % 2"}, None),
+        ({"columns": ["id % 2"]}, None),
+    ],
+    ids=str,
+)
+def test_repartition(
+    spark: SparkSession, options: dict[str, Any], partitions: set[int] | None
+) -> None:
+    from pyspark.sql.functions import spark_partition_id
+
+    df: Any = made(Repartition, **options).apply(spark.range(30))
+    rows = df.withColumn("partition", spark_partition_id()).collect()
+    if partitions is not None:
+        assert {row.partition for row in rows} == partitions
+    else:
+        for rest in (0, 1):
+            assert len({row.partition for row in rows if row.id % 2 == rest}) == 1
