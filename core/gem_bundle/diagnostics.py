@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 Severity = Literal["error", "warning", "note"]
 
@@ -25,9 +25,7 @@ class Place:
     def __str__(self) -> str:
         if not self.line:
             return self.file
-        return (
-            f"{self.file}:{self.line}:{self.column}" if self.column else f"{self.file}:{self.line}"
-        )
+        return f"{self.file}:{self.line}:{self.column}" if self.column else f"{self.file}:{self.line}"
 
 
 NOWHERE = Place()
@@ -85,6 +83,10 @@ class Diagnostic:
     def moved(self, place: Place) -> Diagnostic:
         """The same problem at another place."""
         return replace(self, place=place)
+
+    def rewritten(self, change: Callable[[str], str]) -> Diagnostic:
+        """The same problem with its message and hint passed through a function."""
+        return replace(self, message=change(self.message), hint=change(self.hint))
 
     def as_dict(self) -> dict[str, object]:
         """The fields as JSON takes them, for ``--format json``."""

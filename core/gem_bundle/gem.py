@@ -129,6 +129,8 @@ class SourceSemantics:
         replayable: A restarted query gets the same rows for the same offsets.
         triggers: The triggers a stream from it can be run with.
         condition: Under which condition it is replayable, in one sentence.
+        backlog: Rows wait for a query to start, and come to an end when it has caught up; False for a
+            source that makes or gets its rows while the query runs.
     """
 
     batch: bool = True
@@ -136,6 +138,7 @@ class SourceSemantics:
     replayable: bool = True
     triggers: frozenset[TriggerKind] = MICRO_BATCH_TRIGGERS
     condition: str = ""
+    backlog: bool = True
 
 
 @dataclass(frozen=True, slots=True)

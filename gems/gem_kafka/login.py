@@ -38,7 +38,7 @@ def client_settings(options: ConnectionOptions, broker: str) -> dict[str, Any]:
             raise _untried(broker, f"it logs in with {mechanism} in a way that only Kafka's Java client can")
         found["sasl_mechanism"] = options.sasl_mechanism
         found["sasl_plain_username"] = options.sasl_username
-        found["sasl_plain_password"] = _Hidden(options.sasl_password.get_secret_value())
+        found["sasl_plain_password"] = options.sasl_password.get_secret_value()
     if options.protocol.endswith("SSL"):
         found["ssl_context"] = _ssl_context(options, broker)
     return found
@@ -50,15 +50,6 @@ def said(error: BaseException, options: ConnectionOptions) -> str:
     for secret in sorted(filter(None, options.secrets()), key=len, reverse=True):
         text = text.replace(secret, "**********")
     return text
-
-
-class _Hidden(str):
-    """A password that doesn't show when the settings it is among are logged."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "'**********'"
 
 
 def _untried(broker: str, why: str) -> Unchecked:

@@ -7,20 +7,17 @@ Kerberos, logins through Java classes) is left to the run, and the preflight say
 
 from __future__ import annotations
 
-import logging
 import re
-import socket
-import threading
 import time
 from contextlib import contextmanager
 from difflib import get_close_matches
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from gem_bundle import Finding
 from gem_kafka.login import Unchecked, client_settings, said
 from gem_kafka.offsets import topic_partitions
+from gem_kafka.reach import Causes, answering, check_tls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
     from gem_kafka.connection import ConnectionOptions
     from gem_kafka.reading import KafkaSourceOptions
 
-CONNECT_SECONDS = 2.5
 ALL_SECONDS = 5.0
 
 _NOT_AUTHORIZED = 29  # TOPIC_AUTHORIZATION_FAILED in Kafka's protocol
@@ -196,8 +192,10 @@ def _known(topics: Iterable[str], name: str = "") -> str:
 def _client(options: ConnectionOptions) -> Iterator[_Client]:
     """A client that is logged in; whatever prevents that is raised as `Unchecked`."""
     deadline = time.monotonic() + ALL_SECONDS
-    broker = _answering(options)
+    broker = answering(options)
     settings = client_settings(options, broker)
+    if "ssl_context" in settings:
+        check_tls(settings["ssl_context"], options, broker)
     try:
         from kafka import KafkaAdminClient  # type: ignore[import-untyped]
         from kafka.errors import KafkaError
@@ -219,91 +217,27 @@ def _client(options: ConnectionOptions) -> Iterator[_Client]:
         made.append(KafkaAdminClient.DEFAULT_CONFIG["kafka_client"](**configs))
         return made[-1]
 
-    try:
-        with _causes(name) as causes:
-            try:
-                admin = KafkaAdminClient(
-                    **settings,
-                    client_id=name,
-                    bootstrap_timeout_ms=timeout,
-                    request_timeout_ms=timeout,
-                    kafka_client=make,
-                )
-            except (KafkaError, OSError) as error:
-                raise Unchecked(_refused(options, broker, [*causes, error])) from error
-        yield _Client(admin, options, broker)
-    finally:
-        for client in made:
-            client.close()
-
-
-@contextmanager
-def _causes(client_id: str) -> Iterator[list[BaseException]]:
-    """What goes wrong in a client's own thread: kafka-python raises a timeout and logs the cause."""
-    found: list[BaseException] = []
-
-    class Collector(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if (record.threadName or "").endswith(client_id) and isinstance(record.args, tuple):
-                found.extend(a for a in record.args if isinstance(a, BaseException))
-
-    logger, collector = logging.getLogger("kafka"), Collector(logging.WARNING)
-    logger.addHandler(collector)
-    try:
-        yield found
-    finally:
-        logger.removeHandler(collector)
-
-
-def _answering(options: ConnectionOptions) -> str:
-    """The first broker that accepts a connection; all are tried at the same time."""
-    answers: SimpleQueue[tuple[str, str]] = SimpleQueue()
-
-    def knock(broker: str) -> None:
-        host, _, port = broker.rpartition(":")
+    with Causes(name) as causes:
         try:
-            with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS):
-                answers.put((broker, ""))
-        except socket.gaierror:
-            answers.put((broker, f"the name `{host}` is not known"))
-        except TimeoutError:
-            answers.put((broker, f"no answer within {CONNECT_SECONDS:g} seconds"))
-        except OSError as error:
-            answers.put((broker, (error.strerror or str(error)).lower()))
-
-    for broker in options.bootstrap_servers:
-        # A name server can take longer than we want to wait, and can't be interrupted.
-        threading.Thread(target=knock, args=(broker,), daemon=True).start()
-    deadline = time.monotonic() + CONNECT_SECONDS + 0.5
-    reasons = dict.fromkeys(options.bootstrap_servers, f"no answer within {CONNECT_SECONDS:g} seconds")
-    for _ in options.bootstrap_servers:
-        try:
-            broker, reason = answers.get(timeout=max(deadline - time.monotonic(), 0.01))
-        except Empty:
-            break
-        if not reason:
-            return broker
-        reasons[broker] = reason
-    tried = ", ".join(f"`{broker}` ({reason})" for broker, reason in reasons.items())
-    raise Unchecked(
-        Finding(
-            "GB503",
-            f"no Kafka broker can be reached at {tried}",
-            "Start it, correct the address, or open the network between this machine and it.",
-            "bootstrap_servers",
-        )
-    )
+            admin = KafkaAdminClient(
+                **settings,
+                client_id=name,
+                bootstrap_timeout_ms=timeout,
+                request_timeout_ms=timeout,
+                kafka_client=make,
+            )
+            yield _Client(admin, options, broker)
+        except (KafkaError, OSError) as error:
+            raise Unchecked(_refused(options, broker, [*causes, error])) from error
+        finally:
+            for client in made:
+                client.close()
 
 
 def _refused(options: ConnectionOptions, broker: str, causes: list[BaseException]) -> Finding:
     """A broker that can be reached, but doesn't let the client in."""
     from kafka.errors import SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 
-    untrusted = next((c for c in causes if "CERTIFICATE_VERIFY_FAILED" in str(c)), None)
-    if untrusted is not None:
-        message = f"the certificate of `{broker}` isn't trusted: {said(untrusted, options)}"
-        hint = "Name the authority that signed it in `ssl_truststore_location`."
-        return Finding("GB503", message, hint, "ssl_truststore_location")
     kinds = {type(cause) for cause in causes}
     way = f"{options.sasl_mechanism} over {options.protocol}"
     if UnsupportedSaslMechanismError in kinds and SaslAuthenticationFailedError not in kinds:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 TOPIC = "topic"
 HEADERS = "headers"
-_HEADERS_TYPE = "array<struct<key:string,value:binary>>"
 
 
 class KafkaTarget(Target[KafkaTargetOptions]):
@@ -183,37 +182,50 @@ def _type_of(df: DataFrame, option: str, expression: str) -> DataType:
 
 
 def _content(df: DataFrame, option: str, expression: str) -> Column:
-    """A key or value: bytes and text as they are, what has parts as JSON, the rest as text."""
-    from pyspark.sql.functions import expr, to_json
+    """A key or value of a record."""
+    from pyspark.sql.functions import expr
+
+    return _bytes_or_text(expr(expression), _type_of(df, option, expression)).alias(option)
+
+
+def _bytes_or_text(column: Column, kind: DataType) -> Column:
+    """Bytes and texts as they are, what has parts as JSON, the rest as text."""
+    from pyspark.sql.functions import to_json
     from pyspark.sql.types import ArrayType, BinaryType, MapType, StructType, VariantType
 
-    kind = _type_of(df, option, expression)
-    column = expr(expression)
+    if isinstance(kind, BinaryType):
+        return column
     if isinstance(kind, ArrayType | MapType | StructType | VariantType):
-        column = to_json(column)
-    elif not isinstance(kind, BinaryType):
-        column = column.cast("string")
-    return column.alias(option)
+        return to_json(column)
+    return column.cast("string")
 
 
 def _headers(df: DataFrame, expression: str) -> Column:
-    from pyspark.sql.functions import expr, map_entries
+    from pyspark.sql.functions import expr, map_entries, struct, transform
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     kind = _type_of(df, HEADERS, expression)
     column = expr(expression)
     if isinstance(kind, MapType):
         column = map_entries(column)
-    elif not (
+        key, value, value_type = "key", "value", kind.valueType
+    elif (
         isinstance(kind, ArrayType)
         and isinstance(kind.elementType, StructType)
         and len(kind.elementType) == 2
     ):
+        (key, value), value_type = kind.elementType.names, kind.elementType[1].dataType
+    else:
         raise GemError(
             "GB205",
-            f"`{HEADERS}: {expression}` is {kind.simpleString()}, not a map or an array of structs "
-            "of a key and a value",
+            f"`{HEADERS}: {expression}` is {kind.simpleString()}, not a map or an array of structs of a key "
+            "and a value",
             "Write for example `map('source', 'gem-bundle')`.",
             HEADERS,
         )
-    return column.cast(_HEADERS_TYPE).alias(HEADERS)
+
+    def header(entry: Column) -> Column:
+        content = _bytes_or_text(entry[value], value_type).cast("binary")
+        return struct(entry[key].cast("string").alias("key"), content.alias("value"))
+
+    return transform(column, header).alias(HEADERS)

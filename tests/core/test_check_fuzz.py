@@ -70,7 +70,7 @@ targets:
 def gems() -> Registry:
     """The installed gems and those of the tests."""
     installed = load_registry({})
-    for (kind, name), _ in GEMS.items():
+    for kind, name in GEMS:
         if not installed.has(kind, name):  # type: ignore[arg-type]
             installed.add(with_test_gems().get(kind, name))  # type: ignore[arg-type]
     return installed
@@ -85,9 +85,9 @@ def check(folder: Path, text: bytes, *, run: bool = False) -> Checked:
         profile="prod" if run else None,
         secrets=SecretStore({"GEM_BUNDLE_SECRET_A_B": "hunter2-is-secret"}) if run else None,
     )
-    started = time.perf_counter()
+    started = time.process_time()
     checked = check_file(file, options, gems())
-    assert time.perf_counter() - started < SECONDS
+    assert time.process_time() - started < SECONDS
     lines = text.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
     count = len(lines.splitlines()) + 1
     for diagnostic in checked.diagnostics:
@@ -119,9 +119,8 @@ def test_the_pipeline_itself_is_right(tmp_path: Path) -> None:
 BYTES = PIPELINE.encode()
 POSITIONS = st.integers(0, len(BYTES))
 ODD = st.sampled_from(
-    [b"\x00", b"\t", b"\xff", b"&a ", b"*common", b"<<: ", b"${", b"}", b"[", b"- ", b": ", b"!x ", b"\n"]
-    + [b"{", b"'", b'"', b"|\n", b">", b"%", b"---\n", b"#", b"? ", b"\xef\xbb\xbf", b"\r", b"${secret:a/b}"]
-    + [b"1e999", b".nan", b"~", b"\xe2\x80\xa8", b"\xc2\x85", b"$${", b"${env:X}", b"${clicks}"]
+    b"\x00|\t|\xff|&a |*common|<<: |${|}|[|- |: |!x |\n|{|'|\"|>|%|---\n|#|? |\xef\xbb\xbf|\r|1e999|.nan|~"
+    b"|\xe2\x80\xa8|\xc2\x85|$${|${env:X}|${clicks}|${secret:a/b}|".split(b"|")
 )
 EDITS = st.lists(
     st.tuples(POSITIONS, st.integers(0, 40), st.one_of(ODD, st.binary(max_size=8), st.just(b""))),
@@ -195,9 +194,7 @@ def structures(draw: st.DrawFn) -> Any:
 
 @FUZZ
 @given(tree=structures(), run=st.booleans())
-def test_structures_are_changed(
-    tmp_path_factory: pytest.TempPathFactory, tree: Any, run: bool
-) -> None:
+def test_structures_are_changed(tmp_path_factory: pytest.TempPathFactory, tree: Any, run: bool) -> None:
     text = yaml.safe_dump(tree, allow_unicode=True, sort_keys=False)
 
     check(_folder(tmp_path_factory), text.encode(), run=run)

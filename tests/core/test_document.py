@@ -137,11 +137,7 @@ def at(document: Document, *path: str | int, key: bool = False) -> tuple[int, in
 
 def test_every_key_and_value_has_a_place() -> None:
     text, places = marked(
-        "▶top: ▶one\n"
-        "map:\n"
-        "  ▶inner:\n"
-        "    - ▶first\n"
-        "    - {▶a: ▶1, ▶'b c': ▶\"ü\", ▶ü: ▶2}\n"
+        "▶top: ▶one\nmap:\n  ▶inner:\n    - ▶first\n    - {▶a: ▶1, ▶'b c': ▶\"ü\", ▶ü: ▶2}\n"
     )
     document = parse(text, "p.yaml")
 
@@ -283,6 +279,8 @@ def test_tags_are_inert_and_refused(text: str) -> None:
         ("a: *", (1, 5)),
         ("a: 1\n b: 2", (2, 3)),
         ("a: }", (1, 4)),
+        ("\t", (1, 1)),
+        ("a: 1\r\nb: [\r\n", (2, 5)),
         ("[[", (1, 3)),
         ("a: |\n  x\n y", (3, 2)),
         ("%YAML 2.0\n---\na: 1", (1, 1)),
@@ -364,21 +362,21 @@ def test_billion_laughs() -> None:
     for n in range(1, 20):
         items = ", ".join([f"*a{n - 1}"] * 10)
         lines.append(f"a{n}: &a{n} [{items}]")
-    started = time.perf_counter()
+    started = time.process_time()
     found = problems("\n".join(lines))
 
     assert [code for code, _, _ in found] == ["GB008"]
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_a_bomb_of_merge_keys() -> None:
     keys = ", ".join(f"k{n}: 1" for n in range(1000))
     merges = ", ".join(["*a"] * 50_000)
-    started = time.perf_counter()
+    started = time.process_time()
     found = problems(f"a: &a {{{keys}}}\nb: {{<<: [{merges}]}}\n")
 
     assert [code for code, _, _ in found] == ["GB008"]
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(
@@ -402,9 +400,7 @@ def test_depth_is_limited() -> None:
 def test_depth_is_limited_through_aliases_wherever_they_stand(key: str) -> None:
     half = MAX_DEPTH // 2 + 1
     lines = [f"{key.format(0)}: &a0 {'[' * half}{']' * half}"]
-    lines += [
-        f"{key.format(n)}: &a{n} {'[' * half}*a{n - 1}{']' * half}" for n in range(1, 2000)
-    ]
+    lines += [f"{key.format(n)}: &a{n} {'[' * half}*a{n - 1}{']' * half}" for n in range(1, 2000)]
 
     found = problems("\n".join([*lines, "last: *a1999"]))
 
@@ -414,12 +410,12 @@ def test_depth_is_limited_through_aliases_wherever_they_stand(key: str) -> None:
 def test_size_is_limited() -> None:
     assert problems("a" * (MAX_BYTES + 1)) == [("GB008", 1, 1)]
     assert problems(b"a" * (MAX_BYTES + 1)) == [("GB008", 1, 1)]
-    started = time.perf_counter()
+    started = time.process_time()
     assert problems("[" + "1," * (MAX_VALUES + 10) + "]")[0][0] == "GB008"
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_a_large_file_within_the_limits_is_read() -> None:
-    rows = values("rows:\n" + "".join(f"  - [{n}, 'row {n}']\n" for n in range(30_000)))["rows"]
+    rows = values("rows:\n" + "".join(f"  - [{n}, 'row {n}']\n" for n in range(20_000)))["rows"]
 
-    assert rows[29_999] == [29_999, "row 29999"]
+    assert rows[19_999] == [19_999, "row 19999"]

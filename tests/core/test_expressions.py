@@ -49,9 +49,7 @@ COLUMNS = (AT, ID, OPAQUE, WINDOW)
         ("*", None),
     ],
 )
-def test_a_reference_is_a_name_and_nothing_else(
-    expression: str, parts: tuple[str, ...] | None
-) -> None:
+def test_a_reference_is_a_name_and_nothing_else(expression: str, parts: tuple[str, ...] | None) -> None:
     assert reference(expression) == parts
 
 
@@ -68,9 +66,7 @@ def test_a_reference_is_a_name_and_nothing_else(
         ("bias", "bias", None),
     ],
 )
-def test_a_name_that_an_expression_gives_itself(
-    expression: str, body: str, name: str | None
-) -> None:
+def test_a_name_that_an_expression_gives_itself(expression: str, body: str, name: str | None) -> None:
     assert split_alias(expression) == (body, name)
 
 

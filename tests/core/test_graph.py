@@ -128,12 +128,12 @@ def test_a_graph_may_be_deeper_than_pythons_stack() -> None:
     deep: dict[str, list[str]] = {"n0": []}
     deep |= {f"n{i}": [f"n{i - 1}"] for i in range(1, 20_000)}
     deep["t"] = ["n19999"]
-    started = time.perf_counter()
+    started = time.process_time()
 
     assert len(order_of(dict(reversed(deep.items())))) == 20_001
     ring = {**deep, "n0": ["n19999"]}
     assert len(cycles_of(ring)) == 1
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 # Inputs, names, what nobody uses
@@ -161,8 +161,7 @@ def test_an_unknown_input() -> None:
 
 def test_a_target_has_no_output() -> None:
     codes, hints, (place,) = diagnose(
-        "pipeline: p\nsources: {a: {gem: x}}\n"
-        "targets: {t: {gem: z, input: a}, u: {gem: z, input: ▶t}}"
+        "pipeline: p\nsources: {a: {gem: x}}\ntargets: {t: {gem: z, input: a}, u: {gem: z, input: ▶t}}"
     )
 
     assert codes == [("GB101", *place)]
@@ -218,8 +217,7 @@ def test_what_nobody_uses() -> None:
 
 def test_what_a_misspelt_input_meant_is_not_called_unused() -> None:
     codes, _, places = diagnose(
-        "pipeline: p\nsources: {clicks: {gem: x}, ▶other: {gem: x}}\n"
-        "targets: {t: {gem: z, input: ▶clikcs}}"
+        "pipeline: p\nsources: {clicks: {gem: x}, ▶other: {gem: x}}\ntargets: {t: {gem: z, input: ▶clikcs}}"
     )
 
     assert codes == [("GB101", *places[1]), ("GB103", *places[0])]

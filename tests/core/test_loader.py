@@ -375,9 +375,7 @@ def test_what_is_wrong_as_yaml_and_as_a_pipeline_is_said_at_once(tmp_path: Path)
     ]
 
 
-def test_the_environment_is_the_process_s_by_default(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_is_the_process_s_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GB_TEST_NAME", "from_outside")
     file = tmp_path / FILE
     file.write_text("pipeline: ${env:GB_TEST_NAME}")

@@ -8,7 +8,7 @@ from pydantic import SecretStr, ValidationError
 from gem_bundle import Field, Options, Source, Transform
 from gem_bundle.gem import Gem
 from gem_bundle.options import NoOptions, metadata
-from gem_bundle.types import BrokerList, DataPath
+from gem_bundle.types import BrokerList
 
 
 class Example(Options):
@@ -19,9 +19,7 @@ class Example(Options):
         ["localhost:9092"], spark="kafka.bootstrap.servers", description="A list."
     )
     header: bool = Field(False, description="A switch.")
-    starting: Literal["earliest"] | dict[str, int] | None = Field(
-        None, description="A word or a mapping."
-    )
+    starting: Literal["earliest"] | dict[str, int] | None = Field(None, description="A word or a mapping.")
     password: SecretStr | None = Field(
         None, spark="kafka.ssl.key.password", advanced=True, since="4.1", description="A secret."
     )
@@ -106,7 +104,7 @@ def test_secrets_are_known_and_not_printed() -> None:
 
 def test_options_are_immutable_and_unknown_ones_refused() -> None:
     with pytest.raises(ValidationError):
-        Example().header = True
+        Example().header = True  # type: ignore[misc]
     with pytest.raises(ValidationError):
         Example.model_validate({"colour": "blue"})
 

@@ -99,9 +99,7 @@ def test_given_wins_over_the_profile_and_that_over_the_default() -> None:
         ("mapping", "a: 1", {"a": 1}),
     ],
 )
-def test_texts_from_the_command_line_are_read_as_the_type(
-    kind: str, text: str, value: object
-) -> None:
+def test_texts_from_the_command_line_are_read_as_the_type(kind: str, text: str, value: object) -> None:
     assert values(f"parameters: {{x: {{type: {kind}}}}}\n", parameters={"x": text}) == {"x": value}
 
 
@@ -254,8 +252,7 @@ def test_values_may_refer_to_the_environment() -> None:
 
 def test_only_the_value_that_is_used_is_looked_up() -> None:
     text = (
-        "parameters: {x: '${env:NOT_THERE}'}\n"
-        "profiles: {a: {x: '${env:NOT_THERE_EITHER}'}, b: {x: there}}\n"
+        "parameters: {x: '${env:NOT_THERE}'}\nprofiles: {a: {x: '${env:NOT_THERE_EITHER}'}, b: {x: there}}\n"
     )
 
     assert values(text, profile="b") == {"x": "there"}
@@ -281,9 +278,7 @@ def test_values_may_be_secrets() -> None:
     assert values(text, secrets=store) == {"x": "hunter2", "n": 5}
 
     brokers = {"GEM_BUNDLE_SECRET_A_B": "hunter2,[x]"}
-    listed = values(
-        "parameters: {x: {type: list, default: '${secret:a/b}'}}\n", secrets=SecretStore(brokers)
-    )
+    listed = values("parameters: {x: {type: list, default: '${secret:a/b}'}}\n", secrets=SecretStore(brokers))
     assert listed == {"x": ["hunter2", "[x]"]}
     assert all(isinstance(item, Secret) for item in listed["x"])
 

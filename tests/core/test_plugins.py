@@ -95,9 +95,7 @@ def test_an_unknown_gem_is_answered_with_a_close_one(plugins: Plugins) -> None:
 
 
 def test_a_class_is_imported_when_it_is_asked_for(plugins: Plugins) -> None:
-    registry = load(
-        [("one", plugins.registering(("source", "later", "gem_bundle_test_later:Later")))]
-    )
+    registry = load([("one", plugins.registering(("source", "later", "gem_bundle_test_later:Later")))])
     entry = registry.get("source", "later")
     assert "gem_bundle_test_later" not in sys.modules
 
@@ -306,9 +304,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
         "    register('source', 'rate', 'gem_bundle_test_acme.source:AcmeSource')\n"
     )
     (package / "source.py").write_text(
-        "from gem_bundle import Source\n\n\n"
-        "class AcmeSource(Source):\n"
-        '    """Read from Acme."""\n'
+        'from gem_bundle import Source\n\n\nclass AcmeSource(Source):\n    """Read from Acme."""\n'
     )
     metadata = tmp_path / "acme_gems-3.1.dist-info"
     metadata.mkdir()
@@ -357,9 +353,7 @@ def test_listing_the_gems_imports_none_of_them() -> None:
         "import sys; from gem_bundle.plugins import load_registry; load_registry({}); "
         "print(*[m for m in sys.modules if m.startswith('gem_') and '.' in m], 'pyspark' in sys.modules)"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     *modules, pyspark = result.stdout.split()
     assert pyspark == "False"

@@ -8,7 +8,7 @@ import pytest
 from gem_bundle.pipeline.document import Unknown, parse
 from gem_bundle.pipeline.loader import LoadOptions
 from gem_bundle.pipeline.references import MAX_EXPANSION, Resolver
-from gem_bundle.pipeline.secrets import HIDDEN, Secret, SecretStore, UnresolvedSecret
+from gem_bundle.pipeline.secrets import HIDDEN, Secret, SecretStore, UnresolvedSecret, hidden
 from tests.core.checking import MARK, check, found, load, marked
 
 PARAMETERS: dict[str, Any] = {
@@ -205,7 +205,7 @@ def test_secrets_found_are_hidden_in_texts() -> None:
     store.find("a", "b")
     store.find("a", "c")
 
-    assert store.hide("hunter2 and hunter22, hunter3") == f"{HIDDEN} and {HIDDEN}, hunter3"
+    assert hidden("hunter2 and hunter22, hunter3") == f"{HIDDEN} and {HIDDEN}, hunter3"
 
 
 PIPELINE = """\
@@ -309,9 +309,7 @@ def test_a_gem_that_quotes_a_secret_is_not_listened_to() -> None:
         source_talkative=Talkative,
     )
 
-    assert [d.message for d in checked.diagnostics] == [
-        f"source `a`: `{HIDDEN}` is a bad password"
-    ]
+    assert [d.message for d in checked.diagnostics] == [f"source `a`: `{HIDDEN}` is a bad password"]
 
 
 @pytest.mark.parametrize(
@@ -351,8 +349,7 @@ def test_secrets_can_not_stand_where_they_would_be_shown(text: str) -> None:
 )
 def test_one_gap_one_diagnostic(text: str, code: str) -> None:
     clean, (place,) = marked(
-        f"pipeline: p\nsources:\n  a:\n    gem: topic\n    {text}\n"
-        "targets:\n  t: {gem: sink, input: a}\n"
+        f"pipeline: p\nsources:\n  a:\n    gem: topic\n    {text}\ntargets:\n  t: {{gem: sink, input: a}}\n"
     )
 
     assert found(check(clean)) == [(code, *place)]
@@ -368,8 +365,9 @@ def test_gaps_in_the_shape_of_a_node(key: str) -> None:
     }
     clean, (place,) = marked(
         "pipeline: p\nsources:\n  a: {gem: ticks}\n"
-        f"transforms:\n  b: {{{lines[key]}}}\ntargets:\n  t: {{gem: sink, input: b}}\n"
-        .replace("${gone}", "'${gone}'").replace("''", "'")
+        f"transforms:\n  b: {{{lines[key]}}}\ntargets:\n  t: {{gem: sink, input: b}}\n".replace(
+            "${gone}", "'${gone}'"
+        ).replace("''", "'")
     )
 
     assert found(check(clean)) == [("GB010", *place)]

@@ -5,9 +5,9 @@ A JVM belongs to its process for good, so each way of starting one is tried in a
 
 import json
 import os
+import socket
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -249,14 +249,23 @@ def test_no_java_is_told_before_anything_starts(tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
-    told, _ = run(
-        tmp_path,
-        'failure(SessionRequest("x"))',
-        SPARK_REMOTE="sc://127.0.0.1:1",
-    )
-    has_connect = all(find_spec(name) for name in ("grpc", "pandas", "pyarrow"))
-    assert told["code"] == ("GB503" if has_connect else "GB509")
-    assert "`sc://127.0.0.1:1`" in told["message"]
+    told, _ = run(tmp_path, "failure(SessionRequest('x'))", SPARK_REMOTE="sc://127.0.0.1:1")
+    assert told["code"] == "GB503"
+    assert told["message"].startswith("there is no Spark Connect server at `sc://127.0.0.1:1`: ")
+    assert "unset it to run locally" in told["hint"]
+
+
+def test_spark_connect_without_its_packages_is_told(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"sc://127.0.0.1:{server.getsockname()[1]}"
+        told, _ = run(
+            tmp_path,
+            "sys.modules['grpc'] = None\nfailure(SessionRequest('x'))",
+            SPARK_REMOTE=url,
+        )
+    assert told["code"] == "GB509"
+    assert told["message"].startswith(f"talking to `{url}` needs packages that aren't installed: ")
+    assert told["hint"] == "Install them with `pip install 'pyspark[connect]'`."
 
 
 @pytest.mark.parametrize("variable", ["SPARK_REMOTE", "PYSPARK_GATEWAY_PORT", "DATABRICKS_RUNTIME_VERSION"])

@@ -39,7 +39,9 @@ def drain(df: DataFrame, checkpoint: Path) -> list[tuple[Any, ...]]:
     return [row for rows in micro_batches(df, checkpoint) for row in rows]
 
 
-def run(target: Target, df: DataFrame, checkpoint: Path, mode: Any = "append", name: str = "q") -> StreamingQuery:
+def run(
+    target: Target, df: DataFrame, checkpoint: Path, mode: Any = "append", name: str = "q"
+) -> StreamingQuery:
     """Write a stream into a target until nothing is left, as the runtime does."""
     context = WriteContext(node="t", pipeline="p", output_mode=mode, query_name=name)
     writer = target.write_stream(df, context).outputMode(mode).queryName(name)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import ValidationError
+
+from gem_bundle import Column, Facts, GemError
 from gem_columns.drop import Drop
 from gem_columns.rename import Rename
 from gem_columns.select import Select
 from gem_columns.with_columns import WithColumns
-from pydantic import ValidationError
-
-from gem_bundle import Column, Facts, GemError
 from tests.gems.transforms import findings, made, stream_of, table_of
 
 if TYPE_CHECKING:
@@ -78,9 +78,7 @@ def test_unknown_columns_stay_unknown_and_raise_nothing(
         (Drop, {"columns": []}),
     ],
 )
-def test_options_that_mean_nothing_are_refused(
-    gem: type[Transform[Any]], options: dict[str, Any]
-) -> None:
+def test_options_that_mean_nothing_are_refused(gem: type[Transform[Any]], options: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         made(gem, **options)
 

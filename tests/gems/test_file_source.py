@@ -82,7 +82,9 @@ def test_it_has_every_option_of_the_guide_in_sparks_spelling(name):
     ],
 )
 def test_it_has_every_option_of_sparks_readers(spark, name):
-    companion = spark._jvm.java.lang.Class.forName(f"org.apache.spark.sql.{name}$").getField("MODULE$").get(None)
+    companion = (
+        spark._jvm.java.lang.Class.forName(f"org.apache.spark.sql.{name}$").getField("MODULE$").get(None)
+    )
     valid = companion.getAllOptions().mkString(" ").split()
     wanted = set(valid) - OTHER_NAMES - INTERNAL - WRITING
     assert wanted
@@ -115,8 +117,14 @@ def test_only_what_is_given_goes_to_spark_in_its_own_terms():
         ({"format": "parquet", "header": True}, "`header` is for csv, and the format is parquet"),
         ({"format": "text", "multi_line": True}, "`multi_line` is for csv and json, and the format is text"),
         ({"format": "json", "merge_schema": True}, "`merge_schema` is for parquet and orc"),
-        ({"format": "csv", "wholetext": True, "avro_schema": "{}"}, "`avro_schema` is for avro; `wholetext` is for text"),
-        ({"max_files_per_trigger": 1, "max_bytes_per_trigger": 1}, "`max_files_per_trigger` or `max_bytes_per_trigger`"),
+        (
+            {"format": "csv", "wholetext": True, "avro_schema": "{}"},
+            "`avro_schema` is for avro; `wholetext` is for text",
+        ),
+        (
+            {"max_files_per_trigger": 1, "max_bytes_per_trigger": 1},
+            "`max_files_per_trigger` or `max_bytes_per_trigger`",
+        ),
         ({"schema": "a int", "infer_schema": True}, "give `schema` or `infer_schema`, not both"),
         ({"clean_source": "archive"}, "`clean_source: archive` needs `source_archive_dir`"),
         ({"source_archive_dir": "old"}, "`source_archive_dir` is for `clean_source: archive`"),
@@ -196,7 +204,9 @@ def test_options_of_a_batch_and_of_a_stream_are_told_apart():
 def test_an_age_that_spark_would_ignore_is_a_warning():
     raw = {"format": "json", "path": "in", "schema": "a int", "latest_first": True, "max_file_age": "1 day"}
     assert findings(source(**raw), streaming=True) == []
-    assert findings(source(**raw, max_files_per_trigger=1), streaming=True) == [("GB207", "warning", "max_file_age")]
+    assert findings(source(**raw, max_files_per_trigger=1), streaming=True) == [
+        ("GB207", "warning", "max_file_age")
+    ]
 
 
 def test_without_a_mode_nothing_is_said():
@@ -337,7 +347,9 @@ def test_the_rows_have_exactly_the_columns_of_the_schema(spark, tmp_path):
         df = stream(spark, made)
         assert [Column(name, kind) for name, kind in df.dtypes] == list(made.infer().columns)
         assert drain(df, tmp_path / f"checkpoint{len(row)}{row[0]}") == [row]
-    hidden = batch(spark, source(tmp_path, format="json", path="in", schema="a int")).select("_metadata.file_name")
+    hidden = batch(spark, source(tmp_path, format="json", path="in", schema="a int")).select(
+        "_metadata.file_name"
+    )
     assert hidden.first()[0] == "a.json"
 
 
@@ -429,8 +441,13 @@ def test_micro_batches_are_limited_and_a_restart_reads_only_what_is_new(spark, t
     again = stream(spark, source(tmp_path, **raw))
     assert micro_batches(again, tmp_path / "checkpoint") == [[("d",)]]
     newest = stream(spark, source(tmp_path, **raw, latest_first=True))
-    assert [set(rows) for rows in micro_batches(newest, tmp_path / "other")] == [{("d",), ("c",)}, {("b",), ("a",)}]
-    small = stream(spark, source(tmp_path, format="json", path="in", schema="a string", max_bytes_per_trigger="1b"))
+    assert [set(rows) for rows in micro_batches(newest, tmp_path / "other")] == [
+        {("d",), ("c",)},
+        {("b",), ("a",)},
+    ]
+    small = stream(
+        spark, source(tmp_path, format="json", path="in", schema="a string", max_bytes_per_trigger="1b")
+    )
     assert [len(rows) for rows in micro_batches(small, tmp_path / "small")] == [1, 1, 1, 1]
 
 
@@ -439,7 +456,13 @@ def test_micro_batches_are_limited_and_a_restart_reads_only_what_is_new(spark, t
 def test_files_that_were_read_are_cleaned_up_but_not_by_a_preview(spark, tmp_path, way):
     for name in ("a.json", "b.json"):
         write_json(tmp_path / "in", name, {"a": name})
-    raw = {"format": "json", "path": "in", "schema": "a string", "max_files_per_trigger": 1, "clean_source": way}
+    raw = {
+        "format": "json",
+        "path": "in",
+        "schema": "a string",
+        "max_files_per_trigger": 1,
+        "clean_source": way,
+    }
     if way == "archive":
         raw["source_archive_dir"] = "old"
     made = source(tmp_path, **raw)
@@ -452,4 +475,6 @@ def test_files_that_were_read_are_cleaned_up_but_not_by_a_preview(spark, tmp_pat
         spark.conf.unset("spark.sql.streaming.fileSource.cleaner.numThreads")
     # Spark cleans up when the next micro-batch is committed, so the last file stays.
     assert [path.name for path in (tmp_path / "in").glob("*.json")] == ["b.json"]
-    assert [path.name for path in (tmp_path / "old").rglob("*.json")] == (["a.json"] if way == "archive" else [])
+    assert [path.name for path in (tmp_path / "old").rglob("*.json")] == (
+        ["a.json"] if way == "archive" else []
+    )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from gem_filter.filter import Filter
-from gem_filter.limit import Limit
 from pydantic import ValidationError
 
 from gem_bundle import Column
+from gem_filter.filter import Filter
+from gem_filter.limit import Limit
 from tests.gems.transforms import Folder, drain, findings, made, stream_of, table_of
 
 if TYPE_CHECKING:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gem_bundle import GemError
 from gem_columns.drop import Drop
 from gem_columns.rename import Rename
 from gem_columns.select import Select
@@ -21,10 +25,6 @@ from gem_json.to_json import ToJson
 from gem_order.repartition import Repartition
 from gem_order.sort import Sort
 from gem_sql.query import Sql
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from gem_bundle import GemError
 from tests.gems.transforms import assert_agrees, events, facts_of, made, static_of
 
 if TYPE_CHECKING:
@@ -155,9 +155,7 @@ def test_windows_over_windows_keep_the_watermark(spark: SparkSession, column: st
         group_by=["at"],
         aggregates={"n": "count(*)"},
     )
-    hours = made(
-        Aggregate, window={"column": column, "duration": "1 hour"}, aggregates={"n": "sum(n)"}
-    )
+    hours = made(Aggregate, window={"column": column, "duration": "1 hour"}, aggregates={"n": "sum(n)"})
     df = events(spark, delay="10 minutes")
     inferred = hours.infer(minutes.infer(facts_of(df)))
     result = hours.apply(minutes.apply(df))  # type: ignore[arg-type]
@@ -206,13 +204,9 @@ def test_cross_join(spark: SparkSession) -> None:
     assert [column.name for column in inferred.columns or ()] == ["id", "id"]
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"allow_missing_columns": True}, {"by_name": False}], ids=str
-)
+@pytest.mark.parametrize("options", [{}, {"allow_missing_columns": True}, {"by_name": False}], ids=str)
 @pytest.mark.parametrize("marked", [(True, True), (True, False), (False, True)], ids=str)
-def test_union(
-    spark: SparkSession, options: dict[str, Any], marked: tuple[bool, bool]
-) -> None:
+def test_union(spark: SparkSession, options: dict[str, Any], marked: tuple[bool, bool]) -> None:
     one = events(spark, "a", "timestamp as at", "value as id", delay="10 minutes" * marked[0])
     columns = ["timestamp as AT", "cast(value as int) as ID"]
     if options.get("allow_missing_columns"):

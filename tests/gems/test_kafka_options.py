@@ -112,7 +112,10 @@ def test_options_of_the_source(raw: dict[str, Any], spark: dict[str, str]) -> No
     [
         ({"acks": "all"}, {"kafka.acks": "all"}),
         ({"compression_type": "zstd"}, {"kafka.compression.type": "zstd"}),
-        ({"enable_idempotence": False, "acks": "1"}, {"kafka.enable.idempotence": "false", "kafka.acks": "1"}),
+        (
+            {"enable_idempotence": False, "acks": "1"},
+            {"kafka.enable.idempotence": "false", "kafka.acks": "1"},
+        ),
         ({"batch_size": 1, "linger_ms": 2}, {"kafka.batch.size": "1", "kafka.linger.ms": "2"}),
         ({"max_request_size": 3}, {"kafka.max.request.size": "3"}),
         ({"buffer_memory": 4}, {"kafka.buffer.memory": "4"}),
@@ -139,7 +142,12 @@ def test_progress_options_are_for_the_query_and_not_for_the_connector() -> None:
 
 
 def test_every_option_can_be_written_as_in_sparks_guide() -> None:
-    for name in ("kafka.bootstrap.servers", "subscribePattern", "startingOffsetsByTimestamp", "failOnDataLoss"):
+    for name in (
+        "kafka.bootstrap.servers",
+        "subscribePattern",
+        "startingOffsetsByTimestamp",
+        "failOnDataLoss",
+    ):
         assert KafkaSourceOptions.canonical(name) is not None
     assert KafkaSourceOptions.canonical("kafkaConsumer.pollTimeoutMs") == "kafka_consumer_poll_timeout_ms"
     assert KafkaSourceOptions.canonical("KAFKA.GROUP.ID") == "group_id"
@@ -149,7 +157,14 @@ def test_every_option_can_be_written_as_in_sparks_guide() -> None:
 
 @pytest.mark.parametrize(
     ("duration", "wanted"),
-    [("1 ms", 1), ("1500us", 2), ("1.5 s", 1500), ("2 hrs", 7_200_000), ("1 week 1 day", 691_200_000), ("0 s", 0)],
+    [
+        ("1 ms", 1),
+        ("1500us", 2),
+        ("1.5 s", 1500),
+        ("2 hrs", 7_200_000),
+        ("1 week 1 day", 691_200_000),
+        ("0 s", 0),
+    ],
 )
 def test_milliseconds(duration: str, wanted: int) -> None:
     assert milliseconds(duration) == wanted
@@ -255,7 +270,10 @@ def test_names_that_no_topic_has(name: str) -> None:
         ({"subscribe": "a", "starting_offsets": {"b": {0: 1}}}, "topic `b`, which is not read"),
         ({"subscribe": "a,b", "starting_offsets": {"b": {0: 1}}}, "every topic that is read; `a` is missing"),
         ({"assign": {"a": [0, 1]}, "starting_offsets": {"a": {0: 1}}}, "partition 1 of `a` is missing"),
-        ({"assign": {"a": [0]}, "ending_offsets": {"a": {0: 1, 4: 1}}}, "partition 4 of `a` is not in `assign`"),
+        (
+            {"assign": {"a": [0]}, "ending_offsets": {"a": {0: 1, 4: 1}}},
+            "partition 4 of `a` is not in `assign`",
+        ),
         (
             {"subscribe": "a", "starting_offsets": {"a": {0: 1}}, "ending_offsets": {"a": {1: 1}}},
             "only one of them has partition 0 of `a`",
@@ -304,12 +322,21 @@ def test_raw_options_that_are_refused(key: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
-        ({"sasl_mechanism": "PLAIN"}, "no effect with `security_protocol: PLAINTEXT`; set it to `SASL_SSL` or"),
-        ({"security_protocol": "SASL_PLAINTEXT", "ssl_truststore_type": "PEM"}, "set it to `SASL_SSL` or `SSL`"),
+        (
+            {"sasl_mechanism": "PLAIN"},
+            "no effect with `security_protocol: PLAINTEXT`; set it to `SASL_SSL` or",
+        ),
+        (
+            {"security_protocol": "SASL_PLAINTEXT", "ssl_truststore_type": "PEM"},
+            "set it to `SASL_SSL` or `SSL`",
+        ),
         ({**LOGIN, "sasl_password": None}, "`sasl_password` is missing"),
         ({**LOGIN, "sasl_username": None}, "`sasl_username` is missing"),
         ({**LOGIN, "sasl_jaas_config": "x"}, "`sasl_jaas_config` already says who logs in"),
-        ({**LOGIN, "sasl_mechanism": "GSSAPI"}, "a `sasl_mechanism` that takes them: `PLAIN`, `SCRAM-SHA-256`"),
+        (
+            {**LOGIN, "sasl_mechanism": "GSSAPI"},
+            "a `sasl_mechanism` that takes them: `PLAIN`, `SCRAM-SHA-256`",
+        ),
         ({**LOGIN, "sasl_mechanism": None}, "a `sasl_mechanism` that takes them"),
         (
             {"security_protocol": "SSL", "ssl_truststore_location": "a", "ssl_truststore_certificates": "b"},

@@ -70,7 +70,13 @@ def test_batch_reads_every_part_of_a_record(spark: SparkSession, kafka: Broker) 
     assert columns is not None
     assert [(c.name, c.type) for c in columns] == [(f.name, f.dataType.simpleString()) for f in df.schema]
     first, second = df.orderBy("offset").collect()
-    assert (first.key, bytes(first.value), first.topic, first.partition, first.offset) == (None, b"a", topic, 0, 0)
+    assert (first.key, bytes(first.value), first.topic, first.partition, first.offset) == (
+        None,
+        b"a",
+        topic,
+        0,
+        0,
+    )
     assert (bytes(second.key), second.value, second.offset) == (b"k", None, 1)
     assert first.timestampType == 0
     assert first.timestamp.astimezone(UTC) == DAY[0]
@@ -218,9 +224,7 @@ def test_the_preview_reads_old_records_and_leaves_the_stream_alone(
         ({"ending_timestamp": 5}, "ending_timestamp"),
     ],
 )
-def test_a_stream_has_no_end(
-    spark: SparkSession, kafka: Broker, raw: dict[str, Any], option: str
-) -> None:
+def test_a_stream_has_no_end(spark: SparkSession, kafka: Broker, raw: dict[str, Any], option: str) -> None:
     source = kafka_source(kafka, subscribe="clicks", **raw)
     with pytest.raises(GemError, match="a stream has no end") as caught:
         source.read_stream(StreamReadContext(node="clicks", spark=spark, name="clicks"))

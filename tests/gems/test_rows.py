@@ -192,4 +192,7 @@ def test_a_row_is_a_mapping_or_a_list():
 
 def test_it_is_no_stream():
     assert not RowsSource.semantics.streaming
-    assert source(**RowsSource.example).infer().columns == (Column("page", "string"), Column("team", "string"))
+    assert source(**RowsSource.example).infer().columns == (
+        Column("page", "string"),
+        Column("team", "string"),
+    )

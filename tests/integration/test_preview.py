@@ -54,7 +54,7 @@ def look(tmp_path: Path, spark: SparkSession, node: str, rows: int = 20) -> Prev
         "1.json",
         [{"id": i, "at": f"2013-01-01T0{i}:30:00Z"} for i in range(5)],
     )
-    plan, _, _ = prepare(lambda options: load_file(file, options), RunOptions())
+    plan, _ = prepare(lambda options: load_file(file, options), RunOptions())
     return preview(plan, node, spark, rows, timeout=60)
 
 

@@ -11,11 +11,12 @@ from gem_bundle.check.targets import check_sources, check_targets
 from gem_bundle.diagnostics import Diagnostic, in_order
 from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.plan import Plan
+from gem_bundle.pipeline.secrets import hidden
 from gem_bundle.plugins import describe_error, load_registry
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from gem_bundle.diagnostics import Finding
     from gem_bundle.gem import Facts, Gem, Source, Transform
@@ -83,16 +84,10 @@ def check_definition(loaded: Loaded, registry: Registry | None = None) -> Checke
     found += check_sources(plan)
     found += check_targets(plan)
     found += _gem_rules(plan)
-    if loaded.hide is not None:
-        found = [_hidden(diagnostic, loaded.hide) for diagnostic in found]
-    ordered = in_order(found)
+    ordered = in_order(diagnostic.rewritten(hidden) for diagnostic in found)
     complete = gems.keys() == definition.nodes.keys() and not loaded.broken
     runs = complete and not any(d.is_error for d in ordered)
     return Checked(plan if runs else None, ordered, definition)
-
-
-def _hidden(diagnostic: Diagnostic, hide: Callable[[str], str]) -> Diagnostic:
-    return replace(diagnostic, message=hide(diagnostic.message), hint=hide(diagnostic.hint))
 
 
 def _infer(

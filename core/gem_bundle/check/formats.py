@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     Paint = Callable[[str, Role], str]
 
 INDENT = "    "
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def _plain(text: str, role: Role) -> str:  # noqa: ARG001 (the signature of a paint)
@@ -23,7 +21,7 @@ def _plain(text: str, role: Role) -> str:  # noqa: ARG001 (the signature of a pa
 
 
 def as_text(diagnostic: Diagnostic, paint: Paint = _plain) -> str:
-    """One diagnostic as ``file:line:column: error[GB301]: message``, the hint indented below.
+    """One diagnostic as ``file:line:column: error[GB310]: message``, the hint indented below.
 
     Args:
         diagnostic: What to write down.
@@ -32,14 +30,9 @@ def as_text(diagnostic: Diagnostic, paint: Paint = _plain) -> str:
     where = str(diagnostic.place)
     head = paint(f"{where}:", "place") + " " if where else ""
     label = paint(f"{diagnostic.severity}[{diagnostic.code}]:", diagnostic.severity)
-    first, *more = _visible(diagnostic.message).splitlines() or [""]
-    hint = [paint(f"{INDENT}{line}", "hint") for line in _visible(diagnostic.hint).splitlines()]
+    first, *more = diagnostic.message.splitlines() or [""]
+    hint = [paint(f"{INDENT}{line}", "hint") for line in diagnostic.hint.splitlines()]
     return "\n".join([f"{head}{label} {first}", *(f"{INDENT}{line}" for line in more), *hint])
-
-
-def _visible(text: str) -> str:
-    """The text with control characters written out: a stranger's file must not drive the terminal."""
-    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text.replace("\r\n", "\n"))
 
 
 def as_json(diagnostics: Iterable[Diagnostic], *, ok: bool) -> str:

@@ -107,15 +107,16 @@ def _text(file: str, rows: list[_Row]) -> Iterator[str]:
         return
     total = sum(row.jar.size for row in rows)
     yield heading(f"{file}: {counted(len(rows), 'jar')}, {_megabytes(total)}")
+    origins = dict.fromkeys(row.jar.origin for row in rows)
     table = []
     for row in rows:
-        origin = row.jar.origin + (", version from the project's settings" if row.overridden else "")
-        table.append(
-            (row.jar.coordinate, f"{_megabytes(row.jar.size):>8}", row.needed_by(), f"from {origin}")
-        )
+        needed = row.needed_by() + (", version from the project's settings" if row.overridden else "")
+        cells = (row.jar.coordinate, f"{_megabytes(row.jar.size):>8}", needed)
+        table.append(cells if len(origins) == 1 else (*cells, f"from {row.jar.origin}"))
     yield from aligned(table, "  ")
-    folders = {row.jar.path.parent.parent for row in rows}
-    yield f"They are kept in {', '.join(str(folder) for folder in sorted(folders))}."
+    folders = dict.fromkeys(str(row.jar.path.parent.parent) for row in rows)
+    came = f"They came from {next(iter(origins))} and" if len(origins) == 1 else "They"
+    yield f"{came} are kept in {', '.join(folders)}."
 
 
 def _megabytes(size: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from gem_bundle.check.formats import Role
     from gem_bundle.diagnostics import Diagnostic
@@ -124,29 +123,11 @@ def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
 
 def scrubbed_diagnostic(diagnostic: Diagnostic) -> Diagnostic:
     """The diagnostic without the values of secrets."""
-    from dataclasses import replace
-
-    return replace(diagnostic, message=scrubbed(diagnostic.message), hint=scrubbed(diagnostic.hint))
+    return diagnostic.rewritten(scrubbed)
 
 
 def scrubbed(text: str) -> str:
     """The text without the values of secrets: an error may quote what it was given."""
-    from gem_bundle.pipeline.secrets import HIDDEN
+    from gem_bundle.pipeline.secrets import hidden
 
-    for value in sorted(_secret_values(), key=len, reverse=True):
-        text = text.replace(value, HIDDEN)
-    return text
-
-
-def _secret_values() -> Iterator[str]:
-    """The values that ``${secret:…}`` finds on this machine; very short ones would hide too much."""
-    from pathlib import Path
-
-    from gem_bundle.pipeline.secrets import FOLDER
-
-    found = [value for name, value in os.environ.items() if name.startswith("GEM_BUNDLE_SECRET_")]
-    folder = os.environ.get(FOLDER)
-    for file in Path(folder).glob("*/*") if folder else ():
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            found.append(file.read_text(encoding="utf-8").rstrip("\r\n"))
-    return (value for value in found if len(value) > 2)
+    return hidden(text)

@@ -67,7 +67,7 @@ def command(
     from gem_bundle.run.preview import preview
 
     options = RunOptions(parameters=parameters, profile=profile)
-    plan, _, _ = prepare(lambda load_options: load_file(file, load_options), options)
+    plan, _ = prepare(lambda load_options: load_file(file, load_options), options)
     with open_for(plan, [node.partition(".")[0]], options) as session:
         found = preview(plan, node, session.spark, rows, timeout)
         if output_format == "json":

@@ -221,7 +221,7 @@ class Pipeline:
         from gem_bundle.run.options import RunOptions
 
         options = RunOptions(parameters=parameters or {}, profile=profile)
-        plan, _, _ = prepare(self._load, options)
+        plan, _ = prepare(self._load, options)
         return node_dataframe(plan, node, spark)
 
     def run(

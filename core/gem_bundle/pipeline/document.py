@@ -20,7 +20,7 @@ Path = tuple[str | int, ...]
 
 MAX_BYTES = 4_000_000
 MAX_DEPTH = 60
-MAX_VALUES = 200_000
+MAX_VALUES = 100_000
 
 _INTEGER = re.compile(r"[-+]?[0-9]{1,300}|0x[0-9a-fA-F]{1,250}|0o[0-7]{1,250}")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]{1,300}(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
@@ -207,7 +207,7 @@ def _compose(text: str, document: Document) -> _Node | None:
         problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or error)
         mark = getattr(error, "problem_mark", None)
         began = getattr(error, "context_mark", None)
-        lines = text.rstrip().split("\n")
+        lines = re.split("\r\n|[\n\r\x85\u2028\u2029]", text.rstrip(" \n\r"))
         if began and (mark is None or mark.line >= len(lines) or "end of stream" in problem):
             mark = began  # what is never closed is best looked for where it is opened
         if mark is None or mark.line >= len(lines):
@@ -225,7 +225,7 @@ def _yaml_hint(line: str, column: int, problem: str) -> str:
         return "Indent with spaces; YAML doesn't take tabs."
     if "scanning an alias" in problem or "scanning an anchor" in problem:
         return "A text that begins with `*` or `&` needs quotes."
-    if "cannot start any token" in problem:
+    if "cannot start any token" in problem and line[column - 1 :].strip():
         return f"A text that begins with `{line[column - 1]}` needs quotes."
     if line.count(": ") > 1:
         return "Put values that contain `: ` in quotes."

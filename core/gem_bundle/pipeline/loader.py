@@ -29,7 +29,7 @@ from gem_bundle.pipeline.references import Resolver
 from gem_bundle.types import is_remote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from gem_bundle.pipeline.document import Locator, Path
     from gem_bundle.pipeline.secrets import SecretStore
@@ -71,13 +71,11 @@ class Loaded:
         definition: What could be read, or None; with errors, it is good for finding more of them.
         diagnostics: What is wrong.
         broken: Ids of nodes that could not be read, so that nobody reports them as missing.
-        hide: Keeps the secrets that were looked up out of what is printed.
     """
 
     definition: Definition | None
     diagnostics: list[Diagnostic]
     broken: frozenset[str] = frozenset()
-    hide: Callable[[str], str] | None = None
 
 
 def load_file(path: str | os.PathLike[str], options: LoadOptions | None = None) -> Loaded:
@@ -184,8 +182,7 @@ class _Loader:
         nodes = self._nodes(values)
         secrets = frozenset(outside.secret_names | resolver.secret_names)
         definition = self._definition(shape, nodes, parameters, secrets)
-        hide = options.secrets.hide if options.secrets else None
-        return Loaded(definition, self._diagnostics, frozenset(self._broken), hide)
+        return Loaded(definition, self._diagnostics, frozenset(self._broken))
 
     def _resolver(
         self, parameters: Mapping[str, Any] | None, broken: frozenset[str] = frozenset()

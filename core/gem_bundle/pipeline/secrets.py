@@ -32,8 +32,22 @@ class Secret(str):
     __slots__ = ()
 
 
+_found: set[str] = set()
+
+
+def hidden(text: str) -> str:
+    """The text with every secret that this process has found replaced by asterisks.
+
+    Very short values stay: hiding them would hide half of every text, and they are no secrets.
+    """
+    for value in sorted(_found, key=len, reverse=True):
+        if len(value) > 2:
+            text = text.replace(value, HIDDEN)
+    return text
+
+
 class SecretStore:
-    """Finds secrets, and remembers their values so that they can be hidden in all output.
+    """Finds secrets, and remembers their values so that `hidden` can keep them out of all output.
 
     Args:
         environment: Where variables are looked up; by default the process's.
@@ -41,7 +55,6 @@ class SecretStore:
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._environment = os.environ if environment is None else environment
-        self._found: set[str] = set()
 
     def find(self, scope: str, key: str) -> tuple[str | None, list[str]]:
         """The secret's value if there is one, and every place that was looked at, in order."""
@@ -54,7 +67,7 @@ class SecretStore:
         if value is None:
             value = self._from_databricks(scope, key, looked)
         if value:
-            self._found.add(value)
+            _found.add(value)
         return value, looked
 
     def _from_file(self, scope: str, key: str, looked: list[str]) -> str | None:
@@ -80,10 +93,3 @@ class SecretStore:
             return str(dbutils.secrets.get(scope, key))
         except Exception:  # noqa: BLE001 (the SDK raises types of its own; any of them means "not there")
             return None
-
-    def hide(self, text: str) -> str:
-        """The text with every secret found so far replaced by asterisks."""
-        for value in sorted(self._found, key=len, reverse=True):
-            if len(value) > 2:
-                text = text.replace(value, HIDDEN)
-        return text

@@ -14,7 +14,7 @@ from gem_bundle.diagnostics import Diagnostic, suggest
 from gem_bundle.errors import GemError, PipelineError
 from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.model import Trigger
-from gem_bundle.pipeline.secrets import SecretStore
+from gem_bundle.pipeline.secrets import SecretStore, hidden
 from gem_bundle.run.batch import run_batch
 from gem_bundle.run.checkpoint import check_checkpoint, has_source_evolution
 from gem_bundle.run.environment import open_plan_session
@@ -67,7 +67,7 @@ def run_pipeline(
     """
     options = options or RunOptions()
     view = view or QuietView()
-    plan, secrets, warnings = prepare(load, options)
+    plan, warnings = prepare(load, options)
     for warning in warnings if warn else ():
         assert warn is not None
         warn(warning)
@@ -86,7 +86,7 @@ def run_pipeline(
             run_batch(plan, targets, session.spark, report, view, stop)
         else:
             run_queries(plan, targets, session.spark, report, view, stop, stop_timeout=options.stop_timeout)
-        report.diagnostics = [_hidden(found, secrets) for found in report.diagnostics]
+        report.diagnostics = [found.rewritten(hidden) for found in report.diagnostics]
         if options.report is not None:
             report.write(options.report)
         view.ended(report)
@@ -95,11 +95,11 @@ def run_pipeline(
 
 def prepare(
     load: Callable[[LoadOptions], Loaded], options: RunOptions
-) -> tuple[Plan, SecretStore, list[Diagnostic]]:
+) -> tuple[Plan, list[Diagnostic]]:
     """Read and check a pipeline with its secrets resolved.
 
     Returns:
-        The plan, the secrets that were found, and the warnings.
+        The plan and the warnings.
 
     Raises:
         PipelineError: When it has errors.
@@ -109,10 +109,9 @@ def prepare(
     if options.environment is not None:
         load_options.environment = options.environment
     checked = check_definition(load(load_options))
-    found = [_hidden(diagnostic, secrets) for diagnostic in checked.diagnostics]
     if checked.plan is None:
-        raise PipelineError(found)
-    return checked.plan, secrets, found
+        raise PipelineError(checked.diagnostics)
+    return checked.plan, checked.diagnostics
 
 
 def node_dataframe(plan: Plan, node: str, spark: SparkSession) -> DataFrame:
@@ -231,7 +230,7 @@ def open_for(plan: Plan, nodes: Iterable[str], options: RunOptions) -> Iterator[
         found = preflight.result()
     try:
         if any(diagnostic.is_error for diagnostic in found):
-            raise PipelineError(found)
+            raise PipelineError(diagnostic.rewritten(hidden) for diagnostic in found)
         if options.show_settings:
             for setting in session.settings:
                 print(f"{setting.key} = {setting.value}  ({setting.origin})", file=sys.stderr)
@@ -246,6 +245,3 @@ def _check_report_place(options: RunOptions) -> None:
         hint = "Name a file in a folder that exists and that you may write to."
         raise PipelineError([Diagnostic("GB511", "error", message, hint=hint)])
 
-
-def _hidden(diagnostic: Diagnostic, secrets: SecretStore) -> Diagnostic:
-    return replace(diagnostic, message=secrets.hide(diagnostic.message), hint=secrets.hide(diagnostic.hint))

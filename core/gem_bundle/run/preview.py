@@ -95,7 +95,7 @@ def _collect(plan: Plan, node: str, df: DataFrame, rows: int, timeout: float) ->
             refusals.append(error)
             continue
         try:
-            ended = collector.wait(query, timeout)
+            ended = collector.wait(query, timeout, until_idle=_all_have_a_backlog(plan, node))
             failure = query.exception()
             if failure is not None and not collector.enough.is_set():
                 raise PipelineError([query_failure(plan, node, failure)])
@@ -129,15 +129,21 @@ class _Collector:
         writer = writer.option("checkpointLocation", checkpoint)
         return writer.start()
 
-    def wait(self, query: StreamingQuery, timeout: float) -> bool:
+    def wait(self, query: StreamingQuery, timeout: float, *, until_idle: bool) -> bool:
         """Wait for the rows; returns whether the stream has nothing more to give."""
         deadline = time.monotonic() + timeout
         while query.isActive and time.monotonic() < deadline:
             if self.enough.wait(0.1):
                 return False
-            if _is_idle(query):
+            if until_idle and _is_idle(query):
                 return True
         return not query.isActive
+
+
+def _all_have_a_backlog(plan: Plan, node: str) -> bool:
+    """Whether a query that finds nothing new has seen all there is."""
+    sources = (cast("Source", plan.gems[name]) for name in plan.streaming_sources(node))
+    return all(source.semantics.backlog for source in sources)
 
 
 def _is_idle(query: StreamingQuery) -> bool:

@@ -159,6 +159,7 @@ def _connect(url: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
     try:
+        _reach(url)
         session = SparkSession.builder.remote(url).getOrCreate()
         session.version  # noqa: B018 (asks the server)
     except ImportError as error:
@@ -167,13 +168,24 @@ def _connect(url: str) -> SparkSession:
             f"talking to `{url}` needs packages that aren't installed: {_first_line(error)}",
             "Install them with `pip install 'pyspark[connect]'`.",
         ) from error
-    except PySparkException as error:
+    except (PySparkException, OSError) as error:
         raise GemError(
             "GB503",
             f"there is no Spark Connect server at `{url}`: {_first_line(error)}",
             f"Start it, correct {_REMOTE}, or unset it to run locally.",
         ) from error
     return session
+
+
+def _reach(url: str) -> None:
+    """Open a connection and close it again: the client itself tries for ten minutes."""
+    import socket
+    from urllib.parse import urlsplit
+    from urllib.request import getproxies
+
+    parts = urlsplit(url)
+    if parts.scheme == "sc" and parts.hostname and not getproxies():
+        socket.create_connection((parts.hostname, parts.port or 15002), timeout=10).close()
 
 
 def _submitted() -> dict[str, str]:

@@ -61,10 +61,10 @@ def test_each_jar_says_who_needs_it_and_where_it_came_from(
     head, orders, wire, kept = result.stdout.splitlines()
     assert head.startswith("orders.yaml: 2 jars, ")
     assert orders.split()[0] == "com.acme:orders_2.13:1.0"
-    assert orders.endswith(f"for `incoming`   from {repository}")
+    assert orders.endswith(" kB  for `incoming`")
     assert wire.split()[0] == "com.acme:wire:3.0"
-    assert wire.endswith(f"for orders_2.13  from {repository}")
-    assert kept == f"They are kept in {tmp_path / 'cache/jars/files'}."
+    assert wire.endswith(" kB  for orders_2.13")
+    assert kept == f"They came from {repository} and are kept in {tmp_path / 'cache/jars/files'}."
     assert cli("jars", "orders.yaml").stderr == ""
 
 
@@ -89,7 +89,23 @@ def test_as_json_with_an_overridden_version(cli: Cli, project: Callable[..., Pat
     }
     assert (wire["nodes"], wire["needed_by"]) == ([], ["com.acme:orders_2.13:1.1"])
     result = cli("jars", "orders.yaml")
-    assert f"from {repository}, version from the project's settings" in result.stdout
+    assert "for `incoming`, version from the project's settings\n" in result.stdout
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("acme", "repository")
+def test_several_repositories(cli: Cli, project: Callable[..., Path], tmp_path: Path) -> None:
+    project()
+    ours = tmp_path / "ours"
+    publish(ours, "com.acme:wire:4.0")
+    project(
+        "gem-bundle.toml",
+        f"[jars]\nrepositories = ['{ours.as_uri()}']\noverrides = {{'com.acme:wire' = '4.0'}}\n",
+    )
+    orders, wire = cli("jars", "orders.yaml").stdout.splitlines()[1:3]
+    assert orders.endswith(f"from {(tmp_path / 'repository').as_uri()}")
+    assert wire.split()[0] == "com.acme:wire:4.0"
+    assert wire.endswith(f"for orders_2.13, version from the project's settings  from {ours.as_uri()}")
 
 
 @pytest.mark.spark

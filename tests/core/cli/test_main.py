@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gem_bundle.cli.main import COMMANDS
+from gem_bundle.pipeline.secrets import SecretStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -156,6 +157,8 @@ def test_secrets_are_not_in_what_is_printed(
     secret.write_text("from-a-file\n")
     monkeypatch.setenv("GEM_BUNDLE_SECRETS_DIR", str(tmp_path / "secrets"))
     monkeypatch.setenv("GEM_BUNDLE_SECRET_STORE_OTHER", "from-a-variable")
+    for key in ("key", "other"):
+        assert SecretStore().find("store", key)[0]
     said = f"__import__('pathlib').Path({str(secret)!r}).read_text() + os.environ['GEM_BUNDLE_SECRET_STORE_OTHER']"
     install("trap", TRAP.format(f"raise ValueError({said})"))
     for result in (cli("describe", "trap"), cli("describe", "trap", "--debug")):

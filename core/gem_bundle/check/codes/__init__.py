@@ -1,0 +1,26 @@
+"""The catalogue of diagnostic codes: what each means, what breaks the rule and what keeps it.
+
+GB0xx file, GB1xx graph, GB2xx options, GB3xx streaming semantics, GB4xx change and checkpoint, GB5xx
+environment, GB6xx bundle. A code is never used again for something else.
+
+A check doesn't import it: it is what `gem-bundle explain` reads.
+"""
+
+from __future__ import annotations
+
+from gem_bundle.check.codes.changes import CHANGES
+from gem_bundle.check.codes.code import Code
+from gem_bundle.check.codes.environment import ENVIRONMENT
+from gem_bundle.check.codes.file import FILE
+from gem_bundle.check.codes.gems import GEMS
+from gem_bundle.check.codes.graph import GRAPH
+from gem_bundle.check.codes.references import REFERENCES
+from gem_bundle.check.codes.semantics import SEMANTICS
+
+__all__ = ["CODES", "Code"]
+
+CODES: dict[str, Code] = {
+    code.code: code
+    for group in (FILE, REFERENCES, GRAPH, GEMS, SEMANTICS, CHANGES, ENVIRONMENT)
+    for code in group
+}

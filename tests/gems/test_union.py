@@ -1,0 +1,106 @@
+"""The transform `union`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import ValidationError
+
+from gem_bundle import Column, Facts
+from gem_combine.union import Union
+from tests.gems.transforms import Folder, drain, findings, made, stream_of, table_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+MARKED = Column("at", "timestamp", "10 minutes")
+PLAIN = Column("at", "timestamp")
+ID = Column("id", "bigint")
+
+
+def test_the_first_input_decides_on_names_and_event_time() -> None:
+    union = made(Union, "a", "b")
+    assert union.infer(stream_of(MARKED, ID), stream_of(ID, PLAIN)) == stream_of(MARKED, ID)
+    assert union.infer(stream_of(PLAIN, ID), stream_of(ID, MARKED)) == stream_of(PLAIN, ID)
+    by_position = made(Union, "a", "b", by_name=False)
+    numbers = stream_of(Column("t", "timestamp"), Column("n", "int"))
+    assert by_position.infer(stream_of(MARKED, ID), numbers) == stream_of(MARKED, Column("id"))
+
+
+def test_missing_columns_come_last_and_are_no_event_time() -> None:
+    union = made(Union, "a", "b", allow_missing_columns=True)
+    assert union.infer(stream_of(ID), stream_of(MARKED)) == stream_of(ID, PLAIN)
+    unknown = Facts(streaming=True, bounded=False)
+    assert union.infer(stream_of(ID), unknown).columns is None
+
+
+def test_what_is_unknown_stays_unknown() -> None:
+    unknown = Facts(streaming=True, bounded=False)
+    union = made(Union, "a", "b")
+    assert union.infer(stream_of(ID), unknown) == stream_of(Column("id"))
+    assert union.infer(unknown, stream_of(ID)).columns is None
+    assert findings(Union, stream_of(ID), unknown, names=("a", "b")) == []
+
+
+def test_state_comes_from_all_inputs() -> None:
+    union = made(Union, "a", "b", "c")
+    inputs = stream_of(ID).after("deduplicate"), stream_of(ID), stream_of(ID).after("aggregate")
+    assert union.infer(*inputs).stateful == ("deduplicate", "aggregate")
+    assert union.infer(table_of(ID), table_of(ID), table_of(ID)).streaming is False
+
+
+def test_columns_that_an_input_lacks_are_found() -> None:
+    inputs = stream_of(ID, MARKED), stream_of(Column("ID", "int")), stream_of(MARKED, ID, PLAIN)
+    found = findings(Union, *inputs, names=("a", "b", "c"))
+    assert [finding.message for finding in found] == ["`b` has no column `at`, and `a` has one"]
+    inputs = stream_of(ID), stream_of(ID, MARKED)
+    (finding,) = findings(Union, *inputs, names=("a", "b"))
+    assert finding.message == "`a` has no column `at`, and `b` has one"
+    assert "allow_missing_columns: true" in finding.hint
+    assert findings(Union, *inputs, names=("a", "b"), allow_missing_columns=True) == []
+    (finding,) = findings(Union, *inputs, names=("a", "b"), by_name=False)
+    assert (finding.option, finding.message) == ("by_name", "`a` has 1 columns and `b` has 2")
+
+
+def test_missing_columns_need_names() -> None:
+    with pytest.raises(ValidationError, match="needs `by_name: true`"):
+        made(Union, by_name=False, allow_missing_columns=True)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [
+        ({}, [(1, 2), (4, 3), (1, 2)]),
+        ({"by_name": False}, [(1, 2), (3, 4), (1, 2)]),
+        ({"allow_missing_columns": True}, [(1, 2), (4, 3), (1, 2)]),
+    ],
+    ids=str,
+)
+def test_union(spark: SparkSession, options: dict[str, Any], rows: list[tuple[int, int]]) -> None:
+    one, two = spark.sql("select 1 as a, 2 as b"), spark.sql("select 3 as B, 4 as a")
+    united: Any = made(Union, "x", "y", "z", **options).apply(one, two, one)
+    assert sorted(tuple(row) for row in united.collect()) == sorted(rows)
+    assert united.columns == ["a", "b"]
+
+
+@pytest.mark.spark
+def test_missing_columns_are_null(spark: SparkSession) -> None:
+    one, two = spark.sql("select 1 as a, 2 as b"), spark.sql("select 3 as c, 4 as a")
+    united: Any = made(Union, allow_missing_columns=True).apply(one, two)
+    assert [tuple(row) for row in united.collect()] == [(1, 2, None), (4, None, 3)]
+
+
+@pytest.mark.spark
+def test_one_source_over_two_paths(spark: SparkSession, tmp_path: Path) -> None:
+    folder = Folder(spark, tmp_path / "in", "id bigint")
+    small = folder.stream("numbers").filter("id < 10")
+    large = folder.stream("numbers__all_2").filter("id >= 10")
+    united: Any = made(Union, "small", "large").apply(small, large)
+    folder.add({"id": 1}, {"id": 10})
+    assert sorted(row.id for row in drain(united, tmp_path / "checkpoint")) == [1, 10]
+    folder.add({"id": 2}, {"id": 20})
+    assert sorted(row.id for row in drain(united, tmp_path / "checkpoint")) == [2, 20]
