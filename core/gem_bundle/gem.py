@@ -295,10 +295,17 @@ class Gem(Generic[OptionsT]):
 
 
 class Source(Gem[OptionsT]):
-    """Rows from outside. Implement `read`, `read_stream` or both, and declare `semantics`."""
+    """Rows from outside. Implement `read`, `read_stream` or both, and declare `semantics`.
+
+    Attributes:
+        semantics: What the source promises.
+        streaming: Whether this node is read as a stream. Set by the runtime before `check` and
+            `infer`; None when nobody has said.
+    """
 
     kind: ClassVar[Kind] = "source"
     semantics: ClassVar[SourceSemantics] = SourceSemantics()
+    streaming: bool | None = None
 
     def read(self, context: ReadContext) -> DataFrame:
         """The rows as a static relation.

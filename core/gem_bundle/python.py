@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,19 +108,26 @@ def _others(owner: object, name: str) -> str:
 def _forget_namesake(name: str) -> None:
     """Drop a module that another pipeline of this process loaded under the same name.
 
-    Two pipelines in two folders may both have a `jobs.py`, and Python keeps the first it loads.
+    Two pipelines in two folders may both have a `jobs.py`, and Python keeps the first it loads. With it
+    goes what it imported from its folder, where that has a namesake too or can't be found any more.
     """
-    from importlib.machinery import PathFinder
-
     top = name.partition(".")[0]
     loaded = sys.modules.get(top)
-    if loaded is None or _own_folder(loaded) is None:
+    folder = _own_folder(loaded) if loaded is not None else None
+    if folder is None or not _has_moved(top):
         return
-    found = PathFinder.find_spec(top)
-    if found is None or found.origin is None or found.origin == _origin(loaded):
-        return
-    for other in [n for n in sys.modules if n == top or n.startswith(f"{top}.")]:
+    near = {n.partition(".")[0] for n, m in list(sys.modules.items()) if _own_folder(m) == folder}
+    gone = {n for n in near if _has_moved(n)}
+    for other in [n for n in sys.modules if n.partition(".")[0] in gone]:
         del sys.modules[other]
+
+
+def _has_moved(top: str) -> bool:
+    """Whether Python would load a module from elsewhere now."""
+    from importlib.machinery import PathFinder
+
+    found = PathFinder.find_spec(top)
+    return found is None or found.origin != _origin(sys.modules[top])
 
 
 def _own_folder(module: ModuleType) -> Path | None:
@@ -128,20 +136,24 @@ def _own_folder(module: ModuleType) -> Path | None:
     None for modules that every Python of this installation has, and for those in archives, which
     Spark distributes as files (``--py-files``).
     """
-    top = sys.modules.get(module.__name__.partition(".")[0], module)
-    file = Path(_origin(top))
-    if _is_installed(str(file)) or not file.is_file():
+    top = sys.modules.get(getattr(module, "__name__", "").partition(".")[0], module)
+    origin = _origin(top)
+    file = Path(origin)
+    if not origin or _is_installed(origin) or not file.is_file():
         return None
     file = file.resolve()
     return file.parent.parent if hasattr(top, "__path__") else file.parent
 
 
 def _is_installed(file: str) -> bool:
+    return not _INSTALLED.isdisjoint(Path(file).parts) or file.startswith(_standard_library())
+
+
+@cache
+def _standard_library() -> tuple[str, ...]:
     from sysconfig import get_path
 
-    if not _INSTALLED.isdisjoint(Path(file).parts):
-        return True
-    return file.startswith((get_path("stdlib"), get_path("platstdlib")))
+    return get_path("stdlib"), get_path("platstdlib")
 
 
 def _origin(module: ModuleType) -> str:
@@ -161,7 +173,7 @@ def _send_along(module: ModuleType) -> None:
     from pyspark import cloudpickle
 
     for other in list(sys.modules.values()):
-        if _origin(other) and _own_folder(other) == folder:
+        if _own_folder(other) == folder:
             cloudpickle.register_pickle_by_value(other)  # type: ignore[no-untyped-call]
 
 

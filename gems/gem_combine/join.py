@@ -125,8 +125,9 @@ class Join(Transform[JoinOptions]):
         if self.options.condition is not None and names[0].lower() == names[1].lower():
             yield Finding(
                 "GB205",
-                f"both inputs are called `{names[0]}`, so the condition can't tell them apart",
-                f"Name them, for example `inputs: {{left: {names[0]}, right: {names[0]}}}`.",
+                f"the condition can't tell the inputs `{names[0]}` and `{names[1]}` apart: Spark "
+                "ignores case",
+                f"Name them, for example `inputs: {{left: {names[0]}, right: {names[1]}}}`.",
                 "condition",
             )
         for facts, input_name in zip(inputs, names, strict=False):

@@ -108,12 +108,13 @@ def _widened(column: Column, other: str | None) -> Column:
 
 
 def _differences(one: tuple[str, Facts], other: tuple[str, Facts]) -> Iterator[Finding]:
-    """A finding for each column of one input that another input lacks."""
-    for column in one[1].columns or ():
-        if other[1].column(column.name) is None:
-            yield Finding(
-                "GB205",
-                f"`{other[0]}` has no column `{column.name}`, and `{one[0]}` has one",
-                "Select the same columns, or fill with nulls: `allow_missing_columns: true`.",
-                "allow_missing_columns",
-            )
+    """A finding when one input has columns that another input lacks."""
+    columns = one[1].columns or ()
+    lacking = [f"`{c.name}`" for c in columns if other[1].column(c.name) is None]
+    if lacking:
+        yield Finding(
+            "GB205",
+            f"`{other[0]}` lacks {', '.join(lacking)} of `{one[0]}`",
+            "Select the same columns, or fill with nulls: `allow_missing_columns: true`.",
+            "allow_missing_columns",
+        )

@@ -161,7 +161,6 @@ class DeltaSource(Source[DeltaSourceOptions]):
         "`delta.logRetentionDuration`)."
     )
     example = {"path": "tables/clicks"}
-    streaming: bool | None = None
 
     def jars(self) -> tuple[str, ...]:
         """Delta's own."""

@@ -141,7 +141,6 @@ class FileSource(Source[FileSourceOptions]):
         condition="Files stay where they are, unchanged, until the micro-batch that reads them is committed."
     )
     example = {"format": "json", "path": "data/clicks", "schema": "page string, at timestamp"}
-    streaming: bool | None = None
 
     def jars(self) -> tuple[str, ...]:
         """Avro is no part of Spark's own distribution."""

@@ -116,7 +116,8 @@ class FromJson(Transform[FromJsonOptions]):
         (df,) = inputs
         options = self.options
         text = col(options.column).cast("string")
-        parsed = from_json(text, options.schema, options.to_spark()).alias(_PARSED)
+        # Spark Connect refuses an empty mapping of options.
+        parsed = from_json(text, options.schema, options.to_spark() or None).alias(_PARSED)
         if not options.keep:
             return df.select(parsed).select(f"{_PARSED}.*")
         source = self._source_column()

@@ -82,7 +82,8 @@ class ToJson(Transform[ToJsonOptions]):
             packed = [expr(body).alias(name) for name, body in options.columns.items()]
         else:
             packed = [expr(expression) for expression in options.columns]
-        text = to_json(struct(*packed), options.to_spark())
+        # Spark Connect refuses an empty mapping of options.
+        text = to_json(struct(*packed), options.to_spark() or None)
         if options.keep:
             return df.withColumns({options.column: text})
         return df.select(text.alias(options.column))

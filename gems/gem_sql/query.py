@@ -24,7 +24,7 @@ class SqlOptions(Options):
     query: str = Field(
         min_length=1,
         description="One query in Spark's SQL. The inputs are its tables, by their names.",
-        examples=["select page, count(*) as clicks from parsed group by page"],
+        examples=["select page, count(*) as clicks from events group by page"],
     )
 
 
@@ -37,7 +37,7 @@ class Sql(Transform[SqlOptions]):
     """
 
     inputs: ClassVar[tuple[int, int | None]] = (1, None)
-    example = {"query": "select page, count(*) as clicks from parsed group by page"}
+    example = {"query": "select page, count(*) as clicks from events group by page"}
 
     def apply(self, *inputs: DataFrame) -> DataFrame:
         """The query's rows.
@@ -88,14 +88,16 @@ class Sql(Transform[SqlOptions]):
                 "Begin with `select` or `with`; writing is what targets are for.",
                 "query",
             )
-        names = [name.lower() for name in self.input_names]
-        for name in sorted({name for name in names if names.count(name) > 1}):
-            yield Finding(
-                "GB205",
-                f"two inputs are called `{name}`",
-                "Name them, for example `inputs: {first: …, second: …}`.",
-                "query",
-            )
+        first_of: dict[str, str] = {}
+        for name in self.input_names:
+            other = first_of.setdefault(name.lower(), name)
+            if other is not name:
+                yield Finding(
+                    "GB205",
+                    f"the inputs `{other}` and `{name}` are one table: Spark ignores case",
+                    f"Name them, for example `inputs: {{first: {other}, second: {name}}}`.",
+                    "query",
+                )
         for name in self._unused():
             yield Finding(
                 "GB205",

@@ -43,9 +43,10 @@ def main() -> int:
     remarks: list[str] = []
     for name in names:
         measure, pairs = BENCHMARKS[name]
+        pairs = 5 if options.quick else pairs
         print(f"{name}: {pairs} pairs …", file=sys.stderr, flush=True)
         with TemporaryDirectory(prefix="gem-bundle-bench-") as folder:
-            result = measure(5 if options.quick else pairs, Path(folder) / name)
+            result = measure(pairs, Path(folder) / name)
         if isinstance(result, str):
             remarks.append(result)
             print(f"  {result}", file=sys.stderr)

@@ -11,7 +11,7 @@ import types
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 import pytest
@@ -63,7 +63,7 @@ def test_every_code_has_a_test_beside_those_here() -> None:
     assert sorted(CODES.keys() - codes_in("tests")) == []
 
 
-@pytest.mark.parametrize("code", CODES.values(), ids=lambda code: code.code)
+@pytest.mark.parametrize("code", list(CODES.values()), ids=lambda code: code.code)
 def test_every_code_is_explained(code: Code) -> None:
     assert re.fullmatch(r"GB[0-6]\d\d", code.code)
     assert code.severity in {"error", "warning", "note"}
@@ -75,9 +75,9 @@ def test_every_code_is_explained(code: Code) -> None:
     assert code.keeps
     assert code.breaks != code.keeps
     for text in (code.why, code.breaks, code.keeps):
-        assert text == text.strip("\n")
+        assert text == text.strip()
         assert "\t" not in text
-        assert max(map(len, text.splitlines())) <= 100
+    assert max(map(len, f"{code.breaks}\n{code.keeps}".splitlines())) <= 96
 
 
 def test_the_catalogue_is_in_order() -> None:
@@ -156,17 +156,18 @@ def installed() -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=GROUP))
 
 
-def all_examples() -> Iterator[Any]:
-    for code in CODES.values():
-        for kind in ("breaks", "keeps"):
-            yield pytest.param(code, kind, id=f"{code.code}-{kind}")
+EXAMPLES = [
+    pytest.param(code, kind, id=f"{code.code}-{kind}")
+    for code in CODES.values()
+    for kind in ("breaks", "keeps")
+]
 
 
 # Which examples can't be carried out without a JVM, a broker or another run; all others are.
 NOT_BY_A_CHECK = {code for code in CODES if code[:3] in {"GB4", "GB5"}} | {"GB108", "GB320"}
 
 
-@pytest.mark.parametrize(("code", "kind"), all_examples())
+@pytest.mark.parametrize(("code", "kind"), EXAMPLES)
 def test_examples_do_what_they_say(
     code: Code, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,12 +223,11 @@ def carry_out(example: Example) -> Iterator[Diagnostic]:
         command.profile,
         environment,
         SecretStore(environment) if command.name == "run" else None,
-        # Parameters that a command line gives are declared in the part of the file that isn't shown.
-        require_parameters=True,
     )
-    if command.parameters and "parameters" not in example.pipeline:
-        options.parameters = {}
-    yield from check_definition(load_file(command.file, options), registry).diagnostics
+    if "parameters:" not in example.pipeline:
+        options.parameters = {}  # they are declared in the part of the file that isn't shown
+    file = Path(command.file).name
+    yield from check_definition(load_file(file, options), registry).diagnostics
 
 
 class Invocation(NamedTuple):
@@ -266,7 +266,7 @@ def invocation(line: str) -> Invocation:
 KNOWN_COMMANDS = {"gem-bundle", "ls", "mkdir", "mv", "pip", "rm"}
 
 
-@pytest.mark.parametrize(("code", "kind"), all_examples())
+@pytest.mark.parametrize(("code", "kind"), EXAMPLES)
 def test_command_lines_can_be_typed(code: Code, kind: str) -> None:
     for line in read(getattr(code, kind)).commands:
         words = shlex.split(line.rpartition("&& ")[2])
@@ -274,7 +274,7 @@ def test_command_lines_can_be_typed(code: Code, kind: str) -> None:
             del words[0]
         assert words[0] in KNOWN_COMMANDS
         if words[0] == "gem-bundle":
-            assert invocation(line).file == "clicks.yaml" or code.code == "GB001"
+            assert invocation(line).file.endswith("clicks.yaml") or code.code == "GB001"
 
 
 def test_the_texts_name_only_variables_that_exist() -> None:

@@ -194,6 +194,18 @@ def write(spark, folder, values, mode="append", **raw):
     target(folder, **raw).write(df, WriteContext(node="t", output_mode=mode))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def small_tables(request):
+    """Delta reads a table's log with 50 tasks, which is too many for a handful of rows."""
+    if not any(item.get_closest_marker("spark") for item in request.session.items):
+        yield
+        return
+    spark = request.getfixturevalue("spark")
+    spark.conf.set("spark.databricks.delta.snapshotPartitions", "2")
+    yield
+    spark.conf.unset("spark.databricks.delta.snapshotPartitions")
+
+
 @pytest.fixture
 def table(spark):
     """The name of a table that doesn't exist, and is dropped afterwards."""
@@ -320,7 +332,7 @@ def test_each_row_is_there_once_also_when_a_micro_batch_is_run_again(spark, tmp_
     def once():
         df = stream(spark, source(tmp_path, path="t", max_files_per_trigger=1))
         query = run(made, df, tmp_path / "checkpoint")
-        ran = [progress.batchId for progress in query.recentProgress if progress.numInputRows]
+        ran = [progress.batchId for progress in query.recentProgress]
         return ran, sorted(map(tuple, batch(spark, there).collect()))
 
     assert once() == ([0, 1], [(1, "a"), (2, "b")])

@@ -103,7 +103,8 @@ def test_a_column_that_an_input_lacks_is_found() -> None:
 def test_a_condition_needs_two_names() -> None:
     same = ("orders", "Orders")
     (finding,) = findings(Join, ORDERS, ORDERS, names=same, condition="orders.id = orders.id")
-    assert finding.hint == "Name them, for example `inputs: {left: orders, right: orders}`."
+    assert "the inputs `orders` and `Orders` apart" in finding.message
+    assert finding.hint == "Name them, for example `inputs: {left: orders, right: Orders}`."
     assert findings(Join, ORDERS, ORDERS, names=same, on="id") == []
     assert findings(Join, ORDERS, ORDERS, names=("a", "b"), condition="a.id = b.id") == []
 

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
+
+from gem_bundle import Column, Facts, Options
 from gem_kafka.connection import login_entry
 from gem_kafka.reading import KafkaSourceOptions
 from gem_kafka.source import KafkaSource
 from gem_kafka.target import KafkaTarget
 from gem_kafka.types import milliseconds
 from gem_kafka.writing import KafkaTargetOptions
-from pydantic import ValidationError
-
-from gem_bundle import Column, Facts, Options
 
 SERVERS = {"bootstrap_servers": "localhost:9092"}
 CLICKS = {**SERVERS, "subscribe": "clicks"}

@@ -13,14 +13,14 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from gem_kafka import preflight
-from gem_kafka.login import Unchecked, client_settings
-from gem_kafka.source import KafkaSource
-from gem_kafka.target import KafkaTarget
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gem_bundle.check.codes import CODES
+from gem_kafka import preflight
+from gem_kafka.login import Unchecked, client_settings
+from gem_kafka.source import KafkaSource
+from gem_kafka.target import KafkaTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
-from gem_kafka.source import KafkaSource
 
 from gem_bundle import GemError, ReadContext, StreamReadContext
+from gem_kafka.source import KafkaSource
 
 if TYPE_CHECKING:
     from pathlib import Path

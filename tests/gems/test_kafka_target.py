@@ -6,10 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from gem_kafka.source import KafkaSource
-from gem_kafka.target import KafkaTarget
 
 from gem_bundle import GemError, StreamReadContext, WriteContext
+from gem_kafka.source import KafkaSource
+from gem_kafka.target import KafkaTarget
+from tests.gems.draining import forget_last_commit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -251,9 +252,7 @@ def test_a_micro_batch_that_runs_again_is_written_again(
     df = records(spark, kafka, first)
     target = kafka_target(kafka, topic=second, value="value")
     assert start(target, df, tmp_path, availableNow=True).awaitTermination(60)
-    # What a crash between the write and the commit leaves behind.
-    for commit in (tmp_path / "checkpoint" / "commits").glob("*0*"):
-        commit.unlink()
+    forget_last_commit(tmp_path / "checkpoint")
     assert start(target, df, tmp_path, availableNow=True).awaitTermination(60)
     assert [record.value for record in kafka.consume(second)] == [b"a", b"a"]
 

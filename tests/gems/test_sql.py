@@ -93,7 +93,8 @@ def test_an_input_that_is_not_used_is_a_warning() -> None:
 def test_two_inputs_of_one_name_are_an_error() -> None:
     query = "select * from orders"
     (finding,) = findings(Sql, ROWS, ROWS, names=("orders", "Orders"), query=query)
-    assert (finding.severity, finding.message) == ("error", "two inputs are called `orders`")
+    assert finding.severity == "error"
+    assert finding.message == "the inputs `orders` and `Orders` are one table: Spark ignores case"
 
 
 def test_only_streaming_is_known() -> None:

@@ -53,12 +53,13 @@ def test_state_comes_from_all_inputs() -> None:
 
 
 def test_columns_that_an_input_lacks_are_found() -> None:
-    inputs = stream_of(ID, MARKED), stream_of(Column("ID", "int")), stream_of(MARKED, ID, PLAIN)
+    more = Column("page")
+    inputs = stream_of(ID, MARKED, more), stream_of(Column("ID", "int")), stream_of(MARKED, ID, more)
     found = findings(Union, *inputs, names=("a", "b", "c"))
-    assert [finding.message for finding in found] == ["`b` has no column `at`, and `a` has one"]
+    assert [finding.message for finding in found] == ["`b` lacks `at`, `page` of `a`"]
     inputs = stream_of(ID), stream_of(ID, MARKED)
     (finding,) = findings(Union, *inputs, names=("a", "b"))
-    assert finding.message == "`a` has no column `at`, and `b` has one"
+    assert finding.message == "`a` lacks `at` of `b`"
     assert "allow_missing_columns: true" in finding.hint
     assert findings(Union, *inputs, names=("a", "b"), allow_missing_columns=True) == []
     (finding,) = findings(Union, *inputs, names=("a", "b"), by_name=False)

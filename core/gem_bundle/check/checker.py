@@ -156,6 +156,9 @@ def _gem_rules(plan: Plan) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     for name, gem in plan.gems.items():
         node = plan.node(name)
+        names = [edge.name for edge in node.inputs]
+        if len(set(names)) < len(names):
+            continue  # which of them an expression means can't be said, and that is reported
         inputs = [plan.facts.get(edge.node, Facts(stateful=None)) for edge in node.inputs]
         try:
             found += [from_finding(plan.definition, node, f, gem) for f in gem.check(*inputs)]

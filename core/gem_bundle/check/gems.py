@@ -14,7 +14,7 @@ from gem_bundle.plugins import describe_error
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
 
-    from gem_bundle.gem import Gem, Kind, Transform
+    from gem_bundle.gem import Gem, Kind, Source, Transform
     from gem_bundle.options import Options
     from gem_bundle.pipeline.document import Locator, Path
     from gem_bundle.pipeline.model import Definition, Node
@@ -69,6 +69,8 @@ def make_gem(
         if gem is not None:
             names = tuple(edge.name for edge in node.inputs)
             cast("Transform", gem).input_names = names
+    elif node.kind == "source" and gem is not None:
+        cast("Source", gem).streaming = node.mode == "stream"
     return None if found else gem, found
 
 

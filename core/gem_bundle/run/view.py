@@ -224,13 +224,16 @@ def summary(report: Report) -> str:
     parts = []
     if batches:
         speed = report.rows_in / report.seconds if report.seconds else 0.0
-        plural = "micro-batch" if batches == 1 else "micro-batches"
-        parts.append(f"{batches:,} {plural}")
-        parts.append(f"{report.rows_in:,} rows in ({speed:,.0f} rows/s)")
+        parts.append(_counted(batches, "micro-batch", "micro-batches"))
+        parts.append(f"{_counted(report.rows_in, 'row')} in ({speed:,.0f} rows/s)")
     if report.rows_out is not None:
-        parts.append(f"{report.rows_out:,} rows out")
+        parts.append(f"{_counted(report.rows_out, 'row')} out")
     late = sum(totals.late_rows for totals in report.targets.values())
     if late:
-        parts.append(f"{late:,} late rows dropped")
+        parts.append(f"{_counted(late, 'late row')} dropped")
     after = f"{verb} after {report.seconds:.1f} s"
     return f"{after}: {', '.join(parts)}." if parts else f"{after}."
+
+
+def _counted(number: int, one: str, several: str = "") -> str:
+    return f"{number:,} {one if number == 1 else several or one + 's'}"

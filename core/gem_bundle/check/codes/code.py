@@ -36,12 +36,16 @@ class Code:
 
 def error(code: str, title: str, *, why: str, breaks: str, keeps: str, source: str = "") -> Code:
     """A rule whose breach keeps a pipeline from running."""
-    return Code(code, "error", title, _text(why), _text(breaks), _text(keeps), source)
+    return Code(code, "error", title, _sentences(why), _text(breaks), _text(keeps), source)
 
 
 def warning(code: str, title: str, *, why: str, breaks: str, keeps: str, source: str = "") -> Code:
     """A rule whose breach a pipeline can live with."""
-    return Code(code, "warning", title, _text(why), _text(breaks), _text(keeps), source)
+    return Code(code, "warning", title, _sentences(why), _text(breaks), _text(keeps), source)
+
+
+def _sentences(text: str) -> str:
+    return "\n\n".join(" ".join(part.split()) for part in text.strip().split("\n\n"))
 
 
 def _text(text: str) -> str:

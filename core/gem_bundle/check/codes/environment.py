@@ -68,16 +68,8 @@ ENVIRONMENT = (
             There is nothing at the path that the pipeline reads. Relative paths are relative to the
             pipeline file, and not to the folder that the command is run in.
         """,
-        breaks="""
-            $ ls
-            clicks.yaml  data
-            $ gem-bundle run clicks.yaml -p path=jobs/data
-        """,
-        keeps="""
-            $ ls
-            clicks.yaml  data
-            $ gem-bundle run clicks.yaml -p path=data
-        """,
+        breaks="$ gem-bundle run jobs/clicks.yaml -p path=jobs/data",
+        keeps="$ gem-bundle run jobs/clicks.yaml -p path=data",
     ),
     error(
         "GB506",
