@@ -67,7 +67,7 @@ class Options(BaseModel):
     Unknown options are refused. Instances are immutable.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
 
     _spellings: ClassVar[dict[str, str] | None] = None
 

@@ -52,7 +52,8 @@ class DeltaSourceOptions(DeltaOptions):
     starting_version: Literal["latest"] | NonNegativeInt | None = Field(
         None,
         description="Read what changed from this version of the table on; `latest` is only what comes "
-        "after the stream began (default: the whole table, then what comes). A checkpoint wins.",
+        "after the stream began (default: the whole table, then what comes). A checkpoint wins, once a "
+        "micro-batch is in it.",
     )
     starting_timestamp: Timestamp | None = Field(
         None, description="Read what was committed from this time on, in place of `starting_version`."

@@ -8,6 +8,7 @@ from gem_bundle import (
     MICRO_BATCH_TRIGGERS,
     Column,
     Facts,
+    Finding,
     GemError,
     ReadContext,
     Source,
@@ -19,11 +20,9 @@ from gem_kafka.offsets import EARLIEST, LATEST, PerPartition
 from gem_kafka.reading import ENDS, STARTS, STREAM_ONLY, KafkaSourceOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import DataFrame
-
-    from gem_bundle import Finding
 
 PREVIEW_OFFSETS = 1000
 
@@ -49,20 +48,17 @@ class KafkaSource(Source[KafkaSourceOptions]):
         """Spark's connector for Kafka."""
         return (KAFKA_JAR,)
 
+    def check(self, *inputs: Facts) -> Iterable[Finding]:  # noqa: ARG002 (a source has none)
+        """Options of batch reads in a stream, or the other way round."""
+        return () if self.streaming is None else self._out_of_place(streaming=self.streaming)
+
     def read_stream(self, context: StreamReadContext) -> DataFrame:
         """The records as they come.
 
         Raises:
             GemError: When an option is for batch reads only.
         """
-        ends = self.options.given(ENDS)
-        if ends:
-            raise GemError(
-                "GB207",
-                f"`{ends[0]}` is for batch reads: a stream has no end",
-                "Remove it, or write `mode: batch` at the source.",
-                ends[0],
-            )
+        self._refuse(self._out_of_place(streaming=True))
         return context.reader.format("kafka").options(**self.options.to_spark()).load()
 
     def read(self, context: ReadContext) -> DataFrame:
@@ -71,22 +67,7 @@ class KafkaSource(Source[KafkaSourceOptions]):
         Raises:
             GemError: When an option is for streams only.
         """
-        limits = self.options.given(STREAM_ONLY)
-        if limits:
-            raise GemError(
-                "GB207",
-                f"`{limits[0]}` is for streams: a batch read takes everything at once",
-                "Remove it.",
-                limits[0],
-            )
-        starts = self.options.starting_offsets
-        if starts == "latest" or (isinstance(starts, dict) and LATEST in _offsets(starts)):
-            raise GemError(
-                "GB207",
-                "a batch read that starts at `latest` has nothing to read",
-                "Use `earliest`, which is the default, or offsets.",
-                "starting_offsets",
-            )
+        self._refuse(self._out_of_place(streaming=False))
         return context.reader.format("kafka").options(**self.options.to_spark()).load()
 
     def infer(self) -> Facts:
@@ -126,6 +107,26 @@ class KafkaSource(Source[KafkaSourceOptions]):
         elif not options.given(STARTS[1:]):
             changes["starting_offsets"] = "earliest"
         return _Preview(options.model_copy(update=changes))
+
+    def _out_of_place(self, *, streaming: bool) -> Iterator[Finding]:
+        for name in self.options.given(ENDS if streaming else STREAM_ONLY):
+            if streaming:
+                message = f"`{name}` is for batch reads: a stream has no end"
+                yield Finding("GB207", message, "Remove it, or write `mode: batch` at the source.", name)
+            else:
+                message = f"`{name}` is for streams: a batch read takes everything at once"
+                yield Finding("GB207", message, "Remove it.", name)
+        starts = self.options.starting_offsets
+        at_the_end = starts == "latest" or (isinstance(starts, dict) and LATEST in _offsets(starts))
+        if at_the_end and not streaming:
+            message = "a batch read that starts at `latest` has nothing to read"
+            hint = "Use `earliest`, which is the default, or offsets."
+            yield Finding("GB207", message, hint, "starting_offsets")
+
+    @staticmethod
+    def _refuse(findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            raise GemError(finding.code, finding.message, finding.hint, finding.option)
 
 
 class _Preview(KafkaSource):

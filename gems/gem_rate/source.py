@@ -14,7 +14,7 @@ from gem_bundle import (
     SourceSemantics,
     StreamReadContext,
 )
-from gem_bundle.types import Duration
+from gem_bundle.types import FixedDuration
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,7 +24,7 @@ class RateOptions(Options):
     """Options of the source `rate`, from the guide's *Input sources*."""
 
     rows_per_second: int = Field(1, gt=0, description="Rows generated per second.")
-    ramp_up_time: Duration = Field(
+    ramp_up_time: FixedDuration = Field(
         "0 seconds",
         spark="rampUpTime",
         description="How long to ramp up until the speed is reached; cut to whole seconds.",

@@ -91,7 +91,7 @@ class Sql(Transform[SqlOptions]):
         first_of: dict[str, str] = {}
         for name in self.input_names:
             other = first_of.setdefault(name.lower(), name)
-            if other is not name:
+            if other != name:
                 yield Finding(
                     "GB205",
                     f"the inputs `{other}` and `{name}` are one table: Spark ignores case",

@@ -63,7 +63,18 @@ def test_a_type_is_written_as_spark_writes_it(text, written):
 
 @pytest.mark.parametrize(
     "schema",
-    ["", "a", "a int,", ", a int", "a int b string", "a array<int", "a map<string>", "a int)", "a 'x'", "a int ? b"],
+    [
+        "",
+        "a",
+        "a int,",
+        ", a int",
+        "a int b string",
+        "a array<int",
+        "a map<string>",
+        "a int)",
+        "a 'x'",
+        "a int ? b",
+    ],
 )
 def test_what_is_no_ddl_is_unknown(schema):
     assert columns_of(schema) is None
@@ -73,7 +84,9 @@ def test_columns_of_a_schema():
     assert columns_of("page string, at timestamp") == (Column("page", "string"), Column("at", "timestamp"))
 
 
-@pytest.mark.parametrize(("name", "text"), [("page", "page"), ("a b", "`a b`"), ("a`b", "`a``b`"), ("1", "`1`")])
+@pytest.mark.parametrize(
+    ("name", "text"), [("page", "page"), ("a b", "`a b`"), ("a`b", "`a``b`"), ("1", "`1`")]
+)
 def test_names_are_quoted_where_they_must_be(name, text):
     assert quoted(name) == text
     assert columns_of(f"{text} int") == (Column(name, "int"),)

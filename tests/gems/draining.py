@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from gem_bundle import Source, Target
+    from gem_bundle import Target
 
 
 def make(gem: type[Any], raw: Mapping[str, Any], folder: Path | None = None) -> Any:

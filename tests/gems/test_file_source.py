@@ -4,11 +4,11 @@ import itertools
 import json
 
 import pytest
-from gem_file.paths import archive_is_read_again, is_missing
-from gem_file.source import FileSource
 from pydantic import ValidationError
 
 from gem_bundle import Column, GemError, ReadContext, StreamReadContext
+from gem_file.paths import archive_is_read_again, is_missing
+from gem_file.source import FileSource
 from tests.gems.draining import drain, make, micro_batches
 
 GUIDE = [
@@ -225,8 +225,10 @@ def test_the_columns_of_a_schema_are_known():
 
 @pytest.mark.parametrize(
     ("path", "missing"),
-    [("in", False), ("in/a.json", False), ("i*/*.json", False), ("{x,in}", False), ("i[^x]", False)]
-    + [("out", True), ("in/*.csv", True), ("{x,y}", True), ("i[^n]", True)],
+    [
+        *(("in", False), ("in/a.json", False), ("i*/*.json", False), ("{x,in}", False), ("i[^x]", False)),
+        *(("out", True), ("in/*.csv", True), ("{x,y}", True), ("i[^n]", True)),
+    ],
 )
 def test_the_preflight_looks_at_local_paths(tmp_path, path, missing):
     write_json(tmp_path / "in", "a.json", {"a": 1})

@@ -492,6 +492,31 @@ def test_both_bring_sparks_connector() -> None:
     assert tuple(KafkaSource(source(**CLICKS)).jars()) == tuple(KafkaTarget(target(**OUT)).jars()) == (jar,)
 
 
+@pytest.mark.parametrize(
+    ("streaming", "raw", "options"),
+    [
+        (True, {"starting_offsets": "latest", "max_offsets_per_trigger": 5}, []),
+        (True, {"ending_offsets": "latest"}, ["ending_offsets"]),
+        (True, {"ending_timestamp": 5}, ["ending_timestamp"]),
+        (False, {"ending_offsets": "latest"}, []),
+        (False, {"max_offsets_per_trigger": 5}, ["max_offsets_per_trigger"]),
+        (
+            False,
+            {"starting_offsets": "latest", "min_offsets_per_trigger": 5},
+            ["min_offsets_per_trigger", "starting_offsets"],
+        ),
+        (False, {"starting_offsets": {"clicks": {0: 5, 1: -1}}}, ["starting_offsets"]),
+        (None, {"ending_offsets": "latest", "max_offsets_per_trigger": 5}, []),
+    ],
+)
+def test_options_of_the_other_mode(streaming: bool | None, raw: dict[str, Any], options: list[str]) -> None:
+    gem = KafkaSource(source(**CLICKS, **raw))
+    gem.streaming = streaming
+    findings = list(gem.check())
+    assert [finding.option for finding in findings] == options
+    assert {finding.code for finding in findings} <= {"GB207"}
+
+
 TEAM = Facts(streaming=True, columns=(Column("team", "string"),))
 
 

@@ -4,10 +4,10 @@ import datetime as dt
 from decimal import Decimal
 
 import pytest
-from gem_rows.source import RowsSource
 from pydantic import ValidationError
 
 from gem_bundle import Column, GemError, ReadContext
+from gem_rows.source import RowsSource
 
 FITTING = {
     "a tinyint": (127, 127),
