@@ -82,6 +82,7 @@ def spark(
             jars=jars,
             module_folders=[user_modules],
             spark_log=folder / "spark.log",
+            brief=True,
         )
     )
     yield session.spark

@@ -146,9 +146,7 @@ def _explain(kind: str, sentence: str, path: tuple[str, ...], place: Place) -> D
         known = _model().model_fields
         for part in path[:-1]:
             known = getattr(known[part].annotation, "model_fields", {})
-        return _problem(
-            f"unknown key `{name}`", place, suggest(path[-1], known, what="keys"), path
-        )
+        return _problem(f"unknown key `{name}`", place, suggest(path[-1], known, what="keys"), path)
     what = re.sub("^Input should be ", "must be ", sentence.removeprefix("Value error, "))
     what = what.replace("a valid dictionary", "a table").replace("a valid string", "a text")
     return _problem(f"`{name}`: {what}", place, path=path)

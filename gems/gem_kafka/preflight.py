@@ -200,16 +200,11 @@ def _client(options: ConnectionOptions) -> Iterator[_Client]:
         from kafka import KafkaAdminClient  # type: ignore[import-untyped]
         from kafka.errors import KafkaError
     except ImportError:
-        raise Unchecked(
-            Finding(
-                "GB509",
-                "topics and login were not tried: kafka-python isn't installed",
-                "Install it with `pip install 'gem-bundle[kafka]'`.",
-                severity="warning",
-            )
-        ) from None
+        raise _no_client("kafka-python isn't installed") from None
+    if "bootstrap_timeout_ms" not in KafkaAdminClient.DEFAULT_CONFIG:
+        raise _no_client("kafka-python is older than 3.0")
     name = f"gem-bundle-preflight-{uuid4().hex[:8]}"
-    timeout = round(max(deadline - time.monotonic(), 1.0) * 1000)
+    timeout = round(max(deadline - time.monotonic(), 0.1) * 1000)
     made: list[Any] = []
 
     def make(**configs: Any) -> Any:
@@ -232,6 +227,12 @@ def _client(options: ConnectionOptions) -> Iterator[_Client]:
         finally:
             for client in made:
                 client.close()
+
+
+def _no_client(why: str) -> Unchecked:
+    message = f"the login and the topics were not tried: {why}"
+    hint = "Install it with `pip install --upgrade 'gem-bundle[kafka]'`."
+    return Unchecked(Finding("GB509", message, hint, severity="warning"))
 
 
 def _refused(options: ConnectionOptions, broker: str, causes: list[BaseException]) -> Finding:

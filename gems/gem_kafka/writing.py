@@ -47,9 +47,9 @@ class KafkaTargetOptions(ConnectionOptions):
     value: Expression | None = Field(
         None,
         passed=False,
-        description="The record's value; by default the whole row as a JSON object, without the "
-        "columns that give its topic and headers. Bytes and texts are written as they are, structs, "
-        "arrays and maps as JSON, other types as text.",
+        description="The record's value; by default the whole row as a JSON object, without its nulls and "
+        "without the columns that give its topic and headers. Bytes and texts are written as they are, "
+        "structs, arrays and maps as JSON, other types as text.",
         examples=["value", "struct(hour, flights)", "to_avro(struct(*))"],
     )
     headers: Expression | None = Field(

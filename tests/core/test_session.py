@@ -70,6 +70,7 @@ request = SessionRequest(
     defaults={"spark.sql.session.timeZone": "UTC"},
     module_folders=[Path("modules")],
     spark_log=Path("logs/spark.log").absolute(),
+    brief=True,
 )
 before = brings_jars()
 session = open_session(request)
@@ -78,11 +79,15 @@ import rules
 
 doubled = udf(rules.double, "long")
 rows = [row[0] for row in spark.range(3).select(doubled("id")).collect()]
-spark.createDataFrame([(1,)], "a int").write.mode("overwrite").parquet("table")
+stream = spark.readStream.name("rate").format("rate-micro-batch").option("rowsPerBatch", 5).load()
+query = stream.writeStream.option("checkpointLocation", "checkpoint").trigger(once=True)
+query = query.format("parquet").start("out")
+query.awaitTermination()
 print("to standard error", file=sys.stderr)
 again = open_session(SessionRequest("again"))
 tell(
     rows=rows,
+    written=spark.read.parquet("out").count(),
     python=spark.range(1).select(udf(rules.python, "string")()).first()[0],
     owned=[session.owned, again.owned],
     same=again.spark is spark,
@@ -111,6 +116,7 @@ def test_a_spark_of_ones_own(tmp_path: Path) -> None:
     )
     assert done.returncode == 0
     assert told["rows"] == [0, 2, 4]
+    assert told["written"] == 5
     assert told["python"] == sys.executable
     assert (told["owned"], told["same"]) == ([True, False], True)
     assert told["brings_jars"] == [False, True]
@@ -151,7 +157,8 @@ def test_spark_submit_decides(tmp_path: Path) -> None:
         tmp_path,
         SUBMITTED,
         str(spark_home() / "bin" / "spark-submit"),
-        *("--master", "local[1]", "--driver-memory", "1g", "--conf", f"{PARTITIONS}=7"),
+        *("--driver-java-options", "-XX:TieredStopAtLevel=1", "--driver-memory", "1g"),
+        *("--master", "local[1]", "--conf", f"{PARTITIONS}=7"),
         *("--conf", "spark.ui.enabled=false"),
         PYSPARK_PYTHON=sys.executable,
     )

@@ -79,6 +79,21 @@ def test_a_cluster_gets_rocksdb_and_sparks_own_partitions(master: str) -> None:
     assert "spark.ui.enabled" not in settings
 
 
+def test_a_local_spark_of_4_2_renames_checkpoint_files_without_a_process_for_each() -> None:
+    key = "spark.sql.streaming.checkpointFileManagerClass"
+    assert key in default_settings("local[2]", "4.2.0")
+    assert key not in default_settings("local[2]", "4.1.1")
+    assert key not in default_settings("yarn", "4.2.0")
+
+
+def test_a_brief_session_compiles_less() -> None:
+    key = "spark.driver.defaultJavaOptions"
+    brief = SessionRequest("clicks", brief=True)
+    assert settings_to_start(brief, "4.2.0")[key].value == "-XX:TieredStopAtLevel=1"
+    assert key not in settings_to_start(REQUEST, "4.2.0")
+    assert key not in settings_to_start(brief, "4.2.0", {"spark.master": "yarn"})
+
+
 def test_later_layers_win(no_machine_defaults: Path) -> None:
     request = SessionRequest("clicks")
     assert settings_to_start(request, "4.2.0")["spark.master"] == Setting(

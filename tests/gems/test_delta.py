@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from gem_bundle import Column, Facts, GemError, ReadContext, StreamReadContext, WriteContext
 from gem_delta.source import DeltaSource
 from gem_delta.target import DeltaTarget
-from tests.gems.draining import drain, forget_last_commit, make, micro_batches, run
+from tests.gems.draining import drain, forget_last_commit, make, micro_batches, run, small_tables
 
 READING = [
     *("path", "startingVersion", "startingTimestamp", "maxFilesPerTrigger", "maxBytesPerTrigger"),
@@ -183,6 +183,13 @@ def stream(spark, made):
     return made.read_stream(StreamReadContext(node="x", spark=spark, name="x"))
 
 
+@pytest.fixture
+def spark(spark):
+    """The session, set up for small Delta tables."""
+    with small_tables(spark):
+        yield spark
+
+
 def rows(spark, folder, **raw):
     found = batch(spark, source(folder, path="t", **raw)).select("id", "name").collect()
     return sorted(map(tuple, found))
@@ -192,18 +199,6 @@ def write(spark, folder, values, mode="append", **raw):
     raw = raw if "table" in raw else {"path": "t", **raw}
     df = spark.createDataFrame(values, "id int, name string")
     target(folder, **raw).write(df, WriteContext(node="t", output_mode=mode))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def small_tables(request):
-    """Delta reads a table's log with 50 tasks, which is too many for a handful of rows."""
-    if not any(item.get_closest_marker("spark") for item in request.session.items):
-        yield
-        return
-    spark = request.getfixturevalue("spark")
-    spark.conf.set("spark.databricks.delta.snapshotPartitions", "2")
-    yield
-    spark.conf.unset("spark.databricks.delta.snapshotPartitions")
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 from gem_bundle import GemError, ReadContext, StreamReadContext
+from gem_kafka.reading import KafkaSourceOptions
 from gem_kafka.source import KafkaSource
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ DAY = [datetime(2013, 1, day, tzinfo=UTC) for day in range(1, 6)]
 
 def kafka_source(kafka: Broker, **raw: Any) -> KafkaSource:
     raw = {"bootstrap_servers": kafka.bootstrap, **raw}
-    return KafkaSource(KafkaSource.options_type.model_validate(raw))
+    return KafkaSource(KafkaSourceOptions.model_validate(raw))
 
 
 def batch(spark: SparkSession, source: KafkaSource) -> DataFrame:

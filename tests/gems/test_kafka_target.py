@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gem_bundle import GemError, StreamReadContext, WriteContext
+from gem_kafka.reading import KafkaSourceOptions
 from gem_kafka.source import KafkaSource
 from gem_kafka.target import KafkaTarget
+from gem_kafka.writing import KafkaTargetOptions
 from tests.gems.draining import forget_last_commit
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 def kafka_target(kafka: Broker, **raw: Any) -> KafkaTarget:
     raw = {"bootstrap_servers": kafka.bootstrap, **raw}
-    return KafkaTarget(KafkaTarget.options_type.model_validate(raw))
+    return KafkaTarget(KafkaTargetOptions.model_validate(raw))
 
 
 def context(output_mode: OutputMode = "append") -> WriteContext:
@@ -36,7 +38,7 @@ def context(output_mode: OutputMode = "append") -> WriteContext:
 def records(spark: SparkSession, kafka: Broker, topic: str) -> DataFrame:
     """The topic as a stream, from its start."""
     options = {"bootstrap_servers": kafka.bootstrap, "subscribe": topic, "starting_offsets": "earliest"}
-    source = KafkaSource(KafkaSource.options_type.model_validate({**options, "include_headers": True}))
+    source = KafkaSource(KafkaSourceOptions.model_validate({**options, "include_headers": True}))
     return source.read_stream(StreamReadContext(node="clicks", spark=spark, name="clicks"))
 
 
@@ -257,7 +259,7 @@ def test_a_micro_batch_that_runs_again_is_written_again(
     assert [record.value for record in kafka.consume(second)] == [b"a", b"a"]
 
 
-def wait_for(kafka: Broker, topic: str, count: int, query: StreamingQuery) -> list[bytes | None]:
+def wait_for(kafka: Broker, topic: str, count: int, query: StreamingQuery) -> list[bytes]:
     """The values of a topic, once it has so many: a query that never idles says nothing of progress."""
     from time import monotonic
 
@@ -267,7 +269,7 @@ def wait_for(kafka: Broker, topic: str, count: int, query: StreamingQuery) -> li
         assert failure is None, str(failure)
         assert monotonic() < end, f"only {kafka.end_offsets(topic)} after 90 seconds"
         query.awaitTermination(1)
-    return sorted(record.value for record in kafka.consume(topic))
+    return sorted(record.value or b"" for record in kafka.consume(topic))
 
 
 @pytest.mark.parametrize(

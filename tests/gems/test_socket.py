@@ -107,5 +107,6 @@ def test_lines_become_rows(spark, tmp_path, timestamp):
             assert arrived.wait(60), query.exception()
         finally:
             query.stop()
-    assert [row["value"] for row in found] == ["one", "zwei ä", ""]
+    # Spark spreads the lines over partitions, so their order is not kept.
+    assert sorted(row["value"] for row in found) == ["", "one", "zwei ä"]
     assert all(row["timestamp"] is not None for row in found if timestamp)

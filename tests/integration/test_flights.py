@@ -91,7 +91,7 @@ def test_a_stopped_run_ends_its_micro_batch_and_the_next_one_continues(demo: Pat
     first = run.end()
     assert first["status"] == "stopped"
     assert "stopping" in {event["event"] for event in run.events}
-    assert _newest(demo, "offsets") == _newest(demo, "commits") == run.progress()[-1]["batch_id"]
+    assert _newest_commit(demo) == run.progress()[-1]["batch_id"] == _newest_of(first)
     written = _commits(table)
 
     with Run(pipeline, *small, log=demo / "spark.log") as run:
@@ -138,8 +138,8 @@ def _add_file(folder: Path, name: str, *rows: str) -> None:
     draft.rename(folder / name)
 
 
-def _newest(demo: Path, log: str) -> int:
-    folder = demo / "checkpoints" / "flights" / "table" / log
+def _newest_commit(demo: Path) -> int:
+    folder = demo / "checkpoints" / "flights" / "table" / "commits"
     return max(int(entry.name) for entry in folder.iterdir() if entry.name.isdigit())
 
 
