@@ -6,8 +6,6 @@ page, and the list of secrets that must never be printed. Names are snake_case; 
 pasted from Spark's guide.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, SecretStr
@@ -117,7 +115,7 @@ class NoOptions(Options):
     """The options of a gem that has none."""
 
 
-def metadata(info: FieldInfo) -> Mapping[str, Any]:
+def metadata(info: "FieldInfo") -> "Mapping[str, Any]":
     """What `Field` keeps beside pydantic's own: ``spark``, ``passed``, ``advanced``, ``since``."""
     extra = info.json_schema_extra
     if isinstance(extra, dict):

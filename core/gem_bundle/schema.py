@@ -3,8 +3,6 @@
 Types are written as Spark writes them back: ``long`` is ``bigint``, ``decimal`` is ``decimal(10,0)``.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -60,8 +58,8 @@ class DataType:
 
     name: str
     arguments: tuple[int, ...] = ()
-    parts: tuple[DataType, ...] = ()
-    fields: tuple[StructField, ...] = ()
+    parts: "tuple[DataType, ...]" = ()
+    fields: "tuple[StructField, ...]" = ()
 
     def __str__(self) -> str:
         if self.name == "struct":
@@ -121,7 +119,7 @@ def type_of(text: str) -> DataType | None:
     return _parsed(text, lambda reader: reader.type())
 
 
-def schema_of(columns: Iterable[Column]) -> str:
+def schema_of(columns: "Iterable[Column]") -> str:
     """The DDL of columns whose types are known."""
     return ", ".join(f"{quoted(column.name)} {column.type}" for column in columns)
 
@@ -131,7 +129,7 @@ def quoted(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else f"`{name.replace('`', '``')}`"
 
 
-def _parsed(text: str, parse: Callable[[_Reader], _T]) -> _T | None:
+def _parsed(text: str, parse: "Callable[[_Reader], _T]") -> _T | None:
     try:
         reader = _Reader(text)
         found = parse(reader)

@@ -1,7 +1,5 @@
 """The transform `drop`: columns that don't go on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -31,7 +29,7 @@ class Drop(Transform[DropOptions]):
 
     example = {"columns": ["offset", "partition"]}
 
-    def apply(self, *inputs: DataFrame) -> DataFrame:
+    def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The columns that are not named."""
         return inputs[0].drop(*self.options.columns)
 
@@ -43,7 +41,7 @@ class Drop(Transform[DropOptions]):
         gone = {name.lower() for name in self.options.columns}
         return facts.with_columns(c for c in facts.columns if c.name.lower() not in gone)
 
-    def check(self, *inputs: Facts) -> Iterator[Finding]:
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The names exist: Spark says nothing about one that doesn't."""
         for finding in missing_names(self.options.columns, inputs[0], "columns"):
             message = f"{finding.message}, so nothing is dropped for it"

@@ -1,7 +1,5 @@
 """The transform `rename`: other names for columns."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -48,7 +46,7 @@ class Rename(Transform[RenameOptions]):
 
     example = {"columns": {"ts": "at"}}
 
-    def apply(self, *inputs: DataFrame) -> DataFrame:
+    def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The same columns under their new names.
 
         Raises:
@@ -78,7 +76,7 @@ class Rename(Transform[RenameOptions]):
             replace(column, name=new.get(column.name.lower(), column.name)) for column in facts.columns
         )
 
-    def check(self, *inputs: Facts) -> Iterator[Finding]:
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The old names exist, and no column gets the name of one that stays."""
         (facts,) = inputs
         yield from missing_names(self.options.columns, facts, "columns")

@@ -1,7 +1,5 @@
 """The transform `select`: the columns that go on, as they are or computed."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from gem_bundle import Facts, Field, Finding, Options, Transform
@@ -34,7 +32,7 @@ class Select(Transform[SelectOptions]):
 
     example = {"columns": {"page": "lower(page)", "at": "at"}}
 
-    def apply(self, *inputs: DataFrame) -> DataFrame:
+    def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The chosen columns, in the order given."""
         from pyspark.sql.functions import expr
 
@@ -47,7 +45,7 @@ class Select(Transform[SelectOptions]):
         """The columns, where each has a name or is one of the input's."""
         return inputs[0].with_columns(project(self.options.columns, inputs[0]))
 
-    def check(self, *inputs: Facts) -> Iterator[Finding]:
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """Plain names are columns of the input, and a star stands alone."""
         columns = self.options.columns
         if not isinstance(columns, dict):
@@ -57,7 +55,7 @@ class Select(Transform[SelectOptions]):
         yield from named_stars(columns)
 
 
-def named_stars(columns: dict[str, str]) -> Iterator[Finding]:
+def named_stars(columns: dict[str, str]) -> "Iterator[Finding]":
     """A finding for each ``*`` that is to become one column."""
     for name, expression in columns.items():
         star = expression.removesuffix("*").strip().removesuffix(".")

@@ -1,7 +1,5 @@
 """The transform `with_columns`: computed columns beside the existing ones."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from pydantic import field_validator
@@ -46,7 +44,7 @@ class WithColumns(Transform[WithColumnsOptions]):
 
     example = {"columns": {"cents": "amount * 100"}}
 
-    def apply(self, *inputs: DataFrame) -> DataFrame:
+    def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The input's columns and the computed ones."""
         from pyspark.sql.functions import expr
 
@@ -64,7 +62,7 @@ class WithColumns(Transform[WithColumnsOptions]):
         kept = [new.get(column.name.lower(), column) for column in facts.columns]
         return facts.with_columns([*kept, *(c for c in made if c.name.lower() not in known)])
 
-    def check(self, *inputs: Facts) -> Iterator[Finding]:
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """Plain names are columns of the input, and a star stands nowhere."""
         columns = self.options.columns
         yield from missing_columns(columns.values(), inputs[0], "columns", also=columns)

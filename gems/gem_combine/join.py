@@ -1,7 +1,5 @@
 """The transform `join`: two inputs side by side."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -72,7 +70,7 @@ class JoinOptions(Options):
         return on
 
     @model_validator(mode="after")
-    def _one_way_to_pair(self) -> JoinOptions:
+    def _one_way_to_pair(self) -> "JoinOptions":
         given = [name for name in ("on", "condition") if getattr(self, name) is not None]
         if self.how == "cross" and given:
             raise ValueError(f"a cross join has no `{given[0]}`; use `how: inner`")
@@ -96,7 +94,7 @@ class Join(Transform[JoinOptions]):
     inputs: ClassVar[tuple[int, int | None]] = (2, 2)
     example = {"how": "left", "on": ["page"]}
 
-    def apply(self, *inputs: DataFrame) -> DataFrame:
+    def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The joined rows."""
         from pyspark.sql.functions import expr
 
@@ -119,7 +117,7 @@ class Join(Transform[JoinOptions]):
             return replace(facts, stateful=None)
         return facts
 
-    def check(self, *inputs: Facts) -> Iterator[Finding]:
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns of `on` are in both inputs, and a condition can tell the inputs apart."""
         names = self._names()
         if self.options.condition is not None and names[0].lower() == names[1].lower():

@@ -1,7 +1,5 @@
 """The transform `union`: inputs one after the other."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
@@ -25,7 +23,7 @@ class UnionOptions(Options):
     allow_missing_columns: bool = Field(False, description="Fill a column that an input lacks with nulls.")
 
     @model_validator(mode="after")
-    def _names_tell_what_is_missing(self) -> UnionOptions:
+    def _names_tell_what_is_missing(self) -> "UnionOptions":
         if self.allow_missing_columns and not self.by_name:
             raise ValueError("`allow_missing_columns` needs `by_name: true`")
         return self
@@ -40,7 +38,7 @@ class Union(Transform[UnionOptions]):
     inputs: ClassVar[tuple[int, int | None]] = (2, None)
     example = {"allow_missing_columns": True}
 
-    def apply(self, *inputs: DataFrame) -> DataFrame:
+    def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The rows of all inputs."""
         options = self.options
         if not options.by_name:
@@ -58,7 +56,7 @@ class Union(Transform[UnionOptions]):
             first = self._united(first, columns)
         return facts.with_columns(first)
 
-    def check(self, *inputs: Facts) -> Iterator[Finding]:
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The inputs have the same columns, as far as they must."""
         options = self.options
         first, *others = inputs
@@ -107,7 +105,7 @@ def _widened(column: Column, other: str | None) -> Column:
     return column if column.type == other else replace(column, type=None)
 
 
-def _differences(one: tuple[str, Facts], other: tuple[str, Facts]) -> Iterator[Finding]:
+def _differences(one: tuple[str, Facts], other: tuple[str, Facts]) -> "Iterator[Finding]":
     """A finding when one input has columns that another input lacks."""
     columns = one[1].columns or ()
     lacking = [f"`{c.name}`" for c in columns if other[1].column(c.name) is None]

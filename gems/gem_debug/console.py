@@ -1,7 +1,5 @@
 """The target `console`: rows on the standard output."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from gem_bundle import (
@@ -39,14 +37,14 @@ class ConsoleTarget(Target[ConsoleOptions]):
     )
     example = {"num_rows": 50, "truncate": False}
 
-    def write(self, df: DataFrame, context: WriteContext) -> None:  # noqa: ARG002 (nothing is there)
+    def write(self, df: "DataFrame", context: WriteContext) -> None:  # noqa: ARG002 (nothing is there)
         """Print the first rows."""
         df.show(self.options.num_rows, truncate=self.options.truncate)
 
     def write_stream(
         self,
-        df: DataFrame,
+        df: "DataFrame",
         context: WriteContext,  # noqa: ARG002 (Spark prints in any output mode)
-    ) -> DataStreamWriter:
+    ) -> "DataStreamWriter":
         """A writer that prints each micro-batch."""
         return df.writeStream.format("console").options(**self.options.to_spark())

@@ -1,7 +1,5 @@
 """What the source and the target `delta` have in common: the jar, the session, which table."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -14,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DELTA_JAR = "io.delta:delta-spark_{spark_minor}_{scala}:4.4.0"
-SESSION_SETTINGS: Mapping[str, str] = {
+SESSION_SETTINGS: "Mapping[str, str]" = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }

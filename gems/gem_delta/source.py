@@ -1,7 +1,5 @@
 """The source `delta`: the rows of a Delta table, or what changed in it."""
 
-from __future__ import annotations
-
 import copy
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -167,11 +165,11 @@ class DeltaSource(Source[DeltaSourceOptions]):
         """Delta's own."""
         return (DELTA_JAR,)
 
-    def session_settings(self) -> Mapping[str, str]:
+    def session_settings(self) -> "Mapping[str, str]":
         """Delta's extension and catalog."""
         return SESSION_SETTINGS
 
-    def read(self, context: ReadContext) -> DataFrame:
+    def read(self, context: ReadContext) -> "DataFrame":
         """The rows of one version of the table, or of its change feed.
 
         Raises:
@@ -181,7 +179,7 @@ class DeltaSource(Source[DeltaSourceOptions]):
         self._refuse(streaming=False)
         return self._load(context.reader)
 
-    def read_stream(self, context: StreamReadContext) -> DataFrame:
+    def read_stream(self, context: StreamReadContext) -> "DataFrame":
         """The rows of the table, then those that come.
 
         Raises:
@@ -190,12 +188,12 @@ class DeltaSource(Source[DeltaSourceOptions]):
         self._refuse(streaming=True)
         return self._load(context.reader)
 
-    def check(self, *inputs: Facts) -> Iterator[Finding]:  # noqa: ARG002 (a source has none)
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":  # noqa: ARG002 (a source has none)
         """What only a stream or only a batch knows."""
         if self.streaming is not None:
             yield from self._findings(streaming=self.streaming)
 
-    def connect(self) -> Iterator[Finding]:
+    def connect(self) -> "Iterator[Finding]":
         """Look for the table at a local path; what lies elsewhere is left to Spark."""
         if self.options.is_absent():
             error = self.options.absent()
@@ -215,7 +213,7 @@ class DeltaSource(Source[DeltaSourceOptions]):
         clone.options = self.options.model_copy(update=changes)
         return clone
 
-    def _load(self, reader: DataFrameReader | DataStreamReader) -> DataFrame:
+    def _load(self, reader: "DataFrameReader | DataStreamReader") -> "DataFrame":
         from pyspark.errors import AnalysisException
 
         options = self.options
@@ -236,7 +234,7 @@ class DeltaSource(Source[DeltaSourceOptions]):
         if self.options.is_absent():
             raise self.options.absent()
 
-    def _findings(self, *, streaming: bool) -> Iterator[Finding]:
+    def _findings(self, *, streaming: bool) -> "Iterator[Finding]":
         given = [name for name in type(self.options).model_fields if name in self.options.model_fields_set]
         if streaming:
             for name in given:

@@ -1,7 +1,5 @@
 """The target `delta`: rows into a Delta table, each once."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Literal
 
 from gem_bundle import Facts, Field, Finding, GemError, Target, TargetSemantics, WriteContext
@@ -82,11 +80,11 @@ class DeltaTarget(Target[DeltaTargetOptions]):
         """Delta's own."""
         return (DELTA_JAR,)
 
-    def session_settings(self) -> Mapping[str, str]:
+    def session_settings(self) -> "Mapping[str, str]":
         """Delta's extension and catalog."""
         return SESSION_SETTINGS
 
-    def check(self, *inputs: Facts) -> Iterator[Finding]:
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns of partitions exist; options are for a batch or for a stream."""
         (facts,) = inputs
         yield from missing_names(self.options.partition_by, facts, "partition_by")
@@ -98,7 +96,7 @@ class DeltaTarget(Target[DeltaTargetOptions]):
                 message = f"`{name}` has no effect: it is for batches"
                 yield Finding("GB207", message, "Remove it.", name, "warning")
 
-    def write(self, df: DataFrame, context: WriteContext) -> None:
+    def write(self, df: "DataFrame", context: WriteContext) -> None:
         """Add the rows to the table, or replace what is there.
 
         Raises:
@@ -126,9 +124,9 @@ class DeltaTarget(Target[DeltaTargetOptions]):
 
     def write_stream(
         self,
-        df: DataFrame,
+        df: "DataFrame",
         context: WriteContext,  # noqa: ARG002 (Delta takes the output mode from the query)
-    ) -> DataStreamWriter:
+    ) -> "DataStreamWriter":
         """A writer that makes one commit of each micro-batch."""
         options = self.options
         writer = df.writeStream.format("delta").options(**options.to_spark())
@@ -136,7 +134,7 @@ class DeltaTarget(Target[DeltaTargetOptions]):
             writer = writer.option("path", options.path)
         return writer.partitionBy(*options.partition_by)
 
-    def start(self, writer: DataStreamWriter) -> StreamingQuery:
+    def start(self, writer: "DataStreamWriter") -> "StreamingQuery":
         """Start into the path, or into the table of the catalog.
 
         Raises:

@@ -1,7 +1,5 @@
 """The transform `aggregate`: groups of rows, also by windows over event time."""
 
-from __future__ import annotations
-
 import re
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,7 +68,7 @@ class WindowOptions(Options):
     )
 
     @model_validator(mode="after")
-    def _lengths_agree(self) -> WindowOptions:
+    def _lengths_agree(self) -> "WindowOptions":
         step = interval_length(self.slide or self.duration)
         if step > interval_length(self.duration):
             raise ValueError("`slide` can't be longer than `duration`: rows between would be lost")
@@ -117,7 +115,7 @@ class AggregateOptions(Options):
     )
 
     @model_validator(mode="after")
-    def _one_kind_of_window(self) -> AggregateOptions:
+    def _one_kind_of_window(self) -> "AggregateOptions":
         if self.window is not None and self.session is not None:
             raise ValueError("give either `window` or `session`")
         return self
@@ -137,7 +135,7 @@ class Aggregate(Transform[AggregateOptions]):
         "aggregates": {"clicks": "count(*)"},
     }
 
-    def apply(self, *inputs: DataFrame) -> DataFrame:
+    def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """One row for each group."""
         from pyspark.sql.functions import expr
 
@@ -163,7 +161,7 @@ class Aggregate(Transform[AggregateOptions]):
             made.append(column_of(expression, name, facts.columns, [*keys, *made]))
         return facts.with_columns([*keys, *made])
 
-    def check(self, *inputs: Facts) -> Iterator[Finding]:
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """Plain names are columns of the input."""
         (facts,) = inputs
         options = self.options
@@ -176,7 +174,7 @@ class Aggregate(Transform[AggregateOptions]):
         bodies = groups.values() if isinstance(groups, dict) else groups
         yield from missing_columns(bodies, facts, "group_by", also=names)
 
-    def _window_column(self) -> Iterator[SparkColumn]:
+    def _window_column(self) -> "Iterator[SparkColumn]":
         from pyspark.sql.functions import expr, session_window, window
 
         over, session = self.options.window, self.options.session
@@ -186,7 +184,7 @@ class Aggregate(Transform[AggregateOptions]):
             fixed = _STARTS_WITH_NUMBER.match(session.gap)
             yield session_window(expr(session.column), session.gap if fixed else expr(session.gap))
 
-    def _window_facts(self, columns: tuple[Column, ...]) -> Iterator[Column]:
+    def _window_facts(self, columns: tuple[Column, ...]) -> "Iterator[Column]":
         over, session = self.options.window, self.options.session
         used = over or session
         if used is not None:

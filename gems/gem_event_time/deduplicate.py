@@ -1,7 +1,5 @@
 """The transform `deduplicate`: each row once."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from gem_bundle import Facts, Field, Finding, Options, Transform
@@ -40,7 +38,7 @@ class Deduplicate(Transform[DeduplicateOptions]):
 
     example = {"columns": ["id"], "within_watermark": True}
 
-    def apply(self, *inputs: DataFrame) -> DataFrame:
+    def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The rows without their duplicates."""
         columns = self.options.columns
         if self.options.within_watermark:
@@ -51,7 +49,7 @@ class Deduplicate(Transform[DeduplicateOptions]):
         """What was known before; on a stream what was seen is state."""
         return inputs[0].after("deduplicate")
 
-    def check(self, *inputs: Facts) -> Iterator[Finding]:
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns exist, and `within_watermark` has a watermark to be within."""
         (facts,) = inputs
         yield from missing_names(self.options.columns or (), facts, "columns")

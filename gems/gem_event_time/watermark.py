@@ -1,7 +1,5 @@
 """The transform `watermark`: which column is event time, and how late rows may be."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -39,7 +37,7 @@ class Watermark(Transform[WatermarkOptions]):
 
     example = {"column": "at", "delay": "10 minutes"}
 
-    def apply(self, *inputs: DataFrame) -> DataFrame:
+    def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The same rows, with the mark on the column."""
         return inputs[0].withWatermark(self.options.column, self.options.delay)
 
@@ -58,7 +56,7 @@ class Watermark(Transform[WatermarkOptions]):
             for column in facts.columns
         )
 
-    def check(self, *inputs: Facts) -> Iterator[Finding]:
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The column exists and is a timestamp."""
         (facts,) = inputs
         if facts.streaming is False:

@@ -1,7 +1,5 @@
 """What reading and writing files have in common: the formats, and options that only some of them have."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -100,7 +98,7 @@ class FileOptions(SchemaOptions):
         return self
 
 
-def formats_of(info: FieldInfo) -> list[str]:
+def formats_of(info: "FieldInfo") -> list[str]:
     """The formats that have an option; an empty list when all have it."""
     extra = info.json_schema_extra
     kept = extra.get("gem_bundle") if isinstance(extra, dict) else None

@@ -1,7 +1,5 @@
 """The options of the formats' readers (SQL guide: *Data Source Option* of each format)."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator

@@ -1,7 +1,5 @@
 """The source `file`: files of a folder."""
 
-from __future__ import annotations
-
 import copy
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -146,7 +144,7 @@ class FileSource(Source[FileSourceOptions]):
         """Avro is no part of Spark's own distribution."""
         return (AVRO_JAR,) if self.options.format == "avro" else ()
 
-    def read(self, context: ReadContext) -> DataFrame:
+    def read(self, context: ReadContext) -> "DataFrame":
         """The rows of all files that are there now.
 
         Raises:
@@ -157,7 +155,7 @@ class FileSource(Source[FileSourceOptions]):
         df = self._load(context.reader.options(**self._batch_options()), declared)
         return df if declared is None else _exactly(df, declared)
 
-    def read_stream(self, context: StreamReadContext) -> DataFrame:
+    def read_stream(self, context: StreamReadContext) -> "DataFrame":
         """The rows of the files that are there, then of those that appear.
 
         Raises:
@@ -179,12 +177,12 @@ class FileSource(Source[FileSourceOptions]):
         declared = self._declared()
         return Facts(columns=columns_of(declared) if declared else None)
 
-    def check(self, *inputs: Facts) -> Iterator[Finding]:  # noqa: ARG002 (a source has none)
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":  # noqa: ARG002 (a source has none)
         """What a stream needs, and what only a stream or only a batch knows."""
         if self.streaming is not None:
             yield from self._findings(streaming=self.streaming)
 
-    def connect(self) -> Iterator[Finding]:
+    def connect(self) -> "Iterator[Finding]":
         """Look whether anything is at a local path; what lies elsewhere is left to Spark."""
         if is_missing(self.options.path):
             yield Finding("GB505", *self._missing(), option="path")
@@ -213,8 +211,8 @@ class FileSource(Source[FileSourceOptions]):
         return options
 
     def _load(
-        self, reader: DataFrameReader | DataStreamReader, schema: str | StructType | None = None
-    ) -> DataFrame:
+        self, reader: "DataFrameReader | DataStreamReader", schema: "str | StructType | None" = None
+    ) -> "DataFrame":
         from pyspark.errors import AnalysisException, ParseException
 
         reader = reader.format(self.options.format)
@@ -238,7 +236,7 @@ class FileSource(Source[FileSourceOptions]):
         if is_missing(self.options.path):
             raise GemError("GB505", *self._missing(), "path")
 
-    def _refuse_misplaced(self, df: DataFrame, declared: str) -> None:
+    def _refuse_misplaced(self, df: "DataFrame", declared: str) -> None:
         """Refuse columns of folder names before others: Spark would give each the other's values.
 
         That happens when the first such folder appears while the query runs, so it must not depend
@@ -261,7 +259,7 @@ class FileSource(Source[FileSourceOptions]):
             "Create it, or correct the path; relative paths are relative to the pipeline file.",
         )
 
-    def _findings(self, *, streaming: bool) -> Iterator[Finding]:
+    def _findings(self, *, streaming: bool) -> "Iterator[Finding]":
         options = self.options
         given = options.model_fields_set
         if streaming and not options.infer_schema and self._declared() is None:
@@ -285,7 +283,7 @@ class FileSource(Source[FileSourceOptions]):
             yield Finding("GB207", message, "Remove it.", "max_file_age", "warning")
 
 
-def _exactly(df: DataFrame, declared: str) -> DataFrame:
+def _exactly(df: "DataFrame", declared: str) -> "DataFrame":
     """The declared columns in their order; Spark appends those of folder names it discovers."""
     columns = columns_of(declared)
     if columns is None or [column.name for column in columns] == df.columns:

@@ -1,7 +1,5 @@
 """The target `file`: files in a folder."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import model_validator
@@ -114,7 +112,7 @@ class FileTarget(Target[FileTargetOptions]):
         """Avro is no part of Spark's own distribution."""
         return (AVRO_JAR,) if self.options.format == "avro" else ()
 
-    def check(self, *inputs: Facts) -> Iterator[Finding]:
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns exist and the format can hold them; options are for a batch or for a stream."""
         (facts,) = inputs
         yield from missing_names(self.options.partition_by, facts, "partition_by")
@@ -127,7 +125,7 @@ class FileTarget(Target[FileTargetOptions]):
             message = "`retention` has no effect: a batch keeps no log of its files"
             yield Finding("GB207", message, "Remove it.", "retention", "warning")
 
-    def write(self, df: DataFrame, context: WriteContext) -> None:
+    def write(self, df: "DataFrame", context: WriteContext) -> None:
         """Add the rows to the folder, or replace what is there.
 
         Raises:
@@ -150,9 +148,9 @@ class FileTarget(Target[FileTargetOptions]):
 
     def write_stream(
         self,
-        df: DataFrame,
+        df: "DataFrame",
         context: WriteContext,  # noqa: ARG002 (a stream of files only appends)
-    ) -> DataStreamWriter:
+    ) -> "DataStreamWriter":
         """A writer that adds files to the folder."""
         writer = df.writeStream.format(self.options.format).options(**self.options.to_spark())
         return writer.option("path", self.options.path).partitionBy(*self.options.partition_by)
@@ -166,7 +164,7 @@ class FileTarget(Target[FileTargetOptions]):
             raise GemError("GB207", message, "Remove one of the two.", "save_mode")
         return "overwrite"
 
-    def _check_types(self, facts: Facts) -> Iterator[Finding]:
+    def _check_types(self, facts: Facts) -> "Iterator[Finding]":
         if facts.columns is None:
             return
         folders = {name.lower() for name in self.options.partition_by}

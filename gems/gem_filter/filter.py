@@ -1,7 +1,5 @@
 """The transform `filter`: the rows that meet a condition."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from gem_bundle import Facts, Field, Options, Transform
@@ -25,7 +23,7 @@ class Filter(Transform[FilterOptions]):
 
     example = {"condition": "amount > 0"}
 
-    def apply(self, *inputs: DataFrame) -> DataFrame:
+    def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The rows for which the condition is true."""
         return inputs[0].filter(self.options.condition)
 

@@ -1,7 +1,5 @@
 """The transform `limit`: so many rows and no more."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from gem_bundle import Facts, Field, Options, Transform
@@ -25,7 +23,7 @@ class Limit(Transform[LimitOptions]):
 
     example = {"rows": 100}
 
-    def apply(self, *inputs: DataFrame) -> DataFrame:
+    def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """At most that many rows."""
         return inputs[0].limit(self.options.rows)
 

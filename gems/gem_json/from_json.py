@@ -1,7 +1,5 @@
 """The transform `from_json`: JSON text into columns."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator
@@ -109,7 +107,7 @@ class FromJson(Transform[FromJsonOptions]):
 
     example = {"column": "value", "schema": "page string, at timestamp"}
 
-    def apply(self, *inputs: DataFrame) -> DataFrame:
+    def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The fields as columns."""
         from pyspark.sql.functions import col, from_json
 
@@ -137,7 +135,7 @@ class FromJson(Transform[FromJsonOptions]):
         kept = [c for c in facts.columns if source is None or c.name.lower() != source.lower()]
         return facts.with_columns([*kept, *fields])
 
-    def check(self, *inputs: Facts) -> Iterator[Finding]:
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The column exists and holds text, and no kept column has the name of a field."""
         (facts,) = inputs
         options = self.options

@@ -1,7 +1,5 @@
 """The transform `to_json`: columns into JSON text."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from gem_bundle import Column, Facts, Field, Finding, Options, Transform
@@ -70,7 +68,7 @@ class ToJson(Transform[ToJsonOptions]):
 
     example = {"columns": ["page", "clicks"], "column": "value"}
 
-    def apply(self, *inputs: DataFrame) -> DataFrame:
+    def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The JSON text, alone or beside the input's columns."""
         from pyspark.sql.functions import col, expr, struct, to_json
 
@@ -100,7 +98,7 @@ class ToJson(Transform[ToJsonOptions]):
         columns = [text if c.name.lower() == name else c for c in facts.columns]
         return facts.with_columns(columns if text in columns else [*columns, text])
 
-    def check(self, *inputs: Facts) -> Iterator[Finding]:
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """Plain names are columns of the input."""
         columns = self.options.columns
         if isinstance(columns, dict):

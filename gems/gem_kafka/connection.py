@@ -1,7 +1,5 @@
 """What source and target share: the options of the connection to Kafka, and the connector's jar."""
 
-from __future__ import annotations
-
 import os
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -33,7 +31,7 @@ _LOGIN_MODULES = {
 class ConnectionOptions(Options):
     """How Kafka is reached, from *Kafka Specific Configurations* and *Security* of the guide."""
 
-    refused_settings: ClassVar[Mapping[str, str]] = {}
+    refused_settings: "ClassVar[Mapping[str, str]]" = {}
 
     bootstrap_servers: BrokerList = Field(
         spark="kafka.bootstrap.servers",

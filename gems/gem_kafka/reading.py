@@ -1,7 +1,5 @@
 """The options of the source `kafka`: what is read, from where to where, and how much at once."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import model_validator
@@ -32,7 +30,7 @@ _BYTES = "Spark always gives keys and values as bytes; turn them into columns wi
 class KafkaSourceOptions(ConnectionOptions):
     """Options of the source `kafka`, from *Reading Data from Kafka* of Spark's Kafka guide."""
 
-    refused_settings: ClassVar[Mapping[str, str]] = {
+    refused_settings: "ClassVar[Mapping[str, str]]" = {
         "kafka.auto.offset.reset": "Spark keeps the offsets itself; use `starting_offsets`",
         "kafka.key.deserializer": _BYTES,
         "kafka.value.deserializer": _BYTES,
@@ -175,7 +173,7 @@ class KafkaSourceOptions(ConnectionOptions):
             return None
         return tuple(self.subscribe or self.assign or ())
 
-    def given(self, names: Iterable[str]) -> list[str]:
+    def given(self, names: "Iterable[str]") -> list[str]:
         """Those of the named options that the pipeline sets."""
         return [name for name in names if getattr(self, name) is not None]
 

@@ -1,7 +1,5 @@
 """The options of the target `kafka`: what a record is made of, and how it is produced."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import model_validator
@@ -24,7 +22,7 @@ _DURATIONS = {
 class KafkaTargetOptions(ConnectionOptions):
     """Options of the target `kafka`, from *Writing Data to Kafka* of Spark's Kafka guide."""
 
-    refused_settings: ClassVar[Mapping[str, str]] = {
+    refused_settings: "ClassVar[Mapping[str, str]]" = {
         "kafka.key.serializer": _BYTES,
         "kafka.value.serializer": _BYTES,
         "kafka.transactional.id": "Spark's sink does not use Kafka's transactions",

@@ -1,7 +1,5 @@
 """The transform `repartition`: rows over partitions anew."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from pydantic import model_validator
@@ -27,7 +25,7 @@ class RepartitionOptions(Options):
     )
 
     @model_validator(mode="after")
-    def _at_least_one(self) -> RepartitionOptions:
+    def _at_least_one(self) -> "RepartitionOptions":
         if self.partitions is None and not self.columns:
             raise ValueError("give `partitions`, `columns` or both")
         return self
@@ -38,7 +36,7 @@ class Repartition(Transform[RepartitionOptions]):
 
     example = {"partitions": 8, "columns": ["page"]}
 
-    def apply(self, *inputs: DataFrame) -> DataFrame:
+    def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The same rows in other partitions."""
         from pyspark.sql.functions import expr
 

@@ -1,7 +1,5 @@
 """The transform `sort`: rows in order."""
 
-from __future__ import annotations
-
 import re
 from typing import TYPE_CHECKING
 
@@ -37,7 +35,7 @@ class Sort(Transform[SortOptions]):
 
     example = {"by": ["amount desc", "page"]}
 
-    def apply(self, *inputs: DataFrame) -> DataFrame:
+    def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The rows in order."""
         return inputs[0].orderBy(*[_sort_key(text) for text in self.options.by])
 
@@ -46,7 +44,7 @@ class Sort(Transform[SortOptions]):
         return inputs[0]
 
 
-def _sort_key(text: str) -> Column:
+def _sort_key(text: str) -> "Column":
     """One key: Spark's `expr` would take ``amount desc`` for a column `amount` under the name `desc`."""
     from pyspark.sql.functions import expr
 

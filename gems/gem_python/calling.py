@@ -1,7 +1,5 @@
 """How the pipeline's own functions are found, checked and called, and what is said when they raise."""
 
-from __future__ import annotations
-
 import inspect
 import traceback
 from contextlib import contextmanager
@@ -32,7 +30,7 @@ class FunctionOptions(Options):
     )
 
 
-def load(options: FunctionOptions, given: tuple[object, ...], takes: str) -> Callable[..., Any]:
+def load(options: FunctionOptions, given: tuple[object, ...], takes: str) -> "Callable[..., Any]":
     """The function, which can be called with what it will be given.
 
     Args:
@@ -49,7 +47,7 @@ def load(options: FunctionOptions, given: tuple[object, ...], takes: str) -> Cal
 
 
 def check_call(
-    function: Callable[..., Any], options: FunctionOptions, given: tuple[object, ...], takes: str
+    function: "Callable[..., Any]", options: FunctionOptions, given: tuple[object, ...], takes: str
 ) -> None:
     """Whether a function takes what it will be given.
 
@@ -74,7 +72,7 @@ def check_call(
 
 
 @contextmanager
-def user_code(reference: str) -> Iterator[None]:
+def user_code(reference: str) -> "Iterator[None]":
     """Turn what the user's code raises into a sentence with their file and line.
 
     Raises:

@@ -1,7 +1,5 @@
 """The target `foreach`: a function that gets every row, or a class that writes rows."""
 
-from __future__ import annotations
-
 import inspect
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -47,7 +45,7 @@ class ForeachTarget(Target[ForeachOptions]):
     )
     example = {"function": "jobs:Writer", "arguments": {"url": "http://localhost:8080"}}
 
-    def write(self, df: DataFrame, context: WriteContext) -> None:  # noqa: ARG002 (the function decides)
+    def write(self, df: "DataFrame", context: WriteContext) -> None:  # noqa: ARG002 (the function decides)
         """Give every row to the function or class, partition by partition.
 
         Raises:
@@ -55,7 +53,7 @@ class ForeachTarget(Target[ForeachOptions]):
         """
         df.foreachPartition(_partition_writer(self._receiver()))
 
-    def write_stream(self, df: DataFrame, context: WriteContext) -> DataStreamWriter:  # noqa: ARG002
+    def write_stream(self, df: "DataFrame", context: WriteContext) -> "DataStreamWriter":  # noqa: ARG002
         """Have Spark give every row to the function or class; what it raises ends the query.
 
         Raises:
@@ -116,13 +114,13 @@ class ForeachTarget(Target[ForeachOptions]):
             ) from error
 
 
-def _partition_writer(receiver: Any) -> Callable[[Iterator[Row]], None]:
+def _partition_writer(receiver: Any) -> "Callable[[Iterator[Row]], None]":
     """What writes one partition of a static relation as Spark's foreach sink writes one of a stream.
 
     It is pickled with its code, so executors needn't have this module.
     """
 
-    def write(rows: Iterator[Row]) -> None:
+    def write(rows: "Iterator[Row]") -> None:
         from pyspark import TaskContext
 
         if callable(receiver):

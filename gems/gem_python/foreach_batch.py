@@ -1,7 +1,5 @@
 """The target `foreach_batch`: a function that gets every micro-batch."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -49,7 +47,7 @@ class ForeachBatchTarget(Target[ForeachBatchOptions]):
             promise = replace(self.semantics, delivery="exactly_once", condition=condition)
             vars(self)["semantics"] = promise
 
-    def write(self, df: DataFrame, context: WriteContext) -> None:  # noqa: ARG002 (the function decides)
+    def write(self, df: "DataFrame", context: WriteContext) -> None:  # noqa: ARG002 (the function decides)
         """Call the function once, with all rows and the batch id 0.
 
         Raises:
@@ -59,7 +57,7 @@ class ForeachBatchTarget(Target[ForeachBatchOptions]):
         with user_code(self.options.function):
             function(df, 0, **self.options.arguments)
 
-    def write_stream(self, df: DataFrame, context: WriteContext) -> DataStreamWriter:  # noqa: ARG002
+    def write_stream(self, df: "DataFrame", context: WriteContext) -> "DataStreamWriter":  # noqa: ARG002
         """Have Spark call the function with each micro-batch; what it raises ends the query.
 
         Raises:

@@ -1,7 +1,5 @@
 """The transform `python`: a function of DataFrames."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -48,7 +46,7 @@ class PythonTransform(Transform[PythonOptions]):
     inputs = (1, None)
     example = {"function": "jobs:clean", "arguments": {"threshold": 0.5}}
 
-    def apply(self, *inputs: DataFrame) -> DataFrame | Mapping[str, DataFrame]:
+    def apply(self, *inputs: "DataFrame") -> "DataFrame | Mapping[str, DataFrame]":
         """What the function returns.
 
         Raises:

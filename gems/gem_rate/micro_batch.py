@@ -1,7 +1,5 @@
 """The source `rate_micro_batch`: so many rows a micro-batch."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from gem_bundle import Column, Facts, Field, Options, Source, SourceSemantics, StreamReadContext
@@ -31,7 +29,7 @@ class RateMicroBatchSource(Source[RateMicroBatchOptions]):
     semantics = SourceSemantics(batch=False, backlog=False)
     example = {"rows_per_batch": 1000}
 
-    def read_stream(self, context: StreamReadContext) -> DataFrame:
+    def read_stream(self, context: StreamReadContext) -> "DataFrame":
         """A stream whose rows depend on the micro-batch's number only."""
         return context.reader.format("rate-micro-batch").options(**self.options.to_spark()).load()
 

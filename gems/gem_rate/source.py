@@ -1,7 +1,5 @@
 """The source `rate`: so many rows a second."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from gem_bundle import (
@@ -42,7 +40,7 @@ class RateSource(Source[RateOptions]):
     )
     example = {"rows_per_second": 10}
 
-    def read_stream(self, context: StreamReadContext) -> DataFrame:
+    def read_stream(self, context: StreamReadContext) -> "DataFrame":
         """A stream that never ends."""
         return context.reader.format("rate").options(**self.options.to_spark()).load()
 

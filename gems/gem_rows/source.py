@@ -1,7 +1,5 @@
 """The source `rows`: rows that stand in the pipeline file."""
 
-from __future__ import annotations
-
 import json
 from typing import TYPE_CHECKING, Any, Self
 
@@ -81,7 +79,7 @@ class RowsSource(Source[RowsOptions]):
         "schema": "page string, team string",
     }
 
-    def read(self, context: ReadContext) -> DataFrame:
+    def read(self, context: ReadContext) -> "DataFrame":
         """The rows, read by Spark with the schema.
 
         Raises:

@@ -1,7 +1,5 @@
 """The source `socket`: lines of text from a TCP server."""
 
-from __future__ import annotations
-
 import os
 import socket
 from typing import TYPE_CHECKING
@@ -41,7 +39,7 @@ class SocketSource(Source[SocketOptions]):
     )
     example = {"host": "localhost", "port": 9999}
 
-    def read_stream(self, context: StreamReadContext) -> DataFrame:
+    def read_stream(self, context: StreamReadContext) -> "DataFrame":
         """The lines as they come, read on the driver."""
         return context.reader.format("socket").options(**self.options.to_spark()).load()
 
@@ -52,7 +50,7 @@ class SocketSource(Source[SocketOptions]):
             columns.append(Column("timestamp", "timestamp"))
         return Facts(columns=tuple(columns))
 
-    def connect(self) -> Iterator[Finding]:
+    def connect(self) -> "Iterator[Finding]":
         """Connect to the server, and hang up."""
         if os.environ.get("SPARK_REMOTE"):
             # Spark's driver, which reads the socket, is on another machine.

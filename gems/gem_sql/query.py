@@ -1,7 +1,5 @@
 """The transform `sql`: a query over the inputs."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -39,7 +37,7 @@ class Sql(Transform[SqlOptions]):
     inputs: ClassVar[tuple[int, int | None]] = (1, None)
     example = {"query": "select page, count(*) as clicks from events group by page"}
 
-    def apply(self, *inputs: DataFrame) -> DataFrame:
+    def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The query's rows.
 
         Raises:
@@ -72,7 +70,7 @@ class Sql(Transform[SqlOptions]):
         certain = any(found.streaming for found, name in names if name not in unused)
         return replace(facts, streaming=True if certain else None, stateful=None)
 
-    def check(self, *inputs: Facts) -> Iterator[Finding]:  # noqa: ARG002 (the text is enough)
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":  # noqa: ARG002 (the text is enough)
         """It is one query, and it uses its inputs."""
         text = blanked(self.options.query).lower()
         body = text.rstrip(" \t\r\n;")
@@ -107,7 +105,7 @@ class Sql(Transform[SqlOptions]):
                 "warning",
             )
 
-    def _unused(self) -> Iterator[str]:
+    def _unused(self) -> "Iterator[str]":
         text = self.options.query.lower()
         for name in self.input_names:
             if not re.search(rf"\b{re.escape(name.lower())}\b", text):

@@ -1,7 +1,5 @@
 """The source `table`: a table of any catalog."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from gem_bundle import (
@@ -47,7 +45,7 @@ class TableSource(Source[TableSourceOptions]):
     )
     example = {"table": "main.web.clicks"}
 
-    def read(self, context: ReadContext) -> DataFrame:
+    def read(self, context: ReadContext) -> "DataFrame":
         """The rows that are in the table now.
 
         Raises:
@@ -55,7 +53,7 @@ class TableSource(Source[TableSourceOptions]):
         """
         return self._load(context.reader)
 
-    def read_stream(self, context: StreamReadContext) -> DataFrame:
+    def read_stream(self, context: StreamReadContext) -> "DataFrame":
         """The rows of the table, then those that come.
 
         Raises:
@@ -63,7 +61,7 @@ class TableSource(Source[TableSourceOptions]):
         """
         return self._load(context.reader)
 
-    def _load(self, reader: DataFrameReader | DataStreamReader) -> DataFrame:
+    def _load(self, reader: "DataFrameReader | DataStreamReader") -> "DataFrame":
         from pyspark.errors import AnalysisException
 
         try:

@@ -1,7 +1,5 @@
 """The target `table`: a table of any catalog."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Literal
 
 from gem_bundle import Facts, Field, Finding, GemError, Options, Target, TargetSemantics, WriteContext
@@ -63,7 +61,7 @@ class TableTarget(Target[TableTargetOptions]):
     )
     example = {"table": "main.web.clicks", "partition_by": ["day"]}
 
-    def check(self, *inputs: Facts) -> Iterator[Finding]:
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns of partitions exist; the save mode is for batches."""
         (facts,) = inputs
         yield from missing_names(self.options.partition_by, facts, "partition_by")
@@ -71,7 +69,7 @@ class TableTarget(Target[TableTargetOptions]):
             message = "`save_mode` has no effect: it is for batches"
             yield Finding("GB207", message, "Remove it.", "save_mode", "warning")
 
-    def write(self, df: DataFrame, context: WriteContext) -> None:
+    def write(self, df: "DataFrame", context: WriteContext) -> None:
         """Add the rows to the table, or replace what is there.
 
         Raises:
@@ -95,7 +93,7 @@ class TableTarget(Target[TableTargetOptions]):
                 raise GemError("GB511", message, hint, "save_mode") from error
             raise
 
-    def write_stream(self, df: DataFrame, context: WriteContext) -> DataStreamWriter:
+    def write_stream(self, df: "DataFrame", context: WriteContext) -> "DataStreamWriter":
         """A writer in the table's format.
 
         Raises:
@@ -109,7 +107,7 @@ class TableTarget(Target[TableTargetOptions]):
             raise GemError("GB310", message, "Write into a Delta table for `complete`.", "format")
         return (writer.format(found) if found else writer).partitionBy(*options.partition_by)
 
-    def start(self, writer: DataStreamWriter) -> StreamingQuery:
+    def start(self, writer: "DataStreamWriter") -> "StreamingQuery":
         """Start into the table; it is created if it isn't there.
 
         Raises:
@@ -124,7 +122,7 @@ class TableTarget(Target[TableTargetOptions]):
                 raise self._no_schema() from error
             raise
 
-    def _format(self, spark: SparkSession) -> str | None:
+    def _format(self, spark: "SparkSession") -> str | None:
         """The format that was asked for, else the one that the table has; None for Spark's default.
 
         Spark's writers compare the format they were given, or their default, with the table's, and

@@ -4,8 +4,6 @@ The pydantic models are the shape as users write it (and the source of its JSON 
 are what the checker and the runtime work on.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.document import Locator, Path
     from gem_bundle.pipeline.parameters import Parameter
 
-SECTIONS: dict[str, Kind] = {"sources": "source", "transforms": "transform", "targets": "target"}
+SECTIONS: "dict[str, Kind]" = {"sources": "source", "transforms": "transform", "targets": "target"}
 NAME_RULE = "Use a lower-case letter, then lower-case letters, digits and underscores."
 _VERSION = re.compile(r"[0-9]+(\.[0-9]+)*[a-z0-9.+-]*")
 ID_RULE = "Use a letter, then letters, digits and single underscores."
@@ -50,7 +48,7 @@ class TriggerShape(_Shape):
     real_time: _Pace | None = None
 
     @model_validator(mode="after")
-    def _one_kind(self) -> TriggerShape:
+    def _one_kind(self) -> "TriggerShape":
         fields = type(self).model_fields
         if sum(getattr(self, name) is not None for name in fields) != 1:
             kinds = ", ".join(f"`{name}`" for name in fields)
@@ -83,7 +81,7 @@ class TransformShape(_Shape):
     description: str = ""
 
     @model_validator(mode="after")
-    def _inputs(self) -> TransformShape:
+    def _inputs(self) -> "TransformShape":
         _one_of_inputs(self.input, self.inputs)
         return self
 
@@ -143,14 +141,14 @@ class Input:
     node: str
     output: str | None
     name: str
-    path: Path
+    path: "Path"
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
     """When micro-batches run: the kind, and its interval where it has one."""
 
-    kind: TriggerKind = "default"
+    kind: "TriggerKind" = "default"
     interval: str | None = None
 
     def __str__(self) -> str:
@@ -174,13 +172,13 @@ class Node:
     """
 
     id: str
-    kind: Kind
+    kind: "Kind"
     gem: str
     options: dict[str, Any]
     inputs: tuple[Input, ...]
-    path: Path
+    path: "Path"
     mode: Literal["stream", "batch"] = "stream"
-    output_mode: OutputMode = "append"
+    output_mode: "OutputMode" = "append"
     trigger: Trigger = Trigger()
     description: str = ""
 
@@ -208,17 +206,17 @@ class Definition:
     version: str
     description: str
     mode: Literal["stream", "batch"]
-    folder: FilePath
+    folder: "FilePath"
     file: str = field(compare=False)
     nodes: dict[str, Node]
     spark: dict[str, str]
     checkpoints: str
-    locator: Locator = field(compare=False, repr=False)
-    parameters: dict[str, Parameter]
+    locator: "Locator" = field(compare=False, repr=False)
+    parameters: "dict[str, Parameter]"
     values: dict[str, Any]
     secrets: frozenset[str]
 
-    def of_kind(self, kind: Kind) -> list[Node]:
+    def of_kind(self, kind: "Kind") -> list[Node]:
         """The nodes of a kind, in the order of the file."""
         return [node for node in self.nodes.values() if node.kind == kind]
 
