@@ -79,6 +79,7 @@ def spark(
                 "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
             },
             gem_settings=DELTA_SETTINGS,
+            local_settings={"spark.databricks.delta.snapshotPartitions": "2"},
             jars=jars,
             module_folders=[user_modules],
             spark_log=folder / "spark.log",

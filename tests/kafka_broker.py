@@ -81,9 +81,7 @@ class Broker:
             }
         return options
 
-    def new_topic(
-        self, prefix: str, partitions: int = 1, configs: Mapping[str, str] | None = None
-    ) -> str:
+    def new_topic(self, prefix: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
         """Create a topic that no other test uses, ready for reading and writing."""
         from kafka import KafkaAdminClient
 
@@ -114,10 +112,7 @@ class Broker:
         times = [None] * len(values) if timestamps is None else [_millis(t) for t in timestamps]
         rows = [(_bytes(k), _bytes(v), t) for k, v, t in zip(keys, values, times, strict=True)]
         with closing(KafkaProducer(**self.client_options())) as producer:
-            sent = [
-                producer.send(topic, value, key, list(headers), partition, at)
-                for key, value, at in rows
-            ]
+            sent = [producer.send(topic, value, key, list(headers), partition, at) for key, value, at in rows]
             producer.flush(timeout=TIMEOUT)
             written = [future.get(timeout=TIMEOUT) for future in sent]
         return [
@@ -266,14 +261,11 @@ def _container(image: str, sasl: tuple[str, str] | None) -> KafkaContainer:
     if sasl:
         user, password = sasl
         # cp-kafka refuses advertised listeners named SASL_… unless a JAAS file is mounted.
-        container = KafkaContainer(
-            image, listener_name="CLIENT", security_protocol="SASL_PLAINTEXT"
-        )
+        container = KafkaContainer(image, listener_name="CLIENT", security_protocol="SASL_PLAINTEXT")
         container.with_env("KAFKA_SASL_ENABLED_MECHANISMS", "PLAIN")
         container.with_env(
             "KAFKA_LISTENER_NAME_CLIENT_PLAIN_SASL_JAAS_CONFIG",
-            "org.apache.kafka.common.security.plain.PlainLoginModule required "
-            f'user_{user}="{password}";',
+            f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{user}="{password}";',
         )
     else:
         container = KafkaContainer(image)
@@ -334,9 +326,7 @@ def _ends(consumer: KafkaConsumer, topic: str) -> dict[TopicPartition, int]:
     partitions = consumer.partitions_for_topic(topic)
     if not partitions:
         raise ValueError(f"Kafka has no topic {topic!r}")
-    ends: dict[TopicPartition, int] = consumer.end_offsets(
-        [TopicPartition(topic, p) for p in partitions]
-    )
+    ends: dict[TopicPartition, int] = consumer.end_offsets([TopicPartition(topic, p) for p in partitions])
     return ends
 
 

@@ -274,6 +274,14 @@ class Gem(Generic[OptionsT]):
         """
         return {}
 
+    def local_settings(self) -> Mapping[str, str]:
+        """Spark settings that make this node fast in a local session, on one machine and its data.
+
+        Called like `session_settings`. They are defaults: used in local sessions only, and whatever
+        anybody else says wins.
+        """
+        return {}
+
     def check(self, *inputs: Facts) -> Iterable[Finding]:  # noqa: ARG002 (for those who override it)
         """The gem's own rules: what is wrong with these options over these inputs.
 

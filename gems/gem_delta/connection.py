@@ -16,6 +16,8 @@ SESSION_SETTINGS: "Mapping[str, str]" = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
+# Delta reads a table's log with 50 tasks, which take longer than the log of a small table.
+LOCAL_SETTINGS: "Mapping[str, str]" = {"spark.databricks.delta.snapshotPartitions": "2"}
 RawOptions = dict[str, str | int | float | bool]
 
 # How Spark and Delta 4.4 say that a table isn't there: in a batch, for a path, in a stream, in a catalog.

@@ -16,7 +16,14 @@ from gem_bundle import (
     StreamReadContext,
 )
 from gem_bundle.types import ByteSize, DataPath, Timestamp
-from gem_delta.connection import DELTA_JAR, SESSION_SETTINGS, DeltaOptions, RawOptions, says_absent
+from gem_delta.connection import (
+    DELTA_JAR,
+    LOCAL_SETTINGS,
+    SESSION_SETTINGS,
+    DeltaOptions,
+    RawOptions,
+    says_absent,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -168,6 +175,10 @@ class DeltaSource(Source[DeltaSourceOptions]):
     def session_settings(self) -> "Mapping[str, str]":
         """Delta's extension and catalog."""
         return SESSION_SETTINGS
+
+    def local_settings(self) -> "Mapping[str, str]":
+        """Few tasks for a table's log."""
+        return LOCAL_SETTINGS
 
     def read(self, context: ReadContext) -> "DataFrame":
         """The rows of one version of the table, or of its change feed.

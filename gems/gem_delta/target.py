@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Literal
 from gem_bundle import Facts, Field, Finding, GemError, Target, TargetSemantics, WriteContext
 from gem_bundle.expressions import missing_names
 from gem_bundle.types import Expression, StringList
-from gem_delta.connection import DELTA_JAR, SESSION_SETTINGS, DeltaOptions, RawOptions, says_absent
+from gem_delta.connection import (
+    DELTA_JAR,
+    LOCAL_SETTINGS,
+    SESSION_SETTINGS,
+    DeltaOptions,
+    RawOptions,
+    says_absent,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -83,6 +90,10 @@ class DeltaTarget(Target[DeltaTargetOptions]):
     def session_settings(self) -> "Mapping[str, str]":
         """Delta's extension and catalog."""
         return SESSION_SETTINGS
+
+    def local_settings(self) -> "Mapping[str, str]":
+        """Few tasks for a table's log."""
+        return LOCAL_SETTINGS
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns of partitions exist; options are for a batch or for a stream."""

@@ -35,9 +35,7 @@ class RateOptions(Options):
 class RateSource(Source[RateOptions]):
     """Generate rows (`timestamp`, `value`) at a steady rate, for tests and demonstrations."""
 
-    semantics = SourceSemantics(
-        batch=False, triggers=MICRO_BATCH_TRIGGERS | {"continuous"}, backlog=False
-    )
+    semantics = SourceSemantics(batch=False, triggers=MICRO_BATCH_TRIGGERS | {"continuous"}, backlog=False)
     example = {"rows_per_second": 10}
 
     def read_stream(self, context: StreamReadContext) -> "DataFrame":

@@ -90,7 +90,9 @@ def _clicks(lane: int) -> Sections:
             f"priced_{lane}": {
                 "gem": "with_columns",
                 "input": f"named_{lane}",
-                "options": {"columns": {"cents": "cast(amount * 100 as bigint)", "team": "coalesce(team, '?')"}},
+                "options": {
+                    "columns": {"cents": "cast(amount * 100 as bigint)", "team": "coalesce(team, '?')"}
+                },
             },
             f"counts_{lane}": {
                 "gem": "aggregate",

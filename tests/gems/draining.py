@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle import WriteContext
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
     from gem_bundle import Target
-
-_TASKS = "spark.databricks.delta.snapshotPartitions"
-
-
-@contextmanager
-def small_tables(spark: SparkSession) -> Iterator[None]:
-    """Delta reads a table's log with 50 tasks: too many for tables of a handful of rows."""
-    before = spark.conf.get(_TASKS, None)
-    spark.conf.set(_TASKS, "2")
-    try:
-        yield
-    finally:
-        if before is None:
-            spark.conf.unset(_TASKS)
-        else:
-            spark.conf.set(_TASKS, before)
 
 
 def make(gem: type[Any], raw: Mapping[str, Any], folder: Path | None = None) -> Any:

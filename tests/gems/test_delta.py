@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from gem_bundle import Column, Facts, GemError, ReadContext, StreamReadContext, WriteContext
 from gem_delta.source import DeltaSource
 from gem_delta.target import DeltaTarget
-from tests.gems.draining import drain, forget_last_commit, make, micro_batches, run, small_tables
+from tests.gems.draining import drain, forget_last_commit, make, micro_batches, run
 
 READING = [
     *("path", "startingVersion", "startingTimestamp", "maxFilesPerTrigger", "maxBytesPerTrigger"),
@@ -181,13 +181,6 @@ def batch(spark, made):
 
 def stream(spark, made):
     return made.read_stream(StreamReadContext(node="x", spark=spark, name="x"))
-
-
-@pytest.fixture
-def spark(spark):
-    """The session, set up for small Delta tables."""
-    with small_tables(spark):
-        yield spark
 
 
 def rows(spark, folder, **raw):

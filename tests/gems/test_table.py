@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from gem_bundle import Column, Facts, GemError, ReadContext, StreamReadContext, WriteContext
 from gem_table.source import TableSource
 from gem_table.target import TableTarget
-from tests.gems.draining import drain, forget_last_commit, make, run, small_tables
+from tests.gems.draining import drain, forget_last_commit, make, run
 
 
 def source(name, **raw):
@@ -17,13 +17,6 @@ def source(name, **raw):
 
 def target(name, folder=None, **raw):
     return make(TableTarget, {"table": name, **raw}, folder)
-
-
-@pytest.fixture
-def spark(spark):
-    """The session, set up for small Delta tables."""
-    with small_tables(spark):
-        yield spark
 
 
 @pytest.fixture

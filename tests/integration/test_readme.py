@@ -4,7 +4,8 @@ import os
 import pty
 import re
 import subprocess
-import sys
+import sysconfig
+import venv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,15 +34,12 @@ class Command:
 
 @pytest.mark.spark
 def test_the_tour_goes_as_the_readme_says(tmp_path: Path) -> None:
-    site = tmp_path / "site-packages"
     folder = tmp_path / "tour"
     folder.mkdir()
     environment = {
         **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        # What the tour installs must not stay in the environment that the tests run in.
-        "PIP_TARGET": str(site),
-        "PYTHONPATH": str(site),
+        "PATH": f"{virtual_environment(tmp_path / 'venv')}{os.pathsep}{os.environ['PATH']}",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "TERM": "dumb",
         "NO_COLOR": "1",
         "COLUMNS": "120",
@@ -60,6 +58,19 @@ def test_the_tour_goes_as_the_readme_says(tmp_path: Path) -> None:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
     assert done > 10
+
+
+def virtual_environment(folder: Path) -> Path:
+    """The scripts of a virtual environment that has what this one has, and keeps what the tour installs."""
+    venv.create(folder)
+    (site_packages,) = folder.glob("lib/python*/site-packages")
+    mine = sysconfig.get_path("purelib")
+    (site_packages / "parent.pth").write_text(f"import site; site.addsitedir({mine!r})\n")
+    for command, module in {"gem-bundle": "gem_bundle", "pip": "pip"}.items():
+        script = folder / "bin" / command
+        script.write_text(f'#!/bin/sh\nexec "{folder}/bin/python" -m {module} "$@"\n')
+        script.chmod(0o755)
+    return folder / "bin"
 
 
 def tour(readme: str) -> Iterator[Command | tuple[str, str]]:

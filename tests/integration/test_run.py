@@ -266,3 +266,19 @@ targets:
         (tmp_path / "checkpoints").exists() and __import__("shutil").rmtree(tmp_path / "checkpoints")
         run(file, available_now=True, **options)
         assert ids(spark, tmp_path / f"out/{least}") == list(range(least // 10, 12))
+
+
+def test_a_table_does_not_inherit_the_mark_of_the_watermark(spark: SparkSession, tmp_path: Path) -> None:
+    text = """
+pipeline: marked
+sources:
+  visits: {gem: file, options: {path: visits, format: json, schema: "at timestamp, page string"}}
+transforms:
+  timely: {gem: watermark, input: visits, options: {column: at, delay: 1 minute}}
+targets:
+  table: {gem: delta, input: timely, options: {path: out/visits}}
+"""
+    add_rows(tmp_path / "visits", "1.json", [{"at": "2026-01-05T09:00:00Z", "page": "a"}])
+    assert run(write_pipeline(tmp_path, text), available_now=True).ok
+    field = spark.read.format("delta").load(str(tmp_path / "out/visits")).schema["at"]
+    assert field.metadata == {}

@@ -47,7 +47,7 @@ def check_engine(
     """
     with ExitStack() as stack:
         if spark is None:
-            session = open_plan_session(plan, report=report)
+            session = open_plan_session(plan, report=report, brief=True)
             spark = session.spark
             stack.callback(session.close)
         empty = stack.enter_context(tempfile.TemporaryDirectory(prefix="gem-bundle-"))

@@ -68,7 +68,7 @@ def command(
 
     options = RunOptions(parameters=parameters, profile=profile)
     plan, _ = prepare(lambda load_options: load_file(file, load_options), options)
-    with open_for(plan, [node.partition(".")[0]], options) as session:
+    with open_for(plan, [node.partition(".")[0]], options, brief=True) as session:
         found = preview(plan, node, session.spark, rows, timeout)
         if output_format == "json":
             _print_json(found)

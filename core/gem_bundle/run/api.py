@@ -93,9 +93,7 @@ def run_pipeline(
     return report
 
 
-def prepare(
-    load: Callable[[LoadOptions], Loaded], options: RunOptions
-) -> tuple[Plan, list[Diagnostic]]:
+def prepare(load: Callable[[LoadOptions], Loaded], options: RunOptions) -> tuple[Plan, list[Diagnostic]]:
     """Read and check a pipeline with its secrets resolved.
 
     Returns:
@@ -193,7 +191,9 @@ def _placed(plan: Plan, diagnostic: Diagnostic) -> Diagnostic:
 
 
 @contextmanager
-def open_for(plan: Plan, nodes: Iterable[str], options: RunOptions) -> Iterator[Session]:
+def open_for(
+    plan: Plan, nodes: Iterable[str], options: RunOptions, *, brief: bool = False
+) -> Iterator[Session]:
     """A session in which some nodes and what they need can run, after their preflight.
 
     While Java starts, the gems try what they need from the outside.
@@ -202,6 +202,7 @@ def open_for(plan: Plan, nodes: Iterable[str], options: RunOptions) -> Iterator[
         plan: The pipeline.
         nodes: The nodes; ids that don't exist are left for the caller to report.
         options: What is asked for.
+        brief: The session is over in a minute or two.
 
     Raises:
         PipelineError: When something that is needed is missing.
@@ -220,6 +221,7 @@ def open_for(plan: Plan, nodes: Iterable[str], options: RunOptions) -> Iterator[
                 needed,
                 report=report,
                 spark_log=options.spark_log,
+                brief=brief,
                 environment=options.environment,
             )
         except GemError as error:
@@ -244,4 +246,3 @@ def _check_report_place(options: RunOptions) -> None:
         message = f"the report can't be written to {options.report}: its folder doesn't exist"
         hint = "Name a file in a folder that exists and that you may write to."
         raise PipelineError([Diagnostic("GB511", "error", message, hint=hint)])
-

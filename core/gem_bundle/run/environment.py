@@ -45,6 +45,11 @@ def needed_settings(plan: Plan, nodes: Iterable[str] | None = None) -> dict[str,
     return found
 
 
+def local_settings(plan: Plan, nodes: Iterable[str] | None = None) -> dict[str, str]:
+    """The Spark settings that suit the gems of some nodes in a local session."""
+    return {key: value for gem in _gems(plan, nodes) for key, value in gem.local_settings().items()}
+
+
 def find_jars(
     plan: Plan,
     nodes: Iterable[str] | None = None,
@@ -80,6 +85,7 @@ def open_plan_session(
     *,
     report: Callable[[str], None] | None = None,
     spark_log: Path | None = None,
+    brief: bool = False,
     environment: Mapping[str, str] | None = None,
 ) -> Session:
     """A session in which these nodes of a pipeline can run.
@@ -91,6 +97,7 @@ def open_plan_session(
         nodes: The nodes; None for all.
         report: Told what takes long.
         spark_log: Where Spark's own log goes.
+        brief: The session is over in a minute or two.
         environment: Environment variables; None is the process's.
 
     Raises:
@@ -107,10 +114,12 @@ def open_plan_session(
             app_name=definition.name,
             settings=definition.spark,
             gem_settings=needed_settings(plan, chosen),
+            local_settings=local_settings(plan, chosen),
             jars=[jar.path for jar in jars],
             module_folders=[definition.folder],
             defaults=load_settings(definition.folder, environment).spark,
             spark_log=spark_log or default_log(definition.name),
+            brief=brief,
         )
     )
 

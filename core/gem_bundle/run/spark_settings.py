@@ -62,6 +62,7 @@ class SessionRequest:
         app_name: The application's name in Spark's UI and logs.
         settings: The pipeline's ``spark:``.
         gem_settings: What the gems in use need.
+        local_settings: What suits them in a local session, as defaults.
         defaults: The project's Spark settings.
         jars: The jars of the gems in use.
         module_folders: Folders with Python modules of the user; they come first on Python's path, on
@@ -74,6 +75,7 @@ class SessionRequest:
     app_name: str
     settings: Mapping[str, object] = field(default_factory=dict)
     gem_settings: Mapping[str, str] = field(default_factory=dict)
+    local_settings: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, str] = field(default_factory=dict)
     jars: Sequence[Path] = ()
     module_folders: Sequence[Path] = ()
@@ -101,6 +103,8 @@ def settings_to_start(
         master = str(layer.get("spark.master", master))
     defaults: dict[str, object] = {"spark.app.name": request.app_name, "spark.master": master}
     defaults |= default_settings(master, spark_version)
+    if is_local(master):
+        defaults |= request.local_settings
     if request.brief and is_local(master):
         # Half the processor time of a session of 30 micro-batches (20 s for 36 s).
         defaults["spark.driver.defaultJavaOptions"] = "-XX:TieredStopAtLevel=1"

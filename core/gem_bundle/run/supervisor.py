@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gem_bundle.run.report import Report
 
 POLL_SECONDS = 0.2
+_MARK = "spark.watermarkDelayMs"
 
 
 class View(Protocol):
@@ -226,12 +227,34 @@ def _writer(plan: Plan, node: Node, frames: Frames) -> DataStreamWriter:
     edge = node.inputs[0]
     query_name = f"{plan.definition.name}_{node.id}"
     context = WriteContext(node.id, plan.definition.name, node.output_mode, query_name)
-    df = counted(frames.of(edge.node, edge.output), target, node)
+    df = counted(unmarked(frames.of(edge.node, edge.output)), target, node)
     writer = target.write_stream(df, context).outputMode(node.output_mode).queryName(query_name)
     if target.semantics.restartable:
         writer = writer.option("checkpointLocation", plan.definition.checkpoint(node.id))
     settings = trigger_arguments(node.trigger)
     return writer.trigger(**settings) if settings else writer
+
+
+def unmarked(df: DataFrame) -> DataFrame:
+    """The rows without the watermark's mark on their event-time columns.
+
+    Spark would store the mark in the schema of a table or a file. Whoever reads that as a stream then
+    has a column that looks watermarked and has no watermark, and an append-mode aggregation over it is
+    accepted and never emits a row.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 (as Spark's guide calls it)
+
+    fields = df.schema.fields
+    if not any(_MARK in field.metadata for field in fields) or len(set(df.columns)) < len(fields):
+        return df
+    columns = []
+    for field in fields:
+        column = F.col("`" + field.name.replace("`", "``") + "`")
+        if _MARK in field.metadata:
+            kept = {key: value for key, value in field.metadata.items() if key != _MARK}
+            column = column.alias(field.name, metadata=kept)
+        columns.append(column)
+    return df.select(*columns)
 
 
 def counted(df: DataFrame, target: Target, node: Node) -> DataFrame:
