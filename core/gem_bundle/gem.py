@@ -306,13 +306,14 @@ class Source(Gem[OptionsT]):
     """Rows from outside. Implement `read`, `read_stream` or both, and declare `semantics`.
 
     Attributes:
-        semantics: What the source promises.
+        semantics: What the source promises; a class declares it, and an instance may replace it where
+            options change it.
         streaming: Whether this node is read as a stream. Set by the runtime before `check` and
             `infer`; None when nobody has said.
     """
 
     kind: ClassVar[Kind] = "source"
-    semantics: ClassVar[SourceSemantics] = SourceSemantics()
+    semantics: SourceSemantics = SourceSemantics()
     streaming: bool | None = None
 
     def read(self, context: ReadContext) -> DataFrame:
@@ -395,10 +396,15 @@ class Transform(Gem[OptionsT]):
 
 
 class Target(Gem[OptionsT]):
-    """Rows to outside. Declare `semantics`; implement `write` and one of the streaming methods."""
+    """Rows to outside. Declare `semantics`; implement `write` and one of the streaming methods.
+
+    Attributes:
+        semantics: What the target promises; a class declares it, and an instance may replace it where
+            options change it.
+    """
 
     kind: ClassVar[Kind] = "target"
-    semantics: ClassVar[TargetSemantics] = TargetSemantics()
+    semantics: TargetSemantics = TargetSemantics()
 
     def write(self, df: DataFrame, context: WriteContext) -> None:
         """Write a static relation; called once for each run of a batch pipeline, on the driver.

@@ -44,7 +44,7 @@ class KafkaTarget(Target[KafkaTargetOptions]):
         if options.async_progress_tracking_enabled:
             # Spark refuses these two: they end with the micro-batch whose progress is still unwritten.
             triggers = self.semantics.triggers - {"available_now", "once"}
-            vars(self)["semantics"] = replace(self.semantics, triggers=triggers)
+            self.semantics = replace(self.semantics, triggers=triggers)
 
     def jars(self) -> tuple[str, ...]:
         """Spark's connector for Kafka."""

@@ -44,8 +44,7 @@ class ForeachBatchTarget(Target[ForeachBatchOptions]):
         super().__init__(options)
         if options.idempotent:
             condition = "the function leaves every row once when it gets a micro-batch again"
-            promise = replace(self.semantics, delivery="exactly_once", condition=condition)
-            vars(self)["semantics"] = promise
+            self.semantics = replace(self.semantics, delivery="exactly_once", condition=condition)
 
     def write(self, df: "DataFrame", context: WriteContext) -> None:  # noqa: ARG002 (the function decides)
         """Call the function once, with all rows and the batch id 0.

@@ -269,8 +269,8 @@ def test_a_wrong_pipeline_is_not_run() -> None:
 @pytest.mark.spark
 def test_the_dataframe_of_a_node(spark: Any) -> None:
     pipeline = (
-        Pipeline("p", parameters={"least": 2})
-        .source("numbers", "rows", {"rows": [{"n": 1}, {"n": 2}, {"n": 3}]}, mode="batch")
+        Pipeline("p", mode="batch", parameters={"least": 2})
+        .source("numbers", "rows", {"rows": [{"n": 1}, {"n": 2}, {"n": 3}]})
         .transform("large", "filter", "numbers", {"condition": "n >= ${least}"})
         .target("out", "noop", "large")
     )

@@ -140,6 +140,19 @@ def test_python_functions(
     assert "Traceback" not in str(found)
 
 
+def test_a_row_that_spark_can_not_compute(spark: SparkSession, tmp_path: Path) -> None:
+    add_rows(tmp_path / "orders", "1.json", [{"id": 1}])
+    text = TEXT.replace("input: orders", "input: checked") + (
+        "transforms:\n  checked: {gem: filter, input: orders, options: "
+        "{condition: \"id < 0 or raise_error('an order without a number') is null\"}}\n"
+    )
+    report = run(write_pipeline(tmp_path, text), available_now=True)
+    (found,) = report.diagnostics
+    assert (found.code, found.node, found.line) == ("GB508", "out", 8)
+    assert found.message == "target `out`: an order without a number"
+    assert "USER_RAISED_EXCEPTION" in found.hint
+
+
 def test_no_java(tmp_path: Path) -> None:
     add_rows(tmp_path / "orders", "1.json", [{"id": 1}])
     file = write_pipeline(tmp_path, TEXT)

@@ -155,6 +155,8 @@ def semantics_in_words(gem: GemDescription) -> list[tuple[str, str]]:
         words.append(("Triggers", ", ".join(_trigger(trigger) for trigger in facts["triggers"])))
     if gem.kind == "source":
         words.append(("Replayable", _with("yes" if facts["replayable"] else "no", facts["condition"])))
+        if not facts["backlog"]:
+            words.append(("Backlog", "no: rows come while the query runs, and never end"))
         return words
     if facts["streaming"]:
         words.append(("Output modes", ", ".join(facts["output_modes"])))

@@ -234,11 +234,17 @@ def open_for(
         if any(diagnostic.is_error for diagnostic in found):
             raise PipelineError(diagnostic.rewritten(hidden) for diagnostic in found)
         if options.show_settings:
-            for setting in session.settings:
-                print(f"{setting.key} = {setting.value}  ({setting.origin})", file=sys.stderr)
+            _show_settings(session)
         yield session
     finally:
         session.close()
+
+
+def _show_settings(session: Session) -> None:
+    for setting in session.settings:
+        print(f"{setting.key} = {setting.value}  ({setting.origin})", file=sys.stderr)
+    for setting in session.refused:
+        print(f"{setting.key} = {setting.value}  (not set: the session has another)", file=sys.stderr)
 
 
 def _check_report_place(options: RunOptions) -> None:

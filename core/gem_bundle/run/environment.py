@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from gem_bundle.run.jars import cache_folder, fill, resolve, spark_version
-from gem_bundle.run.session import SessionRequest, open_session
+from gem_bundle.run.session import brings_jars, open_session
+from gem_bundle.run.spark_settings import SessionRequest, merge_settings
 from gem_bundle.settings import load_settings
 
 if TYPE_CHECKING:
@@ -35,14 +35,9 @@ def needed_jars(plan: Plan, nodes: Iterable[str] | None = None) -> list[str]:
 
 
 def needed_settings(plan: Plan, nodes: Iterable[str] | None = None) -> dict[str, str]:
-    """The Spark settings that the gems of some nodes ask for; lists with commas are joined."""
-    found: dict[str, str] = {}
-    for gem in _gems(plan, nodes):
-        for key, value in gem.session_settings().items():
-            present = found.get(key, "").split(",") if found.get(key) else []
-            parts = [*present, *(part for part in value.split(",") if part not in present)]
-            found[key] = ",".join(parts) if key == "spark.sql.extensions" else value
-    return found
+    """The Spark settings that the gems of some nodes ask for; settings that are lists are joined."""
+    merged = merge_settings(("gem", gem.session_settings()) for gem in _gems(plan, nodes))
+    return {key: setting.value for key, setting in merged.items()}
 
 
 def local_settings(plan: Plan, nodes: Iterable[str] | None = None) -> dict[str, str]:
@@ -105,10 +100,7 @@ def open_plan_session(
     """
     definition = plan.definition
     chosen = None if nodes is None else list(nodes)
-    jars = find_jars(plan, chosen, report, environment)
-    folder = str(definition.folder)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+    jars = [] if brings_jars() else find_jars(plan, chosen, report, environment)
     return open_session(
         SessionRequest(
             app_name=definition.name,

@@ -105,6 +105,14 @@ def gem_error(plan: Plan, node: Node, error: GemError) -> Diagnostic:
     return from_finding(plan.definition, node, finding, plan.gems.get(node.id))
 
 
+def root_cause(error: BaseException) -> BaseException:
+    """The error that Spark wrapped in others, as "Task failed while writing rows" does."""
+    # PySpark keeps the chain in an attribute of its own, and has no public way to it.
+    while (cause := getattr(error, "_cause", None)) is not None and str(cause).strip():
+        error = cause
+    return error
+
+
 def headline(error: BaseException) -> str:
     """The sentence in Spark's error: without its plan, its stack and its codes for programs."""
     text = str(error)
@@ -125,11 +133,14 @@ def headline(error: BaseException) -> str:
 
 
 def _described(plan: Plan, node: Node, error: Exception, default: str) -> Diagnostic:
-    text = headline(error)
-    full = str(error)
+    text = headline(root_cause(error))
+    full = f"{error}\n{root_cause(error)}"
     user = user_error(text) if _PYTHON in text else None
     if user is None and _PYTHON in full:
         user = user_error(full)
+    if user is not None and user.type.rpartition(".")[2] == "GemError":
+        # A gem's own sentence about a micro-batch; on its way through Spark it became a text.
+        return _at(plan, node, "GB508", user.message, "")
     if user is not None:
         where = f" ({user.file}:{user.line})" if user.file else ""
         message = f"Python code raised {user.type}: {user.message}{where}"

@@ -142,6 +142,7 @@ def test_as_json(cli: Cli) -> None:
         "replayable": True,
         "triggers": ["default", "available_now", "processing_time", "once"],
         "condition": "as long as Acme keeps them",
+        "backlog": True,
     }
     assert target["semantics"]["output_modes"] == ["append"]
     assert source["example"] == {"brokers": ["acme:9092"], "max_rows": 10}
