@@ -36,7 +36,7 @@ setup(
     packages=PACKAGES,
     package_dir=FOLDERS,
     entry_points={
-        "console_scripts": ["gem-bundle = gem_bundle.cli:main"],
+        "console_scripts": ["gem-bundle = gem_bundle.cli:entry"],
         "gem_bundle": _gem_entry_points(PACKAGES),
     },
 )

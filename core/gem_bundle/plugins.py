@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import pluggy
 
@@ -25,7 +25,7 @@ _REFERENCE = re.compile(r"[\w.]+:\w+")
 KINDS: tuple[Kind, ...] = ("source", "transform", "target")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Origin:
     """Where a gem comes from: its plugin's entry point and its distribution."""
 
@@ -37,8 +37,7 @@ class Origin:
         return f"{self.distribution} {self.version}".strip()
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenPlugin:
+class BrokenPlugin(NamedTuple):
     """A plugin that could not be loaded, and why."""
 
     origin: Origin

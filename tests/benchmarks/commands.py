@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.metadata import requires
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from tests.benchmarks.pipelines import generate
@@ -71,7 +71,7 @@ def _pipeline(folder: Path) -> Path:
 def _install_spark_pipelines(packages: Path) -> str:
     """Put what `spark-pipelines` needs beside pyspark into a folder of its own."""
     asked = [re.split(r"\s*;", r)[0] for r in requires("pyspark") or () if "pipelines" in r]
-    missing = [name for name in asked if re.split(r"\W", name)[0] in {"grpcio", "googleapis", "zstandard"}]
+    missing = [requirement for requirement in asked if not _is_installed(requirement)]
     done = subprocess.run(
         [sys.executable, "-m", "pip", "install", "--quiet", "--target", packages, *missing],
         env=clean_environment(),
@@ -81,6 +81,14 @@ def _install_spark_pipelines(packages: Path) -> str:
         check=False,
     )
     return done.stderr.strip().rpartition("\n")[2] if done.returncode else ""
+
+
+def _is_installed(requirement: str) -> bool:
+    try:
+        version(re.split(r"[^\w.-]", requirement)[0])
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def _spark_project(folder: Path) -> Path:

@@ -222,7 +222,7 @@ def _session(file: Path) -> "tuple[SparkSession, list[str]]":
     from gem_bundle.run.environment import find_jars, open_plan_session
     from gem_bundle.run.options import RunOptions
 
-    plan, _, _ = prepare(lambda options: load_file(file, options), RunOptions())
+    plan, _ = prepare(lambda options: load_file(file, options), RunOptions())
     jars = [str(jar.path) for jar in find_jars(plan)]
     return open_plan_session(plan).spark, jars
 

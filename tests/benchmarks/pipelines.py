@@ -13,8 +13,8 @@ def generate(nodes: int) -> str:
     """A valid streaming pipeline with exactly so many nodes, as the text of its file.
 
     Lanes of Kafka topics that are parsed, filtered, joined with a static table, aggregated over time
-    and written to Delta alternate with lanes of files that are cleaned and written to files. What is
-    left over is filters.
+    and written to Delta alternate with lanes of Delta tables that are cleaned and put together. What
+    is left over is filters.
 
     Args:
         nodes: How many; at least 2.
@@ -24,7 +24,7 @@ def generate(nodes: int) -> str:
     sections: Sections = {"sources": {}, "transforms": {}, "targets": {}}
     lane = 0
     while True:
-        section = _clicks if lane % 2 == 0 else _files
+        section = _clicks if lane % 2 == 0 else _orders
         longer = section(lane)
         if _size(sections) + _size(longer) > nodes - 2:
             break
@@ -60,11 +60,7 @@ def _clicks(lane: int) -> Sections:
                     "max_offsets_per_trigger": 10_000,
                 },
             },
-            f"pages_{lane}": {
-                "gem": "file",
-                "mode": "batch",
-                "options": {"format": "csv", "path": "data/pages", "schema": "page string, team string"},
-            },
+            f"pages_{lane}": {"gem": "delta", "mode": "batch", "options": {"path": "data/pages"}},
         },
         "transforms": {
             f"parsed_{lane}": {
@@ -121,13 +117,13 @@ def _clicks(lane: int) -> Sections:
     }
 
 
-def _files(lane: int) -> Sections:
-    """Eight nodes: two folders of orders, cleaned and put together."""
-    order = {"format": "json", "schema": "id bigint, note string, at timestamp", "max_files_per_trigger": 10}
+def _orders(lane: int) -> Sections:
+    """Eight nodes: two tables of orders, cleaned and put together."""
+    limits = {"max_files_per_trigger": 10, "skip_change_commits": True}
     return {
         "sources": {
-            f"orders_{lane}": {"gem": "file", "options": {**order, "path": "data/orders"}},
-            f"returns_{lane}": {"gem": "file", "options": {**order, "path": "data/returns"}},
+            f"orders_{lane}": {"gem": "delta", "options": {"path": "data/orders", **limits}},
+            f"returns_{lane}": {"gem": "delta", "options": {"path": "data/returns", **limits}},
         },
         "transforms": {
             f"renamed_{lane}": {
@@ -157,11 +153,11 @@ def _files(lane: int) -> Sections:
             },
         },
         "targets": {
-            f"files_{lane}": {
-                "gem": "file",
+            f"orders_once_{lane}": {
+                "gem": "delta",
                 "input": f"once_{lane}",
                 "trigger": {"available_now": True},
-                "options": {"format": "parquet", "path": f"out/orders_{lane}"},
+                "options": {"path": f"out/orders_{lane}", "merge_schema": True},
             }
         },
     }

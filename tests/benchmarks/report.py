@@ -52,7 +52,9 @@ def with_table(readme: str, found: Iterable[Comparison]) -> str:
 
 def table(found: Iterable[Comparison]) -> str:
     """The README's table."""
-    rows = [f"| {c.ours} | {c.theirs} | {result(c)} |\n" for c in found]
+    rows = [
+        f"| {c.ours} | {c.theirs} | {result(c)}{'' if c.holds else f' (aim: {c.rule})'} |\n" for c in found
+    ]
     return "| gem-bundle | compared with | result |\n|---|---|---:|\n" + "".join(rows)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -256,6 +257,20 @@ def test_parameters_are_given_to_a_check() -> None:
 
     assert [d.code for d in pipeline.check(registry=registry())] == ["GB011"]
     assert pipeline.check(parameters={"topic": "x"}, registry=registry()) == []
+
+
+def test_the_example_in_the_docstring(monkeypatch: pytest.MonkeyPatch) -> None:
+    example = inspect.cleandoc(Pipeline.__doc__ or "").split("::\n", 1)[1].split("\n\nNames,")[0]
+    runs: list[Pipeline] = []
+
+    def run(self: Pipeline) -> None:
+        runs.append(self)
+
+    monkeypatch.setattr(Pipeline, "run", run)
+    exec(textwrap.dedent(example), {"__file__": __file__})
+
+    (pipeline,) = runs
+    assert pipeline.check() == []
 
 
 def test_a_wrong_pipeline_is_not_run() -> None:

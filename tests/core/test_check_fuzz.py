@@ -102,7 +102,7 @@ def check(folder: Path, text: bytes, *, run: bool = False) -> Checked:
 
 
 FUZZ = settings(
-    max_examples=int(os.environ.get("GEM_BUNDLE_TEST_EXAMPLES", "100")),
+    max_examples=int(os.environ.get("GEM_BUNDLE_TEST_EXAMPLES", "150")),
     deadline=None,  # the time is measured by `check`
     derandomize="GEM_BUNDLE_TEST_EXAMPLES" not in os.environ,
     suppress_health_check=[HealthCheck.too_slow],

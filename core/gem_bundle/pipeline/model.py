@@ -6,7 +6,7 @@ are what the checker and the runtime work on.
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 
@@ -127,8 +127,7 @@ NODE_SHAPES: dict[str, type[_Shape]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(NamedTuple):
     """One input of a node.
 
     Args:
@@ -144,8 +143,7 @@ class Input:
     path: "Path"
 
 
-@dataclass(frozen=True, slots=True)
-class Trigger:
+class Trigger(NamedTuple):
     """When micro-batches run: the kind, and its interval where it has one."""
 
     kind: "TriggerKind" = "default"
@@ -153,6 +151,9 @@ class Trigger:
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.interval}" if self.interval else self.kind
+
+
+AS_FAST_AS_POSSIBLE = Trigger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +180,7 @@ class Node:
     path: "Path"
     mode: Literal["stream", "batch"] = "stream"
     output_mode: "OutputMode" = "append"
-    trigger: Trigger = Trigger()
+    trigger: Trigger = AS_FAST_AS_POSSIBLE
     description: str = ""
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from gem_bundle.diagnostics import NOWHERE, Diagnostic, suggest
 from gem_bundle.pipeline.document import Unknown
@@ -37,8 +36,7 @@ _A: dict[ParameterType, str] = {
 _UNSET = object()
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One declared parameter.
 
     Args:
@@ -61,8 +59,7 @@ class Parameter:
         return self.default is _UNSET
 
 
-@dataclass
-class Parameters:
+class Parameters(NamedTuple):
     """The declared parameters and their values for one run.
 
     Args:

@@ -8,28 +8,28 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.diagnostics import Diagnostic, suggest
 from gem_bundle.pipeline.document import Unknown
-from gem_bundle.pipeline.secrets import Secret, SecretStore, UnresolvedSecret
+from gem_bundle.pipeline.secrets import Secret, UnresolvedSecret
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
     from gem_bundle.pipeline.document import Locator, Path
+    from gem_bundle.pipeline.secrets import SecretStore
 
 MAX_EXPANSION = 20_000_000
 SECTIONS = frozenset({"sources", "transforms", "targets"})
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_SECRET = re.compile(r"([\w.-]+)/([\w.-]+)")
+# Neither part may be `..`: they are names of files in the folder of secrets.
+_SECRET = re.compile(r"(\w[\w.-]*)/(\w[\w.-]*)")
 _FORMS = "Write `${name}`, `${env:NAME}` or `${secret:scope/key}`; `$${` for a literal `${`."
 
 
-@dataclass
 class Resolver:
     """Fills in references.
 
@@ -37,24 +37,36 @@ class Resolver:
         parameters: The values of the pipeline's parameters; None where parameters can't be used,
             in the values of parameters themselves.
         locator: Where things stand.
-        environment: Where ``${env:…}`` is looked up.
+        environment: Where ``${env:…}`` is looked up; by default the process's.
         secrets: Where ``${secret:…}`` is looked up; None leaves stand-ins, as a check does.
         skip_env: Leave a stand-in for a missing environment variable instead of reporting it.
         broken: Names of parameters without a value that were reported already.
+
+    Attributes:
         diagnostics: What is wrong.
         secret_names: The secrets referred to, as ``scope/key``.
     """
 
-    parameters: Mapping[str, Any] | None
-    locator: Locator
-    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    secrets: SecretStore | None = None
-    skip_env: bool = False
-    broken: frozenset[str] = frozenset()
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-    secret_names: set[str] = field(default_factory=set)
-    _expanded: int = 0
-    _weights: dict[str, int] = field(default_factory=dict)
+    def __init__(
+        self,
+        parameters: Mapping[str, Any] | None,
+        locator: Locator,
+        *,
+        environment: Mapping[str, str] | None = None,
+        secrets: SecretStore | None = None,
+        skip_env: bool = False,
+        broken: Container[str] = (),
+    ) -> None:
+        self._parameters = parameters
+        self._locator = locator
+        self._environment = os.environ if environment is None else environment
+        self._secrets = secrets
+        self._skip_env = skip_env
+        self._broken = broken
+        self._expanded = 0
+        self._weights: dict[str, int] = {}
+        self.diagnostics: list[Diagnostic] = []
+        self.secret_names: set[str] = set()
 
     def resolve(self, value: Any, path: Path) -> Any:
         """The value with all references in it, at any depth, replaced.
@@ -113,22 +125,22 @@ class Resolver:
     def _parameter(self, name: str, path: Path) -> Any:
         if not _NAME.fullmatch(name):
             return self._report("GB016", f"`${{{name}}}` is no reference", path, _FORMS)
-        if self.parameters is None:
+        if self._parameters is None:
             message = f"the value of a parameter can't refer to another one, `{name}`"
             return self._report("GB016", message, path, _FORMS)
-        if name in self.parameters:
-            if not _may_hold_secrets(path) and _holds_secret(self.parameters[name]):
+        if name in self._parameters:
+            if not _may_hold_secrets(path) and _holds_secret(self._parameters[name]):
                 return self._misplaced_secret(path)
             return self._charged(name, path)
-        if name in self.broken:
+        if name in self._broken:
             return Unknown(name)
-        hint = suggest(name, self.parameters, what="parameters")
+        hint = suggest(name, self._parameters, what="parameters")
         return self._report("GB010", f"there is no parameter `{name}`", path, hint)
 
     def _charged(self, name: str, path: Path) -> Any:
         """A parameter's value, unless all that was filled in so far is far too much."""
-        assert self.parameters is not None
-        value = self.parameters[name]
+        assert self._parameters is not None
+        value = self._parameters[name]
         weight = self._weights.get(name)
         if weight is None:
             weight = self._weights[name] = _weight(value)
@@ -141,10 +153,10 @@ class Resolver:
         return value
 
     def _variable(self, name: str, path: Path) -> Any:
-        value = self.environment.get(name)
+        value = self._environment.get(name)
         if value is not None:
             return value
-        if self.skip_env:
+        if self._skip_env:
             return Unknown(name)
         hint = f"Set it, for example with `export {name}=…`, or use a parameter with a default."
         return self._report("GB014", f"the environment variable `{name}` is not set", path, hint)
@@ -157,9 +169,9 @@ class Resolver:
         if not _may_hold_secrets(path):
             return self._misplaced_secret(path)
         self.secret_names.add(name)
-        if self.secrets is None:
+        if self._secrets is None:
             return UnresolvedSecret(re.sub(r"\W", "_", f"secret_{name}"))
-        value, looked = self.secrets.find(*match.groups())
+        value, looked = self._secrets.find(*match.groups())
         if value is None:
             hint = f"Looked at: {'; '.join(looked)}."
             return self._report("GB015", f"the secret `{name}` can't be found", path, hint)
@@ -173,7 +185,7 @@ class Resolver:
     def _report(self, code: str, message: str, path: Path, hint: str) -> Unknown:
         """Note a problem, and give the stand-in for the value that isn't there."""
         node = str(path[1]) if len(path) > 1 and path[0] in SECTIONS else None
-        place = self.locator.place(path)
+        place = self._locator.place(path)
         self.diagnostics.append(Diagnostic(code, "error", message, node, path, place, hint))
         return Unknown("unknown")
 

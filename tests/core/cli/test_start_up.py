@@ -27,3 +27,17 @@ def test_help_is_instant(arguments: list[str]) -> None:
     pairs = [(seconds("import click"), seconds(ours)) for _ in range(RUNS)]
     ratio = statistics.median(help_ for _, help_ in pairs) / statistics.median(click for click, _ in pairs)
     assert ratio < LIMIT
+
+
+@pytest.mark.parametrize(
+    ("arguments", "collects"), [(["explain", "GB101"], False), (["run", "--help"], True)]
+)
+def test_only_commands_that_stay_collect_garbage(arguments: list[str], collects: bool) -> None:
+    script = (
+        "import gc, sys\n"
+        "from gem_bundle.cli import entry\n"
+        f"sys.argv = ['gem-bundle', *{arguments!r}]\n"
+        "try:\n    entry()\nexcept SystemExit:\n    print(gc.isenabled())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == str(collects)
