@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -126,12 +127,14 @@ _LONG = {"run", "preview"}
 
 
 def entry() -> None:
-    """What the shell starts: the command, without collecting garbage where it would only cost time.
+    """What the shell starts: the command, without what would only cost time where it is over in a moment.
 
     Importing what a check needs makes next to no garbage, and looking for it, also once more at exit,
-    takes a sixth of the command's time.
+    takes a sixth of the command's time. Pydantic's plugins watch validation, and to find them it reads
+    the metadata of every installed distribution.
     """
     if not _LONG.intersection(sys.argv[1:]):
         gc.disable()
         atexit.register(gc.freeze)
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     main()
