@@ -57,15 +57,26 @@ def main() -> int:
             file=sys.stderr,
         )
 
-    text = markdown(found, remarks, machine())
-    print(text)
-    if not options.quick and not options.only:
+    print(markdown(found, remarks, machine()))
+    if not options.quick:
+        found, remarks = with_earlier(found, remarks)
         DOCS.mkdir(exist_ok=True)
         record = {"machine": machine(), "comparisons": [asdict(c) for c in found], "remarks": remarks}
         (DOCS / "benchmarks.json").write_text(json.dumps(record, indent=2) + "\n")
-        (DOCS / "benchmarks.md").write_text(text)
+        (DOCS / "benchmarks.md").write_text(markdown(found, remarks, machine()))
         README.write_text(with_table(README.read_text(), found))
     return 0 if all(comparison.holds for comparison in found) else 1
+
+
+def with_earlier(found: list[Comparison], remarks: list[str]) -> tuple[list[Comparison], list[str]]:
+    """What was measured now, with what the record has of benchmarks that were not run this time."""
+    file = DOCS / "benchmarks.json"
+    record = json.loads(file.read_text()) if file.exists() else {"comparisons": [], "remarks": []}
+    now = {comparison.name for comparison in found}
+    kept = [Comparison(**c) for c in record["comparisons"] if c["name"] not in now]
+    order = list(BENCHMARKS)
+    both = sorted([*kept, *found], key=lambda comparison: order.index(comparison.name))
+    return both, list(dict.fromkeys([*record["remarks"], *remarks]))
 
 
 def machine() -> dict[str, str]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gem_bundle.run.report import Report
     from gem_bundle.run.supervisor import View
 
-_WIDE = 110
+_WIDE = 115
 
 
 def make_view(log_format: LogFormat, *, quiet: bool, stream: TextIO | None = None) -> View:
@@ -165,8 +165,14 @@ def _table(report: Report) -> RenderableType:
     from rich import box
     from rich.table import Table
 
-    table = Table(title=report.pipeline, title_justify="left", box=box.SIMPLE_HEAD)
-    table.add_column("target")
+    table = Table(
+        title=report.pipeline,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        collapse_padding=True,
+        pad_edge=False,
+    )
+    table.add_column("target", no_wrap=True)
     for name in ("micro-batch", "rows in", "rows out", "rows/s", "took", "state rows"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("watermark", no_wrap=True)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -244,18 +247,22 @@ def test_sparks_own_analyser_is_asked(
     assert "Sorting is not supported on streaming DataFrames" in result.stderr
 
 
-@pytest.mark.usefixtures("acme")
-def test_an_engine_that_cannot_start_is_a_diagnostic(
-    cli: Cli, project: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project()
-    monkeypatch.setenv("GEM_BUNDLE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    result = cli("check", "orders.yaml", "--engine", "--format", "json")
-    assert result.exit_code == 1
-    (found,) = json.loads(result.stdout)["diagnostics"]
-    assert (found["code"], found["file"]) == ("GB501", "orders.yaml")
+def test_an_engine_that_cannot_start_is_a_diagnostic(tmp_path: Path) -> None:
+    file = tmp_path / "ticks.yaml"
+    file.write_text(
+        "pipeline: ticks\nsources: {ticks: {gem: rate}}\ntargets: {out: {gem: noop, input: ticks}}\n"
+    )
+    # A process of its own: in this one a session may be running, and that would be asked.
+    done = subprocess.run(
+        [sys.executable, "-m", "gem_bundle", "check", file, "--engine", "--format", "json"],
+        env={**os.environ, "JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    (found,) = json.loads(done.stdout)["diagnostics"]
+    assert (found["code"], found["file"]) == ("GB501", str(file))
 
 
 def test_a_strangers_file_does_not_drive_the_terminal(cli: Cli, project: Callable[..., Path]) -> None:
