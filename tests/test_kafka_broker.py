@@ -90,9 +90,11 @@ def test_with_the_password(kafka_sasl: Broker) -> None:
     assert kafka_sasl.consume(topic) == written
 
 
-def test_a_wrong_password_is_refused(kafka_sasl: Broker, caplog: pytest.LogCaptureFixture) -> None:
-    # kafka-python tries again until its time is up; the reason is only in its log.
+def test_a_wrong_password_is_refused(kafka_sasl: Broker) -> None:
+    # kafka-python tries again until its time is up. The broker's reason is only in its log, and not
+    # always: sometimes the connection is closed before it is read. So the right password is the proof
+    # that nothing else is wrong.
     options = {"sasl_plain_password": "wrong", "bootstrap_timeout_ms": 3_000}
     with pytest.raises(KafkaTimeoutError):
         KafkaAdminClient(**kafka_sasl.client_options() | options)
-    assert "Authentication failed: Invalid username or password" in caplog.text
+    KafkaAdminClient(**kafka_sasl.client_options()).close()
