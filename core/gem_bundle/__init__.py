@@ -9,15 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gem_bundle.check.rules import NodeView as NodeView
+    from gem_bundle.check.rules import PipelineView as PipelineView
     from gem_bundle.diagnostics import Diagnostic as Diagnostic
     from gem_bundle.diagnostics import Finding as Finding
     from gem_bundle.errors import GemBundleError as GemBundleError
     from gem_bundle.errors import GemError as GemError
     from gem_bundle.errors import PipelineError as PipelineError
+    from gem_bundle.facts import Column as Column
+    from gem_bundle.facts import Facts as Facts
+    from gem_bundle.facts import combined as combined
+    from gem_bundle.facts import merged as merged
     from gem_bundle.gem import ALL_OUTPUT_MODES as ALL_OUTPUT_MODES
     from gem_bundle.gem import MICRO_BATCH_TRIGGERS as MICRO_BATCH_TRIGGERS
-    from gem_bundle.gem import Column as Column
-    from gem_bundle.gem import Facts as Facts
     from gem_bundle.gem import ReadContext as ReadContext
     from gem_bundle.gem import Source as Source
     from gem_bundle.gem import SourceSemantics as SourceSemantics
@@ -26,9 +30,13 @@ if TYPE_CHECKING:
     from gem_bundle.gem import TargetSemantics as TargetSemantics
     from gem_bundle.gem import Transform as Transform
     from gem_bundle.gem import WriteContext as WriteContext
-    from gem_bundle.gem import merged as merged
     from gem_bundle.hookspecs import Register as Register
     from gem_bundle.hookspecs import hookimpl as hookimpl
+    from gem_bundle.operators import AggregateOperator as AggregateOperator
+    from gem_bundle.operators import DeduplicateOperator as DeduplicateOperator
+    from gem_bundle.operators import JoinOperator as JoinOperator
+    from gem_bundle.operators import Operator as Operator
+    from gem_bundle.operators import WatermarkOperator as WatermarkOperator
     from gem_bundle.options import Field as Field
     from gem_bundle.options import NoOptions as NoOptions
     from gem_bundle.options import Options as Options
@@ -36,13 +44,13 @@ if TYPE_CHECKING:
     from gem_bundle.python import import_function as import_function
 
 _HOMES = {
+    "check.rules": ("NodeView", "PipelineView"),
     "diagnostics": ("Diagnostic", "Finding"),
     "errors": ("GemBundleError", "GemError", "PipelineError"),
+    "facts": ("Column", "Facts", "combined", "merged"),
     "gem": (
         "ALL_OUTPUT_MODES",
         "MICRO_BATCH_TRIGGERS",
-        "Column",
-        "Facts",
         "ReadContext",
         "Source",
         "SourceSemantics",
@@ -51,9 +59,15 @@ _HOMES = {
         "TargetSemantics",
         "Transform",
         "WriteContext",
-        "merged",
     ),
     "hookspecs": ("Register", "hookimpl"),
+    "operators": (
+        "AggregateOperator",
+        "DeduplicateOperator",
+        "JoinOperator",
+        "Operator",
+        "WatermarkOperator",
+    ),
     "options": ("Field", "NoOptions", "Options"),
     "pipeline.builder": ("Pipeline",),
     "python": ("import_function",),

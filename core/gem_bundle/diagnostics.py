@@ -117,21 +117,28 @@ def _visible(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a gem's own `check` or `connect` reports; the runtime turns it into a `Diagnostic`.
+    """What a gem's own `check` or `connect`, or a plugin's rule, reports; it becomes a `Diagnostic`.
 
     Args:
         code: A code of the catalogue, or one of the plugin's own such as ``ACME001``.
         message: What is wrong and why; the runtime puts the node's name before it.
         hint: What to do about it.
-        option: The option that must change; the diagnostic points at its line.
+        option: The option that must change, or the way to the key or item in it
+            (``("columns", "cents")``, ``("columns", 2)``); the diagnostic points at its line.
         severity: ``error``, ``warning`` or ``note``.
+        node: For the rules of plugins: the id of the node it is about; None is the pipeline as a whole.
+            A gem speaks of its own node only.
+        key: For the rules of plugins, in place of an option: the key of the node that must change, such
+            as ``gem`` or ``trigger``.
     """
 
     code: str
     message: str
     hint: str = ""
-    option: str | None = None
+    option: str | tuple[str | int, ...] | None = None
     severity: Severity = "error"
+    node: str | None = None
+    key: str | None = None
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:

@@ -13,11 +13,12 @@ Spark Connect. pyspark is imported inside methods or under TYPE_CHECKING.
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, get_args, get_origin
 
 from typing_extensions import TypeVar
 
+from gem_bundle.facts import UNKNOWN_OPERATOR, Facts, combined
 from gem_bundle.options import NoOptions, Options
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ Kind = Literal["source", "transform", "target"]
 OutputMode = Literal["append", "update", "complete"]
 TriggerKind = Literal["default", "processing_time", "available_now", "once", "continuous", "real_time"]
 DeliveryGuarantee = Literal["exactly_once", "at_least_once", "none"]
-StatefulOperator = Literal["aggregate", "deduplicate", "join", "limit", "custom"]
+SharedPlace = Literal["fine", "conflicts", "loses_rows"]
 
 MICRO_BATCH_TRIGGERS: frozenset[TriggerKind] = frozenset(
     {"default", "processing_time", "available_now", "once"}
@@ -43,80 +44,6 @@ ALL_OUTPUT_MODES: frozenset[OutputMode] = frozenset({"append", "update", "comple
 OptionsT = TypeVar(  # noqa: PLC0105 (the name stands in every signature)
     "OptionsT", bound=Options, covariant=True, default=Options
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column as far as it is known before Spark runs.
-
-    Args:
-        name: Its name.
-        type: Its Spark type as DDL (``bigint``, ``struct<a: int>``), or None when unknown.
-        delay: The watermark's delay when the column is event time, for example ``10 minutes``.
-    """
-
-    name: str
-    type: str | None = None
-    delay: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What is known about the rows that flow out of a node, before anything runs.
-
-    None always means *unknown*, and no rule that needs the fact fires: never a false alarm.
-
-    Args:
-        streaming: Whether it is a stream; False is a static relation.
-        columns: The columns in order, or None when they can't be known.
-        bounded: Whether the rows come to an end by themselves.
-        stateful: The stateful operators passed through, first to last, or None when unknown.
-    """
-
-    streaming: bool | None = None
-    columns: tuple[Column, ...] | None = None
-    bounded: bool | None = None
-    stateful: tuple[StatefulOperator, ...] | None = ()
-
-    @property
-    def event_time(self) -> tuple[Column, ...] | None:
-        """The columns that carry a watermark, or None when the columns are unknown."""
-        if self.columns is None:
-            return None
-        return tuple(column for column in self.columns if column.delay is not None)
-
-    def column(self, name: str) -> Column | None:
-        """The column of that name, as Spark finds it (case-insensitively), if it is known."""
-        for column in self.columns or ():
-            if column.name.lower() == name.lower():
-                return column
-        return None
-
-    def with_columns(self, columns: Iterable[Column] | None) -> Facts:
-        """The same rows with other columns; None makes them unknown."""
-        return replace(self, columns=None if columns is None else tuple(columns))
-
-    def after(self, operator: StatefulOperator) -> Facts:
-        """The facts behind one more stateful operator; on a static relation nothing changes."""
-        if not self.streaming or self.stateful is None:
-            return self
-        return replace(self, stateful=(*self.stateful, operator))
-
-
-def merged(inputs: Iterable[Facts]) -> Facts:
-    """What is certain about a node that combines several inputs: a stream if any of them is one.
-
-    The columns are unknown; the stateful operators are those of all inputs, in input order.
-    """
-    known = list(inputs)
-    streams = [facts.streaming for facts in known]
-    streaming = True if any(streams) else (None if None in streams else False)
-    stateful: tuple[StatefulOperator, ...] | None = ()
-    for facts in known:
-        stateful = None if stateful is None or facts.stateful is None else stateful + facts.stateful
-    bounds = [facts.bounded for facts in known]
-    bounded = False if False in bounds else (None if None in bounds else True)
-    return Facts(streaming=streaming, columns=None, bounded=bounded, stateful=stateful)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +58,10 @@ class SourceSemantics:
         condition: Under which condition it is replayable, in one sentence.
         backlog: Rows wait for a query to start, and come to an end when it has caught up; False for a
             source that makes or gets its rows while the query runs.
+        only_new: A first run passes over what is there already, and reads only what comes after its
+            start: True, or the option by which it does. Such a run reads nothing when it ends by itself.
+        newest_first: The option by which newer rows come before older ones; None when they don't.
+        not_continuous: Options that continuous processing ignores.
     """
 
     batch: bool = True
@@ -139,6 +70,9 @@ class SourceSemantics:
     triggers: frozenset[TriggerKind] = MICRO_BATCH_TRIGGERS
     condition: str = ""
     backlog: bool = True
+    only_new: bool | str = False
+    newest_first: str | None = None
+    not_continuous: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +90,11 @@ class TargetSemantics:
         counts_rows: Spark itself reports how many rows the sink got
             (``StreamingQueryProgress.sink.numOutputRows``); otherwise the runtime counts them.
         restartable: A query into it can continue from its checkpoint.
+        shared: What becomes of rows when two queries write to one of its places (`Target.places`):
+            it is ``fine``, each ``conflicts`` with the other now and then and has to be started again,
+            or one of them ``loses_rows``, because the place has a log that belongs to one query.
+        async_progress: The option by which Spark writes the checkpoint beside the micro-batches and
+            not between them (guide: *Asynchronous Progress Tracking*); None when it doesn't.
     """
 
     batch: bool = True
@@ -166,6 +105,8 @@ class TargetSemantics:
     triggers: frozenset[TriggerKind] = MICRO_BATCH_TRIGGERS
     counts_rows: bool = False
     restartable: bool = True
+    shared: SharedPlace = "fine"
+    async_progress: str | None = None
 
 
 @dataclass(frozen=True)
@@ -337,6 +278,20 @@ class Source(Gem[OptionsT]):
         """
         raise NotImplementedError
 
+    def places(self) -> Mapping[str, Iterable[str]]:
+        """Where the rows come from, so that a check can tell when two nodes mean the same data.
+
+        Called by every check, without a JVM and without a network. By default nothing is known.
+
+        Returns:
+            The places by the option that names them. A place is a path or URL, which stands for the
+            files right in that folder, may hold Hadoop's wildcards, and with ``/**`` at its end stands for
+            the folders below too; ``table:catalog.schema.name``; or what else tells places of one
+            kind apart, such as ``kafka://broker:9092/topic`` for each of the brokers. How a path is
+            written (``file:``, ``..``, a slash at the end) doesn't matter.
+        """
+        return {}
+
     def infer(self) -> Facts:
         """What is known of the rows without looking at them: the columns of a declared schema, say.
 
@@ -390,9 +345,9 @@ class Transform(Gem[OptionsT]):
         """What is known of the rows that come out, given what is known of those that go in.
 
         Called by every check, without a JVM. By default only the streaming-ness is known; columns
-        and stateful operators are unknown.
+        and operators are unknown.
         """
-        return replace(merged(inputs), stateful=None)
+        return combined(UNKNOWN_OPERATOR, inputs)
 
 
 class Target(Gem[OptionsT]):
@@ -405,6 +360,10 @@ class Target(Gem[OptionsT]):
 
     kind: ClassVar[Kind] = "target"
     semantics: TargetSemantics = TargetSemantics()
+
+    def places(self) -> Mapping[str, Iterable[str]]:
+        """Where the rows go to, as `Source.places` says where they come from; without wildcards."""
+        return {}
 
     def write(self, df: DataFrame, context: WriteContext) -> None:
         """Write a static relation; called once for each run of a batch pipeline, on the driver.

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from gem_bundle.gem import Column
+from gem_bundle.facts import Column
 from gem_bundle.options import Options
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ __all__ = [
     "SchemaOptions",
     "StructField",
     "columns_of",
+    "differ_for_certain",
     "fields_of",
     "quoted",
     "schema_of",
@@ -117,6 +118,36 @@ def columns_of(schema: str) -> tuple[Column, ...] | None:
 def type_of(text: str) -> DataType | None:
     """A type in DDL taken apart (``array<long>``); None when it can't be read without Spark."""
     return _parsed(text, lambda reader: reader.type())
+
+
+_FAMILIES = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint", "float", "double", "decimal"), "number"),
+    **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), "time"),
+    **dict.fromkeys(("boolean", "binary", "array", "map", "struct"), ""),
+}
+_COMPOSED = frozenset({"array", "map", "struct"})
+_ATOMIC = frozenset(_FAMILIES) - _COMPOSED | {"string", "char", "varchar"}
+
+
+def differ_for_certain(left: str | None, right: str | None) -> bool:
+    """Whether two types can't become one, whatever `spark.sql.ansi.enabled` says: as in a union.
+
+    Args:
+        left: A type in DDL, or None when it isn't known.
+        right: The other one.
+
+    Returns:
+        True when Spark certainly refuses; False where it takes them, or where that can't be told.
+    """
+    kinds = [None if text is None else type_of(text) for text in (left, right)]
+    first, second = kinds
+    if first is None or second is None:
+        return False
+    names = {first.name, second.name}
+    if names & _COMPOSED:
+        return len(names) > 1 and names <= _ATOMIC | _COMPOSED
+    families = {_FAMILIES.get(name) or name for name in names}
+    return len(families) > 1 and families <= {"number", "time", "boolean", "binary"}
 
 
 def schema_of(columns: "Iterable[Column]") -> str:

@@ -208,6 +208,9 @@ def _schema_text(value: Any) -> Any:
     if isinstance(value, dict):
         if not value:
             raise ValueError("a schema needs at least one column")
+        for name, kind in value.items():
+            if not isinstance(kind, str):
+                raise ValueError(f"write the type of `{name}` as a text, for example `int`")
         return ", ".join(f"`{name}` {kind}" for name, kind in value.items())
     return value
 
@@ -313,7 +316,11 @@ def _check_expression(text: str) -> str:
     return text.strip()
 
 
-Expression = Annotated[str, BeforeValidator(_expression_text), AfterValidator(_check_expression)]
+_SCALAR = {"type": ["string", "number", "boolean"]}
+
+Expression = Annotated[
+    str, BeforeValidator(_expression_text), AfterValidator(_check_expression), WithJsonSchema(_SCALAR)
+]
 """A Spark SQL expression, for example ``amount * 100`` or ``orders.id = payments.order_id``."""
 
 
@@ -333,13 +340,29 @@ def _as_expressions(value: Any) -> Any:
     return [value] if isinstance(value, int | float | bool) else value
 
 
-ColumnExpressions = Annotated[list[Expression] | dict[str, Expression], BeforeValidator(_as_expressions)]
+ColumnExpressions = Annotated[
+    list[Expression] | dict[str, Expression],
+    BeforeValidator(_as_expressions),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "array", "items": _SCALAR},
+                {"type": "object", "additionalProperties": _SCALAR},
+                _SCALAR,
+            ]
+        }
+    ),
+]
 """Expressions as a list, or as a mapping of new column name to expression.
 
 A text is a list of expressions with commas between them.
 """
 
-ExpressionList = Annotated[list[Expression], BeforeValidator(_as_expressions)]
+ExpressionList = Annotated[
+    list[Expression],
+    BeforeValidator(_as_expressions),
+    WithJsonSchema({"anyOf": [{"type": "array", "items": _SCALAR}, _SCALAR]}),
+]
 """A list of expressions; one text with commas between them is accepted too."""
 
 

@@ -1,17 +1,28 @@
-"""What can be said of expressions without parsing them, and the option types they come in."""
+"""What can be said of expressions before Spark runs, and the option types they come in."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from gem_bundle import Column, Facts
 from gem_bundle.expressions import (
     UNKNOWN_DELAY,
+    WINDOW_TYPE,
+    Analysis,
+    analyse,
+    check_expression,
     column_of,
     find,
+    join_condition,
     missing_columns,
     project,
     reference,
@@ -75,50 +86,78 @@ def test_a_reference_finds_columns_as_spark_does() -> None:
     assert find(["nothing"], COLUMNS) is None
     # Behind an input's name stands its column; its type and its mark are the column's.
     assert find(["orders", "at"], COLUMNS) == AT
-    # A struct of known type has no mark inside; one of unknown type may have.
-    assert find(["window", "start"], COLUMNS) == Column("start")
+    # A struct of known type has no mark inside unless it says so; one of unknown type may have.
+    assert find(["window", "start"], COLUMNS) == Column("start", "timestamp")
+    assert find(["window", "nothing"], COLUMNS) == Column("nothing")
     assert find(["made", "x"], COLUMNS) == Column("x", delay=UNKNOWN_DELAY)
     # Two columns of one name: what they have in common.
-    assert find(["at"], (AT, Column("at", "timestamp"))) == Column("at", "timestamp", UNKNOWN_DELAY)
+    assert find(["at"], (replace(AT, qualifier="a"), Column("at", "timestamp", qualifier="b"))) == Column(
+        "at", "timestamp", UNKNOWN_DELAY
+    )
 
 
 @pytest.mark.parametrize(
-    ("expression", "delay"),
+    ("expression", "kind", "delay"),
     [
-        ("at", "10 minutes"),
-        ("`AT`", "10 minutes"),
-        ("at + interval 1 minute", None),
-        ("cast(at as timestamp)", None),
-        ("max(at)", None),
-        ("coalesce(at)", None),
-        ("upper(made.x)", None),
-        ("made.x * made.y", None),
-        ("struct(at)", None),
-        ("struct(at).at", UNKNOWN_DELAY),
-        ("(array(at)[0])", UNKNOWN_DELAY),
-        ("array(struct(at))[0].at", UNKNOWN_DELAY),
-        ("made.x", UNKNOWN_DELAY),
-        ("window(at, '1 minute')", "10 minutes"),
-        ("(session_window(at, '1 minute'))", "10 minutes"),
-        ("window(id, '1 minute')", None),
-        ("window(made.x, '1 minute')", None),
-        ("window(at, '1 minute').start", UNKNOWN_DELAY),
-        ("window_time(window)", "10 minutes"),
-        ("windows(at)", None),
-        ("window(at, '1 minute') = window", None),
-        ("null", None),
-        ("current_timestamp", None),
+        ("at", "timestamp", "10 minutes"),
+        ("`AT`", "timestamp", "10 minutes"),
+        ("at + interval 1 minute", "timestamp", None),
+        ("cast(at as timestamp)", "timestamp", None),
+        ("max(at)", "timestamp", None),
+        ("coalesce(at)", "timestamp", None),
+        ("upper(made.x)", None, None),
+        ("made.x * made.y", None, None),
+        ("struct(at).at", "timestamp", "10 minutes"),
+        ("(array(at)[0])", "timestamp", None),
+        ("array(struct(at))[0].at", "timestamp", "10 minutes"),
+        ("made.x", None, UNKNOWN_DELAY),
+        ("window(at, '1 minute')", WINDOW_TYPE, "10 minutes"),
+        ("window(id, '1 minute')", None, None),
+        ("window(made.x, '1 minute')", None, None),
+        ("window(at, '1 minute').start", "timestamp", None),
+        ("window_time(window)", "timestamp", "10 minutes"),
+        ("windows(at)", None, None),
+        ("window(at, '1 minute') = window", "boolean", None),
+        ("null", "void", None),
+        ("current_timestamp", "timestamp", None),
+        ("id between 1 and 2 and made is not null", "boolean", None),
+        ("case when id > 1 then at end", "timestamp", None),
+        ("id * 1.5", "decimal(23,1)", None),
+        ("sum(id) over (partition by made)", "bigint", None),
+        ("collect_list(struct(id, 'x' as t))", "array<struct<id: bigint, t: string>>", None),
+        ("from_json(made, 'a int, b array<long>').b[0]", "bigint", None),
+        ("transform(array(id), x -> x > 1)", "array<boolean>", None),
+        ("(select max(id) from other)", None, None),
     ],
 )
-def test_which_expressions_may_be_event_time(expression: str, delay: str | None) -> None:
-    assert column_of(expression, "x", COLUMNS) == Column(
-        "x", "timestamp" if expression in {"at", "`AT`"} else None, delay
-    )
+def test_what_an_expression_makes(expression: str, kind: str | None, delay: str | None) -> None:
+    assert column_of(expression, "x", COLUMNS) == Column("x", kind, delay)
+    assert analyse(f"{expression} as x", COLUMNS).column == Column("x", kind, delay)
+
+
+def test_a_struct_keeps_event_time_inside() -> None:
+    made = column_of("struct(at, id as n)", "s", COLUMNS)
+    assert made == Column("s", "struct<at: timestamp, n: bigint>", marks=((("at",), "10 minutes"),))
+    assert column_of("s.at", "t", [made]) == Column("t", "timestamp", "10 minutes")
+    assert column_of("s.n", "t", [made]) == Column("t", "bigint")
+    # A window directly over a field has no watermark: the field must become a column first.
+    assert time_delay("s.at", [made]) is None
+    several = column_of("array(s)", "a", [made])
+    assert several.marks == ((("0", "at"), "10 minutes"),)
+    assert column_of("a[0].at", "t", [several]).delay == "10 minutes"
+    assert column_of("a.at", "t", [several]) == Column("t", "array<timestamp>")
+
+
+def test_sessions_are_known_by_their_windows() -> None:
+    window = column_of("(session_window(at, '1 minute'))", "w", COLUMNS)
+    assert window == Column("w", WINDOW_TYPE, "10 minutes", session=True)
+    assert column_of("w", "v", [window]).session
+    assert not column_of("window_time(w)", "v", [window]).session
 
 
 def test_without_event_time_nothing_becomes_event_time() -> None:
     known = (ID, Column("seen", "timestamp"), Column("s", "struct<a: int>"))
-    for expression in ("struct(seen).seen", "window(seen, '1 day')", "s.a", "array(s)[0].a"):
+    for expression in ("struct(seen).seen", "window(seen, '1 day')", "s.a", "array(s)[0].a", "f(s).x"):
         assert column_of(expression, "x", known).delay is None
 
 
@@ -132,7 +171,7 @@ def test_without_event_time_nothing_becomes_event_time() -> None:
         ("made.at", UNKNOWN_DELAY),
         ("made.x", None),
         ("at + interval 1 day", None),
-        ("window_time(window(at, '1 minute'))", UNKNOWN_DELAY),
+        ("window_time(window(at, '1 minute'))", "10 minutes"),
         ("nothing", UNKNOWN_DELAY),
     ],
 )
@@ -142,9 +181,10 @@ def test_what_a_window_inherits(expression: str, delay: str | None) -> None:
 
 def test_a_projection_of_unknown_columns_has_names_and_no_more() -> None:
     stream = Facts(streaming=True, columns=None)
-    assert project(["at", "upper(page) as page"], stream) == (
+    assert project(["at", "s.b", "upper(page) as page"], stream) == (
         Column("at", delay=UNKNOWN_DELAY),
-        Column("page", delay=UNKNOWN_DELAY),
+        Column("b", delay=UNKNOWN_DELAY),
+        Column("page"),
     )
     static = Facts(streaming=False, columns=None)
     assert project({"a": "at"}, static) == (Column("a"),)
@@ -158,11 +198,324 @@ def test_expressions_may_refer_to_what_the_same_projection_made() -> None:
         Column("t", "timestamp", "10 minutes"),
         Column("again", "timestamp", "10 minutes"),
     )
-    # Under its own name Spark's analyser drops the mark; this is left open.
-    assert project(["at as t", "t"], facts) == (
+    # Over two steps within one projection Spark loses the mark.
+    assert project(["at as t", "t", "t as u", "u as v"], facts) == (
         Column("t", "timestamp", "10 minutes"),
-        Column("t", "timestamp", UNKNOWN_DELAY),
+        Column("t", "timestamp", "10 minutes"),
+        Column("u", "timestamp", "10 minutes"),
+        Column("v", "timestamp", None),
     )
+    groups = (Column("hour", "int"),)
+    assert project({"next": "hour + 1"}, facts, earlier=groups) == (Column("next", "int"),)
+
+
+def test_the_names_that_spark_gives() -> None:
+    facts = Facts(streaming=True, columns=COLUMNS).called("orders")
+    names = {
+        "upper('x')": "upper(x)",
+        "count(*)": "count(1)",
+        "sum(distinct orders.id)": "sum(DISTINCT id)",
+        "id % 2": "(id % 2)",
+        "not (id = 1 and id < 3)": "(NOT ((id = 1) AND (id < 3)))",
+        "cast(id as string)": "id",
+        "date(at)": "at",
+        "window(at, '1 day')": "window",
+        "orders.window.end": "end",
+    }
+    assert {e: analyse(e, facts.columns).column.name for e in names} == names
+    for expression in ("made[0]", "power(id, 2)", "at + interval 1 day", "id over ()", "x.y + 1", "+id"):
+        assert analyse(expression, facts.columns).column.name == ""
+
+
+def test_stars_stand_for_columns() -> None:
+    orders = Facts(streaming=True, columns=COLUMNS).called("orders")
+    assert project(["*", "1 as one"], orders) == (*(orders.columns or ()), Column("one", "int"))
+    both = orders.with_columns([*(orders.columns or ()), Column("paid", "int", qualifier="payments")])
+    assert project(["payments.*"], both) == (Column("paid", "int", qualifier="payments"),)
+    assert project(["other.*"], both) is None
+    assert project(["* except (id)"], both) is None
+    # How many columns these make depends on their arguments.
+    assert project(["inline(made)"], orders) is None
+    assert project(["stack(2, 1, 2)"], orders) is None
+
+
+def test_references_keep_the_name_of_their_input() -> None:
+    (at,) = Facts(streaming=True, columns=(AT,)).called("orders").columns or ()
+    assert project(["at", "orders.at", "at as t", "(at)"], Facts(columns=(at,))) == (
+        at,
+        at,
+        Column("t", "timestamp", "10 minutes"),
+        at,
+    )
+
+
+def test_what_is_in_an_expression() -> None:
+    found = analyse("count(distinct id, `made`) + sum(DISTINCT id) filter (where id > 1) + max(id)", COLUMNS)
+    assert found.aggregates
+    assert found.distinct == ("count(distinct id, `made`)", "sum(DISTINCT id)")
+    assert not any((found.analytic, found.generator, found.row_ids, found.current_time))
+    over = analyse("sum(id) over (order by at) + count(*) over w", COLUMNS)
+    assert (over.analytic, over.aggregates, over.distinct) == (True, False, ())
+    assert analyse("rank() over (order by sum(id))", COLUMNS).aggregates
+    assert analyse("explode(made) as e", COLUMNS).generator
+    assert analyse("json_tuple(made, 'a')", COLUMNS).generator
+    assert analyse("monotonically_increasing_id() % 2", COLUMNS).row_ids
+    for now in ("current_date", "now()", "at > current_timestamp() - interval 1 day", "CURDATE()"):
+        assert analyse(now, COLUMNS).current_time
+    assert not analyse("current_date", [Column("current_date", "date")]).current_time
+    assert not analyse("current_date + 1", [Column("current_date", "date")]).current_time
+    unread = analyse("id >>> 1", COLUMNS, name="x")
+    assert unread == Analysis(Column("x", delay=UNKNOWN_DELAY), parsed=False)
+
+
+def test_columns_outside_of_aggregates_must_be_grouped_by() -> None:
+    def wrong(expression: str, *groups: str) -> tuple[str, ...]:
+        return analyse(expression, COLUMNS, groups=groups).grouped_wrongly
+
+    assert wrong("max(id) + id") == ("id",)
+    assert wrong("id", "at") == ("id",)
+    assert wrong("id", "ID", "at") == ()
+    assert wrong("orders.id + 1", "(id)") == ()
+    assert wrong("date(at)", "date( AT )") == ()
+    assert wrong("at", "date(at)") == ("at",)
+    assert wrong("window.end", "window") == ()
+    assert wrong("made", "id as made") == ("made",)
+    # What these do with columns isn't known.
+    assert wrong("f(id) + window(at, '1 day').start", "at") == ()
+    assert wrong("id", "id >>> 1") == ()
+
+
+def problems(expression: str, columns: Any = COLUMNS, **rules: Any) -> list[tuple[str, str]]:
+    found = check_expression(expression, Facts(streaming=True, columns=columns), "o", **rules)
+    return [(finding.code, finding.message) for finding in found]
+
+
+def test_unknown_names_are_found() -> None:
+    assert problems("idd") == [("GB210", "there is no column `idd`")]
+    assert problems("idd + upper(`a b`) > 1 as x") == [
+        ("GB210", "there is no column `idd`"),
+        ("GB210", "there is no column `a b`"),
+    ]
+    assert problems("window.ende") == [("GB210", "`window` has no field `ende`")]
+    assert problems("at.x") == [("GB210", "`at` is a timestamp and has no field `x`")]
+    assert problems("struct(id as n).m") == [("GB210", "there is no field `m`")]
+    assert problems("oders.nothing.x") == [("GB210", "there is no column `oders.nothing.x`")]
+    (finding,) = check_expression("idd > 1", Facts(columns=COLUMNS), ("columns", "x"))
+    assert finding.option == ("columns", "x")
+    assert finding.hint == "Did you mean `id`?"
+    qualified = Facts(columns=COLUMNS).called("orders")
+    (finding,) = check_expression("orders.idd = 1", qualified, "condition")
+    assert finding.hint == "Did you mean `id`?"
+    # The node's own columns can't be seen by aggregates and window functions.
+    assert problems("sum(total)", also=["total"], aggregates="allowed") == [
+        ("GB210", "there is no column `total`")
+    ]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "ID", "_metadata.file_path", "orders.at", "made.x.y", "made['k'].z", "current_date", "user", "new + 1",
+        "transform(made, x -> x.y + id)", "aggregate(made, 0, (total, x) -> total + x, total -> total)",
+        "window.start", "exists(made, x -> x > id)", "(select max(foreign) from other)", "f(x => id)",
+        "timestampadd(hour, 1, at)", "date_add(day, 1, at)", "extract(day from at)", "trim(both 'x' from made)",
+        "position('a' in made)", "count(*)", "struct(*)", "cast(made as struct<foreign: int>).foreign",
+        "id in (select foreign from other)", "exists(select 1 from other where foreign = id)", "made:a.b",
+        "sum(id) over w", "interval 1 hour + interval '2' day > interval 3 days", "from_json(made, 'a int').a",
+    ],
+)  # fmt: skip
+def test_other_names_are_no_columns(expression: str) -> None:
+    assert problems(expression, also=["new"], aggregates="allowed") == []
+    assert problems(expression, None, aggregates="allowed") == []
+
+
+def test_names_that_nodes_before_dropped() -> None:
+    assert problems("gone > 1", dropped=["Gone"]) == []
+    assert problems("orders.gone > 1", dropped=["gone"]) == []
+    assert problems("anything > 1", dropped=None) == []
+    assert problems("gone > 1") == [("GB210", "there is no column `gone`")]
+
+
+def test_ambiguous_names_are_found() -> None:
+    two = (
+        replace(ID, qualifier="orders"),
+        replace(ID, qualifier="payments"),
+        replace(AT, qualifier="orders"),
+    )
+    assert problems("id > 1", two) == [("GB211", "`id` may be `orders.id` or `payments.id`")]
+    assert problems("orders.id = payments.ID and at is not null", two) == []
+    assert problems("id", (ID, Column("id", "string"))) == [("GB211", "there are several columns `id`")]
+    # One column that was selected twice is still one.
+    assert problems("id", (ID, ID)) == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "rules", "message"),
+    [
+        ("max(id) > 1", {}, "`max` is an aggregate function, which can't stand here"),
+        ("id", {"aggregates": "required"}, "there is no aggregate function in it"),
+        ("rank() over (order by id)", {"analytic": False}, "a window function (`over`) can't stand here"),
+        ("explode(made)", {"generators": False}, "`explode` makes several rows of one, which can't be done here"),
+        ("explode(made) + 1", {}, "`explode` can't stand within another expression"),
+        ("sum(max(id))", {"aggregates": "allowed"}, "`max` can't stand within another aggregate function"),
+        ("rank()", {}, "`rank` needs an `over (…)`"),
+        ("upper(made) over (order by id)", {}, "`upper` is a function of one row and can't have an `over (…)`"),
+        ("count(distinct id) over ()", {}, "`count(distinct …)` can't have an `over (…)`"),
+        ("sum(rank() over (order by id))", {"aggregates": "allowed"},
+         "`rank(…) over (…)` can't stand within an aggregate function"),
+        ("id + max(id)", {"aggregates": "allowed", "groups": ["at"]},
+         "`id` is neither grouped by nor within an aggregate function"),
+    ],
+)  # fmt: skip
+def test_functions_that_stand_where_they_can_t(expression: str, rules: dict[str, Any], message: str) -> None:
+    assert problems(expression, **rules) == [("GB212", message)]
+
+
+def test_functions_that_may_stand_there() -> None:
+    assert problems("sum(sum(id)) over (order by max(id))", aggregates="allowed") == []
+    assert problems("my_aggregate(id)", aggregates="required") == []
+    assert problems("explode(collect_list(id))", aggregates="allowed") == []
+    assert problems("(explode(made)) as e") == []
+    assert problems("id", aggregates="allowed", groups=["id"]) == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "rules", "message"),
+    [
+        ("id % 2", {"wants": "boolean"}, "`id % 2` is a bigint, and a condition must be true or false"),
+        ("id", {"wants": "boolean"}, "`id` is a bigint, and a condition must be true or false"),
+        ("null", {"wants": "boolean"}, "`null` is a void, and a condition must be true or false"),
+        ("id", {"wants": "timestamp"}, "`id` is a bigint, and windows are over times"),
+        ("struct(at)", {"wants": "timestamp"}, "`struct(at)` is a struct<at: timestamp>, and windows are over times"),
+        ("id", {"wants": "interval"}, "`id` is a bigint, and a length of time is needed, as a text"),
+        ("at + 1", {}, "`+` can't be applied to a timestamp and a int"),
+        ("at > 5", {}, "`>` can't be applied to a timestamp and a int"),
+        ("id and true", {}, "a bigint is no condition: `and`, `or` and `not` need booleans"),
+        ("sum(id > 1)", {"aggregates": "allowed"}, "`sum` can't be applied to a boolean"),
+        ("coalesce(at, 0)", {}, "`coalesce` can't be a timestamp and a int at once"),
+        ("case when id then 1 end", {}, "a bigint is no condition for a `when`"),
+        ("array(1) || 'x'", {}, "`||` can't be applied to a array<int> and a string"),
+    ],
+)  # fmt: skip
+def test_wrong_types(expression: str, rules: dict[str, Any], message: str) -> None:
+    assert problems(expression, **rules) == [("GB213", message)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "wants"),
+    [
+        ("id > 1", "boolean"), ("made", "boolean"), ("f(id)", "boolean"), ("at", "timestamp"),
+        ("window", "timestamp"), ("date(at)", "timestamp"), ("'2024-01-01'", "timestamp"), ("'5 minutes'", "interval"),
+        ("case when id > 1 then '1 minute' else '2 minutes' end", "interval"), ("at > '2024-01-01'", "boolean"),
+    ],
+)  # fmt: skip
+def test_types_that_fit(expression: str, wants: Any) -> None:
+    assert problems(expression, wants=wants) == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        ("id % = 0", "`%` and `=` stand side by side"),
+        ("id +", "nothing stands behind the last `+`"),
+        ("= id", "nothing stands before `=`"),
+        ("f(id,)", "`,` and `)` stand side by side"),
+        ("a..b", "`.` and `.` stand side by side"),
+        ("(id", "`)` is missing"),
+        ("id]", "`]` closes nothing"),
+        ("id = 'x", "a ' is not closed"),
+        ("-- nothing", "there is nothing in it"),
+    ],
+)
+def test_what_can_t_be_read(expression: str, reason: str) -> None:
+    assert problems(expression) == [("GB214", f"`{expression}` can't be read: {reason}")]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "id >>> 1",
+        "a b c",
+        "made:x[0]",
+        "/* + */ (",
+        "cast(made as array<void>)",
+        "cast(made as struct<>)",
+        "id; x",
+    ],
+)
+def test_what_only_spark_can_read_is_passed_over(expression: str) -> None:
+    assert problems(expression) == []
+    assert not analyse(expression, COLUMNS).parsed
+
+
+HOSTILE = [
+    "(" * 5000 + "id" + ")" * 5000, "not " * 100_000 + "id", "id + " * 200_000 + "id", "f(" * 3000, "'" * 100_001,
+    "id" + "[0]" * 4000, "a." * 9000 + "a", " and ".join(["id > 1"] * 900), "case when " * 2000,
+    "struct(" * 40 + "1" + ")" * 40, "decimal(" * 40 + "1" + ")" * 40, "cast(a as " + "array<" * 300 + "int)",
+    "interval " * 2000, "`" * 9999, "\0" * 1000, "a" + " " * 19_000 + "b", "id in (" + ",".join(["1"] * 4000) + ")",
+    "id" + " as" * 6000, "-" * 15_000, "x -> " * 3000, "a=" * 9000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", HOSTILE, ids=lambda text: text[:12])
+def test_hostile_expressions_end_soon(expression: str) -> None:
+    facts = Facts(streaming=True, columns=COLUMNS)
+    before = time.process_time()
+    analyse(expression, COLUMNS)
+    list(check_expression(expression, facts, "o", groups=["id"]))
+    join_condition(expression, facts, facts, ("l", "r"))
+    project([expression], facts)
+    time_delay(expression, COLUMNS)
+    assert time.process_time() - before < 2
+
+
+@given(st.text(alphabet="abid01.,()[]<>=+-*/%'\"` \n!&|~^:?as", max_size=40))
+@settings(max_examples=300, deadline=None)
+def test_any_text_is_an_expression_or_none(text: str) -> None:
+    facts = Facts(streaming=True, columns=COLUMNS)
+    assert isinstance(analyse(text, COLUMNS, name="x"), Analysis)
+    assert isinstance(list(check_expression(text, facts, "o", groups=[text])), list)
+    join_condition(text, facts, facts, ("l", "r"))
+
+
+def test_a_thousand_expressions_are_read_in_no_time() -> None:
+    expressions = [f"case when id > {n} and made is not null then id * {n} else {n} end" for n in range(1000)]
+    before = time.process_time()
+    for expression in expressions:
+        analyse(expression, COLUMNS, name="x")
+    assert time.process_time() - before < 2
+
+
+def test_plain_references_need_no_parser() -> None:
+    probe = """
+import sys
+from gem_bundle.expressions import *
+from gem_bundle.expressions import analyse, check_expression, project, time_delay
+from gem_bundle.facts import Column, Facts
+columns = (Column("at", "timestamp"), Column("id", "bigint"))
+facts = Facts(columns=columns)
+analyse("at as t", columns), list(check_expression("orders.id", facts, "o")), list(check_expression("x", facts, "o"))
+project(["*", "at", "(id) as n"], facts), time_delay("at", columns)
+assert "sqlglot" not in sys.modules
+analyse("id + 1", columns)
+assert "sqlglot" in sys.modules and "pyspark" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", probe], check=True)
+
+
+def test_the_parser_says_nothing(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for expression in (
+        "made -> '$.a[', 1",
+        "select 1; drop table x",
+        "explain id",
+        "id at time zone 'x'",
+        "@id",
+    ):
+        analyse(expression, COLUMNS)
+    assert caplog.records == []
+    assert capsys.readouterr() == ("", "")
 
 
 def test_only_names_that_can_be_nothing_else_are_missing() -> None:
@@ -170,7 +523,7 @@ def test_only_names_that_can_be_nothing_else_are_missing() -> None:
     fine = ["ID", "_metadata", "x.y", "amount * 2", "current_date", "new", "at as t", "t", "*"]
     assert list(missing_columns(fine, facts, "columns", also=["new"])) == []
     (finding,) = missing_columns(["idd"], facts, "columns")
-    assert (finding.code, finding.option, finding.severity) == ("GB205", "columns", "error")
+    assert (finding.code, finding.option, finding.severity) == ("GB210", "columns", "error")
     assert finding.message == "there is no column `idd`"
     assert finding.hint == "Did you mean `id`?"
     assert list(missing_columns(["idd"], Facts(columns=None), "columns")) == []

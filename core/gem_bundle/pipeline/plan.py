@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gem_bundle.gem import Facts, Gem
+    from gem_bundle.facts import Facts
+    from gem_bundle.gem import Gem
     from gem_bundle.pipeline.model import Definition, Node
 
 

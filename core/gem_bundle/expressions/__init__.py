@@ -1,0 +1,22 @@
+"""What can be said of Spark SQL expressions before Spark runs: for `infer` and `check` of transforms.
+
+Names are resolved, and types and event time followed, as Spark's analyser does it. Whatever isn't
+certain is unknown, and nothing is said of it: never a false alarm. Plain column references are
+read by regular expressions; anything else is parsed by sqlglot, which is imported for the first of them.
+"""
+
+from gem_bundle.expressions.analysis import Analysis as Analysis
+from gem_bundle.expressions.analysis import analyse as analyse
+from gem_bundle.expressions.findings import check_expression as check_expression
+from gem_bundle.expressions.findings import missing_columns as missing_columns
+from gem_bundle.expressions.findings import missing_names as missing_names
+from gem_bundle.expressions.joins import JoinCondition as JoinCondition
+from gem_bundle.expressions.joins import join_condition as join_condition
+from gem_bundle.expressions.names import reference as reference
+from gem_bundle.expressions.names import split_alias as split_alias
+from gem_bundle.expressions.projection import WINDOW_TYPE as WINDOW_TYPE
+from gem_bundle.expressions.projection import column_of as column_of
+from gem_bundle.expressions.projection import find as find
+from gem_bundle.expressions.projection import project as project
+from gem_bundle.expressions.projection import time_delay as time_delay
+from gem_bundle.facts import UNKNOWN_DELAY as UNKNOWN_DELAY

@@ -1,0 +1,142 @@
+"""What is known of an expression over known columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from gem_bundle.expressions.kinds import marks_of
+from gem_bundle.expressions.names import CURRENT_TIME, reference, split_alias
+from gem_bundle.expressions.scope import Scope
+from gem_bundle.facts import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.expressions.walk import Value, Walk
+
+_VALUE_TYPES = {"current_date": "date", "current_timestamp": "timestamp"}
+_LONGEST_NAME = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What is known of one expression over known columns.
+
+    Args:
+        column: The column that it makes: its name is empty where only Spark knows it.
+        parsed: Whether it could be read; otherwise nothing else is known.
+        aggregates: It has an aggregate function outside of an ``OVER``.
+        distinct: Its distinct aggregates as they are written, for example ``count(distinct page)``.
+        analytic: It has a function with an ``OVER``.
+        generator: It has a function that makes several rows of one, such as `explode`.
+        row_ids: It numbers rows by `monotonically_increasing_id`.
+        current_time: It asks for the current time or date.
+        grouped_wrongly: The columns outside of its aggregates that are not grouped by, as they are
+            written, when the groups were given.
+    """
+
+    column: Column
+    parsed: bool = True
+    aggregates: bool = False
+    distinct: tuple[str, ...] = ()
+    analytic: bool = False
+    generator: bool = False
+    row_ids: bool = False
+    current_time: bool = False
+    grouped_wrongly: tuple[str, ...] = ()
+
+
+def analyse(
+    expression: str,
+    columns: Sequence[Column] | None,
+    *,
+    name: str | None = None,
+    earlier: Sequence[Column] = (),
+    groups: Sequence[str] | None = None,
+) -> Analysis:
+    """What is known of an expression.
+
+    Args:
+        expression: An expression; it may name itself by ``as name``.
+        columns: The columns it is over, or None when they are unknown.
+        name: The name it is given; by default its own.
+        earlier: What the same projection made before it.
+        groups: The expressions that its rows are grouped by, when it stands in an aggregation.
+    """
+    body, alias = split_alias(expression)
+    return analysed(body, Scope(columns, earlier), name or alias, groups)
+
+
+def analysed(
+    body: str, scope: Scope, name: str | None = None, groups: Sequence[str] | None = None
+) -> Analysis:
+    """What is known of an expression without an alias, over names that are told already."""
+    parts = reference(body)
+    if parts is not None and groups is None:
+        plain = of_reference(parts, scope, name)
+        if plain is not None:
+            return plain
+    found = walked(body, scope, groups)
+    if found is None:
+        return Analysis(Column(name or "", delay=scope.possible_delay), parsed=False)
+    walk, value = found
+    kind = None if value.type is None else str(value.type)
+    qualifier = value.column.qualifier if value.column is not None and name is None else None
+    if name is None and len(body) <= _LONGEST_NAME:
+        name = walk.auto_name()
+    return Analysis(
+        Column(name or "", kind, value.delay, value.session, qualifier, marks_of(value.type)),
+        aggregates=bool(walk.aggregates),
+        distinct=tuple(walk.distinct),
+        analytic=walk.analytic,
+        generator=bool(walk.generators),
+        row_ids=walk.row_ids,
+        current_time=walk.current_time,
+        grouped_wrongly=tuple(walk.ungrouped),
+    )
+
+
+def of_reference(parts: Sequence[str], scope: Scope, name: str | None) -> Analysis | None:
+    """What is known of a plain reference without parsing it; None when it has fields to be followed."""
+    meaning = scope.resolve(parts)
+    column = meaning.column
+    if meaning.fields:
+        return None
+    if column is None:
+        timely = meaning.outcome == "value" and parts[0].lower() in CURRENT_TIME
+        delay = None if meaning.outcome == "value" else scope.possible_delay
+        given = name or ("" if meaning.outcome == "value" else parts[-1])
+        return Analysis(
+            Column(given, _VALUE_TYPES.get(parts[0].lower()) if timely else None, delay), current_time=timely
+        )
+    qualifier = column.qualifier if name is None else None
+    return Analysis(
+        Column(name or parts[-1], column.type, column.delay, column.session, qualifier, column.marks)
+    )
+
+
+def walked(expression: str, scope: Scope, groups: Sequence[str] | None = None) -> tuple[Walk, Value] | None:
+    """A finished walk through an expression and what it is; None when it can't be read."""
+    from gem_bundle.expressions.walk import Walk
+
+    tree = parsed(expression)
+    if tree is None:
+        return None
+    trees = None if groups is None else [parsed(split_alias(group)[0]) for group in groups]
+    known = None if trees is None or None in trees else [tree for tree in trees if tree is not None]
+    try:
+        walk = Walk(scope, expression, known)
+        return walk, walk.run(tree)
+    except RecursionError:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def parsed(expression: str) -> exp.Expr | None:
+    """The tree of an expression; None when it can't be read. Don't change it: it is kept."""
+    from gem_bundle.expressions.spark_parser import tree_of
+
+    return tree_of(expression)

@@ -1,0 +1,206 @@
+"""What `check` says of expressions: findings about names, types and functions that can't stand there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from gem_bundle.diagnostics import Finding, suggest
+from gem_bundle.expressions.analysis import of_reference, walked
+from gem_bundle.expressions.kinds import family, read
+from gem_bundle.expressions.names import VALUES, reference, split_alias
+from gem_bundle.expressions.readable import unreadable
+from gem_bundle.expressions.scope import Problem, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from gem_bundle.expressions.walk import Walk
+    from gem_bundle.facts import Facts
+    from gem_bundle.schema import DataType
+
+Option = str | tuple[str | int, ...]
+Wanted = Literal["boolean", "timestamp", "interval"]
+_LONGEST = 60
+_HINTS = {
+    "boolean": "Compare it with something, for example `{0} > 0`.",
+    "timestamp": "Make a time of it first, for example by `to_timestamp({0})`.",
+    "interval": "Write it as a text, for example `'5 minutes'`.",
+}
+_NEEDED = {
+    "boolean": "a condition must be true or false",
+    "timestamp": "windows are over times",
+    "interval": "a length of time is needed, as a text",
+}
+# The families of types that certainly can't be used so.
+_REFUSED = {"boolean": "ifnsxdtvycamr", "timestamp": "bifnxvycam", "interval": "bifnxdtvyamr"}
+_NO_AGGREGATE = Problem("GB212", "there is no aggregate function in it", "Use one, for example `max(…)`.")
+
+
+def check_expression(
+    expression: str,
+    facts: Facts,
+    option: Option,
+    *,
+    also: Iterable[str] = (),
+    dropped: Iterable[str] | None = (),
+    wants: Wanted | None = None,
+    aggregates: Literal["no", "allowed", "required"] = "no",
+    analytic: bool = True,
+    generators: bool = True,
+    groups: Sequence[str] | None = None,
+) -> Iterator[Finding]:
+    """What is certainly wrong with an expression; whatever can't be told is passed over.
+
+    Args:
+        expression: The expression; it may name itself by ``as name``.
+        facts: What it is over; names are checked only when its columns are known.
+        option: Where it stands, for the finding's place.
+        also: Other names it may use: the ones that the same option defines.
+        dropped: Names of columns that earlier nodes dropped. Spark finds them in conditions, sort keys
+            and partition keys, and nowhere else. None when there may be any.
+        wants: What it must be: a condition, a time that windows can be made over, or a length of time.
+        aggregates: Whether it may have aggregate functions, or must.
+        analytic: Whether it may have window functions (``OVER``).
+        generators: Whether it may have functions that make several rows of one.
+        groups: The expressions that its rows are grouped by: other columns may then only stand in
+            aggregates.
+
+    Yields:
+        Findings: GB210 unknown column, GB211 ambiguous column, GB212 a function that can't stand there,
+        GB213 wrong type, GB214 unreadable.
+    """
+    body, _ = split_alias(expression)
+    for problem in _problems(
+        body,
+        Scope(facts.columns, also=also, dropped=dropped),
+        wants=wants,
+        aggregates=aggregates,
+        analytic=analytic,
+        generators=generators,
+        groups=groups,
+    ):
+        yield Finding(problem.code, problem.message, problem.hint, option)
+
+
+def _problems(
+    body: str,
+    scope: Scope,
+    *,
+    wants: Wanted | None,
+    aggregates: str,
+    analytic: bool,
+    generators: bool,
+    groups: Sequence[str] | None,
+) -> list[Problem]:
+    parts = reference(body)
+    if parts is not None and groups is None:
+        meaning = scope.resolve(parts)
+        if not meaning.fields:
+            problem = scope.problem(parts, meaning)
+            if problem is not None:
+                return [problem]
+            if aggregates == "required":
+                return [_NO_AGGREGATE]
+            plain = of_reference(parts, scope, None)
+            kind = None if plain is None else plain.column.type
+            return _mismatch(body, None if kind is None else read(kind), wants)
+    reason = unreadable(body)
+    if reason is not None:
+        return [Problem("GB214", f"`{_short(body)}` can't be read: {reason}")]
+    found = walked(body, scope, groups)
+    if found is None:
+        return []
+    walk, value = found
+    wrong = [
+        *walk.problems,
+        *_misplaced(walk, aggregates, analytic=analytic, generators=generators),
+        *(
+            Problem(
+                "GB212",
+                f"`{name}` is neither grouped by nor within an aggregate function",
+                f"Group by it, or take one of its values, for example `max({name})`.",
+            )
+            for name in walk.ungrouped
+        ),
+    ]
+    return wrong or _mismatch(body, value.type, wants)
+
+
+def _mismatch(body: str, kind: DataType | None, wants: Wanted | None) -> list[Problem]:
+    if wants is None or kind is None:
+        return []
+    refused = family(kind) in set(_REFUSED[wants])
+    if wants == "boolean":
+        refused |= kind.name == "void"
+    if wants == "timestamp" and kind.name == "struct":
+        refused = [made.name for made in kind.fields] != ["start", "end"]
+    if not refused:
+        return []
+    text = _short(body)
+    return [Problem("GB213", f"`{text}` is a {kind}, and {_NEEDED[wants]}", _HINTS[wants].format(text))]
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+
+
+def missing_columns(
+    expressions: Iterable[str], facts: Facts, option: Option, *, also: Iterable[str] = ()
+) -> Iterator[Finding]:
+    """A finding for each expression that is nothing but the name of a column that doesn't exist.
+
+    Args:
+        expressions: Expressions; those that are more than a name are passed over.
+        facts: What they are over; nothing is found when its columns are unknown.
+        option: The option they stand in.
+        also: Other names they may mean: the ones that the same option defines.
+    """
+    if facts.columns is None:
+        return
+    defined = {name.lower() for name in also}
+    for expression in expressions:
+        body, alias = split_alias(expression)
+        parts = reference(body)
+        # Columns such as `_metadata` of files exist without being among the known ones.
+        name = parts[0] if parts is not None and len(parts) == 1 else "_"
+        if not name.startswith("_") and name.lower() not in defined | VALUES:
+            yield from missing_names([name], facts, option)
+        if alias is not None:
+            defined.add(alias.lower())
+
+
+def missing_names(names: Iterable[str], facts: Facts, option: Option) -> Iterator[Finding]:
+    """A finding for each name, taken as it stands, that no known column has."""
+    if facts.columns is None:
+        return
+    for name in names:
+        if facts.column(name) is None:
+            known = [column.name for column in facts.columns]
+            yield Finding(
+                "GB210", f"there is no column `{name}`", suggest(name, known, what="columns"), option
+            )
+
+
+def _misplaced(walk: Walk, aggregates: str, *, analytic: bool, generators: bool) -> Iterator[Problem]:
+    if aggregates == "no" and walk.aggregates:
+        name = walk.aggregates[0]
+        yield Problem(
+            "GB212",
+            f"`{name}` is an aggregate function, which can't stand here",
+            "Compute it in an `aggregate` before this node.",
+        )
+    if aggregates == "required" and not (walk.aggregates or walk.foreign):
+        yield _NO_AGGREGATE
+    if not analytic and walk.analytic:
+        yield Problem(
+            "GB212",
+            "a window function (`over`) can't stand here",
+            "Compute it in a `with_columns` before this node.",
+        )
+    if not generators and walk.generators:
+        yield Problem(
+            "GB212",
+            f"`{walk.generators[0]}` makes several rows of one, which can't be done here",
+            "Use it in a `select` before this node.",
+        )

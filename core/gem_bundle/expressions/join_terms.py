@@ -1,0 +1,299 @@
+"""A join's condition taken apart, as Spark's `ExtractEquiJoinKeys` and `StreamingJoinHelper` do it.
+
+Imports sqlglot, whose trees it works on.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from sqlglot import exp
+
+from gem_bundle.expressions.analysis import parsed
+from gem_bundle.expressions.kinds import TIMESTAMP, family
+from gem_bundle.expressions.scope import Scope
+from gem_bundle.expressions.trees import interval_type, intervals, parts_of
+from gem_bundle.expressions.walk import Walk, references_in
+from gem_bundle.facts import UNKNOWN_DELAY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gem_bundle.facts import Column, Facts
+    from gem_bundle.schema import DataType
+
+Side = Literal["left", "right"]
+_OTHER: dict[Side, Side] = {"left": "right", "right": "left"}
+_TERM_CASTS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "timestamp"})
+_TIMES = frozenset("dt")
+_INTERVAL = re.compile(r"\binterval\b", re.IGNORECASE)
+
+
+class _Invalid(Exception):  # noqa: N818 (it never leaves this module)
+    """Spark can't take this apart."""
+
+
+class _Unknown(Exception):  # noqa: N818 (it never leaves this module)
+    """Whether Spark can take this apart can't be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A summand: a column of one side, or a constant, which has no side.
+
+    Args:
+        side: Whose column it is.
+        column: What is known of the column.
+        name: What tells it from other columns of its side.
+        negated: It is subtracted.
+    """
+
+    side: Side | None = None
+    column: Column | None = None
+    name: str = ""
+    negated: bool = False
+
+
+class Sides:
+    """The two inputs of a join, whose columns its condition is about.
+
+    Args:
+        condition: The condition as it is written.
+        left: The facts of the left input.
+        right: The facts of the right input.
+        names: The names by which the condition calls them.
+    """
+
+    def __init__(self, condition: str, left: Facts, right: Facts, names: tuple[str, str]) -> None:
+        self._literals = _are_literals(condition)
+        self._facts: dict[Side, Facts] = {"left": left.called(names[0]), "right": right.called(names[1])}
+        self._names: dict[Side, str] = {"left": names[0].lower(), "right": names[1].lower()}
+        self._scopes = {side: Scope(facts.columns) for side, facts in self._facts.items()}
+        columns = [facts.columns for facts in self._facts.values()]
+        self._both = Scope(None if None in columns else [c for known in columns for c in known or ()])
+
+    def equality(self, tree: exp.Expr) -> bool | None:
+        """Whether some conjunct is an equality with all of one operand left and all of the other right."""
+        return any_of(self._is_key(node) for node in conjuncts(tree) if isinstance(node, _EQUALITIES))
+
+    def event_time_key(self, tree: exp.Expr) -> bool | None:
+        """Whether an operand of such an equality is nothing but a column that carries a watermark."""
+        return any_of(self._has_mark(node) for node in conjuncts(tree) if isinstance(node, exp.EQ))
+
+    def bounded(self, tree: exp.Expr, side: Side) -> bool | None:
+        """Whether the other side's watermark bounds how long rows of a side are kept."""
+        if self._marked(_OTHER[side]) is False:
+            return False
+        return any_of(
+            self._bounds(low, high, side) for node in conjuncts(tree) for low, high in _ranges(node)
+        )
+
+    def _marked(self, side: Side) -> bool | None:
+        columns = self._facts[side].columns
+        return None if columns is None else any_of(map(_carries, columns))
+
+    def _owner(self, parts: list[str]) -> tuple[Side, Column | None] | None:
+        """The side that a name belongs to, and its column when it is one as it is."""
+        found: list[tuple[Side, Column | None]] = []
+        for side, scope in self._scopes.items():
+            if len(parts) > 1 and parts[0].lower() == self._names[_OTHER[side]] != self._names[side]:
+                continue  # it names the other input
+            if scope.columns is None:
+                # What is called by an input's name is that input's.
+                if len(parts) > 1 and parts[0].lower() == self._names[side]:
+                    return side, None
+                found.append((side, None))
+                continue
+            meaning = scope.resolve(parts)
+            if meaning.outcome == "column" and meaning.column is not None:
+                if len(parts) > 1 and parts[0].lower() == self._names[side]:
+                    return side, None if meaning.fields else meaning.column
+                found.append((side, None if meaning.fields else meaning.column))
+            elif meaning.outcome != "missing":
+                return None
+        return found[0] if len(found) == 1 and None not in self._columns() else None
+
+    def _columns(self) -> list[object]:
+        return [scope.columns for scope in self._scopes.values()]
+
+    def _sides(self, node: exp.Expr) -> set[Side] | None:
+        """The sides that an operand is about; None when that can't be told."""
+        names = references_in(node)
+        owners = None if names is None else [self._owner(parts) for parts in names]
+        if owners is None or None in owners:
+            return None
+        return {owner[0] for owner in owners if owner is not None}
+
+    def _is_key(self, node: exp.Expr) -> bool | None:
+        sides = self._sides(node.this), self._sides(node.expression)
+        if sides[0] is None or sides[1] is None:
+            return None
+        if isinstance(node, exp.EQ) and not (sides[0] and sides[1]):
+            return False
+        return len(sides[0]) < 2 and len(sides[1]) < 2 and not sides[0] & sides[1]
+
+    def _has_mark(self, node: exp.Expr) -> bool | None:
+        key = self._is_key(node)
+        if key is False:
+            return False
+        carried = any_of(self._is_marked(operand) for operand in (node.this, node.expression))
+        return None if key is None and carried is not False else carried
+
+    def _is_marked(self, node: exp.Expr) -> bool | None:
+        parts = parts_of(_bare(node))
+        if parts is None:
+            return False
+        owner = self._owner(parts)
+        if owner is None or (owner[1] is None and self._facts[owner[0]].columns is None):
+            return None
+        return False if owner[1] is None else _carries(owner[1])
+
+    def _bounds(self, low: exp.Expr, high: exp.Expr, side: Side) -> bool | None:
+        """Whether ``low < high`` makes a bound for a side's column out of the other side's watermark."""
+        try:
+            terms = set(self._terms(low, negated=False)) | set(self._terms(high, negated=True))
+        except _Invalid:
+            return False
+        except _Unknown:
+            return None
+        for owner in _OTHER:
+            if len({term.name for term in terms if term.side == owner}) > 1:
+                return False
+        own = [term for term in terms if term.side == side]
+        if len(own) != 1 or not own[0].negated:
+            return False
+        others = [term for term in terms if term.side == _OTHER[side]]
+        if not others:
+            return len(terms) > 1
+        return any_of([_carries(others[0].column)])
+
+    def _terms(self, node: exp.Expr, *, negated: bool) -> Iterator[_Term]:
+        node = _bare(node)
+        parts = parts_of(node)
+        if parts is not None:
+            yield self._column_term(parts, negated=negated)
+        elif intervals(node) is not None:
+            yield self._interval_term(node, negated=negated)
+        elif isinstance(node, exp.Add | exp.Sub):
+            self._refuse_times(node)
+            yield from self._terms(node.this, negated=negated)
+            yield from self._terms(node.expression, negated=negated ^ isinstance(node, exp.Sub))
+        elif isinstance(node, exp.Neg):
+            yield from self._terms(node.this, negated=not negated)
+        elif isinstance(node, exp.Literal) and not node.is_string:
+            yield _Term(name=node.name, negated=negated)
+        elif isinstance(node, exp.Cast) and not isinstance(node.this, exp.Literal):
+            if _cast_name(node) not in _TERM_CASTS:
+                raise _Invalid
+            yield from self._terms(node.this, negated=negated)
+        elif isinstance(node, exp.Anonymous) and node.name.lower() in _TERM_CASTS:
+            if len(node.expressions) != 1:
+                raise _Invalid
+            yield from self._terms(node.expressions[0], negated=negated)
+        else:
+            raise _Invalid
+
+    def _column_term(self, parts: list[str], *, negated: bool) -> _Term:
+        owner = self._owner(parts)
+        if owner is None:
+            raise _Unknown
+        side, column = owner
+        if column is None:
+            if self._facts[side].columns is None:
+                raise _Unknown
+            raise _Invalid  # a field of a struct is no attribute
+        return _Term(side, column, column.name.lower(), negated)
+
+    def _interval_term(self, node: exp.Expr, *, negated: bool) -> _Term:
+        """A length of time, which may not have months: they differ in length."""
+        parts = intervals(node) or []
+        kinds = [interval_type([part]) for part in parts]
+        if not all(isinstance(part.this, exp.Literal) for part in parts) or set(map(family, kinds)) != {"v"}:
+            raise _Invalid
+        if len(set(kinds)) > 1 and self._literals is not True:
+            # As a sum of two intervals one of them is cast; sqlglot reads both forms alike.
+            raise _Unknown if self._literals is None else _Invalid
+        return _Term(name=node.sql(), negated=negated)
+
+    def _refuse_times(self, node: exp.Expr) -> None:
+        """Refuse what isn't about timestamps: differences of times, and dates with days added."""
+        left, right = (self._type(operand) for operand in (node.this, node.expression))
+        if isinstance(node, exp.Sub) and not isinstance(_bare(node.expression), exp.Interval | exp.Literal):
+            if family(left) in _TIMES and family(right) in _TIMES:
+                raise _Invalid
+            if left is None or right is None:
+                raise _Unknown
+        for time, other in ((left, right), (right, left)):
+            if other is not None and other.name == "interval day" and time != TIMESTAMP:
+                raise _Unknown if time is None else _Invalid
+
+    def _type(self, node: exp.Expr) -> DataType | None:
+        return Walk(self._both).run(node).type
+
+
+_EQUALITIES = exp.EQ | exp.NullSafeEQ
+
+
+def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """The parts of a condition that all must hold."""
+    waiting = [tree]
+    while waiting:
+        node = _bare(waiting.pop())
+        if isinstance(node, exp.And):
+            waiting += [node.expression, node.this]
+        else:
+            yield node
+
+
+def any_of(found: Iterable[bool | None]) -> bool | None:
+    """Whether one of them is true; None where that depends on an unknown one."""
+    known = list(found)
+    return True if True in known else (None if None in known else False)
+
+
+def _are_literals(condition: str) -> bool | None:
+    """Whether each `interval` begins one literal of several parts (``interval 1 hour 30 minutes``).
+
+    Returns:
+        False when each part has an `interval` of its own, None when that can't be told.
+    """
+    words = len(_INTERVAL.findall(condition))
+    tree = parsed(condition)
+    if tree is None:
+        return None
+    parts = len(list(tree.find_all(exp.Interval)))
+    sums = sum(
+        isinstance(node.expression, exp.Interval) and intervals(node) is not None
+        for node in tree.find_all(exp.Add)
+    )
+    return False if words == parts else (True if words == parts - sums else None)
+
+
+def _ranges(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
+    """The pairs of a comparison that are in order: the first is the lower one."""
+    if isinstance(node, exp.LT | exp.LTE):
+        yield node.this, node.expression
+    elif isinstance(node, exp.GT | exp.GTE):
+        yield node.expression, node.this
+    elif isinstance(node, exp.Between):
+        yield node.args["low"], node.this
+        yield node.this, node.args["high"]
+
+
+def _carries(column: Column | None) -> bool | None:
+    if column is None or column.delay == UNKNOWN_DELAY:
+        return None
+    return column.delay is not None
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren | exp.Alias):
+        node = node.this
+    return node
+
+
+def _cast_name(node: exp.Cast) -> str:
+    text: str = node.args["to"].sql(dialect="spark").lower()
+    return text.partition("(")[0]

@@ -1,0 +1,179 @@
+"""What is read off the trees of expressions: names, types, intervals, literals.
+
+Imports sqlglot, whose trees these are.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from gem_bundle.expressions.kinds import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    interval,
+)
+from gem_bundle.schema import DataType, StructField
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_TYPES = {
+    exp.DType.BIGINT: BIGINT,
+    exp.DType.BINARY: DataType("binary"),
+    exp.DType.BOOLEAN: BOOLEAN,
+    exp.DType.DATE: DataType("date"),
+    exp.DType.DOUBLE: DOUBLE,
+    exp.DType.FLOAT: DataType("float"),
+    exp.DType.INT: INT,
+    exp.DType.INTERVAL: DataType("interval"),
+    exp.DType.SMALLINT: DataType("smallint"),
+    exp.DType.TEXT: STRING,
+    exp.DType.TIMESTAMPLTZ: TIMESTAMP,
+    exp.DType.TIMESTAMPNTZ: DataType("timestamp_ntz"),
+    exp.DType.TIMESTAMPTZ: TIMESTAMP,
+    exp.DType.TINYINT: DataType("tinyint"),
+    exp.DType.VARIANT: DataType("variant"),
+}
+_UNIT = re.compile(r"[a-z]+")
+_UNITS = {
+    "week": "day",
+    "millisecond": "second",
+    "microsecond": "second",
+    **{unit: unit for unit in ("year", "month", "day", "hour", "minute", "second")},
+}
+_ORDER = ("year", "month", "day", "hour", "minute", "second")
+
+
+def bare(node: exp.Expr) -> exp.Expr:
+    """What stands in brackets."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def parts_of(node: exp.Expr) -> list[str] | None:
+    """The names of a plain reference to a column; None when it is something else."""
+    if isinstance(node, exp.Column):
+        return None if isinstance(node.this, exp.Star) else [part.name for part in node.parts]
+    if isinstance(node, exp.Identifier):
+        return [node.name]
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        before = parts_of(node.this)
+        return None if before is None else [*before, node.expression.name]
+    return None
+
+
+def type_of_cast(node: exp.Expr) -> DataType | None:
+    """The type that a cast names; None when it isn't known here."""
+    if not isinstance(node, exp.DataType) or node.args.get("collate") is not None:
+        return None
+    inner: Sequence[exp.Expr] = node.expressions
+    if isinstance(node.this, exp.Interval):
+        return interval_type([node.this])
+    if node.this == exp.DType.DECIMAL:
+        numbers = [int(part.name) for part in inner]
+        return DataType("decimal", (numbers[0] if numbers else 10, numbers[1] if len(numbers) > 1 else 0))
+    if node.this in {exp.DType.ARRAY, exp.DType.MAP}:
+        parts = [type_of_cast(part) for part in inner]
+        known = tuple(part for part in parts if part is not None)
+        name = "array" if node.this == exp.DType.ARRAY else "map"
+        return DataType(name, parts=known) if len(known) == len(parts) > 0 else None
+    if node.this == exp.DType.STRUCT:
+        return _struct(inner)
+    return None if inner else _TYPES.get(node.this)
+
+
+def _struct(definitions: Sequence[exp.Expr]) -> DataType | None:
+    fields: list[StructField] = []
+    for made in definitions:
+        kind = type_of_cast(made.args["kind"]) if isinstance(made, exp.ColumnDef) else None
+        if kind is None:
+            return None
+        fields.append(StructField(made.name, kind))
+    return DataType("struct", fields=tuple(fields))
+
+
+def intervals(node: exp.Expr) -> list[exp.Interval] | None:
+    """The parts of one interval literal: ``interval 1 hour 30 minutes`` has two."""
+    if isinstance(node, exp.Interval):
+        return [node]
+    if isinstance(node, exp.Add) and isinstance(node.expression, exp.Interval):
+        before = intervals(node.this)
+        return None if before is None else [*before, node.expression]
+    return None
+
+
+def interval_type(parts: Sequence[exp.Interval]) -> DataType | None:
+    """The type of an interval literal, by its units."""
+    units: list[str] = []
+    for part in parts:
+        unit = part.args.get("unit")
+        named = [unit.this, unit.expression] if isinstance(unit, exp.IntervalSpan) else [unit]
+        words = [one.name for one in named if one is not None]
+        if not words and isinstance(part.this, exp.Literal):
+            words = _UNIT.findall(part.this.name.lower())
+        known = [_UNITS.get(word.lower().removesuffix("s")) for word in words]
+        if not known or None in known:
+            return None
+        units += [unit for unit in known if unit is not None]
+    positions = sorted(_ORDER.index(unit) for unit in units)
+    if positions[0] < 2 <= positions[-1]:
+        return None
+    return interval(_ORDER[positions[0]], _ORDER[positions[-1]])
+
+
+def number_type(text: str) -> DataType | None:
+    """The type of a number as it is written."""
+    digits = text.lower().removeprefix("-")
+    if "e" in digits:
+        return DOUBLE
+    whole, point, fraction = digits.partition(".")
+    if point:
+        scale = len(fraction)
+        precision = len(f"{whole}{fraction}".lstrip("0")) or 1
+        return DataType("decimal", (max(precision, scale), scale)) if precision <= 38 else None
+    value = int(whole) - text.startswith("-")
+    if value < 1 << 63:
+        return INT if value < 1 << 31 else BIGINT
+    return DataType("decimal", (len(str(value)), 0)) if len(str(value)) <= 38 else None
+
+
+def written(node: exp.Expr, source: str) -> str:
+    """A call as it stands in the source, from its name to its closing bracket."""
+    start = node.meta.get("start")
+    if start is None:
+        return node.name
+    depth = 0
+    quote = ""
+    for position in range(start, len(source)):
+        character = source[position]
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"`":
+            quote = character
+        elif character == "(":
+            depth += 1
+        elif character == ")":
+            depth -= 1
+            if depth == 0:
+                return source[start : position + 1]
+    return node.name
+
+
+def field_name(node: exp.Expr, position: int) -> str | None:
+    """The name that `struct` gives a field; None when only Spark knows it."""
+    if isinstance(node, exp.Alias):
+        return node.alias
+    parts = parts_of(node)
+    if parts is not None:
+        return parts[-1]
+    if isinstance(node, exp.Dot):
+        return str(node.expression.name)
+    return f"col{position}" if isinstance(node, exp.Literal | exp.Binary | exp.Cast) else None

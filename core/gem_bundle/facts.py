@@ -1,0 +1,149 @@
+"""What is known of the rows that flow through a pipeline before anything runs.
+
+None always means *unknown*, and no rule that needs the fact fires: never a false alarm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from gem_bundle.operators import Operator, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+UNKNOWN_DELAY = "unknown"
+"""The `Column.delay` of a column that may be event time and may be not, so that no rule that misses a
+watermark fires on it."""
+
+UNKNOWN_OPERATOR = Operator("unknown")
+"""Stands for the operators of a gem that can't tell what it is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column as far as it is known before Spark runs.
+
+    Args:
+        name: Its name.
+        type: Its Spark type as DDL (``bigint``, ``struct<a: int>``), or None when unknown.
+        delay: The watermark's delay when the column is event time, for example ``10 minutes``.
+        session: It is the window of sessions of an aggregation.
+        qualifier: The name of the input it comes from, by which expressions may call it:
+            ``orders.id``.
+        marks: Event time inside a column of a complex type, which is event time again when it is taken
+            out: the way to each field in lower case, and its delay. A step into an array is ``0``, into
+            a map's values ``1``.
+    """
+
+    name: str
+    type: str | None = None
+    delay: str | None = None
+    session: bool = False
+    qualifier: str | None = None
+    marks: tuple[tuple[tuple[str, ...], str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known about the rows that flow out of a node, before anything runs.
+
+    Args:
+        streaming: Whether it is a stream; False is a static relation.
+        columns: The columns in order, or None when they can't be known.
+        bounded: Whether the rows come to an end by themselves.
+        operators: The operators passed through, those nearest to the output; each knows the ones
+            before it. A gem that can't tell leaves an operator of the kind ``unknown``. They don't count
+            when facts are compared.
+        hidden: The names, in lower case, of columns that a projection before has left out: Spark still
+            finds them for a filter, a sort or a repartition.
+    """
+
+    streaming: bool | None = None
+    columns: tuple[Column, ...] | None = None
+    bounded: bool | None = None
+    operators: tuple[Operator, ...] = field(default=(), compare=False)
+    hidden: frozenset[str] = field(default=frozenset(), compare=False)
+
+    @property
+    def event_time(self) -> tuple[Column, ...] | None:
+        """The columns that carry a watermark, or None when the columns are unknown."""
+        if self.columns is None:
+            return None
+        return tuple(column for column in self.columns if column.delay is not None)
+
+    @property
+    def watermarked(self) -> bool | None:
+        """Whether some column carries a watermark."""
+        if self.event_time is None:
+            return None
+        known = [column.delay != UNKNOWN_DELAY for column in self.event_time]
+        return True if any(known) else (None if known else False)
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name, as Spark finds it (case-insensitively), if it is known."""
+        for column in self.columns or ():
+            if column.name.lower() == name.lower():
+                return column
+        return None
+
+    def with_columns(self, columns: Iterable[Column] | None) -> Facts:
+        """The same rows with other columns; None makes them unknown."""
+        if columns is None:
+            return replace(self, columns=None)
+        made = tuple(columns)
+        left_out = {column.name.lower() for column in self.columns or ()}
+        hidden = (self.hidden | left_out) - {column.name.lower() for column in made}
+        return replace(self, columns=made, hidden=hidden)
+
+    def called(self, name: str) -> Facts:
+        """The same rows as an input of that name, so that expressions may write ``name.column``."""
+        if self.columns is None:
+            return self
+        columns = tuple(replace(column, qualifier=name) for column in self.columns)
+        return replace(self, columns=columns, hidden=frozenset())
+
+    def after(self, operator: Operator) -> Facts:
+        """The facts behind one more operator.
+
+        Args:
+            operator: Its `inputs` and `streams` are set here, unless it has them already.
+        """
+        if not operator.inputs:
+            operator = replace(operator, inputs=self.operators)
+        if not operator.streams:
+            operator = replace(operator, streams=(self.streaming,))
+        return replace(self, operators=(operator,))
+
+    def all_operators(self) -> Iterator[Operator]:
+        """All operators passed through, nearest first, each once."""
+        return walk(self.operators)
+
+
+def merged(inputs: Iterable[Facts]) -> Facts:
+    """What is certain about a node that combines several inputs: a stream if any of them is one.
+
+    The columns are unknown; the operators are those of all inputs, in input order.
+    """
+    known = list(inputs)
+    streams = [facts.streaming for facts in known]
+    streaming = True if any(streams) else (None if None in streams else False)
+    operators = {id(operator): operator for facts in known for operator in facts.operators}
+    bounds = [facts.bounded for facts in known]
+    bounded = False if False in bounds else (None if None in bounds else True)
+    return Facts(streaming=streaming, bounded=bounded, operators=tuple(operators.values()))
+
+
+def combined(operator: Operator, inputs: Iterable[Facts]) -> Facts:
+    """What is certain about an operator over several inputs, its columns unknown.
+
+    Args:
+        operator: Its `inputs` and `streams` are set here.
+        inputs: The facts of its operands, in order.
+    """
+    known = list(inputs)
+    facts = merged(known)
+    streams = tuple(found.streaming for found in known)
+    made = replace(operator, inputs=facts.operators, streams=streams)
+    return replace(facts, operators=(made,))

@@ -1,0 +1,250 @@
+"""The operators of a query that streams restrict: what a gem's `infer` tells the streaming rules.
+
+Most operators can stand anywhere and are not told of. Those named here are allowed in some
+output modes only, keep state, or are refused by some trigger (guide: *Unsupported operations*,
+*Output modes*, *Continuous processing*). The rules are in `gem_bundle.check.streaming`; a gem only says
+what it is made of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+OperatorKind = Literal[
+    "aggregate",
+    "analytic_window",
+    "cte",
+    "current_time",
+    "custom",
+    "deduplicate",
+    "except",
+    "filter",
+    "generate",
+    "intersect",
+    "join",
+    "limit",
+    "offset",
+    "python",
+    "repartition",
+    "row_ids",
+    "sample",
+    "sort",
+    "union",
+    "unknown",
+    "watermark",
+    "with",
+]
+JoinType = Literal["inner", "left", "right", "full", "left_semi", "left_anti", "cross"]
+_STATEFUL = frozenset({"aggregate", "custom", "deduplicate", "limit"})
+Option = str | tuple[str | int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """One operator of a query.
+
+    Two operators are the same only if they are one object: a query is a graph of them.
+
+    Args:
+        kind: What it is. ``unknown`` stands for whatever a gem does that can't tell; ``custom`` for an
+            operator with state of its own; ``python`` for Python code that gets rows; ``cte`` for a
+            common table expression, through which the query that uses it doesn't look in Spark's
+            checks; ``with`` for that query as a whole, through which what comes behind it does.
+        option: The option of the node that asks for it, so that a rule can point at it.
+        inputs: The operators just before it. Set by `Facts.after`.
+        streams: Whether each of its operands is a stream; None is unknown. Set by `Facts.after`.
+        node: The id of the node. Set by the runtime.
+    """
+
+    kind: OperatorKind
+    option: Option | None = None
+    inputs: tuple[Operator, ...] = ()
+    streams: tuple[bool | None, ...] = ()
+    node: str = ""
+
+    @property
+    def streaming(self) -> bool | None:
+        """Whether one of its operands is a stream."""
+        if any(self.streams):
+            return True
+        return None if None in self.streams else False
+
+    @property
+    def stateful(self) -> bool | None:
+        """Whether it keeps state from one micro-batch to the next; None when that can't be told."""
+        if self.kind == "join":
+            return None if None in self.streams else all(self.streams)
+        if self.kind == "unknown":
+            return None if self.streaming is None or self.streaming else False
+        return self.streaming if self.kind in _STATEFUL else False
+
+    def below(self) -> Iterator[Operator]:
+        """The operators before it, nearest first, each once."""
+        return walk(self.inputs)
+
+
+OperatorT = TypeVar("OperatorT", bound=Operator)
+
+
+@dataclass(frozen=True, eq=False)
+class AggregateOperator(Operator):
+    """An aggregation, or an operator that Spark makes one of: ``select distinct``, ``except``.
+
+    Args:
+        event_time: It groups by a column that carries a watermark, as it is, or by a window over one.
+        sessions: It groups by session windows.
+        alone: It groups by nothing but session windows.
+        distinct: Its distinct aggregates, as they are written: ``count(distinct page)``.
+        distinct_option: The option that has the first of them.
+        rows: It is ``select distinct`` or SQL's ``union``: Spark doesn't sort behind it.
+        windowed: A window over time is among its groups, so that there are ever more of them.
+        duration: The length of its windows, as an interval.
+        delay: The delay of the watermark that it goes by.
+    """
+
+    kind: OperatorKind = "aggregate"
+    event_time: bool | None = None
+    sessions: bool | None = None
+    alone: bool = False
+    distinct: tuple[str, ...] = ()
+    distinct_option: Option | None = None
+    rows: bool = False
+    windowed: bool | None = None
+    duration: str | None = None
+    delay: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class DeduplicateOperator(Operator):
+    """A removal of duplicates.
+
+    Args:
+        event_time: The columns that decide include one that carries a watermark.
+        watermarked: Some column of the input carries one.
+        within_watermark: Rows are remembered for as long as the watermark's delay only.
+    """
+
+    kind: OperatorKind = "deduplicate"
+    event_time: bool | None = None
+    watermarked: bool | None = None
+    within_watermark: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class JoinOperator(Operator):
+    """A join. What is about watermarks is asked of a join of two streams only.
+
+    Args:
+        how: Which rows stay.
+        how_option: The option that says so; `option` is the condition.
+        names: The names of its inputs.
+        equality: Some columns must be equal, so that Spark can bring partners together.
+        event_time_key: One of those columns carries a watermark.
+        bounded: Whether a range of time bounds how long rows of the first and of the second input
+            are kept.
+        watermarked: Whether a column of the first and of the second input carries a watermark.
+    """
+
+    kind: OperatorKind = "join"
+    how: JoinType = "inner"
+    how_option: Option | None = None
+    names: tuple[str, str] = ("left", "right")
+    equality: bool | None = None
+    event_time_key: bool | None = None
+    bounded: tuple[bool | None, bool | None] = (None, None)
+    watermarked: tuple[bool | None, bool | None] = (None, None)
+
+
+@dataclass(frozen=True, eq=False)
+class WatermarkOperator(Operator):
+    """A watermark.
+
+    Args:
+        column: The column it stands on.
+        delay: How late rows may be, as an interval.
+        replaces: The column that carried a watermark before, if one is certain to.
+    """
+
+    kind: OperatorKind = "watermark"
+    column: str = ""
+    delay: str = ""
+    replaces: str | None = None
+
+
+class Ancestry:
+    """Which operators come before which, in the queries of a pipeline.
+
+    A question costs next to nothing, however many operators there are; walking anew for each would take
+    the square of their number.
+
+    Args:
+        operators: The operators nearest to the sinks.
+    """
+
+    def __init__(self, operators: Iterable[Operator]) -> None:
+        self.operators = _inputs_first(operators)
+        self._bit = {id(operator): 1 << n for n, operator in enumerate(self.operators)}
+        self._before: dict[int, int] = {}
+        for operator in self.operators:
+            mask = 0
+            for before in operator.inputs:
+                mask |= self._before[id(before)] | self._bit[id(before)]
+            self._before[id(operator)] = mask
+
+    def is_before(self, before: Operator, operator: Operator) -> bool:
+        """Whether the rows of one operator reach another one."""
+        return bool(self._before[id(operator)] & self._bit[id(before)])
+
+    def before(self, operator: Operator, among: Iterable[OperatorT]) -> list[OperatorT]:
+        """Those of some operators whose rows reach an operator."""
+        mask = self._before[id(operator)]
+        return [candidate for candidate in among if mask & self._bit[id(candidate)]]
+
+    def nearest(
+        self, wanted: Callable[[Operator], bool], stop: Callable[[Operator], bool] | None = None
+    ) -> dict[int, Operator]:
+        """For every operator by its `id`, the nearest one before it that is wanted, where there is one.
+
+        Args:
+            wanted: Which ones.
+            stop: Beyond which ones not to look.
+        """
+        found: dict[int, Operator] = {}
+        for operator in self.operators:
+            for before in operator.inputs:
+                if stop is not None and stop(before):
+                    continue
+                nearest = before if wanted(before) else found.get(id(before))
+                if nearest is not None:
+                    found.setdefault(id(operator), nearest)
+        return found
+
+
+def _inputs_first(operators: Iterable[Operator]) -> list[Operator]:
+    """These operators and all before them, each once and behind its inputs."""
+    found: dict[int, Operator] = {}
+    waiting = list(operators)
+    while waiting:
+        operator = waiting[-1]
+        missing = [before for before in operator.inputs if id(before) not in found]
+        if missing and id(operator) not in found:
+            waiting.extend(missing)
+        else:
+            found.setdefault(id(operator), waiting.pop())
+    return list(found.values())
+
+
+def walk(operators: Iterable[Operator]) -> Iterator[Operator]:
+    """These operators and all before them, nearest first, each once."""
+    seen: set[int] = set()
+    waiting = list(operators)[::-1]
+    while waiting:
+        operator = waiting.pop()
+        if id(operator) not in seen:
+            seen.add(id(operator))
+            yield operator
+            waiting.extend(operator.inputs[::-1])
