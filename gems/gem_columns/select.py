@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from gem_bundle import Facts, Field, Finding, Options, Transform
-from gem_bundle.expressions import missing_columns, project, reference
+from gem_bundle import AggregateOperator, Facts, Field, Finding, Operator, Options, Transform
+from gem_bundle.expressions import analyse, check_expression, project, reference, split_alias
 from gem_bundle.types import ColumnExpressions
 
 if TYPE_CHECKING:
@@ -43,16 +43,72 @@ class Select(Transform[SelectOptions]):
 
     def infer(self, *inputs: Facts) -> Facts:
         """The columns, where each has a name or is one of the input's."""
-        return inputs[0].with_columns(project(self.options.columns, inputs[0]))
+        (facts,) = inputs
+        columns = project(self.options.columns, facts)
+        return with_operators(facts, self.options.columns).with_columns(columns)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
-        """Plain names are columns of the input, and a star stands alone."""
+        """Expressions are over columns that exist, and a star stands alone."""
+        (facts,) = inputs
         columns = self.options.columns
-        if not isinstance(columns, dict):
-            yield from missing_columns(columns, inputs[0], "columns")
-            return
-        yield from missing_columns(columns.values(), inputs[0], "columns", also=columns)
-        yield from named_stars(columns)
+        if isinstance(columns, dict):
+            yield from named_stars(columns)
+        earlier: list[str] = []
+        bodies = [split_alias(expression)[0] for _, expression in items(columns)]
+        # One aggregate function makes an aggregation over all rows of it, without any group.
+        aggregated = any(analyse(body, facts.columns).aggregates for body in bodies)
+        for key, expression in items(columns):
+            body, alias = split_alias(expression) if isinstance(key, int) else (expression, key)
+            if not body.endswith("*"):
+                yield from check_expression(
+                    body,
+                    facts,
+                    ("columns", key),
+                    also=earlier,
+                    aggregates="allowed",
+                    groups=() if aggregated else None,
+                )
+            if isinstance(alias, str):
+                earlier.append(alias)
+
+
+def items(expressions: list[str] | dict[str, str]) -> "Iterator[tuple[str | int, str]]":
+    """The expressions with the key or the position of each."""
+    yield from expressions.items() if isinstance(expressions, dict) else enumerate(expressions)
+
+
+def with_operators(facts: Facts, expressions: list[str] | dict[str, str]) -> Facts:
+    """The facts behind the operators that these expressions ask for.
+
+    Spark makes an aggregation over all rows of a projection that has an aggregate function.
+    """
+    found = {key: analyse(split_alias(body)[0], facts.columns) for key, body in items(expressions)}
+    distinct = [key for key, analysis in found.items() if analysis.distinct]
+    bodies = dict(items(expressions))
+    for key, analysis in found.items():
+        place = ("columns", key)
+        if analysis.aggregates:
+            aggregate = AggregateOperator(
+                option=place,
+                event_time=False,
+                sessions=False,
+                distinct=tuple(split_alias(bodies[key])[0] for key in distinct),
+                distinct_option=("columns", distinct[0]) if distinct else None,
+                windowed=False,
+            )
+            facts = facts.after(aggregate)
+            break
+    for key, analysis in found.items():
+        place = ("columns", key)
+        if analysis.analytic:
+            facts = facts.after(Operator("analytic_window", place))
+        if analysis.generator:
+            facts = facts.after(Operator("generate", place))
+        if analysis.row_ids:
+            facts = facts.after(Operator("row_ids", place))
+        if analysis.current_time:
+            facts = facts.after(Operator("current_time", place))
+    return facts
 
 
 def named_stars(columns: dict[str, str]) -> "Iterator[Finding]":
@@ -64,5 +120,5 @@ def named_stars(columns: dict[str, str]) -> "Iterator[Finding]":
                 "GB205",
                 f"`{expression}` is several columns and can't be called `{name}`",
                 "Write `columns` as a list to use a star.",
-                "columns",
+                ("columns", name),
             )

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from pydantic import field_validator
 
 from gem_bundle import Facts, Field, Finding, Options, Transform
-from gem_bundle.expressions import missing_columns, project
+from gem_bundle.expressions import check_expression, project
 from gem_bundle.types import Expression
-from gem_columns.select import named_stars
+from gem_columns.select import named_stars, with_operators
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,15 +55,18 @@ class WithColumns(Transform[WithColumnsOptions]):
         """The input's columns, replaced and extended."""
         facts = inputs[0]
         made = project(self.options.columns, facts)
+        behind = with_operators(facts, self.options.columns)
         if facts.columns is None or made is None:
-            return facts.with_columns(None)
+            return behind.with_columns(None)
         new = {column.name.lower(): column for column in made}
         known = {column.name.lower() for column in facts.columns}
         kept = [new.get(column.name.lower(), column) for column in facts.columns]
-        return facts.with_columns([*kept, *(c for c in made if c.name.lower() not in known)])
+        return behind.with_columns([*kept, *(c for c in made if c.name.lower() not in known)])
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
-        """Plain names are columns of the input, and a star stands nowhere."""
+        """Expressions are over columns that exist, and neither aggregate nor have a star."""
         columns = self.options.columns
-        yield from missing_columns(columns.values(), inputs[0], "columns", also=columns)
         yield from named_stars(columns)
+        for name, expression in columns.items():
+            if not expression.endswith("*"):
+                yield from check_expression(expression, inputs[0], ("columns", name), also=columns)

@@ -1,20 +1,19 @@
 """The transform `join`: two inputs side by side."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import BeforeValidator, field_validator, model_validator
 
-from gem_bundle import Column, Facts, Field, Finding, Options, Transform, merged
-from gem_bundle.diagnostics import suggest
+from gem_bundle import Column, Facts, Field, Finding, JoinOperator, Options, Transform, combined
+from gem_bundle.expressions import UNKNOWN_DELAY, check_expression, join_condition, missing_names
+from gem_bundle.operators import JoinType
 from gem_bundle.types import Expression, StringList
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import DataFrame
-
-JoinType = Literal["inner", "left", "right", "full", "left_semi", "left_anti", "cross"]
 
 _SPELLINGS = {
     "leftouter": "left",
@@ -108,19 +107,14 @@ class Join(Transform[JoinOptions]):
 
     def infer(self, *inputs: Facts) -> Facts:
         """The columns of both, or of the first alone; of two streams a join keeps state."""
-        left, right = inputs
-        columns = self._columns(left, right)
-        facts = merged(inputs).with_columns(columns)
-        if left.streaming and right.streaming:
-            return facts.after("join")
-        if left.streaming is None or right.streaming is None:
-            return replace(facts, stateful=None)
-        return facts
+        left, right = self._called(inputs)
+        return combined(self._operator(left, right), inputs).with_columns(self._columns(left, right))
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns of `on` are in both inputs, and a condition can tell the inputs apart."""
         names = self._names()
-        if self.options.condition is not None and names[0].lower() == names[1].lower():
+        options = self.options
+        if options.condition is not None and names[0].lower() == names[1].lower():
             yield Finding(
                 "GB205",
                 f"the condition can't tell the inputs `{names[0]}` and `{names[1]}` apart: Spark "
@@ -128,16 +122,46 @@ class Join(Transform[JoinOptions]):
                 f"Name them, for example `inputs: {{left: {names[0]}, right: {names[1]}}}`.",
                 "condition",
             )
-        for facts, input_name in zip(inputs, names, strict=False):
-            for name in self.options.on or ():
-                if facts.columns is not None and facts.column(name) is None:
-                    known = [column.name for column in facts.columns]
-                    yield Finding(
-                        "GB205",
-                        f"the input `{input_name}` has no column `{name}`",
-                        suggest(name, known, what="columns"),
-                        "on",
-                    )
+            return
+        for facts, name in zip(inputs, names, strict=False):
+            for finding in missing_names(options.on or (), facts, "on"):
+                message = finding.message.replace("there is", f"the input `{name}` has", 1)
+                yield replace(finding, message=message)
+        if options.condition is not None:
+            left, right = self._called(inputs)
+            both = left.with_columns(
+                None if left.columns is None or right.columns is None else [*left.columns, *right.columns]
+            )
+            yield from check_expression(
+                options.condition, both, "condition", wants="boolean", analytic=False, generators=False
+            )
+
+    def _called(self, inputs: tuple[Facts, ...]) -> tuple[Facts, Facts]:
+        """Both inputs under their names, as `apply` gives them to Spark."""
+        left, right = (facts.called(name) for facts, name in zip(inputs, self._names(), strict=True))
+        return left, right
+
+    def _operator(self, left: Facts, right: Facts) -> JoinOperator:
+        how, names = self.options.how, self._names()
+        made = JoinOperator(
+            option=next((name for name in ("condition", "on") if getattr(self.options, name)), "how"),
+            how=how,
+            how_option="how",
+            names=(names[0], names[1]),
+            watermarked=(left.watermarked, right.watermarked),
+        )
+        if self.options.condition is not None:
+            known = join_condition(self.options.condition, left, right, (names[0], names[1]))
+            return replace(
+                made,
+                equality=known.equality,
+                event_time_key=known.event_time_key,
+                bounded=(known.left_bounded, known.right_bounded),
+            )
+        equal = self.options.on is not None
+        keys = [_key_carries(name, left, right) for name in self.options.on or ()]
+        carried = True if True in keys else (None if None in keys else False)
+        return replace(made, equality=equal, event_time_key=carried, bounded=(False, False))
 
     def _names(self) -> tuple[str, ...]:
         return self.input_names or ("left", "right")
@@ -156,6 +180,20 @@ class Join(Transform[JoinOptions]):
                 return None
             keys.append(_key(first, second, how))
         return [*keys, *of_left] if one_sided else [*keys, *of_left, *of_right]
+
+
+def _key_carries(name: str, left: Facts, right: Facts) -> bool | None:
+    """Whether a column of `on` is event time with a watermark on one of the sides."""
+    sides = [left.column(name), right.column(name)]
+    if None in sides:
+        return None
+    known = [column for column in sides if column is not None]
+    delays = {column.delay for column in known} - {None}
+    if not delays:
+        return False
+    # Where the types differ Spark compares casts, and a cast carries no watermark.
+    same = known[0].type is not None and known[0].type == known[1].type
+    return True if same and delays - {UNKNOWN_DELAY} else None
 
 
 def _take(name: str, columns: list[Column]) -> Column | None:

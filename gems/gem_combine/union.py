@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import model_validator
 
-from gem_bundle import Column, Facts, Field, Finding, Options, Transform, merged
+from gem_bundle import Column, Facts, Field, Finding, Operator, Options, Transform, combined
+from gem_bundle.schema import differ_for_certain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +49,7 @@ class Union(Transform[UnionOptions]):
 
     def infer(self, *inputs: Facts) -> Facts:
         """The first input's columns, with those that only others have behind them if that is allowed."""
-        facts = merged(inputs)
+        facts = combined(Operator("union"), inputs)
         first, *others = (found.columns for found in inputs)
         for columns in others:
             if first is None:
@@ -62,7 +63,10 @@ class Union(Transform[UnionOptions]):
         first, *others = inputs
         names = self.input_names or tuple(str(position + 1) for position in range(len(inputs)))
         for name, other in zip(names[1:], others, strict=False):
-            if first.columns is None or other.columns is None or options.allow_missing_columns:
+            if first.columns is None or other.columns is None:
+                continue
+            yield from self._unfit((names[0], first), (name, other))
+            if options.allow_missing_columns:
                 continue
             here, there = len(first.columns), len(other.columns)
             if options.by_name:
@@ -74,6 +78,22 @@ class Union(Transform[UnionOptions]):
                     f"`{names[0]}` has {here} columns and `{name}` has {there}",
                     "Select the same number of columns in the same order, or use `by_name: true`.",
                     "by_name",
+                )
+
+    def _unfit(self, one: tuple[str, Facts], other: tuple[str, Facts]) -> "Iterator[Finding]":
+        """A finding for each column whose types can't become one."""
+        columns = one[1].columns or ()
+        if self.options.by_name:
+            pairs = [(column, other[1].column(column.name)) for column in columns]
+        else:
+            pairs = list(zip(columns, other[1].columns or (), strict=False))
+        for column, second in pairs:
+            if second is not None and differ_for_certain(column.type, second.type):
+                yield Finding(
+                    "GB213",
+                    f"`{column.name}` is a {column.type} in `{one[0]}` and `{second.name}` a {second.type} "
+                    f"in `{other[0]}`: they can't be one column",
+                    "Cast one of them before, or leave it out.",
                 )
 
     def _united(

@@ -5,14 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, BeforeValidator, model_validator
 
-from gem_bundle import Column, Facts, Field, Finding, Options, Transform
+from gem_bundle import AggregateOperator, Column, Facts, Field, Finding, Options, Transform
 from gem_bundle.expressions import (
+    UNKNOWN_DELAY,
     WINDOW_TYPE,
+    analyse,
+    check_expression,
     column_of,
     find,
-    missing_columns,
     project,
     reference,
+    split_alias,
     time_delay,
 )
 from gem_bundle.types import ColumnExpressions, Expression, Interval, interval_length
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
+_GROUPING_SETS = re.compile(r"\s*(rollup|cube|grouping\s+sets)\s*\(", re.IGNORECASE)
 _STARTS_WITH_NUMBER = re.compile(r"\s*(interval\s+)?[+-]?\d", re.IGNORECASE)
 
 
@@ -151,28 +155,104 @@ class Aggregate(Transform[AggregateOptions]):
 
     def infer(self, *inputs: Facts) -> Facts:
         """The window, the groups and the aggregates; a mark stays where Spark keeps it."""
-        facts = inputs[0].after("aggregate")
-        groups = project(self.options.group_by, facts)
-        if facts.columns is None or groups is None:
+        (before,) = inputs
+        facts = before.after(self._operator(before))
+        groups = project(self.options.group_by, before)
+        if before.columns is None or groups is None:
             return facts.with_columns(None)
-        keys = [*self._window_facts(facts.columns), *groups]
+        keys = [*self._window_facts(before.columns), *groups]
         made: list[Column] = []
         for name, expression in self.options.aggregates.items():
-            made.append(column_of(expression, name, facts.columns, [*keys, *made]))
+            made.append(column_of(expression, name, before.columns, [*keys, *made]))
         return facts.with_columns([*keys, *made])
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
-        """Plain names are columns of the input."""
+        """Expressions are over columns that exist; aggregates stand where they belong, and only there."""
         (facts,) = inputs
         options = self.options
         for option in ("window", "session"):
             over = getattr(options, option)
             if over is not None:
-                yield from missing_columns([over.column], facts, option)
+                place = (option, "column")
+                yield from check_expression(over.column, facts, place, wants="timestamp", analytic=False)
+        if options.session is not None and not _STARTS_WITH_NUMBER.match(options.session.gap):
+            yield from check_expression(options.session.gap, facts, ("session", "gap"), analytic=False)
         groups = options.group_by
-        names = groups if isinstance(groups, dict) else ()
-        bodies = groups.values() if isinstance(groups, dict) else groups
-        yield from missing_columns(bodies, facts, "group_by", also=names)
+        names = list(groups) if isinstance(groups, dict) else []
+        for key, body in _items(groups):
+            yield from check_expression(
+                body, facts, ("group_by", key), also=names, analytic=False, generators=False
+            )
+        keys = [*names, *self._window_names()]
+        for name, body in options.aggregates.items():
+            yield from check_expression(
+                body,
+                facts,
+                ("aggregates", name),
+                also=[*keys, *options.aggregates],
+                aggregates="allowed",
+                analytic=False,
+                groups=self._groups(),
+            )
+        if options.having is not None:
+            yield from check_expression(
+                options.having,
+                self.infer(facts),
+                "having",
+                wants="boolean",
+                analytic=False,
+                generators=False,
+            )
+
+    def _operator(self, facts: Facts) -> AggregateOperator:
+        """What Spark's rules ask of an aggregation."""
+        columns = facts.columns
+        distinct = [name for name, body in self.options.aggregates.items() if analyse(body, columns).distinct]
+        windowed = self.options.window is not None or self.options.session is not None
+        keys = self._grouping_columns(facts)
+        delays = {column.delay for column in keys or ()} - {None}
+        sessions = self.options.session is not None or any(column.session for column in keys or ())
+        unknown = keys is None or delays == {UNKNOWN_DELAY}
+        known = delays - {UNKNOWN_DELAY}
+        return AggregateOperator(
+            option=next((name for name in ("window", "session") if getattr(self.options, name)), "group_by"),
+            event_time=True if known else (None if unknown else False),
+            sessions=sessions or (None if keys is None else False),
+            alone=self.options.session is not None and not self.options.group_by,
+            distinct=tuple(self.options.aggregates[name] for name in distinct),
+            distinct_option=("aggregates", distinct[0]) if distinct else None,
+            windowed=windowed or any(_is_window(column) for column in keys or ()),
+            duration=self.options.window.duration if self.options.window else None,
+            delay=known.pop() if len(known) == 1 else None,
+        )
+
+    def _grouping_columns(self, facts: Facts) -> list[Column] | None:
+        """The groups that are columns as they are, which may carry a watermark; None if not known."""
+        bodies = [split_alias(expression)[0] for _, expression in _items(self.options.group_by)]
+        if facts.columns is None or any(_GROUPING_SETS.match(body) for body in bodies):
+            return None
+        found = list(self._window_facts(facts.columns))
+        for body in bodies:
+            parts = reference(body)
+            column = None
+            if parts is not None:
+                column = find(parts, facts.columns)
+                if len(parts) > 1 and any(c.name.lower() == parts[0].lower() for c in facts.columns):
+                    column = None  # a field of a struct carries none when it is grouped by
+            elif "window" in body.lower():
+                column = column_of(body, "window", facts.columns)
+            if column is not None:
+                found.append(column)
+        return found
+
+    def _groups(self) -> tuple[str, ...]:
+        """The expressions that aggregates may use as they are."""
+        return tuple(split_alias(body)[0] for _, body in _items(self.options.group_by))
+
+    def _window_names(self) -> list[str]:
+        if self.options.window is not None:
+            return ["window"]
+        return ["session_window"] if self.options.session is not None else []
 
     def _window_column(self) -> "Iterator[SparkColumn]":
         from pyspark.sql.functions import expr, session_window, window
@@ -190,7 +270,16 @@ class Aggregate(Transform[AggregateOptions]):
         if used is not None:
             name = "window" if over is not None else "session_window"
             delay = time_delay(used.column, columns)
-            yield Column(name, _window_type(used.column, columns), delay)
+            yield Column(name, _window_type(used.column, columns), delay, session=session is not None)
+
+
+def _items(expressions: list[str] | dict[str, str]) -> "Iterator[tuple[str | int, str]]":
+    """The expressions with the key or the position of each."""
+    yield from expressions.items() if isinstance(expressions, dict) else enumerate(expressions)
+
+
+def _is_window(column: Column) -> bool:
+    return column.session or column.type == WINDOW_TYPE
 
 
 def _window_type(expression: str, columns: tuple[Column, ...]) -> str | None:

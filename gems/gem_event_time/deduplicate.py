@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from gem_bundle import Facts, Field, Finding, Options, Transform
-from gem_bundle.expressions import missing_names
+from gem_bundle import DeduplicateOperator, Facts, Field, Finding, Options, Transform
+from gem_bundle.expressions import UNKNOWN_DELAY, missing_names
 from gem_bundle.types import StringList
 
 if TYPE_CHECKING:
@@ -47,7 +47,15 @@ class Deduplicate(Transform[DeduplicateOptions]):
 
     def infer(self, *inputs: Facts) -> Facts:
         """What was known before; on a stream what was seen is state."""
-        return inputs[0].after("deduplicate")
+        (facts,) = inputs
+        return facts.after(
+            DeduplicateOperator(
+                option="within_watermark" if self.options.within_watermark else "columns",
+                event_time=self._by_event_time(facts),
+                watermarked=facts.watermarked,
+                within_watermark=self.options.within_watermark,
+            )
+        )
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns exist, and `within_watermark` has a watermark to be within."""
@@ -62,10 +70,13 @@ class Deduplicate(Transform[DeduplicateOptions]):
                 "Remove it: without it all duplicates of a static relation are dropped.",
                 "within_watermark",
             )
-        elif facts.streaming and facts.event_time == ():
-            yield Finding(
-                "GB205",
-                "`within_watermark` needs a watermark, and no column carries one",
-                "Put a `watermark` on the event time before it.",
-                "within_watermark",
-            )
+
+    def _by_event_time(self, facts: Facts) -> bool | None:
+        """Whether a column that decides carries a watermark."""
+        if self.options.columns is None:
+            return facts.watermarked
+        if facts.columns is None:
+            return None
+        wanted = {name.lower() for name in self.options.columns}
+        delays = {column.delay for column in facts.columns if column.name.lower() in wanted} - {None}
+        return True if delays - {UNKNOWN_DELAY} else (None if delays else False)

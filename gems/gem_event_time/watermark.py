@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle import Facts, Field, Finding, Options, Transform
-from gem_bundle.expressions import missing_names, reference
+from gem_bundle import Facts, Field, Finding, Options, Transform, WatermarkOperator
+from gem_bundle.expressions import UNKNOWN_DELAY, missing_names, reference
 from gem_bundle.types import Interval
 
 if TYPE_CHECKING:
@@ -45,7 +45,18 @@ class Watermark(Transform[WatermarkOptions]):
         """The delay stands on this column and on no other."""
         (facts,) = inputs
         parts = reference(self.options.column)
-        if facts.columns is None or facts.streaming is False:
+        if facts.streaming is False:
+            return facts
+        before = [column.name for column in facts.event_time or () if column.delay != UNKNOWN_DELAY]
+        facts = facts.after(
+            WatermarkOperator(
+                option="column",
+                column=self.options.column,
+                delay=self.options.delay,
+                replaces=before[0] if before else None,
+            )
+        )
+        if facts.columns is None:
             return facts
         if parts is None or len(parts) > 1:
             # What Spark makes of it isn't known here; no column may pass as certain.

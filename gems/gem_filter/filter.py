@@ -2,10 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from gem_bundle import Facts, Field, Options, Transform
+from gem_bundle import Facts, Field, Finding, Operator, Options, Transform
+from gem_bundle.expressions import analyse, check_expression
 from gem_bundle.types import Expression
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame
 
 
@@ -29,4 +32,24 @@ class Filter(Transform[FilterOptions]):
 
     def infer(self, *inputs: Facts) -> Facts:
         """What was known before: columns and event time stay."""
-        return inputs[0]
+        (facts,) = inputs
+        found = analyse(self.options.condition, facts.columns)
+        facts = facts.after(Operator("filter", "condition"))
+        if found.row_ids:
+            facts = facts.after(Operator("row_ids", "condition"))
+        return facts.after(Operator("current_time", "condition")) if found.current_time else facts
+
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
+        """The condition is one, over columns that exist."""
+        (facts,) = inputs
+        yield from check_expression(
+            self.options.condition,
+            facts,
+            "condition",
+            also=facts.hidden,
+            # Spark moves what it finds right behind an aggregation into that.
+            aggregates="allowed" if any(o.kind == "aggregate" for o in facts.operators) else "no",
+            wants="boolean",
+            analytic=False,
+            generators=False,
+        )

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gem_bundle import Facts, Field, Options, Transform
+from gem_bundle import Facts, Field, Operator, Options, Transform
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,4 +29,4 @@ class Limit(Transform[LimitOptions]):
 
     def infer(self, *inputs: Facts) -> Facts:
         """What was known before; on a stream the count is state."""
-        return inputs[0].after("limit")
+        return inputs[0].after(Operator("limit", "rows"))

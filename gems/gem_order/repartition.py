@@ -4,10 +4,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import model_validator
 
-from gem_bundle import Facts, Field, Options, Transform
+from gem_bundle import Facts, Field, Finding, Operator, Options, Transform
+from gem_bundle.expressions import check_expression
 from gem_bundle.types import ExpressionList
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame
 
 
@@ -47,4 +50,13 @@ class Repartition(Transform[RepartitionOptions]):
 
     def infer(self, *inputs: Facts) -> Facts:
         """What was known before: columns and event time stay."""
-        return inputs[0]
+        return inputs[0].after(Operator("repartition"))
+
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
+        """The expressions are over columns that exist."""
+        (facts,) = inputs
+        for position, expression in enumerate(self.options.columns):
+            place = ("columns", position)
+            yield from check_expression(
+                expression, facts, place, also=facts.hidden, analytic=False, generators=False
+            )

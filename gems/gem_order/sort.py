@@ -3,10 +3,13 @@
 import re
 from typing import TYPE_CHECKING
 
-from gem_bundle import Facts, Field, Options, Transform
+from gem_bundle import Facts, Field, Finding, Operator, Options, Transform
+from gem_bundle.expressions import check_expression
 from gem_bundle.types import ExpressionList
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import Column, DataFrame
 
 _KEY = re.compile(
@@ -41,7 +44,26 @@ class Sort(Transform[SortOptions]):
 
     def infer(self, *inputs: Facts) -> Facts:
         """What was known before: columns and event time stay."""
-        return inputs[0]
+        return inputs[0].after(Operator("sort", "by"))
+
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
+        """The keys are over columns that exist."""
+        (facts,) = inputs
+        # Spark moves what it finds right behind an aggregation into that.
+        behind = any(operator.kind == "aggregate" for operator in facts.operators)
+        for position, text in enumerate(self.options.by):
+            match = _KEY.fullmatch(text)
+            assert match is not None, "an expression is not empty"
+            place = ("by", position)
+            yield from check_expression(
+                match["by"],
+                facts,
+                place,
+                also=facts.hidden,
+                aggregates="allowed" if behind else "no",
+                analytic=False,
+                generators=False,
+            )
 
 
 def _sort_key(text: str) -> "Column":

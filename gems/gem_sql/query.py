@@ -4,8 +4,10 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gem_bundle import Facts, Field, Finding, GemError, Options, Transform, merged
-from gem_sql.text import blanked, statement
+from gem_bundle import Facts, Field, Finding, GemError, Operator, Options, Transform, combined
+from gem_bundle.expressions import check_expression
+from gem_sql.reading import StreamInSubquery, UnknownQuery, parts, read
+from gem_sql.text import blanked, with_placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,33 +47,30 @@ class Sql(Transform[SqlOptions]):
         """
         from pyspark.errors import ParseException
 
-        # Common table expressions give the inputs their names within this query only, and in the
-        # brackets Spark's grammar takes queries only. The DataFrames themselves are handed over under
-        # placeholders: as short-lived views with unique names on a classic session, as a part
-        # of the plan over Spark Connect.
-        frames: dict[str, Any] = {f"gem_bundle_{n}": df for n, df in enumerate(inputs)}
-        tables = ", ".join(
-            f"`{name}` AS (SELECT * FROM {{{place}}})"  # noqa: S608 (names of nodes)
-            for name, place in zip(self.input_names, frames, strict=True)
-        )
-        query = statement(self.options.query).replace("{", "{{").replace("}", "}}")
+        # The DataFrames are handed over under placeholders: as short-lived views with unique names on a
+        # classic session, as a part of the plan over Spark Connect.
+        places = {name.lower(): f"gem_bundle_{n}" for n, name in enumerate(self.input_names)}
+        frames: dict[str, Any] = dict(zip(places.values(), inputs, strict=True))
         try:
-            return inputs[0].sparkSession.sql(f"WITH {tables} (\n{query}\n)", **frames)
+            return inputs[0].sparkSession.sql(with_placeholders(self.options.query, places), **frames)
         except ParseException as error:
             raise GemError("GB205", _reason(error), option="query") from error
 
     def infer(self, *inputs: Facts) -> Facts:
-        """Whether it is a stream; its columns and its state are not known without reading the query."""
-        facts = merged(inputs)
-        if facts.streaming is False:
-            return facts
-        unused = set(self._unused())
-        names = zip(inputs, self.input_names, strict=True)
-        certain = any(found.streaming for found, name in names if name not in unused)
-        return replace(facts, streaming=True if certain else None, stateful=None)
+        """What the query makes of its inputs, as far as it can be followed; else only whether it streams."""
+        try:
+            facts = read(self.options.query, self._tables(inputs))
+        except (UnknownQuery, StreamInSubquery):
+            facts = combined(Operator("unknown", "query"), inputs)
+            if facts.streaming:
+                unused = set(self._unused())
+                names = zip(inputs, self.input_names, strict=True)
+                certain = any(found.streaming for found, name in names if name not in unused)
+                facts = replace(facts, streaming=True if certain else None)
+        return facts
 
-    def check(self, *inputs: Facts) -> "Iterator[Finding]":  # noqa: ARG002 (the text is enough)
-        """It is one query, and it uses its inputs."""
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
+        """It is one query, it uses its inputs, and their columns exist."""
         text = blanked(self.options.query).lower()
         body = text.rstrip(" \t\r\n;")
         first = re.match(r"[\s(]*(\w+)", body)
@@ -104,6 +103,32 @@ class Sql(Transform[SqlOptions]):
                 "query",
                 "warning",
             )
+        try:
+            found = parts(self.options.query, self._tables(inputs))
+        except StreamInSubquery as refused:
+            if refused.certain:
+                yield Finding(
+                    "GB309",
+                    "a stream can't be in a subquery of an expression: what is in it is never settled",
+                    "Read it with `mode: batch`, or write it as a join.",
+                    "query",
+                )
+            return
+        for problem in found.unfit:
+            yield Finding("GB213", problem, "Select the same number of columns, and cast.", "query")
+        for text, facts, clause in found.expressions:
+            yield from check_expression(
+                text,
+                facts,
+                "query",
+                wants="boolean" if clause in {"where", "on"} else None,
+                aggregates="allowed" if clause in {"select", "group by"} else "no",
+                analytic=clause in {"select", "group by"},
+                generators=clause == "select",
+            )
+
+    def _tables(self, inputs: tuple[Facts, ...]) -> dict[str, Facts]:
+        return dict(zip(self.input_names, inputs, strict=True))
 
     def _unused(self) -> "Iterator[str]":
         text = self.options.query.lower()
@@ -116,7 +141,7 @@ def _reason(error: Exception) -> str:
     """What Spark says about a query it can't read, without the text that we put around it."""
     first = str(error).strip().splitlines()[0]
     first = re.sub(r"^\[[A-Z_.]+\]\s*|\.?\s*SQLSTATE: \w+", "", first)
-    # The query starts in the second line of what Spark was given.
+    # The query starts in the second line of what Spark was given, within brackets.
     return re.sub(
         r"\(line (\d+), pos (\d+)\)",
         lambda m: f"(line {int(m[1]) - 1} of the query, column {int(m[2]) + 1})",

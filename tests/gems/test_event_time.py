@@ -12,7 +12,7 @@ from gem_bundle.expressions import UNKNOWN_DELAY, WINDOW_TYPE
 from gem_event_time.aggregate import Aggregate
 from gem_event_time.deduplicate import Deduplicate
 from gem_event_time.watermark import Watermark
-from tests.gems.transforms import Folder, drain, findings, made, stream_of, table_of
+from tests.gems.transforms import Folder, drain, findings, kinds, made, stream_of, table_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,21 +71,21 @@ def test_a_delay_is_an_interval(delay: Any) -> None:
 
 def test_the_window_comes_first_and_keeps_the_watermark() -> None:
     counted = made(Aggregate, window=MINUTE, group_by=["page"], **COUNT).infer(CLICKS)
-    assert counted == stream_of(Column("window", WINDOW_TYPE, "10 minutes"), PAGE, Column("n")).after(
-        "aggregate"
-    )
+    window = Column("window", WINDOW_TYPE, "10 minutes")
+    assert counted == stream_of(window, PAGE, Column("n", "bigint"))
+    assert kinds(counted) == ["aggregate"]
     session = {"column": "seen", "gap": "5 minutes"}
     counted = made(Aggregate, session=session, group_by={"p": "page"}, **COUNT).infer(CLICKS)
     assert counted.columns == (
-        Column("session_window", WINDOW_TYPE),
+        Column("session_window", WINDOW_TYPE, session=True),
         Column("p", "string"),
-        Column("n"),
+        Column("n", "bigint"),
     )
     again = made(Aggregate, window={"column": "window", "duration": "1 hour"}, **COUNT)
     windows = stream_of(Column("window", WINDOW_TYPE, "10 minutes"))
     assert again.infer(windows).columns == (
         Column("window", WINDOW_TYPE, "10 minutes"),
-        Column("n"),
+        Column("n", "bigint"),
     )
 
 
@@ -97,7 +97,7 @@ def test_what_is_known_of_groups_and_aggregates() -> None:
         AT,
         PAGE,
         Column("t", "timestamp", "10 minutes"),
-        Column("latest"),
+        Column("latest", "timestamp"),
         Column("n2", "timestamp", "10 minutes"),
     )
     assert made(Aggregate, group_by=["date(at)"], **COUNT).infer(CLICKS).columns is None
@@ -111,12 +111,13 @@ def test_what_is_known_of_groups_and_aggregates() -> None:
 
 
 def test_groups_that_do_not_exist_are_found() -> None:
-    (finding,) = findings(Aggregate, CLICKS, group_by=["pge", "date(gone)"], **COUNT)
-    assert (finding.option, finding.hint) == ("group_by", "Did you mean `page`?")
+    first, second = findings(Aggregate, CLICKS, group_by=["pge", "date(gone)"], **COUNT)
+    assert (first.option, first.hint) == (("group_by", 0), "Did you mean `page`?")
+    assert (second.option, second.message) == (("group_by", 1), "there is no column `gone`")
     (finding,) = findings(Aggregate, CLICKS, window={**MINUTE, "column": "att"}, **COUNT)
-    assert (finding.option, finding.hint) == ("window", "Did you mean `at`?")
+    assert (finding.option, finding.hint) == (("window", "column"), "Did you mean `at`?")
     (finding,) = findings(Aggregate, CLICKS, session={"column": "sen", "gap": "1 hour"}, **COUNT)
-    assert (finding.option, finding.hint) == ("session", "Did you mean `seen`?")
+    assert (finding.option, finding.hint) == (("session", "column"), "Did you mean `seen`?")
     assert findings(Aggregate, CLICKS, group_by={"p": "page"}, **COUNT) == []
 
 
@@ -150,7 +151,8 @@ def test_options_of_an_aggregation_that_are_refused(options: dict[str, Any], mes
 
 
 def test_deduplication_is_state_on_a_stream() -> None:
-    assert made(Deduplicate).infer(CLICKS) == CLICKS.after("deduplicate")
+    once = made(Deduplicate).infer(CLICKS)
+    assert (once, kinds(once)) == (CLICKS, ["deduplicate"])
     assert made(Deduplicate, columns="id, at").infer(table_of(ID)) == table_of(ID)
     with pytest.raises(ValidationError):
         made(Deduplicate, columns=[])
@@ -160,8 +162,6 @@ def test_what_is_wrong_with_a_deduplication() -> None:
     (finding,) = findings(Deduplicate, CLICKS, columns=["idd"])
     assert (finding.option, finding.hint) == ("columns", "Did you mean `id`?")
     within = {"columns": ["id"], "within_watermark": True}
-    (finding,) = findings(Deduplicate, stream_of(ID, SEEN), **within)
-    assert finding.message == "`within_watermark` needs a watermark, and no column carries one"
     (finding,) = findings(Deduplicate, table_of(ID), **within)
     assert "static relation" in finding.message
     for fine in (CLICKS, Facts(streaming=True), Facts(columns=(ID,))):

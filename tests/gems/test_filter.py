@@ -8,9 +8,10 @@ import pytest
 from pydantic import ValidationError
 
 from gem_bundle import Column
+from gem_columns.select import Select
 from gem_filter.filter import Filter
 from gem_filter.limit import Limit
-from tests.gems.transforms import Folder, drain, findings, made, stream_of, table_of
+from tests.gems.transforms import Folder, drain, findings, kinds, made, stream_of, table_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,12 +24,19 @@ ROWS = (Column("at", "timestamp", "10 minutes"), Column("id", "bigint"))
 def test_a_filter_changes_no_fact() -> None:
     filtered = made(Filter, condition="id > 1")
     assert filtered.infer(stream_of(*ROWS)) == stream_of(*ROWS)
-    # Spark finds columns that a select before it left out, so nothing is missing for certain.
-    assert findings(Filter, stream_of(*ROWS), condition="gone") == []
+    (finding,) = findings(Filter, stream_of(*ROWS), condition="gone")
+    assert (finding.code, finding.option) == ("GB210", "condition")
+
+
+def test_a_filter_finds_columns_that_a_select_before_it_left_out() -> None:
+    selected = made(Select, columns=["id"]).infer(stream_of(*ROWS))
+    assert findings(Filter, selected, condition="at > current_timestamp()") == []
+    assert len(findings(Filter, selected, condition="gone")) == 1
 
 
 def test_a_limit_on_a_stream_keeps_state() -> None:
-    assert made(Limit, rows=3).infer(stream_of(*ROWS)) == stream_of(*ROWS).after("limit")
+    limited = made(Limit, rows=3).infer(stream_of(*ROWS))
+    assert (limited, kinds(limited)) == (stream_of(*ROWS), ["limit"])
     assert made(Limit, rows=3).infer(table_of(*ROWS)) == table_of(*ROWS)
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import ValidationError
 
-from gem_bundle import Column, Facts
+from gem_bundle import Column, Facts, Operator
 from gem_combine.join import Join
 from gem_event_time.watermark import Watermark
-from tests.gems.transforms import Folder, drain, findings, made, stream_of, table_of
+from tests.gems.transforms import Folder, drain, findings, kinds, made, stream_of, table_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,12 +80,20 @@ def test_what_is_known_of_the_columns() -> None:
 
 def test_two_streams_wait_for_each_other() -> None:
     join = made(Join, "orders", "payments", on="id")
-    assert join.infer(ORDERS, PAYMENTS).stateful == ("join",)
-    assert join.infer(ORDERS.after("deduplicate"), PAGES).stateful == ("deduplicate",)
-    assert join.infer(PAGES, PAGES) == table_of(ID, *PAGES.columns[1:] * 2)  # type: ignore[index]
+    both = join.infer(ORDERS, PAYMENTS)
+    assert (kinds(both), both.operators[0].stateful) == (["join"], True)
+    after = join.infer(ORDERS.after(Operator("deduplicate")), PAGES)
+    assert (kinds(after), after.operators[0].stateful) == (["join", "deduplicate"], False)
+    static = join.infer(PAGES, PAGES)
+    assert (static.streaming, static.bounded) == (False, True)
+    assert [(c.name, c.qualifier) for c in static.columns or ()] == [
+        ("id", "orders"),
+        ("page", "orders"),
+        ("page", "payments"),
+    ]
     unknown = Facts(columns=(ID,))
     assert join.infer(ORDERS, unknown).streaming is True
-    assert join.infer(ORDERS, unknown).stateful is None
+    assert join.infer(ORDERS, unknown).operators[0].stateful is None
 
 
 def test_a_column_that_an_input_lacks_is_found() -> None:

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from gem_bundle import Column
+from gem_columns.select import Select
 from gem_order.repartition import Repartition
 from gem_order.sort import Sort
 from tests.gems.transforms import Folder, drain, findings, made, stream_of
@@ -23,9 +24,14 @@ ROWS = stream_of(Column("at", "timestamp", "10 minutes"), Column("id", "bigint")
 def test_order_and_partitions_change_no_fact() -> None:
     assert made(Sort, by="id desc").infer(ROWS) == ROWS
     assert made(Repartition, partitions=2).infer(ROWS) == ROWS
-    # Spark finds columns that a select before it left out, so nothing is missing for certain.
-    assert findings(Sort, ROWS, by="gone") == []
-    assert findings(Repartition, ROWS, columns="gone") == []
+
+
+def test_a_key_that_does_not_exist_is_found() -> None:
+    # Spark finds columns that a select before it left out.
+    selected = made(Select, columns=["id"]).infer(ROWS)
+    for gem, option in ((Sort, "by"), (Repartition, "columns")):
+        assert [f.option for f in findings(gem, ROWS, **{option: ["id", "gone"]})] == [(option, 1)]
+        assert findings(gem, selected, **{option: "at"}) == []
 
 
 @pytest.mark.parametrize("by", [[], "", ["id, at"], "upper(id"])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import ValidationError
 
-from gem_bundle import Column, Facts, GemError, StreamReadContext
+from gem_bundle import Column, Facts, GemError, Operator, StreamReadContext
 from gem_python.transform import PythonTransform
 from gem_rate.micro_batch import RateMicroBatchSource
 from tests.gems.draining import make
@@ -98,9 +98,10 @@ def test_nothing_is_imported_before_the_run(tmp_path: Path) -> None:
 
 
 def test_what_is_known_of_the_result() -> None:
-    stream = Facts(streaming=True, columns=(Column("id", "bigint"),), stateful=("aggregate",))
+    stream = Facts(streaming=True, columns=(Column("id", "bigint"),)).after(Operator("aggregate"))
     facts = transform("scaled").infer(stream, Facts(streaming=False))
-    assert (facts.streaming, facts.columns, facts.stateful) == (True, None, None)
+    assert (facts.streaming, facts.columns) == (True, None)
+    assert [o.kind for o in facts.all_operators()] == ["unknown", "aggregate"]
     assert transform("scaled").infer(Facts(streaming=False)).streaming is False
     assert transform("split", outputs="low, high").outputs() == ("low", "high")
 

@@ -11,7 +11,7 @@ from gem_bundle import Column, Facts, GemError
 from gem_event_time.watermark import Watermark
 from gem_sql.query import Sql
 from gem_sql.text import blanked, statement
-from tests.gems.transforms import Folder, drain, findings, made, stream_of, table_of
+from tests.gems.transforms import Folder, drain, findings, kinds, made, stream_of, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,13 +97,21 @@ def test_two_inputs_of_one_name_are_an_error() -> None:
     assert finding.message == "the inputs `orders` and `Orders` are one table: Spark ignores case"
 
 
-def test_only_streaming_is_known() -> None:
+def test_what_is_known_of_a_query_that_can_be_followed() -> None:
     sql = made(Sql, "orders", "pages", query="select * from orders join pages using (id)")
     facts = sql.infer(ROWS, PAGES)
-    assert (facts.streaming, facts.columns, facts.stateful) == (True, None, None)
-    facts = sql.infer(PAGES, PAGES)
-    assert (facts.streaming, facts.columns, facts.stateful) == (False, None, ())
+    assert (facts.streaming, kinds(facts)) == (True, ["join"])
+    assert [column.name for column in facts.columns or ()] == ["id", "at", "page"]
+    assert sql.infer(PAGES, PAGES).streaming is False
     static = made(Sql, "orders", "pages", query="select * from pages")
+    assert static.infer(ROWS, PAGES).streaming is False
+
+
+def test_only_streaming_is_known_of_others() -> None:
+    query = "select page, count(*) from orders join pages using (id) group by rollup (page)"
+    facts = made(Sql, "orders", "pages", query=query).infer(ROWS, PAGES)
+    assert (facts.streaming, facts.columns, kinds(facts)) == (True, None, ["unknown"])
+    static = made(Sql, "orders", "pages", query="select * from pages, session_table")
     assert static.infer(ROWS, PAGES).streaming is None
     assert static.infer(Facts(), PAGES).streaming is None
 

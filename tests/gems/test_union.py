@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import ValidationError
 
-from gem_bundle import Column, Facts
+from gem_bundle import Column, Facts, Operator
 from gem_combine.union import Union
-from tests.gems.transforms import Folder, drain, findings, made, stream_of, table_of
+from tests.gems.transforms import Folder, drain, findings, kinds, made, stream_of, table_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,8 +47,8 @@ def test_what_is_unknown_stays_unknown() -> None:
 
 def test_state_comes_from_all_inputs() -> None:
     union = made(Union, "a", "b", "c")
-    inputs = stream_of(ID).after("deduplicate"), stream_of(ID), stream_of(ID).after("aggregate")
-    assert union.infer(*inputs).stateful == ("deduplicate", "aggregate")
+    inputs = (stream_of(ID).after(Operator(kind)) for kind in ("deduplicate", "limit", "aggregate"))
+    assert kinds(union.infer(*inputs)) == ["union", "deduplicate", "limit", "aggregate"]
     assert union.infer(table_of(ID), table_of(ID), table_of(ID)).streaming is False
 
 

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from gem_bundle.check.gems import make_gems
 from gem_bundle.check.graph import check_graph
-from gem_bundle.check.targets import check_sources, check_targets
+from gem_bundle.check.places import check_places
+from gem_bundle.check.report import gem_failed, option_path
+from gem_bundle.check.rules import check_rules
+from gem_bundle.check.silence import Silence, read_silence
+from gem_bundle.check.sources import check_sources
+from gem_bundle.check.streaming import check_streaming
+from gem_bundle.check.targets import check_targets
+from gem_bundle.check.triggers import check_triggers
+from gem_bundle.check.versions import check_versions
 from gem_bundle.diagnostics import Diagnostic, in_order
+from gem_bundle.errors import PipelineError
 from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.plan import Plan
 from gem_bundle.pipeline.secrets import hidden
-from gem_bundle.plugins import describe_error, load_registry
+from gem_bundle.plugins import load_registry
+from gem_bundle.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from gem_bundle.diagnostics import Finding
-    from gem_bundle.gem import Facts, Gem, Source, Transform
+    from gem_bundle.facts import Facts
+    from gem_bundle.gem import Gem, Source, Transform
+    from gem_bundle.operators import Operator
     from gem_bundle.pipeline.loader import Loaded
     from gem_bundle.pipeline.model import Definition, Node
     from gem_bundle.plugins import Registry
@@ -34,11 +46,14 @@ class Checked:
             that a check doesn't look up.
         diagnostics: What was found, in the order of the file.
         definition: The pipeline as far as it could be read.
+        silence: What the project and the file silence. The diagnostics are without it, and what else is
+            found about the pipeline should be.
     """
 
     plan: Plan | None
     diagnostics: list[Diagnostic]
     definition: Definition | None = None
+    silence: Silence = field(default_factory=Silence, compare=False)
 
     @property
     def ok(self) -> bool:
@@ -79,22 +94,40 @@ def check_definition(loaded: Loaded, registry: Registry | None = None) -> Checke
     found += wrong
     facts, wrong = _infer(definition, gems, order)
     found += wrong
+    settings, wrong = _settings(definition)
+    found += wrong
     plan = Plan(definition, gems, tuple(order), facts)
     found += _check_outputs(plan)
     found += check_sources(plan)
     found += check_targets(plan)
+    found += check_places(plan)
+    found += check_triggers(plan)
+    found += check_versions(plan, settings.spark_version)
+    found += check_streaming(plan)
     found += _gem_rules(plan)
-    ordered = in_order(diagnostic.rewritten(hidden) for diagnostic in found)
+    found += check_rules(plan, registry)
     complete = gems.keys() == definition.nodes.keys() and not loaded.broken
-    runs = complete and not any(d.is_error for d in ordered)
-    return Checked(plan if runs else None, ordered, definition)
+    runs = complete and not any(d.is_error for d in found)
+    text = getattr(definition.locator, "source", "")
+    silence = read_silence(text, definition.locator, definition, settings.disabled)
+    kept = silence.kept(diagnostic.rewritten(hidden) for diagnostic in found)
+    kept += silence.kept(silence.useless(complete=runs))
+    return Checked(plan if runs else None, in_order(kept), definition, silence)
+
+
+def _settings(definition: Definition) -> tuple[Settings, list[Diagnostic]]:
+    """The settings of the pipeline's project, and what is wrong with them."""
+    try:
+        return load_settings(definition.folder), []
+    except PipelineError as error:
+        return Settings(), list(error.diagnostics)
 
 
 def _infer(
     definition: Definition, gems: dict[str, Gem], order: Iterable[str]
 ) -> tuple[dict[str, Facts], list[Diagnostic]]:
     """The facts of each node, from its inputs' facts and its gem's declaration."""
-    from gem_bundle.gem import Facts, merged
+    from gem_bundle.facts import UNKNOWN_OPERATOR, Facts, combined
 
     facts: dict[str, Facts] = {}
     found: list[Diagnostic] = []
@@ -103,8 +136,8 @@ def _infer(
         gem = gems.get(name)
         if node.kind == "target":
             continue
-        inputs = [facts.get(edge.node, Facts(stateful=None)) for edge in node.inputs]
-        unknown = Facts() if node.kind == "source" else replace(merged(inputs), stateful=None)
+        inputs = inputs_of(node, facts)
+        unknown = Facts() if node.kind == "source" else combined(UNKNOWN_OPERATOR, inputs)
         declared: Any = unknown
         if gem is not None:
             try:
@@ -113,12 +146,43 @@ def _infer(
                     raise TypeError(f"Facts are needed, not {declared!r}")
             except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
                 declared = unknown
-                found.append(_gem_failed(definition, node, "infer", error))
+                found.append(gem_failed(definition, node, "infer", error))
         if node.kind == "source":
             streaming = node.mode == "stream"
             declared = replace(declared, streaming=streaming, bounded=not streaming)
-        facts[name] = declared
+        facts[name] = replace(declared, operators=_of_node(declared.operators, name))
     return facts, found
+
+
+def inputs_of(node: Node, facts: Mapping[str, Facts]) -> list[Facts]:
+    """The facts of a node's inputs, in order; what can't be known of one is unknown."""
+    from gem_bundle.facts import UNKNOWN_OPERATOR, Facts
+
+    unknown = Facts(operators=(UNKNOWN_OPERATOR,))
+    return [
+        facts.get(edge.node, unknown) if edge.output is None else _output_of(facts.get(edge.node, unknown))
+        for edge in node.inputs
+    ]
+
+
+def _output_of(facts: Facts) -> Facts:
+    """What is known of one of several outputs: not its columns, which are those of all."""
+    return facts.with_columns(None)
+
+
+def _of_node(operators: tuple[Operator, ...], node: str) -> tuple[Operator, ...]:
+    """The same operators, those that are new marked as this node's."""
+    marked: dict[int, Operator] = {}
+
+    def mark(operator: Operator) -> Operator:
+        if operator.node:
+            return operator
+        if id(operator) not in marked:
+            inputs = tuple(mark(before) for before in operator.inputs)
+            marked[id(operator)] = replace(operator, node=node, inputs=inputs)
+        return marked[id(operator)]
+
+    return tuple(mark(operator) for operator in operators)
 
 
 def _check_outputs(plan: Plan) -> list[Diagnostic]:
@@ -130,7 +194,7 @@ def _check_outputs(plan: Plan) -> list[Diagnostic]:
         try:
             outputs[name] = cast("Transform", gem).outputs() if gem.kind == "transform" else ()
         except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
-            found.append(_gem_failed(definition, definition.nodes[name], "outputs", error))
+            found.append(gem_failed(definition, definition.nodes[name], "outputs", error))
     for node in definition.nodes.values():
         for edge in node.inputs:
             known = outputs.get(edge.node)
@@ -151,19 +215,17 @@ def _check_outputs(plan: Plan) -> list[Diagnostic]:
 
 def _gem_rules(plan: Plan) -> list[Diagnostic]:
     """What the gems themselves have to say."""
-    from gem_bundle.gem import Facts
-
     found: list[Diagnostic] = []
     for name, gem in plan.gems.items():
         node = plan.node(name)
         names = [edge.name for edge in node.inputs]
         if len(set(names)) < len(names):
             continue  # which of them an expression means can't be said, and that is reported
-        inputs = [plan.facts.get(edge.node, Facts(stateful=None)) for edge in node.inputs]
+        inputs = inputs_of(node, plan.facts)
         try:
             found += [from_finding(plan.definition, node, f, gem) for f in gem.check(*inputs)]
         except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
-            found.append(_gem_failed(plan.definition, node, "check", error))
+            found.append(gem_failed(plan.definition, node, "check", error))
     return found
 
 
@@ -178,20 +240,7 @@ def from_finding(definition: Definition, node: Node, finding: Finding, gem: Gem 
     """
     path = node.path
     if finding.option is not None:
-        written = finding.option
-        if gem is not None:
-            spellings = (k for k in node.options if gem.options_type.canonical(k) == finding.option)
-            written = next(spellings, finding.option)
-        path = (*node.path, "options", written)
+        path = option_path(node, finding.option, gem)
     place = definition.locator.place(path, key=finding.option is None)
     message = f"{node.kind} `{node.id}`: {finding.message}"
     return Diagnostic(finding.code, finding.severity, message, node.id, path, place, finding.hint)
-
-
-def _gem_failed(definition: Definition, node: Node, method: str, error: Exception) -> Diagnostic:
-    path = (*node.path, "gem")
-    place = definition.locator.place(path)
-    message = f"the gem `{node.gem}` fails in `{method}`: {describe_error(error)}"
-    hint = "This is a bug of the gem; its part of the check is left out."
-    message = f"{node.kind} `{node.id}`: {message}"
-    return Diagnostic("GB203", "warning", message, node.id, path, place, hint)

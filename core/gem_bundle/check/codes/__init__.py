@@ -11,16 +11,40 @@ from __future__ import annotations
 from gem_bundle.check.codes.changes import CHANGES
 from gem_bundle.check.codes.code import Code
 from gem_bundle.check.codes.environment import ENVIRONMENT
+from gem_bundle.check.codes.expressions import EXPRESSIONS
 from gem_bundle.check.codes.file import FILE
 from gem_bundle.check.codes.gems import GEMS
 from gem_bundle.check.codes.graph import GRAPH
+from gem_bundle.check.codes.joins import JOINS
+from gem_bundle.check.codes.queries import QUERIES
 from gem_bundle.check.codes.references import REFERENCES
 from gem_bundle.check.codes.semantics import SEMANTICS
+from gem_bundle.check.codes.silence import SILENCE
+from gem_bundle.check.codes.sources import SOURCES
+from gem_bundle.check.codes.state import STATE
+from gem_bundle.check.codes.targets import TARGETS
+from gem_bundle.check.codes.triggers import TRIGGERS
 
 __all__ = ["CODES", "Code"]
 
 CODES: dict[str, Code] = {
     code.code: code
-    for group in (FILE, REFERENCES, GRAPH, GEMS, SEMANTICS, CHANGES, ENVIRONMENT)
+    for group in (
+        FILE,
+        REFERENCES,
+        SILENCE,
+        GRAPH,
+        GEMS,
+        EXPRESSIONS,
+        QUERIES,
+        SEMANTICS,
+        JOINS,
+        STATE,
+        TARGETS,
+        SOURCES,
+        TRIGGERS,
+        CHANGES,
+        ENVIRONMENT,
+    )
     for code in group
 }

@@ -44,6 +44,11 @@ def warning(code: str, title: str, *, why: str, breaks: str, keeps: str, source:
     return Code(code, "warning", title, _sentences(why), _text(breaks), _text(keeps), source)
 
 
+def note(code: str, title: str, *, why: str, breaks: str, keeps: str, source: str = "") -> Code:
+    """Something worth knowing that is wrong only sometimes."""
+    return Code(code, "note", title, _sentences(why), _text(breaks), _text(keeps), source)
+
+
 def _sentences(text: str) -> str:
     return "\n\n".join(" ".join(part.split()) for part in text.strip().split("\n\n"))
 

@@ -159,7 +159,7 @@ FILE = (
                 gem: filter
                 input: ticks
                 options:
-                  condition: !deleted
+                  condition: !isnull(value)
         """,
         keeps="""
             transforms:
@@ -167,7 +167,7 @@ FILE = (
                 gem: filter
                 input: ticks
                 options:
-                  condition: "!deleted"
+                  condition: "!isnull(value)"
         """,
     ),
     error(

@@ -19,7 +19,7 @@ SEMANTICS = (
               files:
                 gem: file
                 input: ticks
-                output_mode: complete
+                output_mode: update
                 options: {format: parquet, path: out/ticks}
         """,
         keeps="""
@@ -156,38 +156,30 @@ SEMANTICS = (
         "GB320",
         "Spark's analyser refuses the query",
         why="""
-            Spark itself says that the query can't be built or can't run as a stream: a column doesn't
-            exist, types don't fit, an aggregation would have to give out rows that may still change.
+            Spark itself says that the query can't be built or can't run as a stream, where the checker alone
+            could not know: a function that doesn't exist, columns that only a table or Python code knows.
             `gem-bundle check --engine` asks it without starting the query; the message is Spark's,
             placed at the node where it comes from.
         """,
         breaks="""
             transforms:
-              counts:
-                gem: aggregate
+              halved:
+                gem: with_columns
                 input: ticks
-                options:
-                  window: {column: timestamp, duration: 1 minute}
-                  aggregates: {rows: count(*)}
+                options: {columns: {half: halve(value)}}
             targets:
-              screen: {gem: console, input: counts, output_mode: append}
+              screen: {gem: console, input: halved}
 
             $ gem-bundle check --engine clicks.yaml
         """,
         keeps="""
             transforms:
-              timely:
-                gem: watermark
+              halved:
+                gem: with_columns
                 input: ticks
-                options: {column: timestamp, delay: 10 minutes}
-              counts:
-                gem: aggregate
-                input: timely
-                options:
-                  window: {column: timestamp, duration: 1 minute}
-                  aggregates: {rows: count(*)}
+                options: {columns: {half: value / 2}}
             targets:
-              screen: {gem: console, input: counts, output_mode: append}
+              screen: {gem: console, input: halved}
 
             $ gem-bundle check --engine clicks.yaml
         """,

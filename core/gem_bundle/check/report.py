@@ -1,0 +1,111 @@
+"""How a rule says what it found: a diagnostic at a key of a node, or at what asks for an operator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle.diagnostics import Diagnostic, Place
+from gem_bundle.plugins import describe_error
+
+if TYPE_CHECKING:
+    from gem_bundle.diagnostics import Severity
+    from gem_bundle.gem import Gem
+    from gem_bundle.operators import Operator
+    from gem_bundle.pipeline.document import Path
+    from gem_bundle.pipeline.model import Definition, Node
+    from gem_bundle.pipeline.plan import Plan
+
+
+def at_node(
+    plan: Plan, node: Node, code: str, message: str, hint: str, severity: Severity = "error"
+) -> Diagnostic:
+    """A diagnostic at a node as a whole, where no single key must change."""
+    place = plan.definition.locator.place(node.path, key=True)
+    return Diagnostic(code, severity, f"{node.kind} `{node.id}`: {message}", node.id, node.path, place, hint)
+
+
+def at_key(
+    plan: Plan,
+    node: Node,
+    code: str,
+    message: str,
+    key: str,
+    hint: str,
+    severity: Severity = "error",
+) -> Diagnostic:
+    """A diagnostic at a key of a node, or at the node where it doesn't have the key.
+
+    Args:
+        plan: The pipeline.
+        node: The node.
+        code: The code.
+        message: What is wrong, without the node's name.
+        key: ``gem``, ``input``, ``output_mode``, ``trigger`` …
+        hint: What to do about it.
+        severity: ``error``, ``warning`` or ``note``.
+    """
+    path = (*node.path, key)
+    place = plan.definition.locator.place(path)
+    return Diagnostic(code, severity, f"{node.kind} `{node.id}`: {message}", node.id, path, place, hint)
+
+
+def at_option(
+    plan: Plan,
+    node: Node,
+    code: str,
+    message: str,
+    option: str | tuple[str | int, ...],
+    hint: str,
+    severity: Severity = "error",
+) -> Diagnostic:
+    """A diagnostic at an option of a node, in whichever spelling the file has it."""
+    path = option_path(node, option, plan.gems.get(node.id))
+    place = plan.definition.locator.place(path)
+    return Diagnostic(code, severity, f"{node.kind} `{node.id}`: {message}", node.id, path, place, hint)
+
+
+def at_operator(
+    plan: Plan, operator: Operator, code: str, message: str, hint: str, severity: Severity = "error"
+) -> Diagnostic:
+    """A diagnostic at the option that asks for an operator, or at the gem that is one.
+
+    Args:
+        plan: The pipeline.
+        operator: The operator.
+        code: The code.
+        message: What is wrong, without the node's name.
+        hint: What to do about it.
+        severity: ``error``, ``warning`` or ``note``.
+    """
+    node = plan.definition.nodes.get(operator.node)
+    if node is None:
+        return Diagnostic(code, severity, message, None, (), Place(plan.definition.file), hint)
+    if operator.option is None:
+        return at_key(plan, node, code, message, "gem", hint, severity)
+    return at_option(plan, node, code, message, operator.option, hint, severity)
+
+
+def option_path(node: Node, option: str | tuple[str | int, ...], gem: Gem | None = None) -> Path:
+    """The keys that lead to an option of a node, in whichever spelling the file has it."""
+    name, *within = (option,) if isinstance(option, str) else option
+    written = name
+    if gem is not None:
+        written = next((k for k in node.options if gem.options_type.canonical(k) == name), name)
+    return (*node.path, "options", written, *within)
+
+
+def gem_failed(definition: Definition, node: Node, method: str, error: Exception) -> Diagnostic:
+    """The warning that a gem raised something in a part of the check.
+
+    Args:
+        definition: The pipeline.
+        node: The node whose gem it is.
+        method: Which of its methods raised.
+        error: What it raised.
+    """
+    path = (*node.path, "gem")
+    place = definition.locator.place(path)
+    message = f"the gem `{node.gem}` fails in `{method}`: {describe_error(error)}"
+    hint = "This is a bug of the gem; its part of the check is left out."
+    message = f"{node.kind} `{node.id}`: {message}"
+    return Diagnostic("GB203", "warning", message, node.id, path, place, hint)
