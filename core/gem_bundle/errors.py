@@ -59,10 +59,12 @@ class GemError(GemBundleError, RuntimeError):
         code: A diagnostic code, for example ``GB505``.
         message: What is wrong and why.
         hint: What to do about it.
-        option: The option that must change, where one must.
+        option: The option that must change, or the way to the key or item in it, where one must.
     """
 
-    def __init__(self, code: str, message: str, hint: str = "", option: str | None = None) -> None:
+    def __init__(
+        self, code: str, message: str, hint: str = "", option: str | tuple[str | int, ...] | None = None
+    ) -> None:
         super().__init__(code, message, hint, option)
         self.code = code
         self.message = message

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from importlib.metadata import EntryPoint
 
+    from gem_bundle.check.rules import PipelineView
+    from gem_bundle.diagnostics import Finding
     from gem_bundle.gem import Gem, Kind
 
 GROUP = "gem_bundle"
@@ -42,6 +44,18 @@ class BrokenPlugin(NamedTuple):
 
     origin: Origin
     error: str
+
+
+class Rule(NamedTuple):
+    """The rules that a plugin has for pipelines."""
+
+    origin: Origin
+    hook: pluggy.HookImpl
+
+    def findings(self, pipeline: PipelineView) -> Iterable[Finding]:
+        """What the plugin finds in a pipeline; raises whatever the plugin raises."""
+        arguments = dict.fromkeys(self.hook.argnames, pipeline)  # a hook may leave out what it doesn't need
+        return cast("Iterable[Finding] | None", self.hook.function(**arguments)) or ()
 
 
 class GemEntry:
@@ -89,11 +103,12 @@ class GemEntry:
 
 
 class Registry:
-    """The gems that are installed, by kind and name, and the plugins that are broken."""
+    """The gems that are installed, by kind and name, the rules, and the plugins that are broken."""
 
     def __init__(self) -> None:
         self._gems: dict[tuple[Kind, str], list[GemEntry]] = {}
         self.broken: list[BrokenPlugin] = []
+        self.rules: list[Rule] = []
 
     def add(self, entry: GemEntry) -> None:
         """Take one gem; two of one identity are both kept, and reported when one is asked for."""
@@ -215,6 +230,9 @@ def _load_plugin(manager: pluggy.PluginManager, registry: Registry, point: Entry
         return describe_error(error)
     for entry in found:
         registry.add(entry)
+    for hook in manager.hook.gem_bundle_check_pipeline.get_hookimpls():
+        if hook.plugin_name == unique:
+            registry.rules.append(Rule(origin, hook))
     return ""
 
 

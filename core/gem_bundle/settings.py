@@ -9,6 +9,7 @@ pipeline file's folder or the nearest one above it::
 
     [check]
     disable = ["GB103"]
+    spark_version = "4.1"
 
     [spark]
     spark.sql.session.timeZone = "UTC"
@@ -46,7 +47,8 @@ class Settings:
     Args:
         overrides: Versions of jars to use instead, by ``group:artifact``.
         repositories: URLs of further Maven repositories, asked before Maven Central.
-        disabled: Codes of diagnostics that are not reported.
+        disabled: Codes of warnings and notes that are not reported.
+        spark_version: The Spark version that pipelines are checked for; None for the installed one.
         spark: Spark settings that every pipeline of the project starts with.
         files: The files they were read from, the one that wins last.
     """
@@ -54,6 +56,7 @@ class Settings:
     overrides: Mapping[str, str] = field(default_factory=dict)
     repositories: tuple[str, ...] = ()
     disabled: frozenset[str] = frozenset()
+    spark_version: str | None = None
     spark: Mapping[str, str] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
 
@@ -82,6 +85,7 @@ def load_settings(start: Path, environment: Mapping[str, str] | None = None) -> 
         overrides={k: v for table in tables for k, v in table["jars"]["overrides"].items()},
         repositories=_last(tables, "jars", "repositories"),
         disabled=frozenset(_last(tables, "check", "disable")),
+        spark_version=next((v for t in reversed(tables) if (v := t["check"]["spark_version"])), None),
         spark={k: v for table in tables for k, v in table["spark"].items()},
         files=tuple(dict.fromkeys(file.absolute() for file in files)),
     )
@@ -190,6 +194,7 @@ def _model() -> type[BaseModel]:
 
     class Check(Table):
         disable: list[Annotated[str, AfterValidator(_check_code)]] | None = None
+        spark_version: Annotated[str, AfterValidator(_check_spark_version)] | None = None
 
     class Root(Table):
         jars: Jars = Field(default_factory=Jars)
@@ -231,6 +236,12 @@ def _check_code(code: str) -> str:
     if code.startswith("GB") and code not in CODES:
         raise ValueError(f"there is no code {code}; `gem-bundle explain` lists them")
     return code
+
+
+def _check_spark_version(version: str) -> str:
+    if not re.fullmatch(r"\d+\.\d+(\.\w+)*", version):
+        raise ValueError("write a version of Spark such as `4.1`")
+    return version
 
 
 def _check_spark_name(name: str) -> str:

@@ -52,6 +52,12 @@ class DeltaOptions(Options):
             raise ValueError("give `path` or `table`, one of the two")
         return self
 
+    def places(self) -> dict[str, list[str]]:
+        """The table, as a path or as a name."""
+        if self.path is not None:
+            return {"path": [self.path]}
+        return {"table": [f"table:{self.table}"]}
+
     def absent(self) -> GemError:
         """What to say when the table isn't there."""
         if self.table is not None:

@@ -1,6 +1,7 @@
 """The source `delta`: the rows of a Delta table, or what changed in it."""
 
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import NonNegativeInt, model_validator
@@ -167,6 +168,15 @@ class DeltaSource(Source[DeltaSourceOptions]):
         "`delta.logRetentionDuration`)."
     )
     example = {"path": "tables/clicks"}
+
+    def __init__(self, options: DeltaSourceOptions) -> None:
+        super().__init__(options)
+        if options.starting_version == "latest":
+            self.semantics = replace(self.semantics, only_new="starting_version")
+
+    def places(self) -> dict[str, list[str]]:
+        """The table."""
+        return self.options.places()
 
     def jars(self) -> tuple[str, ...]:
         """Delta's own."""

@@ -80,8 +80,13 @@ class DeltaTarget(Target[DeltaTargetOptions]):
         output_modes=frozenset({"append", "complete"}),
         delivery="exactly_once",
         condition="The query keeps its checkpoint: the table knows micro-batches by its id.",
+        shared="conflicts",
     )
     example = {"path": "tables/clicks", "partition_by": ["day"]}
+
+    def places(self) -> dict[str, list[str]]:
+        """The table."""
+        return self.options.places()
 
     def jars(self) -> tuple[str, ...]:
         """Delta's own."""

@@ -11,15 +11,17 @@ from gem_bundle.types import local_path
 
 _ROOT = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:(//[^/]*)?")
 _BRACES = re.compile(r"\{([^{}]*)\}")
+_MOST_CHOICES = 1000
 
 
 def is_missing(path: str) -> bool:
-    """Whether nothing on this machine matches a path; False where only Spark can tell."""
+    """Whether nothing on this machine matches a path; False where that can't be told."""
     local = local_path(path)
     # A backslash quotes a wildcard in Hadoop; Python's glob has no such thing.
     if local is None or "\\" in local:
         return False
-    return not any(glob(pattern) for pattern in _patterns(local))  # noqa: PTH207 (may be absolute)
+    patterns = _patterns(local)
+    return bool(patterns) and not any(glob(p) for p in patterns)  # noqa: PTH207 (may be absolute)
 
 
 def archive_is_read_again(path: str, archive: str) -> bool:
@@ -43,9 +45,18 @@ def _parts(path: str) -> list[str]:
 
 
 def _patterns(path: str) -> list[str]:
-    """The path as patterns of Python's `glob`: one for each choice that braces leave."""
-    match = _BRACES.search(path)
-    if match is None:
-        return [path.replace("[^", "[!")]
-    choices = (path[: match.start()] + c + path[match.end() :] for c in match.group(1).split(","))
-    return [pattern for choice in choices for pattern in _patterns(choice)]
+    """The path as patterns of Python's `glob`: one for each choice that braces leave.
+
+    A path that leaves more of them than anybody would write has none: it can't be told what it means.
+    """
+    waiting, found = [path], []
+    while waiting:
+        text = waiting.pop()
+        match = _BRACES.search(text)
+        if match is None:
+            found.append(text.replace("[^", "[!"))
+        elif len(waiting) + len(found) + match[1].count(",") >= _MOST_CHOICES:
+            return []
+        else:
+            waiting += [text[: match.start()] + c + text[match.end() :] for c in match[1].split(",")]
+    return found

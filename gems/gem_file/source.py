@@ -1,6 +1,7 @@
 """The source `file`: files of a folder."""
 
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import model_validator
@@ -139,6 +140,16 @@ class FileSource(Source[FileSourceOptions]):
         condition="Files stay where they are, unchanged, until the micro-batch that reads them is committed."
     )
     example = {"format": "json", "path": "data/clicks", "schema": "page string, at timestamp"}
+
+    def __init__(self, options: FileSourceOptions) -> None:
+        super().__init__(options)
+        if options.latest_first:
+            self.semantics = replace(self.semantics, newest_first="latest_first")
+
+    def places(self) -> dict[str, list[str]]:
+        """The folder, with those below it where they are read too."""
+        below = "/**" if self.options.recursive_file_lookup else ""
+        return {"path": [self.options.path + below]}
 
     def jars(self) -> tuple[str, ...]:
         """Avro is no part of Spark's own distribution."""

@@ -105,8 +105,13 @@ class FileTarget(Target[FileTargetOptions]):
         delivery="exactly_once",
         condition="Read the folder with Spark: it follows the log in `_spark_metadata` and passes over "
         "files of micro-batches that never ended.",
+        shared="loses_rows",
     )
     example = {"format": "parquet", "path": "out/clicks", "partition_by": ["day"]}
+
+    def places(self) -> dict[str, list[str]]:
+        """The folder."""
+        return {"path": [self.options.path]}
 
     def jars(self) -> tuple[str, ...]:
         """Avro is no part of Spark's own distribution."""

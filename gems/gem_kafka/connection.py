@@ -17,7 +17,7 @@ from gem_kafka.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 KAFKA_JAR = "org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}"
 
@@ -168,6 +168,10 @@ class ConnectionOptions(Options):
             if self._has_pem(store):
                 found[f"kafka.ssl.{store}.type"] = "PEM"
         return found
+
+    def places(self, topics: "Iterable[str]") -> list[str]:
+        """Topics as a check compares them: under every broker, since any of them stands for the cluster."""
+        return [f"kafka://{broker}/{topic}" for topic in topics for broker in self.bootstrap_servers]
 
     def secrets(self) -> tuple[str, ...]:
         """The secret values themselves, so that a message can be cleared of them."""

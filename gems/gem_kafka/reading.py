@@ -7,6 +7,7 @@ from pydantic import model_validator
 from gem_bundle import Field
 from gem_kafka.connection import ConnectionOptions
 from gem_kafka.offsets import (
+    LATEST,
     Assignment,
     EndingOffsets,
     StartingOffsets,
@@ -172,6 +173,16 @@ class KafkaSourceOptions(ConnectionOptions):
         if self.subscribe_pattern is not None:
             return None
         return tuple(self.subscribe or self.assign or ())
+
+    @property
+    def starts_at_the_end(self) -> bool:
+        """Whether the first run of a stream starts at what comes next, as it does by default."""
+        if self.given(STARTS[1:]):
+            return False
+        starts = self.starting_offsets or "latest"
+        if isinstance(starts, str):
+            return starts == "latest"
+        return all(place == LATEST for partitions in starts.values() for place in partitions.values())
 
     def given(self, names: "Iterable[str]") -> list[str]:
         """Those of the named options that the pipeline sets."""

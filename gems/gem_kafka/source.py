@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle import (
@@ -43,6 +44,16 @@ class KafkaSource(Source[KafkaSourceOptions]):
         "subscribe": ["clicks"],
         "starting_offsets": "earliest",
     }
+
+    def __init__(self, options: KafkaSourceOptions) -> None:
+        super().__init__(options)
+        if options.starts_at_the_end:
+            self.semantics = replace(self.semantics, only_new="starting_offsets")
+
+    def places(self) -> dict[str, list[str]]:
+        """The topics, where they are named."""
+        option = "assign" if self.options.subscribe is None else "subscribe"
+        return {option: self.options.places(self.options.topics or ())}
 
     def jars(self) -> tuple[str, ...]:
         """Spark's connector for Kafka."""

@@ -42,16 +42,19 @@ class KafkaTarget(Target[KafkaTargetOptions]):
     def __init__(self, options: KafkaTargetOptions) -> None:
         super().__init__(options)
         if options.async_progress_tracking_enabled:
-            # Spark refuses these two: they end with the micro-batch whose progress is still unwritten.
-            triggers = self.semantics.triggers - {"available_now", "once"}
-            self.semantics = replace(self.semantics, triggers=triggers)
+            self.semantics = replace(self.semantics, async_progress="async_progress_tracking_enabled")
+
+    def places(self) -> dict[str, list[str]]:
+        """The topic, where it is one for all rows."""
+        topic = self.options.topic
+        return {} if topic is None else {"topic": self.options.places([topic])}
 
     def jars(self) -> tuple[str, ...]:
         """Spark's connector for Kafka."""
         return (KAFKA_JAR,)
 
     def check(self, *inputs: Facts) -> Iterable[Finding]:
-        """The columns that the options name exist, and the query suits asynchronous progress."""
+        """The columns that the options name exist."""
         (facts,) = inputs
         option = "topic_column" if self.options.topic_column else "topic"
         column = self._topic_column()
@@ -59,14 +62,6 @@ class KafkaTarget(Target[KafkaTargetOptions]):
             yield _no_topic(column, option)
         if self.options.include_headers and facts.columns is not None and not facts.column(HEADERS):
             yield _no_headers()
-        if self.options.async_progress_tracking_enabled and facts.streaming and facts.stateful:
-            yield Finding(
-                "GB207",
-                "asynchronous progress tracking is for queries without state, and this one has a "
-                f"stateful operator ({facts.stateful[0]})",
-                "Remove `async_progress_tracking_enabled`.",
-                "async_progress_tracking_enabled",
-            )
 
     def connect(self) -> Iterable[Finding]:
         """Whether the brokers answer, take the login, and have the topic."""

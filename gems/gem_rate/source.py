@@ -35,7 +35,13 @@ class RateOptions(Options):
 class RateSource(Source[RateOptions]):
     """Generate rows (`timestamp`, `value`) at a steady rate, for tests and demonstrations."""
 
-    semantics = SourceSemantics(batch=False, triggers=MICRO_BATCH_TRIGGERS | {"continuous"}, backlog=False)
+    semantics = SourceSemantics(
+        batch=False,
+        triggers=MICRO_BATCH_TRIGGERS | {"continuous"},
+        backlog=False,
+        only_new=True,
+        not_continuous=("ramp_up_time",),
+    )
     example = {"rows_per_second": 10}
 
     def read_stream(self, context: StreamReadContext) -> "DataFrame":

@@ -4,7 +4,17 @@ import os
 import socket
 from typing import TYPE_CHECKING
 
-from gem_bundle import Column, Facts, Field, Finding, Options, Source, SourceSemantics, StreamReadContext
+from gem_bundle import (
+    MICRO_BATCH_TRIGGERS,
+    Column,
+    Facts,
+    Field,
+    Finding,
+    Options,
+    Source,
+    SourceSemantics,
+    StreamReadContext,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +45,9 @@ class SocketSource(Source[SocketOptions]):
         batch=False,
         replayable=False,
         condition="Never: a server doesn't send its lines again.",
+        triggers=MICRO_BATCH_TRIGGERS | {"continuous"},
         backlog=False,
+        only_new=True,
     )
     example = {"host": "localhost", "port": 9999}
 

@@ -45,6 +45,10 @@ class TableSource(Source[TableSourceOptions]):
     )
     example = {"table": "main.web.clicks"}
 
+    def places(self) -> dict[str, list[str]]:
+        """The table."""
+        return {"table": [f"table:{self.options.table}"]}
+
     def read(self, context: ReadContext) -> "DataFrame":
         """The rows that are in the table now.
 

@@ -58,8 +58,15 @@ class TableTarget(Target[TableTargetOptions]):
         delivery="exactly_once",
         condition="The table's format gives it: Delta, Iceberg and tables of files do. Tables of files "
         "take append only.",
+        shared="conflicts",
     )
     example = {"table": "main.web.clicks", "partition_by": ["day"]}
+
+    def places(self) -> dict[str, list[str]]:
+        """The table, and the folder of its files where it is given."""
+        options = self.options
+        table = {"table": [f"table:{options.table}"]}
+        return table if options.path is None else {**table, "path": [options.path]}
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns of partitions exist; the save mode is for batches."""

@@ -164,7 +164,7 @@ def test_the_target_says_what_it_can_before_a_run():
         ("GB207", "warning", "replace_where")
     ]
     wrong = target(path="t", partition_by=["dya"])
-    assert [(f.code, f.hint) for f in wrong.check(facts)] == [("GB205", "Did you mean `day`?")]
+    assert [(f.code, f.hint) for f in wrong.check(facts)] == [("GB210", "Did you mean `day`?")]
     none_left = target(path="t", partition_by=["a", "day"])
     assert [(f.code, f.option) for f in none_left.check(facts)] == [("GB205", "partition_by")]
 

@@ -480,3 +480,10 @@ def test_files_that_were_read_are_cleaned_up_but_not_by_a_preview(spark, tmp_pat
     assert [path.name for path in (tmp_path / "old").rglob("*.json")] == (
         ["a.json"] if way == "archive" else []
     )
+
+
+def test_braces_that_nobody_would_write_take_no_time():
+    path = "/data/" + "{a,b}" * 40
+    assert not is_missing(path)
+    assert not is_missing("/data/{" + "a," * 100_000 + "b}")
+    assert not archive_is_read_again(path, "/data/" + "a" * 40)

@@ -60,7 +60,7 @@ def test_only_what_is_given_goes_to_spark_in_its_own_terms():
 
 def test_columns_of_folders_must_exist():
     made = target(path="out", format="json", partition_by=["DAY", "hour"])
-    assert findings(made, facts("day date; a int")) == [("GB205", "error", "partition_by")]
+    assert findings(made, facts("day date; a int")) == [("GB210", "error", "partition_by")]
     assert findings(made, facts("day date; hour int; a int")) == []
     assert findings(made, Facts(streaming=True)) == []
     assert findings(made, facts("day date; hour int", streaming=False)) == [

@@ -482,9 +482,26 @@ def test_semantics() -> None:
     plain = KafkaTarget(target(**OUT))
     assert plain.semantics.delivery == "at_least_once"
     assert {"available_now", "once", "continuous", "real_time"} <= plain.semantics.triggers
+    assert plain.semantics.async_progress is None
     asynchronous = KafkaTarget(target(**OUT, async_progress_tracking_enabled=True))
-    assert not {"available_now", "once"} & asynchronous.semantics.triggers
-    assert "available_now" in KafkaTarget.semantics.triggers
+    assert asynchronous.semantics.async_progress == "async_progress_tracking_enabled"
+    assert KafkaTarget(target(**OUT, async_progress_tracking_enabled=False)).semantics == plain.semantics
+
+
+@pytest.mark.parametrize(
+    ("raw", "only_new"),
+    [
+        ({}, "starting_offsets"),
+        ({"starting_offsets": "latest"}, "starting_offsets"),
+        ({"starting_offsets": {"clicks": {0: "latest", 1: -1}}}, "starting_offsets"),
+        ({"starting_offsets": {"clicks": {0: "latest", 1: 5}}}, False),
+        ({"starting_offsets": "earliest"}, False),
+        ({"starting_timestamp": 5}, False),
+        ({"starting_offsets_by_timestamp": {"clicks": {0: 5}}}, False),
+    ],
+)
+def test_a_stream_that_starts_at_the_end(raw: dict[str, Any], only_new: str | bool) -> None:
+    assert KafkaSource(source(**CLICKS, **raw)).semantics.only_new == only_new
 
 
 def test_both_bring_sparks_connector() -> None:
@@ -530,8 +547,6 @@ TEAM = Facts(streaming=True, columns=(Column("team", "string"),))
         ({"topic_column": "team"}, TEAM, None),
         ({"topic_column": "tema"}, TEAM, "no column `tema`"),
         ({"topic": "out", "include_headers": True}, TEAM, "no column `headers`"),
-        ({"topic": "out", "async_progress_tracking_enabled": True}, TEAM, None),
-        ({"topic": "out", "async_progress_tracking_enabled": True}, TEAM.after("join"), "operator (join)"),
     ],
 )
 def test_what_the_target_says_of_its_input(raw: dict[str, Any], facts: Facts, said: str | None) -> None:

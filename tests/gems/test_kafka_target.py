@@ -321,7 +321,7 @@ def test_asynchronous_progress_tracking(spark: SparkSession, kafka: Broker, tmp_
 def test_asynchronous_progress_tracking_takes_no_available_now(
     spark: SparkSession, kafka: Broker, tmp_path: Path
 ) -> None:
-    """Why the gem takes these triggers back: Spark refuses them, but only when the query starts."""
+    """Why a check says so (GB365): Spark refuses it, but only when the query starts."""
     topic = kafka.new_topic("in")
     target = kafka_target(kafka, topic=topic, value="value", async_progress_tracking_enabled=True)
     with pytest.raises(Exception, match=r"(?i)async.*trigger|trigger.*async"):

@@ -85,6 +85,7 @@ def test_the_preflight_says_when_no_server_answers(closed_port, monkeypatch):
 def test_it_is_declared_as_what_it_is():
     assert not SocketSource.semantics.batch
     assert not SocketSource.semantics.replayable
+    assert "continuous" in SocketSource.semantics.triggers
 
 
 @pytest.mark.spark
@@ -110,3 +111,17 @@ def test_lines_become_rows(spark, tmp_path, timestamp):
     # Spark spreads the lines over partitions, so their order is not kept.
     assert sorted(row["value"] for row in found) == ["", "one", "zwei ä"]
     assert all(row["timestamp"] is not None for row in found if timestamp)
+
+
+@pytest.mark.spark
+def test_lines_can_be_processed_one_by_one(spark, tmp_path):
+    with serving("one", "two") as port:
+        df = source(port=port).read_stream(StreamReadContext(node="x", spark=spark, name="x"))
+        writer = df.writeStream.format("memory").queryName("lines").trigger(continuous="1 second")
+        query = writer.option("checkpointLocation", str(tmp_path)).start()
+        try:
+            while spark.table("lines").count() < 2:
+                assert not query.awaitTermination(1)
+        finally:
+            query.stop()
+    assert {row["value"] for row in spark.table("lines").collect()} == {"one", "two"}

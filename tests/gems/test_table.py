@@ -60,7 +60,7 @@ def test_the_target_says_what_it_can_before_a_run():
     facts = Facts(streaming=True, columns=(Column("day", "date"), Column("a", "int")))
     made = target("t", partition_by="dya", save_mode="append")
     assert [(f.code, f.severity, f.option) for f in made.check(facts)] == [
-        ("GB205", "error", "partition_by"),
+        ("GB210", "error", "partition_by"),
         ("GB207", "warning", "save_mode"),
     ]
     assert list(target("t", partition_by="day").check(facts)) == []
