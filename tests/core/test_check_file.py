@@ -196,11 +196,11 @@ def test_a_stream_into_a_batch_only_target() -> None:
 
 
 def test_an_output_mode_the_target_can_not_take() -> None:
-    text = HEAD + "targets:\n  t:\n    gem: log\n    input: a\n    output_mode: ▶complete\n"
+    text = HEAD + "targets:\n  t:\n    gem: log\n    input: a\n    output_mode: ▶update\n"
 
     assert only(text, "GB310") == (
-        "target `t`: `log` can't take the output mode `complete`, only `append` | "
-        "Use `append`, or a target that takes `complete`."
+        "target `t`: `log` can't take the output mode `update`, only `append` | "
+        "Use `append`, or a target that takes `update`."
     )
 
 
@@ -531,7 +531,7 @@ def probe(folder: Path, text: str) -> list[str]:
 
 
 def test_a_check_runs_no_code_of_the_pipeline_s_and_needs_no_spark(tmp_path: Path) -> None:
-    assert probe(tmp_path, HARMFUL) == ["True []", "[]"]
+    assert probe(tmp_path, HARMFUL) == ["True ['GB341', 'GB341']", "[]"]
 
 
 def test_tags_run_nothing(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ class _Request(NamedTuple):
     skip_env: bool
     engine: bool
     connect: bool
+    deny_warnings: bool
     quiet: bool
 
     def load_options(self) -> LoadOptions:
@@ -36,6 +37,18 @@ class _Request(NamedTuple):
 
         secrets = SecretStore() if self.engine or self.connect else None
         return LoadOptions(self.parameters, self.profile, secrets=secrets, skip_env=self.skip_env)
+
+    def is_failing(self, diagnostic: Diagnostic) -> bool:
+        """Whether it is a reason for the exit status 1."""
+        return diagnostic.is_error or (self.deny_warnings and diagnostic.severity == "warning")
+
+    def accepts(self, verdicts: Iterable[_Verdict]) -> bool:
+        """Whether nothing was found that is a reason for the exit status 1."""
+        return not any(self.is_failing(found) for verdict in verdicts for found in verdict.diagnostics)
+
+    def shown(self, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+        """What a person wants to see."""
+        return [found for found in diagnostics if not self.quiet or self.is_failing(found)]
 
 
 class _Verdict(NamedTuple):
@@ -53,7 +66,9 @@ class _Verdict(NamedTuple):
     short_help="Say whether pipelines can run, without running them.",
     epilog="\b\nExamples:\n"
     "  gem-bundle check orders.yaml -p topic=orders\n"
-    "  gem-bundle check --connect --deny-warnings orders.yaml clicks.yaml",
+    "  gem-bundle check --connect --deny-warnings orders.yaml clicks.yaml\n"
+    "  gem-bundle check --watch orders.yaml\n"
+    "  gem-bundle check --format sarif orders.yaml > verdict.sarif",
 )
 @files_argument
 @parameter_options
@@ -61,9 +76,12 @@ class _Verdict(NamedTuple):
 @click.option("--connect", is_flag=True, help="Try brokers, topics and paths too.")
 @click.option("--skip-env", is_flag=True, help="Accept environment variables that are not set.")
 @click.option("--deny-warnings", is_flag=True, help="Exit with status 1 for warnings too.")
-@format_option("text", "json")
+@click.option("--watch", is_flag=True, help="Check again whenever a file is saved, until Ctrl-C.")
+@format_option("text", "json", "sarif", "github")
 @quiet_option
+@click.pass_context
 def command(
+    ctx: click.Context,
     files: tuple[str, ...],
     parameters: dict[str, str],
     profile: str | None,
@@ -73,59 +91,85 @@ def command(
     connect: bool,
     skip_env: bool,
     deny_warnings: bool,
+    watch: bool,
     quiet: bool,
 ) -> None:
     """Say whether pipelines can run: every problem at once, with its line and a remedy.
 
     Nothing is started and nothing is opened but the files themselves, unless you ask for it with
     `--engine` or `--connect`. The exit status is 1 when there are errors.
+
+    The format `sarif` is for code scanning, `github` annotates the lines of a pull request in GitHub
+    Actions. With `--watch`, the files and the project's settings are looked at until you press Ctrl-C,
+    and what has changed is checked again.
     """
     from gem_bundle.plugins import load_registry
 
+    if watch and output_format != "text":
+        ctx.fail(f"`--watch` prints text: it doesn't go with `--format {output_format}`.")
+    if watch and engine:
+        ctx.fail("`--watch` starts no JVM: it doesn't go with `--engine`.")
     registry = load_registry()
-    request = _Request(parameters, profile, skip_env, engine, connect, quiet)
+    request = _Request(parameters, profile, skip_env, engine, connect, deny_warnings, quiet)
+    if watch:
+        from gem_bundle.cli.watch import watch_files
+
+        watch_files(files, lambda some: _print_all(some, request, registry), quiet=quiet)
+        return
+    if output_format == "text":
+        verdicts = _print_all(files, request, registry)
+    else:
+        verdicts = [_check(file, request, registry) for file in files]
+        verdicts.append(_Verdict("", _broken_plugins(registry, verdicts)))
+        _print_formatted(verdicts, request, output_format)
+    if not request.accepts(verdicts):
+        raise SystemExit(1)
+
+
+def _print_all(files: Iterable[str], request: _Request, registry: Registry) -> list[_Verdict]:
+    """Check files, and print each verdict as text as soon as it is there."""
     verdicts = []
     for file in files:
         verdict = _check(file, request, registry)
         verdicts.append(verdict)
-        if output_format == "text":
-            _print_text(verdict, deny_warnings=deny_warnings, quiet=quiet)
+        _print_text(verdict, request)
     plugins = _broken_plugins(registry, verdicts)
-    found = [diagnostic for verdict in verdicts for diagnostic in verdict.diagnostics] + plugins
-    failing = {"error", "warning"} if deny_warnings else {"error"}
-    ok = not any(diagnostic.severity in failing for diagnostic in found)
-    if output_format == "json":
-        from gem_bundle.check.formats import as_json
-
-        click.echo(as_json([scrubbed_diagnostic(diagnostic) for diagnostic in found], ok=ok))
-    elif not quiet:
+    if not request.quiet:
         print_diagnostics(plugins)
-    if not ok:
-        raise SystemExit(1)
+    return [*verdicts, _Verdict("", plugins)]
+
+
+def _print_formatted(verdicts: list[_Verdict], request: _Request, output_format: str) -> None:
+    """Print what was found in all files in one of the formats for programs."""
+    ok = request.accepts(verdicts)
+    found = [scrubbed_diagnostic(diagnostic) for verdict in verdicts for diagnostic in verdict.diagnostics]
+    if output_format == "json":
+        from gem_bundle.check.formats.json import as_json
+
+        click.echo(as_json(found, ok=ok))
+    elif output_format == "sarif":
+        from gem_bundle.check.formats.sarif import as_sarif
+
+        click.echo(as_sarif(found, ok=ok))
+    else:
+        from gem_bundle.check.formats.github import as_annotation
+
+        for diagnostic in request.shown(found):
+            click.echo(as_annotation(diagnostic))
 
 
 def _check(file: str, request: _Request, registry: Registry) -> _Verdict:
     """The verdict on one file; what the project's settings silence is left out."""
-    from pathlib import Path
-
     from gem_bundle.check import check_file
     from gem_bundle.diagnostics import in_order
-    from gem_bundle.errors import PipelineError
-    from gem_bundle.settings import load_settings
 
     checked = check_file(file, request.load_options(), registry)
-    found = list(checked.diagnostics)
-    disabled: frozenset[str] = frozenset()
-    try:
-        disabled = load_settings(Path(file)).disabled
-    except PipelineError as error:
-        found += error.diagnostics
+    found = checked.diagnostics
     tried: tuple[str, ...] = ()
-    if checked.plan is not None and not any(d.is_error for d in found):
+    if checked.plan is not None:
         more, tried = _try(checked.plan, file, request)
-        found += more
-    kept = [d for d in in_order(found) if d.is_error or d.code not in disabled]
-    return _Verdict(file, kept, disabled, _node_count(checked), tried)
+        found = in_order([*found, *checked.silence.kept(more)])
+    return _Verdict(file, found, checked.silence.disabled, _node_count(checked), tried)
 
 
 def _node_count(checked: Checked) -> int:
@@ -175,13 +219,10 @@ def _broken_plugins(registry: Registry, verdicts: Iterable[_Verdict]) -> list[Di
     ]
 
 
-def _print_text(verdict: _Verdict, *, deny_warnings: bool, quiet: bool) -> None:
-    shown = verdict.diagnostics
-    if quiet:
-        shown = [d for d in shown if d.is_error or (deny_warnings and d.severity == "warning")]
-    print_diagnostics(shown)
-    if not quiet:
-        click.echo(f"{verdict.file}: {_summary(verdict, deny_warnings=deny_warnings)}")
+def _print_text(verdict: _Verdict, request: _Request) -> None:
+    print_diagnostics(request.shown(verdict.diagnostics))
+    if not request.quiet:
+        click.echo(f"{verdict.file}: {_summary(verdict, deny_warnings=request.deny_warnings)}")
 
 
 def _summary(verdict: _Verdict, *, deny_warnings: bool) -> str:

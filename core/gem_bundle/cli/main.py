@@ -23,6 +23,7 @@ COMMANDS = (
     "preview",
     "graph",
     "explain",
+    "schema",
     "jars",
     "completion",
 )
@@ -123,7 +124,7 @@ def main() -> None:
 main.params.append(_DEBUG)
 
 # These stay; the others are over in a moment.
-_LONG = {"run", "preview"}
+_LONG = {"run", "preview", "--watch"}
 
 
 def entry() -> None:

@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gem_bundle.check.formats import Role
+    from gem_bundle.check.formats.text import Role
     from gem_bundle.diagnostics import Diagnostic
 
 _PAINTS: dict[str, dict[str, Any]] = {
@@ -39,7 +39,7 @@ def paint(text: str, role: Role | Literal["ok"]) -> str:
 
 def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
     """Print diagnostics as text to standard error, without the values of secrets."""
-    from gem_bundle.check.formats import as_text
+    from gem_bundle.check.formats.text import as_text
 
     for diagnostic in diagnostics:
         click.echo(as_text(scrubbed_diagnostic(diagnostic), paint), err=True)

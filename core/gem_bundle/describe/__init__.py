@@ -11,6 +11,7 @@ from gem_bundle.describe.markdown import example_yaml as example_yaml
 from gem_bundle.describe.markdown import markdown as markdown
 from gem_bundle.describe.markdown import option_notes as option_notes
 from gem_bundle.describe.markdown import value_in_words as value_in_words
+from gem_bundle.describe.pipeline import pipeline_schema as pipeline_schema
 from gem_bundle.describe.schema import json_schema as json_schema
 from gem_bundle.describe.words import semantics_in_words as semantics_in_words
 from gem_bundle.describe.words import type_in_words as type_in_words

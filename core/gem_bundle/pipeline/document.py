@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 Path = tuple[str | int, ...]
 
-MAX_BYTES = 4_000_000
+MAX_BYTES = 1_000_000
+MAX_TEXT = 50_000
 MAX_DEPTH = 60
 MAX_VALUES = 100_000
 
@@ -105,6 +106,7 @@ class Document:
         root: The top node, or None when the file is empty or can't be parsed.
         values: The whole document as plain Python values; None where nothing can be made of it.
         diagnostics: What is wrong with it as YAML.
+        source: The file's text, for what is no value: comments.
     """
 
     def __init__(self, file: str) -> None:
@@ -112,6 +114,7 @@ class Document:
         self.root: _Node | None = None
         self.values: Any = None
         self.diagnostics: list[Diagnostic] = []
+        self.source = ""
 
     def place(self, path: Sequence[str | int], *, key: bool = False) -> Place:
         """The place of the value at a path, or of its key; see `Locator.place`."""
@@ -174,6 +177,7 @@ def parse(text: str | bytes, file: str) -> Document:
             column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
             document.report("GB002", "the file isn't UTF-8 text", line, column, "Save it as UTF-8.")
             return document
+    document.source = text
     unprintable = re.search(_CONTROL if text.isascii() else _UNPRINTABLE, text)
     if unprintable:
         start = unprintable.start()
@@ -252,6 +256,9 @@ class _Composer:
             kind = event.__class__
             if kind is yaml.ScalarEvent:
                 node = self._new(event)
+                if len(event.value) > MAX_TEXT:
+                    self._report("GB008", f"a text has more than {MAX_TEXT:,} characters", event, _SMALLER)
+                    raise _TooLargeError
                 node.scalar = event.value
                 node.plain = event.implicit[0]
                 if event.tag is not None:

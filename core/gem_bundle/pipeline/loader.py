@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +12,13 @@ from pydantic import BaseModel, ValidationError
 from gem_bundle.diagnostics import Diagnostic, suggest
 from gem_bundle.pipeline.document import MAX_BYTES, Document, Unknown, parse
 from gem_bundle.pipeline.model import (
+    EXTENSION_PREFIX,
+    ID,
     ID_RULE,
+    INPUT_NAME,
+    MAX_INPUTS,
+    MAX_NODES,
+    NAME,
     NAME_RULE,
     NODE_SHAPES,
     SECTIONS,
@@ -35,11 +40,6 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.secrets import SecretStore
 
 ShapeT = TypeVar("ShapeT", bound=BaseModel)
-
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
-_ID = re.compile(r"[A-Za-z](?:_?[A-Za-z0-9])*_?")
-_INPUT_NAME = re.compile(r"[A-Za-z_]\w*")
-_EXTENSION_PREFIX = "x-"
 
 
 @dataclass
@@ -157,7 +157,7 @@ class _Loader:
         self._mode = "stream"
 
     def load(self, raw: dict[str, Any]) -> Loaded:
-        raw = {k: v for k, v in raw.items() if not k.startswith(_EXTENSION_PREFIX)}
+        raw = {k: v for k, v in raw.items() if not k.startswith(EXTENSION_PREFIX)}
         options = self._options
         outside = self._resolver(None)
         parameters = read_parameters(
@@ -179,6 +179,8 @@ class _Loader:
         self._diagnostics += resolver.diagnostics
         shape = self._top(raw, values)
         self._mode = shape.mode
+        if self._is_too_large(values):
+            return Loaded(None, self._diagnostics)
         nodes = self._nodes(values)
         secrets = frozenset(outside.secret_names | resolver.secret_names)
         definition = self._definition(shape, nodes, parameters, secrets)
@@ -220,6 +222,7 @@ class _Loader:
             parameters=parameters.declared,
             values=parameters.values,
             secrets=secrets,
+            profile=self._options.profile,
         )
 
     def _setting(self, key: str, value: object) -> str:
@@ -242,10 +245,28 @@ class _Loader:
             shape = self._validated(PipelineShape, kept, (), None, quiet=True)
             assert shape is not None
         name = shape.pipeline
-        if not isinstance(values.get("pipeline"), Unknown) and not _NAME.fullmatch(name):
+        if not isinstance(values.get("pipeline"), Unknown) and not NAME.fullmatch(name):
             message = f"`{_short(name)}` can't be a pipeline's name"
             self._add("GB017", message, ("pipeline",), NAME_RULE)
         return shape
+
+    def _is_too_large(self, values: dict[str, Any]) -> bool:
+        """Whether there is more than a check could go through while somebody waits for it."""
+        nodes = inputs = 0
+        for section in SECTIONS:
+            entries = values.get(section)
+            if not isinstance(entries, dict):
+                continue
+            nodes += len(entries)
+            for entry in entries.values():
+                several = entry.get("inputs") if isinstance(entry, dict) else None
+                inputs += len(several) if isinstance(several, dict | list) else 1
+            for count, most, what in ((nodes, MAX_NODES, "nodes"), (inputs, MAX_INPUTS, "inputs of nodes")):
+                if count > most:
+                    message = f"the pipeline has more than {most:,} {what}"
+                    self._add("GB008", message, (section,), "Make several pipelines of it.", key=True)
+                    return True
+        return False
 
     def _nodes(self, values: dict[str, Any]) -> dict[str, Node]:
         nodes: dict[str, Node] = {}
@@ -277,7 +298,7 @@ class _Loader:
     def _node(self, section: str, name: str, entry: Any) -> Node | None:
         path: Path = (section, name)
         kind = SECTIONS[section]
-        if not _ID.fullmatch(name):
+        if not ID.fullmatch(name):
             message = f"`{_short(name)}` can't be the id of a {kind}"
             self._add("GB017", message, path, ID_RULE, key=True, node=name)
         if not isinstance(entry, dict):
@@ -289,7 +310,7 @@ class _Loader:
             return None
         written: Any = ()
         if kind != "source":
-            written = entry.get("input") or entry.get("inputs")
+            written = entry["inputs"] if shape.input is None else entry["input"]
         if any(isinstance(text, Unknown) for text in _texts(written)):
             return None
         inputs = _inputs(written, path)
@@ -317,7 +338,7 @@ class _Loader:
 
     def _check_input_names(self, inputs: tuple[Input, ...], node: str) -> None:
         for found in inputs:
-            if isinstance(found.path[-1], str) and not _INPUT_NAME.fullmatch(found.name):
+            if isinstance(found.path[-1], str) and not INPUT_NAME.fullmatch(found.name):
                 message = f"`{node}`: `{_short(found.name)}` can't be the name of an input"
                 hint = "Use letters, digits and underscores: expressions call the input by it."
                 self._add("GB017", message, found.path, hint, key=True, node=node)
@@ -343,7 +364,9 @@ class _Loader:
         wrong = {problem.path[0] for problem in found if problem.path}
         if not wrong:
             return None
-        kept = {key: value for key, value in values.items() if key not in wrong}
+        # What is unknown goes too: of very many problems not all are listed.
+        known = model.model_fields.keys() - wrong
+        kept = {key: value for key, value in values.items() if key in known}
         return self._validated(model, kept, path, node, quiet=True)
 
     def _report(self, problem: Problem, base: Path, node: str | None) -> None:

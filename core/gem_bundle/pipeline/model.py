@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from gem_bundle.types import Interval, interval_length
 
@@ -20,9 +20,16 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.parameters import Parameter
 
 SECTIONS: "dict[str, Kind]" = {"sources": "source", "transforms": "transform", "targets": "target"}
+EXTENSION_PREFIX = "x-"
+MAX_NODES = 2_000
+MAX_INPUTS = 5_000
+NAME = re.compile(r"[a-z][a-z0-9_]*")
 NAME_RULE = "Use a lower-case letter, then lower-case letters, digits and underscores."
-_VERSION = re.compile(r"[0-9]+(\.[0-9]+)*[a-z0-9.+-]*")
+VERSION = re.compile(r"[0-9][a-z0-9.+-]*")
+ID = re.compile(r"[A-Za-z](?:_?[A-Za-z0-9])*_?")
 ID_RULE = "Use a letter, then letters, digits and single underscores."
+INPUT_NAME = re.compile(r"[A-Za-z_]\w*")
+_PURPOSE = "What the node is for."
 
 
 class _Shape(BaseModel):
@@ -41,11 +48,19 @@ _Pace = Annotated[Interval, AfterValidator(_check_pace)]
 class TriggerShape(_Shape):
     """When micro-batches run (guide: *Triggers*); exactly one kind."""
 
-    available_now: Literal[True] | None = None
-    processing_time: _Pace | None = None
-    once: Literal[True] | None = None
-    continuous: _Pace | None = None
-    real_time: _Pace | None = None
+    available_now: Literal[True] | None = Field(None, description="Process what is there, and end.")
+    processing_time: _Pace | None = Field(
+        None, description="How long after the start of a micro-batch the next one starts."
+    )
+    once: Literal[True] | None = Field(
+        None, description="Process what is there in one micro-batch, and end; `available_now` is better."
+    )
+    continuous: _Pace | None = Field(
+        None, description="Process row by row without micro-batches; how long it is between checkpoints."
+    )
+    real_time: _Pace | None = Field(
+        None, description="Process rows as they come within long micro-batches; how long these are."
+    )
 
     @model_validator(mode="after")
     def _one_kind(self) -> "TriggerShape":
@@ -57,7 +72,7 @@ class TriggerShape(_Shape):
 
 
 def _check_version(text: str) -> str:
-    if not _VERSION.fullmatch(text):
+    if not VERSION.fullmatch(text):
         raise ValueError("write a version such as `1.4.0`")
     return text
 
@@ -65,20 +80,24 @@ def _check_version(text: str) -> str:
 class SourceShape(_Shape):
     """A node that reads from outside."""
 
-    gem: str
-    mode: Literal["stream", "batch"] | None = None
-    options: dict[str, Any] | None = None
-    description: str = ""
+    gem: str = Field(description="The gem that reads.")
+    mode: Literal["stream", "batch"] | None = Field(
+        None, description="Whether it is read as a stream or, once, as a static relation."
+    )
+    options: dict[str, Any] | None = Field(None, description="The gem's options.")
+    description: str = Field("", description=_PURPOSE)
 
 
 class TransformShape(_Shape):
     """A node that turns rows into rows."""
 
-    gem: str
-    input: str | None = None
-    inputs: list[str] | dict[str, str] | None = None
-    options: dict[str, Any] | None = None
-    description: str = ""
+    gem: str = Field(description="The gem that transforms.")
+    input: str | None = Field(None, description="The id of the node it reads, or `id.output`.")
+    inputs: list[str] | dict[str, str] | None = Field(
+        None, description="The ids of several, also by the names that expressions call them by."
+    )
+    options: dict[str, Any] | None = Field(None, description="The gem's options.")
+    description: str = Field("", description=_PURPOSE)
 
     @model_validator(mode="after")
     def _inputs(self) -> "TransformShape":
@@ -89,28 +108,42 @@ class TransformShape(_Shape):
 class TargetShape(_Shape):
     """A node that writes to outside."""
 
-    gem: str
-    input: str
-    output_mode: Literal["append", "update", "complete"] = "append"
-    trigger: TriggerShape | None = None
-    options: dict[str, Any] | None = None
-    description: str = ""
+    gem: str = Field(description="The gem that writes.")
+    input: str = Field(description="The id of the node it reads, or `id.output`.")
+    output_mode: Literal["append", "update", "complete"] = Field(
+        "append", description="What is written of a result: final rows, changed rows, or all of it."
+    )
+    trigger: TriggerShape | None = Field(
+        None, description="When micro-batches run; by default one after the other."
+    )
+    options: dict[str, Any] | None = Field(None, description="The gem's options.")
+    description: str = Field("", description=_PURPOSE)
 
 
 class PipelineShape(_Shape):
     """The top of a pipeline file, without its nodes."""
 
-    pipeline: str
-    version: Annotated[str, AfterValidator(_check_version)] = "0.1.0"
-    description: str = ""
-    mode: Literal["stream", "batch"] = "stream"
-    parameters: Any = None
-    profiles: Any = None
-    spark: dict[str, str | int | float | bool] | None = None
-    checkpoints: str = "checkpoints"
-    sources: Any = None
-    transforms: Any = None
-    targets: Any = None
+    pipeline: str = Field(description=f"The pipeline's name. {NAME_RULE}")
+    version: Annotated[str, AfterValidator(_check_version)] = Field(
+        "0.1.0", description="The pipeline's version, for its bundle.", examples=["1.4.0"]
+    )
+    description: str = Field("", description="What the pipeline is for.")
+    mode: Literal["stream", "batch"] = Field(
+        "stream", description="Whether sources are read as streams or, once, as they are."
+    )
+    parameters: Any = Field(
+        None, description="Values that `${name}` stands for, each by its default or as a declaration."
+    )
+    profiles: Any = Field(None, description="Sets of values for parameters, for `--profile`.")
+    spark: dict[str, str | int | float | bool] | None = Field(
+        None, description="Settings of the Spark session."
+    )
+    checkpoints: str = Field(
+        "checkpoints", description="The folder of the checkpoints; a target's is `<pipeline>/<id>` in it."
+    )
+    sources: Any = Field(None, description="The nodes that read, by id.")
+    transforms: Any = Field(None, description="The nodes between, by id.")
+    targets: Any = Field(None, description="The nodes that write, by id.")
 
 
 def _one_of_inputs(one: str | None, several: list[str] | dict[str, str] | None) -> None:
@@ -201,6 +234,7 @@ class Definition:
         parameters: The declared parameters.
         values: The parameters' values of this run.
         secrets: The names of the secrets it refers to.
+        profile: The profile it was read with.
     """
 
     name: str
@@ -216,6 +250,7 @@ class Definition:
     parameters: "dict[str, Parameter]"
     values: dict[str, Any]
     secrets: frozenset[str]
+    profile: str | None = None
 
     def of_kind(self, kind: "Kind") -> list[Node]:
         """The nodes of a kind, in the order of the file."""

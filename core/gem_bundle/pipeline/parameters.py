@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.document import Locator, Path
 
 ParameterType = Literal["string", "integer", "number", "boolean", "list", "mapping"]
-_DECLARATION = frozenset({"type", "default", "description"})
+NAME = re.compile(r"[A-Za-z_]\w*")
+DECLARATION = frozenset({"type", "default", "description"})
 _TYPES: dict[ParameterType, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -150,7 +151,7 @@ class _Reader:
         declared: dict[str, Parameter] = {}
         for name, value in section.items():
             path = ("parameters", name)
-            if not re.fullmatch(r"[A-Za-z_]\w*", name):
+            if not NAME.fullmatch(name):
                 message = f"`{name}` can't be the name of a parameter"
                 hint = "Use letters, digits and underscores."
                 self.report("GB017", message, path, hint, key=True)
@@ -163,9 +164,9 @@ class _Reader:
     def _declaration(self, name: str, value: Any, path: Path) -> Parameter | None:
         if not _is_declaration(value):
             return self._with_default(name, value, path)
-        for key in value.keys() - _DECLARATION:
+        for key in value.keys() - DECLARATION:
             message = f"unknown key `{key}` in the declaration of the parameter `{name}`"
-            hint = suggest(key, _DECLARATION)
+            hint = suggest(key, DECLARATION)
             self.report("GB004", message, (*path, key), hint, key=True)
         description = str(value.get("description") or "")
         if "type" not in value:
@@ -274,10 +275,10 @@ def _must_be(parameter: Parameter) -> str:
 
 def _is_declaration(value: Any) -> bool:
     """Whether a parameter is declared, and not just given a default that is a mapping."""
-    if not isinstance(value, dict) or not value.keys() & _DECLARATION:
+    if not isinstance(value, dict) or not value.keys() & DECLARATION:
         return False
     kind = value.get("type")
-    return value.keys() <= _DECLARATION or (isinstance(kind, str) and kind in _TYPES)
+    return value.keys() <= DECLARATION or (isinstance(kind, str) and kind in _TYPES)
 
 
 def _refers(value: Any) -> bool:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.document import Path
 
 
+MAX_PROBLEMS = 200
+
+
 class Problem(NamedTuple):
     """One thing that is wrong with a mapping of the file.
 
@@ -46,7 +49,7 @@ def problems(
     hidden: Container[str] = (),
     written: Mapping[str, str] | None = None,
 ) -> list[Problem]:
-    """What a validation found, in the user's words.
+    """What a validation found, in the user's words; of very many problems the first `MAX_PROBLEMS`.
 
     Args:
         error: What pydantic raised.
@@ -58,12 +61,13 @@ def problems(
     written = written or {}
     found: dict[object, Problem] = {}
     wanted: dict[Path, list[str]] = {}
-    details = error.errors(include_url=False)
+    details = error.errors(include_url=False)[:MAX_PROBLEMS]
     paths = [_real_path(detail["loc"], data) for detail in details]
+    unsure = [p for detail, p in zip(details, paths, strict=True) if _is_unsure(detail["type"], _at(data, p))]
     for detail, path in zip(details, paths, strict=True):
         kind = detail["type"]
         value = _at(data, path)
-        if _holds(value, Unknown) and kind != "missing" and path:
+        if path and kind not in _OF_KEYS and any(other[: len(path)] == path for other in unsure):
             problem = Problem("ignored", path, "")
         elif kind == "extra_forbidden":
             name = str(path[-1]) if path else ""
@@ -94,6 +98,16 @@ def problems(
         problem = problem._replace(path=_as_written(problem.path, written))
         found[problem] = problem
     return list(found.values())
+
+
+def _is_unsure(kind: str, value: Any) -> bool:
+    """Whether another value in the place of an unknown one could make it right.
+
+    That a list isn't a mapping doesn't depend on what is in it.
+    """
+    if kind in _OF_KEYS or not _holds(value, Unknown):
+        return False
+    return isinstance(value, Unknown) or kind not in _OF_A_KIND
 
 
 def _real_path(loc: Sequence[str | int], data: Any) -> Path:
@@ -157,6 +171,14 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
     return [found for argument in get_args(annotation) for found in _models(argument)]
 
 
+_OF_KEYS = frozenset({"extra_forbidden", "missing"})
+# What says of a list or a mapping that something of another kind is needed.
+_OF_A_KIND = frozenset(
+    {
+        *("bool_type", "dict_type", "float_type", "int_type", "list_type", "model_attributes_type"),
+        *("model_type", "string_type"),
+    }
+)
 _WORDS = {
     "int_parsing": "must be a whole number",
     "int_from_float": "must be a whole number",

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.diagnostics import Diagnostic, suggest
-from gem_bundle.pipeline.document import Unknown
+from gem_bundle.pipeline.document import MAX_TEXT, Unknown
 from gem_bundle.pipeline.secrets import Secret, UnresolvedSecret
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.document import Locator, Path
     from gem_bundle.pipeline.secrets import SecretStore
 
-MAX_EXPANSION = 20_000_000
+MAX_EXPANSION = 2_000_000
+MAX_REFERENCES = 10_000
 SECTIONS = frozenset({"sources", "transforms", "targets"})
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
@@ -64,6 +65,8 @@ class Resolver:
         self._skip_env = skip_env
         self._broken = broken
         self._expanded = 0
+        self._references = 0
+        self._is_over = False
         self._weights: dict[str, int] = {}
         self.diagnostics: list[Diagnostic] = []
         self.secret_names: set[str] = set()
@@ -84,6 +87,10 @@ class Resolver:
         return value
 
     def _text(self, text: str, path: Path) -> Any:
+        self._references += text.count("${")
+        if self._references > MAX_REFERENCES:
+            message = f"the file has more than {MAX_REFERENCES:,} references"
+            return self._too_much(message, path, "Write some of the values themselves.")
         whole = _REFERENCE.fullmatch(text)
         if whole and whole.group(1) is not None:
             return self._look_up(whole.group(1), path)
@@ -109,7 +116,18 @@ class Resolver:
             kind = _kind(kind, found)
             parts.append(_as_text(found))
         parts.append(text[end:])
-        return kind("".join(parts))
+        filled = "".join(parts)
+        if len(filled) > MAX_TEXT:
+            message = f"the text has more than {MAX_TEXT:,} characters when its references are filled in"
+            return self._too_much(message, path, "Refer to long parameters less often.")
+        return kind(filled)
+
+    def _too_much(self, message: str, path: Path, hint: str) -> Unknown:
+        """Say once that there is far too much; after that nothing is filled in any more."""
+        if self._is_over:
+            return Unknown("unknown")
+        self._is_over = True
+        return self._report("GB008", message, path, hint)
 
     def _look_up(self, reference: str, path: Path) -> Any:
         kind, colon, rest = reference.partition(":")
@@ -144,12 +162,10 @@ class Resolver:
         weight = self._weights.get(name)
         if weight is None:
             weight = self._weights[name] = _weight(value)
-        if self._expanded > MAX_EXPANSION:
-            return Unknown(name)
         self._expanded += weight
         if self._expanded > MAX_EXPANSION:
             message = f"the file expands to more than {MAX_EXPANSION:,} characters"
-            return self._report("GB008", message, path, "Refer to long parameters less often.")
+            return self._too_much(message, path, "Refer to long parameters less often.")
         return value
 
     def _variable(self, name: str, path: Path) -> Any:

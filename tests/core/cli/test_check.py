@@ -1,4 +1,4 @@
-"""`gem-bundle check`: verdicts as text and as JSON, and what may be silenced or asked for."""
+"""`gem-bundle check`: verdicts in all formats, and what may be silenced or asked for."""
 
 from __future__ import annotations
 
@@ -94,6 +94,42 @@ def test_as_json(cli: Cli, project: Callable[..., Path]) -> None:
 
 
 @pytest.mark.usefixtures("acme")
+def test_as_sarif(cli: Cli, project: Callable[..., Path]) -> None:
+    project()
+    project("wrong.yaml", WRONG)
+    result = cli("check", "orders.yaml", "--format", "sarif")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert json.loads(result.stdout)["runs"][0]["results"] == []
+    result = cli("check", "orders.yaml", "wrong.yaml", "--format", "sarif")
+    assert (result.exit_code, result.stderr) == (1, "")
+    (run,) = json.loads(result.stdout)["runs"]
+    assert [found["ruleId"] for found in run["results"]] == ["GB201", "GB101", "GB310"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["GB101", "GB201", "GB310"]
+    place = run["results"][0]["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "wrong.yaml"
+    assert place["region"] == {"startLine": 4, "startColumn": 19}
+
+
+@pytest.mark.usefixtures("acme")
+def test_as_annotations_of_github(cli: Cli, project: Callable[..., Path]) -> None:
+    project()
+    project("wrong.yaml", WRONG)
+    result = cli("check", "orders.yaml", "--format", "github")
+    assert (result.exit_code, result.output) == (0, "")
+    result = cli("check", "orders.yaml", "wrong.yaml", "--format", "github")
+    assert (result.exit_code, result.stderr) == (1, "")
+    first, *others = result.stdout.splitlines()
+    assert first == (
+        "::error file=wrong.yaml,line=4,col=19,title=GB201::"
+        "`incoming`: there is no source gem `ordrs`%0ADid you mean `orders`?"
+    )
+    assert [line.partition("::")[0] for line in others] == ["", ""]
+    unlucky = cli("check", "orders.yaml", "-p", "rows=13", "--format", "github")
+    assert unlucky.stdout.startswith("::warning file=orders.yaml,line=7,col=47,title=ACME013::")
+    assert cli("check", "orders.yaml", "-p", "rows=13", "--format", "github", "--quiet").output == ""
+
+
+@pytest.mark.usefixtures("acme")
 def test_warnings_are_no_errors_unless_denied(cli: Cli, project: Callable[..., Path]) -> None:
     project()
     unlucky = ("check", "orders.yaml", "-p", "rows=13")
@@ -158,7 +194,9 @@ def test_environment_variables_may_be_missing_when_asked(cli: Cli, project: Call
         (["orders.yaml", "-p", "rows"], "`rows` is not of the form name=value"),
         (["orders.yaml", "-p", "=1"], "`=1` is not of the form name=value"),
         (["orders.yaml", "-p", "rows=1", "-p", "rows=2"], "`rows` is given twice"),
-        (["orders.yaml", "--format", "yaml"], "'yaml' is not one of 'text', 'json'"),
+        (["orders.yaml", "--format", "yaml"], "'yaml' is not one of 'text', 'json', 'sarif', 'github'"),
+        (["orders.yaml", "--watch", "--format", "json"], "it doesn't go with `--format json`"),
+        (["orders.yaml", "--watch", "--engine"], "it doesn't go with `--engine`"),
     ],
 )
 def test_a_wrong_use(arguments: list[str], said: str, cli: Cli) -> None:
@@ -202,7 +240,7 @@ def test_connect_tries_what_the_gems_need(
     assert cli("check", "orders.yaml").exit_code == 0
     assert "GB015" in cli("check", "orders.yaml", "--connect").stderr
     monkeypatch.setenv("GEM_BUNDLE_SECRET_ACME_ORDERS", 'hunter"2')
-    for arguments in ((), ("--format", "json")):
+    for arguments in ((), *(("--format", name) for name in ("json", "sarif", "github"))):
         result = cli("check", "orders.yaml", "--connect", *arguments)
         assert result.exit_code == 1
         assert "acme:9092 refuses the password **********" in result.output

@@ -88,6 +88,11 @@ def offered(project: Callable[..., Path], programs: Path) -> Callable[..., list[
     [
         (["ch"], ["check"]),
         (["check", "--for"], ["--format"]),
+        (["check", "--wa"], ["--watch"]),
+        (["check", "--format", ""], ["text", "json", "sarif", "github"]),
+        (["sch"], ["schema"]),
+        (["schema", "--out"], ["--output"]),
+        (["schema", "--output", "da"], ["files"]),
         (["check", "o"], ["orders.yaml", "other.yml"]),
         (["check", "./or"], ["./orders.yaml"]),
         (["check", "da"], ["files"]),

@@ -47,7 +47,7 @@ def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
 def test_the_commands() -> None:
     assert (
         *("gems", "describe", "check", "run", "preview"),
-        *("graph", "explain", "jars", "completion"),
+        *("graph", "explain", "schema", "jars", "completion"),
     ) == COMMANDS
 
 

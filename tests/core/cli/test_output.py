@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gem_bundle.check.formats import as_text
+from gem_bundle.check.formats.text import as_text
 from gem_bundle.cli.output import aligned, counted, wrapped
 from gem_bundle.diagnostics import Diagnostic, Place
 

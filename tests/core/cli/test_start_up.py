@@ -30,7 +30,8 @@ def test_help_is_instant(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "collects"), [(["explain", "GB101"], False), (["run", "--help"], True)]
+    ("arguments", "collects"),
+    [(["explain", "GB101"], False), (["run", "--help"], True), (["check", "--watch", "--help"], True)],
 )
 def test_only_commands_that_stay_collect_garbage(arguments: list[str], collects: bool) -> None:
     script = (

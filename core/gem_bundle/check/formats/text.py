@@ -1,12 +1,11 @@
-"""How a verdict is written down: as text for people, as JSON for programs."""
+"""A verdict as text, for people."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from gem_bundle.diagnostics import Diagnostic
 
@@ -33,14 +32,3 @@ def as_text(diagnostic: Diagnostic, paint: Paint = _plain) -> str:
     first, *more = diagnostic.message.splitlines() or [""]
     hint = [paint(f"{INDENT}{line}", "hint") for line in diagnostic.hint.splitlines()]
     return "\n".join([f"{head}{label} {first}", *(f"{INDENT}{line}" for line in more), *hint])
-
-
-def as_json(diagnostics: Iterable[Diagnostic], *, ok: bool) -> str:
-    """A verdict as ``{"ok": …, "diagnostics": [{…}]}``.
-
-    Args:
-        diagnostics: What was found.
-        ok: The verdict.
-    """
-    found = [diagnostic.as_dict() for diagnostic in diagnostics]
-    return json.dumps({"ok": ok, "diagnostics": found}, indent=2, ensure_ascii=False)
