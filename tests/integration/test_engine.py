@@ -8,12 +8,16 @@ import pytest
 
 from gem_bundle.check import check_file
 from gem_bundle.check.engine import check_engine
+from gem_bundle.plugins import load_registry
+from tests.differential.engine import plan_of
 from tests.integration.pipelines import write_pipeline
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from gem_bundle.diagnostics import Diagnostic
 
 pytestmark = pytest.mark.spark
 
@@ -43,9 +47,16 @@ def verdict(
     clicks: str = "count(*)",
 ) -> list[tuple[str, str | None, int]]:
     text = TEXT.format(how=how, counted=counted, clicks=clicks)
-    checked = check_file(write_pipeline(tmp_path, text))
-    assert checked.plan is not None, checked.diagnostics
-    return [(d.code, d.node, d.line) for d in check_engine(checked.plan, spark)]
+    return [(d.code, d.node, d.line) for d in asked(write_pipeline(tmp_path, text), spark)]
+
+
+def asked(file: Path, spark: SparkSession) -> list[Diagnostic]:
+    """What Spark says of a pipeline, whatever the checker has found already."""
+    definition = check_file(file).definition
+    assert definition is not None
+    plan = plan_of(definition, load_registry())
+    assert plan is not None
+    return check_engine(plan, spark)
 
 
 def test_a_good_pipeline_needs_neither_brokers_nor_files(spark: SparkSession, tmp_path: Path) -> None:
@@ -58,9 +69,7 @@ def test_a_streaming_verdict_belongs_to_the_target(spark: SparkSession, tmp_path
         "  timely:", "  bare: {{gem: join, inputs: [parsed, pages], options: {{on: [page]}}}}\n  timely:"
     )
     file = write_pipeline(tmp_path, text.format(how="left", counted="", clicks="count(*)"))
-    checked = check_file(file)
-    assert checked.plan is not None
-    (found,) = check_engine(checked.plan, spark)
+    (found,) = asked(file, spark)
     assert (found.code, found.node) == ("GB320", "table")
     assert "watermark" in found.message
 

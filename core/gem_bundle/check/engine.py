@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from gem_bundle.run.environment import open_plan_session
@@ -16,14 +17,17 @@ from gem_bundle.run.failures import build_failure
 from gem_bundle.run.frames import Frames, NodeFailure, read_source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
     from gem_bundle.diagnostics import Diagnostic
-    from gem_bundle.gem import Source
+    from gem_bundle.gem import OutputMode, Source
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.run.frames import Read
+
+_REMEMBERED = 2000
 
 
 def check_engine(
@@ -50,47 +54,108 @@ def check_engine(
             session = open_plan_session(plan, report=report, brief=True)
             spark = session.spark
             stack.callback(session.close)
-        empty = stack.enter_context(tempfile.TemporaryDirectory(prefix="gem-bundle-"))
-        frames = Frames(plan, spark, _reader(plan, spark, empty))
-        found: list[Diagnostic] = []
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gem-bundle-"))
+        engine = Engine(spark, folder)
+        answers = list(engine.ask(plan))
+    refused = ((answer.node, answer.error) for answer in answers)
+    found = [build_failure(plan, node, error) for node, error in refused if error is not None]
+    return list(dict.fromkeys(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What Spark says of the query of one target.
+
+    Args:
+        target: The id of the target.
+        node: The id of the node that it refuses: the target for the verdict on the whole query.
+        streaming: Whether it is a query over a stream; None when it can't be built.
+        error: Why it refuses it; None when it doesn't.
+    """
+
+    target: str
+    node: str
+    streaming: bool | None
+    error: Exception | None = None
+
+
+class Engine:
+    """Asks one session about the queries of any number of plans, over empty relations.
+
+    Args:
+        spark: The session.
+        folder: An empty folder.
+    """
+
+    def __init__(self, spark: SparkSession, folder: str) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._sources: dict[tuple[str, str, str], DataFrame] = {}
+        self._verdict = _UnsupportedOperations(spark)
+
+    def ask(self, plan: Plan) -> Iterator[Answer]:
+        """What Spark says of each target's query, in the order of the file."""
+        frames = Frames(plan, self._spark, self.reader(plan))
         for node in plan.definition.of_kind("target"):
             edge = node.inputs[0]
             try:
                 df = frames.of(edge.node, edge.output)
-                if df.isStreaming:
-                    _ask(df, node.output_mode)
             except NodeFailure as failure:
-                found.append(build_failure(plan, failure.node, failure.error))
-            except Exception as error:  # noqa: BLE001 (py4j raises Spark's verdict under types of its own)
-                found.append(build_failure(plan, node.id, error))
-        return list(dict.fromkeys(found))
+                yield Answer(node.id, failure.node, None, failure.error)
+                continue
+            streaming = df.isStreaming
+            yield Answer(node.id, node.id, streaming, self._verdict.on(df, node.output_mode, streaming))
 
+    def reader(self, plan: Plan) -> Read:
+        """Empty relations where the columns are declared, the gem's own reading elsewhere."""
 
-def _reader(plan: Plan, spark: SparkSession, folder: str) -> Callable[[Node, str], DataFrame]:
-    """Empty relations where the columns are declared, the gem's own reading elsewhere."""
+        def read(node: Node, reader_name: str) -> DataFrame:
+            columns = plan.facts[node.id].columns
+            if columns is None or any(column.type is None for column in columns):
+                return read_source(cast("Source", plan.gems[node.id]), node, reader_name, self._spark)
+            schema = ", ".join(f"`{column.name}` {column.type}" for column in columns)
+            return self._empty(schema, node.mode, reader_name)
 
-    def read(node: Node, reader_name: str) -> DataFrame:
-        columns = plan.facts[node.id].columns
-        if columns is None or any(column.type is None for column in columns):
-            return read_source(cast("Source", plan.gems[node.id]), node, reader_name, spark)
-        schema = ", ".join(f"`{column.name}` {column.type}" for column in columns)
-        if node.mode == "batch":
-            return spark.createDataFrame([], schema)
-        reader = spark.readStream
+        return read
+
+    def _empty(self, schema: str, mode: str, name: str) -> DataFrame:
+        key = (schema, mode, name)
+        if key not in self._sources:
+            if len(self._sources) == _REMEMBERED:
+                self._sources.clear()
+            self._sources[key] = self._make(schema, mode, name)
+        return self._sources[key]
+
+    def _make(self, schema: str, mode: str, name: str) -> DataFrame:
+        if mode == "batch":
+            return self._spark.createDataFrame([], schema)
+        reader = self._spark.readStream
         if hasattr(reader, "name"):
-            reader = reader.name(reader_name)
-        return reader.format("parquet").schema(schema).load(folder)
-
-    return read
+            reader = reader.name(name)
+        return reader.format("parquet").schema(schema).load(self._folder)
 
 
-def _ask(df: DataFrame, output_mode: str) -> None:
-    """Let Spark's checker look at an unstarted streaming query; it raises what it refuses."""
-    spark: Any = df.sparkSession
-    jvm = getattr(spark, "_jvm", None)
-    if jvm is None:
-        return
-    modes = jvm.org.apache.spark.sql.streaming.OutputMode
-    mode = {"append": modes.Append, "update": modes.Update, "complete": modes.Complete}[output_mode]()
-    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
-    checker.checkForStreaming(cast("Any", df)._jdf.queryExecution().analyzed(), mode)
+class _UnsupportedOperations:
+    """Spark's check of what streaming queries (and others) can't do; silent over Spark Connect."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm: Any = getattr(spark, "_jvm", None)
+        if self._jvm is None:
+            return
+        modes = self._jvm.org.apache.spark.sql.streaming.OutputMode
+        self._modes = {"append": modes.Append(), "update": modes.Update(), "complete": modes.Complete()}
+        self._checker = self._jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+
+    def on(self, df: DataFrame, output_mode: OutputMode, streaming: bool) -> Exception | None:
+        """Why Spark refuses an unstarted query; None when it doesn't."""
+        if self._jvm is None:
+            return None
+        plan = cast("Any", df)._jdf.queryExecution().analyzed()
+        try:
+            if streaming:
+                self._checker.checkForStreaming(plan, self._modes[output_mode])
+            else:
+                self._checker.checkForBatch(plan)
+        except Exception as error:  # noqa: BLE001 (py4j raises Spark's verdict under types of its own)
+            return error
+        return None

@@ -1,0 +1,107 @@
+"""``python -m tests.differential``: compare the checker with Spark over pipelines drawn at random."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import secrets
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import repeat
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from tests.differential.generator import draw
+from tests.differential.run import comparing, work
+from tests.differential.shrink import same, save, shrink
+from tests.differential.tally import Tally
+
+if TYPE_CHECKING:
+    from tests.differential.compare import Comparison, Disagreement
+
+PROOFS = 5
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run it.
+
+    Returns:
+        The exit status: 1 when there is a disagreement.
+    """
+    parser = argparse.ArgumentParser("python -m tests.differential", description=__doc__)
+    parser.add_argument("--count", type=int, default=1000, help="how many pipelines (default: 1000)")
+    parser.add_argument("--seed", default=None, help="what they come from (default: another one each time)")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes, each with a JVM of its own")
+    parser.add_argument("--one", metavar="SEED", help="one pipeline, as a report names it (SEED:NUMBER)")
+    parser.add_argument(
+        "--proofs", type=int, default=PROOFS, help="how many queries to start for each deliberate difference"
+    )
+    parser.add_argument(
+        "--start", type=int, default=0, help="how many queries to start that both accept (default: none)"
+    )
+    parser.add_argument(
+        "--shrink", action="store_true", help="make one pipeline of each kind of disagreement small"
+    )
+    parser.add_argument(
+        "--save", type=Path, metavar="FOLDER", help="write what was shrunk there, as regression cases"
+    )
+    given = parser.parse_args(arguments)
+    seed = given.seed if given.seed is not None else secrets.token_hex(4)
+    if given.one:
+        return show(given.one)
+    print(f"seed {seed}, {given.count} pipelines", flush=True)
+    parts = [
+        [f"{seed}:{number}" for number in range(job, given.count, given.jobs)] for job in range(given.jobs)
+    ]
+    tally = Tally()
+    if given.jobs == 1:
+        tally.merge(work(parts[0], given.proofs, given.start))
+    else:
+        with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
+            for part in pool.map(work, parts, repeat(given.proofs), repeat(given.start)):
+                tally.merge(part)
+    print("\n".join(tally.lines()))
+    if given.shrink and tally.disagreements:
+        show_shrunk([found[0] for found in tally.disagreements.values()], given.save)
+    return 1 if tally.disagreements else 0
+
+
+def show(seed: str) -> int:
+    """Print one pipeline and what both say of it."""
+    drawn = draw(seed)
+    print(yaml.safe_dump(drawn.values, sort_keys=False, width=100))
+    with comparing(PROOFS) as comparison:
+        compared = comparison.of(drawn.values)
+    print(f"mistake: {drawn.mistake}")
+    for target, verdict in (compared.verdicts or {}).items():
+        print(f"{target}: {verdict}")
+    for text in [*compared.options, *compared.deliberate, *map(str, compared.disagreements)]:
+        print(text)
+    return 1 if compared.disagreements else 0
+
+
+def show_shrunk(found: list[tuple[str, Disagreement]], folder: Path | None) -> None:
+    """Print, and keep, the smallest pipeline for each disagreement."""
+    with comparing(proofs=0) as comparison:
+        for seed, disagreement in found:
+            values = shrink(draw(seed).values, partial(_still, comparison, disagreement))
+            compared = comparison.of(values)
+            texts = [str(other) for other in compared.disagreements]
+            print("", f"# {seed}", *(f"# {text}" for text in texts), sep="\n")
+            print(yaml.safe_dump(values, sort_keys=False, width=100), flush=True)
+            if folder is not None:
+                folder.mkdir(parents=True, exist_ok=True)
+                name = re.sub(r"\W+", "_", f"{disagreement.kind} {' '.join(disagreement.codes)} {seed}")
+                save(folder, name, values, compared.verdicts or {}, "; ".join(texts))
+
+
+def _still(comparison: Comparison, disagreement: Disagreement, values: dict[str, Any]) -> bool:
+    """Whether a smaller pipeline shows the same disagreement."""
+    return same(disagreement, comparison.of(values).disagreements)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,240 @@
+"""Pipelines at random, as the values of a pipeline file: what people write, and the corners.
+
+Everything comes from one seed; no JVM is needed. Most pipelines are right as far as columns and types
+go, so that Spark's analyser gets to its verdict on streaming. In the others one mistake was made on purpose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from tests.differential import sources
+from tests.differential.mistakes import MISTAKES, WEIGHTS
+from tests.differential.transforms import ONE_INPUT, Step, join, sql, union
+
+if TYPE_CHECKING:
+    from tests.differential.relations import Relation
+
+MAX_DEPTH = 8
+MISTAKEN = 0.2
+MODES = ("append", "update", "complete")
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A pipeline that was drawn.
+
+    Args:
+        seed: What it came from.
+        values: The pipeline as its file has it.
+        mistake: The mistake that was made on purpose, if one was.
+        shapes: What its nodes are, by node: the gem, and what of the gem.
+    """
+
+    seed: str
+    values: dict[str, Any]
+    mistake: str | None = None
+    shapes: dict[str, str] = field(default_factory=dict)
+
+
+def draw(seed: str) -> Drawn:
+    """The pipeline of a seed: the same one every time."""
+    return _Pipeline(seed).drawn()
+
+
+class _Pipeline:
+    def __init__(self, seed: str) -> None:
+        self.random = Random(seed)
+        self._seed = seed
+        self._mistake: str | None = None
+        self._sources: dict[str, Any] = {}
+        self._transforms: dict[str, Any] = {}
+        self._targets: dict[str, Any] = {}
+        self._shapes: dict[str, str] = {}
+        self._pool: list[Relation] = []
+        self._used: set[str] = set()
+
+    def drawn(self) -> Drawn:
+        random = self.random
+        batch = random.random() < 0.02
+        self._draw_sources(batch)
+        steps = random.choices(range(1, 11), [4, 8, 12, 14, 14, 12, 10, 8, 6, 4])[0]
+        mistaken = random.random() < MISTAKEN
+        mistake_at = random.randrange(steps) if mistaken else -1
+        for number in range(steps):
+            if number >= mistake_at >= 0 and self._mistake is None and self._make_mistake(number):
+                continue
+            self._grow(number)
+        self._draw_targets(batch)
+        values: dict[str, Any] = {"pipeline": "drawn"}
+        if batch:
+            values["mode"] = "batch"
+        values["sources"] = self._sources
+        if self._transforms:
+            values["transforms"] = self._transforms
+        values["targets"] = self._targets
+        return Drawn(self._seed, values, self._mistake, self._shapes)
+
+    def _draw_sources(self, batch: bool) -> None:
+        count = self.random.choices([1, 2, 3], [50, 40, 10])[0]
+        for number in range(count):
+            static = batch or (number > 0 and self.random.random() < 0.4) or self.random.random() < 0.01
+            id_, node, relation = (sources.table if static else sources.stream)(self.random, number)
+            if batch:
+                node.pop("mode", None)
+            self._sources[id_] = node
+            self._shapes[id_] = f"source {node['gem']}{' batch' if static else ''}"
+            self._pool.append(relation)
+
+    def _pick(self) -> Relation:
+        """One of the nodes there are, mostly one of the last, and mostly a stream."""
+        shallow = [relation for relation in self._pool if relation.depth < MAX_DEPTH]
+        weights = [
+            (6.0 if relation is shallow[-1] else 1.0)
+            * (3.0 if relation.id not in self._used else 1.0)
+            * (1.0 if relation.streaming else 0.4)
+            for relation in shallow
+        ]
+        return self.random.choices(shallow, weights)[0]
+
+    def _grow(self, number: int) -> None:
+        """One more transform."""
+        for _ in range(6):
+            step = self._draw_step(f"t{number}")
+            if step is not None and len(step.made.cols) <= 40:
+                self._add(f"t{number}", step)
+                return
+
+    def _draw_step(self, node: str) -> Step | None:
+        random = self.random
+        relation = self._pick()
+        roll = random.random()
+        if roll < 0.24 and not (relation.joins and random.random() < 0.5):
+            other = self._partner(relation)
+            first, second = (relation, other) if random.random() < 0.6 else (other, relation)
+            kind = random.choices(["join", "union", "sql"], [12, 5, 6])[0]
+            if kind == "join":
+                return join(random, first, second, node)
+            return (
+                union(random, first, second, node) if kind == "union" else sql(random, [first, second], node)
+            )
+        if roll < 0.34:
+            return sql(random, [relation], node)
+        weights = {name: float(weight) for name, (_, weight) in ONE_INPUT.items()}
+        times = relation.of_family("timestamp")
+        if relation.streaming and times and not relation.marked():
+            weights["watermark"] *= 4
+            weights["aggregate"] *= 0.6
+        elif not relation.streaming or relation.marked():
+            weights["watermark"] *= 0.15
+        if relation.aggregations:
+            weights["aggregate"] *= 0.45
+            weights["sort"] *= 3
+        if "value" in {col.name for col in relation.cols} and not times:
+            weights["from_json"] *= 8
+        name = random.choices(list(weights), list(weights.values()))[0]
+        if not relation.usable() and name not in {"limit", "drop", "filter"}:
+            return None
+        return ONE_INPUT[name][0](random, relation, node)
+
+    def _partner(self, relation: Relation) -> Relation:
+        """A second input: another branch, an earlier node of the same branch, or a new source."""
+        random = self.random
+        if random.random() < 0.35 and len(self._sources) < 5:
+            static = random.random() < 0.4
+            id_, node, made = (sources.table if static else sources.stream)(random, len(self._sources))
+            if id_ not in self._sources:
+                self._sources[id_] = node
+                self._shapes[id_] = f"source {node['gem']}{' batch' if static else ''}"
+                self._pool.append(made)
+                times = [c for c in made.cols if c.type == "timestamp" and c.name in {"at", "timestamp"}]
+                if not static and times and random.random() < 0.7:
+                    id_ = f"{made.id}_timely"
+                    marked = tuple(replace(c, marked=c is times[0]) for c in made.cols)
+                    step = Step(
+                        "watermark",
+                        {"column": times[0].name, "delay": "5 minutes"},
+                        [made],
+                        made.followed_by(id_, marked),
+                    )
+                    self._add(id_, step)
+                    made = self._pool[-1]
+                return made
+        others = [other for other in self._pool if other.depth < MAX_DEPTH]
+        return random.choice(others) if others else relation
+
+    def _make_mistake(self, number: int) -> bool:
+        names = list(MISTAKES)
+        name = self.random.choices(names, [WEIGHTS.get(n, 3) for n in names])[0]
+        relation = self._pick()
+        if name == "ambiguous_column":
+            doubled = [r for r in self._pool if r.ambiguous() and r.depth < MAX_DEPTH]
+            if not doubled:
+                joined = self._joined_twice(relation, f"j{number}")
+                if joined is None:
+                    return False
+                doubled = [joined]
+            relation = doubled[-1]
+        if not relation.usable() and name != "ambiguous_column":
+            return False
+        step = MISTAKES[name](self.random, relation, f"t{number}")
+        if step is None:
+            return False
+        self._add(f"t{number}", step)
+        self._mistake = name
+        return True
+
+    def _joined_twice(self, relation: Relation, node: str) -> Relation | None:
+        """A join whose result has columns of one name."""
+        for _ in range(5):
+            step = join(self.random, relation, self._partner(relation), node)
+            if step is not None and step.made.ambiguous():
+                self._add(node, step)
+                return self._pool[-1]
+        return None
+
+    def _add(self, node: str, step: Step) -> None:
+        self._transforms[node] = step.node()
+        self._shapes[node] = f"{step.gem} {step.shape}".strip()
+        self._used |= {relation.id for relation in step.inputs}
+        self._pool.append(step.made)
+
+    def _draw_targets(self, batch: bool) -> None:
+        """Targets on the ends, and on some nodes on the way."""
+        random = self.random
+        transforms = [relation for relation in self._pool if relation.depth]
+        ends = [relation for relation in transforms if relation.id not in self._used]
+        streams = [relation for relation in ends if relation.streaming or batch] or ends
+        chosen = streams[-3:] or self._pool[:1]
+        inner = [r for r in transforms if r not in chosen and (r.streaming or batch)]
+        if inner and random.random() < 0.35:
+            chosen = [*chosen, random.choice(inner)]
+        for relation in chosen:
+            modes = [self._mode(relation, batch)]
+            if random.random() < 0.3:
+                modes += [mode for mode in MODES if mode not in modes and not batch][: random.choice([1, 2])]
+            for mode in modes:
+                self._target(relation, mode, batch)
+
+    def _mode(self, relation: Relation, batch: bool) -> str:
+        weights = [45, 27, 28] if relation.aggregations else [80, 15, 5]
+        if relation.aggregations and self._shapes[relation.id].startswith("sort"):
+            weights = [10, 10, 80]
+        elif relation.aggregations > 1 or relation.joins:
+            weights = [80, 12, 8]
+        return "append" if batch else self.random.choices(MODES, weights)[0]
+
+    def _target(self, relation: Relation, mode: str, batch: bool) -> None:
+        gem = self.random.choices(["noop", "console", "memory"], [6, 3, 1])[0]
+        if gem == "memory" and mode == "update":
+            gem = "noop"
+        node: dict[str, Any] = {"gem": gem, "input": relation.id}
+        if mode != "append" or self.random.random() < 0.3:
+            node["output_mode"] = mode
+        if not batch and self.random.random() < 0.2:
+            node["trigger"] = {"available_now": True}
+        name = f"out{len(self._targets)}"
+        self._targets[name] = node
+        self._shapes[name] = f"target {mode}"

@@ -1,0 +1,117 @@
+"""Starting a query that Spark's check lets pass: what becomes of it when there is something to do."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from gem_bundle.run.failures import headline, root_cause
+from gem_bundle.run.frames import Frames
+from gem_bundle.schema import fields_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from gem_bundle.gem import Source
+    from gem_bundle.pipeline.model import Node
+    from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.run.frames import Read
+
+# Far enough apart that every watermark passes every window, and each in a micro-batch of its own.
+_TIMES = ("2024-01-31 10:00:00", "2024-03-31 10:00:00", "2024-05-31 10:00:00")
+_EPOCH = "1970-01-01T00:00:00.000Z"
+_SECONDS = 120
+_PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What became of a query.
+
+    Args:
+        rows: How many rows came out.
+        advanced: Whether the watermark ever advanced.
+        error: Why it failed, if it did.
+    """
+
+    rows: int = 0
+    advanced: bool = False
+    error: Exception | None = None
+
+    def __str__(self) -> str:
+        if self.error is None:
+            return f"it runs, {self.rows} rows come out, the watermark {'advances' if self.advanced else 'stands'}"
+        return f"it fails: {headline(root_cause(self.error))}"
+
+
+class Starter:
+    """Runs queries until all that is there has been read; sources stand in as files of a row each.
+
+    Args:
+        spark: The session.
+        folder: Where files may be.
+    """
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark = spark
+        self._folder = folder
+
+    def start(self, plan: Plan, target: str) -> Run:
+        """Run one target's query until everything has been read."""
+        node = plan.node(target)
+        checkpoint = tempfile.mkdtemp(dir=self._folder)
+        before = self._spark.conf.get(_PARTITIONS)
+        self._spark.conf.set(_PARTITIONS, "1")
+        try:
+            df = Frames(plan, self._spark, self._reader(plan)).of(node.inputs[0].node, node.inputs[0].output)
+            writer = df.writeStream.format("noop").outputMode(node.output_mode)
+            query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+            try:
+                if not query.awaitTermination(_SECONDS):
+                    return Run(error=TimeoutError(f"more than {_SECONDS} seconds"))
+                progress = query.recentProgress
+                rows = sum(max(batch.sink.numOutputRows, 0) for batch in progress)
+                marks = {batch.eventTime.get("watermark", _EPOCH) for batch in progress}
+                return Run(rows, bool(marks - {_EPOCH}))
+            finally:
+                query.stop()
+        except Exception as error:  # noqa: BLE001 (what it raises is the answer)
+            return Run(error=error)
+        finally:
+            self._spark.conf.set(_PARTITIONS, before or "1")
+            shutil.rmtree(checkpoint, ignore_errors=True)
+
+    def _reader(self, plan: Plan) -> Read:
+        def read(node: Node, name: str) -> DataFrame:
+            columns = cast("Source", plan.gems[node.id]).infer().columns or ()
+            schema = ", ".join(f"`{column.name}` {column.type}" for column in columns)
+            path = self._files(schema)
+            if node.mode == "batch":
+                return self._spark.read.schema(schema).parquet(path)
+            reader = self._spark.readStream.name(name).option("maxFilesPerTrigger", 1)
+            return reader.schema(schema).parquet(path)
+
+        return read
+
+    def _files(self, schema: str) -> str:
+        """A folder with a few files, each with one row, its times later than those of the one before."""
+        folder = self._folder / hashlib.sha256(schema.encode()).hexdigest()[:16]
+        if not folder.exists():
+            for time in _TIMES:
+                values = {
+                    "timestamp": f"timestamp '{time}'",
+                    "bigint": "1L",
+                    "int": "1",
+                    "string": f"'{time}'",
+                }
+                row = [
+                    f"cast({values.get(str(field.type), 'null')} as {field.type}) as `{field.name}`"
+                    for field in fields_of(schema) or ()
+                ]
+                self._spark.range(1).selectExpr(*row).coalesce(1).write.mode("append").parquet(str(folder))
+        return str(folder)

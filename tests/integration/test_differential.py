@@ -1,0 +1,90 @@
+"""The checker's verdict and Spark's, over pipelines drawn at random: another seed with each run.
+
+`GEM_BUNDLE_DIFFERENTIAL` is the number of pipelines, `GEM_BUNDLE_DIFFERENTIAL_SEED` repeats a run.
+`scripts/differential` does the same in the long, and makes what it finds small.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gem_bundle.pipeline.document import Document
+from gem_bundle.pipeline.loader import LoadOptions, load_values
+from gem_bundle.plugins import load_registry
+from tests.differential.cases import Case, load_cases
+from tests.differential.compare import DIFFERENCES
+from tests.differential.engine import asking, plan_of
+from tests.differential.run import compare_all, comparison_in
+from tests.differential.starting import Starter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from gem_bundle.pipeline.plan import Plan
+    from tests.differential.engine import Spark
+
+pytestmark = pytest.mark.spark
+
+COUNT = int(os.environ.get("GEM_BUNDLE_DIFFERENTIAL", "1000"))
+CASES = load_cases()
+PROOFS = 3
+# Under 2 % over many; a thousand pipelines have some 300 targets with mistakes that aren't about streams.
+MISSED = 0.05
+
+
+def test_the_checker_says_what_spark_says(spark: SparkSession, tmp_path: Path) -> None:
+    seed = os.environ.get("GEM_BUNDLE_DIFFERENTIAL_SEED") or secrets.token_hex(4)
+    with comparison_in(spark, tmp_path, PROOFS) as comparison:
+        tally = compare_all([f"{seed}:{number}" for number in range(COUNT)], comparison)
+    report = "\n".join([f"seed {seed}", *tally.lines()])
+    print(report)
+    assert not tally.disagreements, report
+    assert tally.missed_targets <= MISSED * (tally.found + tally.missed_targets), report
+    assert tally.pipelines == COUNT
+    assert tally.unanalysable < 0.3 * COUNT
+    accepted = sum(count for (_, outcome), count in tally.outcomes.items() if outcome == "accepted")
+    refused = sum(count for (_, outcome), count in tally.outcomes.items() if outcome == "streaming")
+    assert accepted > 0.5 * COUNT
+    assert refused > 0.5 * COUNT
+
+
+@pytest.fixture(scope="module")
+def asked(spark: SparkSession) -> Iterator[Spark]:
+    with asking(spark) as found:
+        yield found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_spark_says_what_is_expected(case: Case, asked: Spark) -> None:
+    verdicts = asked.verdicts(_plan(case))
+    expected = {t: "accepted" if said.startswith("GB") else said for t, said in case.expect.items()}
+    assert {target: verdict.outcome for target, verdict in verdicts.items()} == expected
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if set(case.expect.values()) & set(DIFFERENCES)],
+    ids=lambda case: case.name,
+)
+def test_what_only_the_checker_refuses_fails_when_it_runs(
+    case: Case, spark: SparkSession, tmp_path: Path
+) -> None:
+    starter = Starter(spark, tmp_path)
+    for target, code in case.expect.items():
+        run = starter.start(_plan(case), target)
+        assert DIFFERENCES[code].shown_by(run), str(run)
+
+
+def _plan(case: Case) -> Plan:
+    loaded = load_values(case.values, Document(case.name), Path("/drawn"), "", LoadOptions(environment={}))
+    assert loaded.definition is not None
+    plan = plan_of(loaded.definition, load_registry())
+    assert plan is not None
+    return plan
