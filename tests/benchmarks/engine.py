@@ -18,7 +18,7 @@ from tests.benchmarks.timing import Comparison, clean_environment, in_turn
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ROWS = 2_000_000
+ROWS = 10_000_000
 SMALL_FILES = 30
 SMALL_ROWS = 1_000
 GEM_BUNDLE = Path(sys.executable).with_name("gem-bundle")

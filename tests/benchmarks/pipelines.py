@@ -60,7 +60,11 @@ def _clicks(lane: int) -> Sections:
                     "max_offsets_per_trigger": 10_000,
                 },
             },
-            f"pages_{lane}": {"gem": "delta", "mode": "batch", "options": {"path": "data/pages"}},
+            f"pages_{lane}": {
+                "gem": "file",
+                "mode": "batch",
+                "options": {"format": "csv", "path": "data/pages", "schema": "page string, team string"},
+            },
         },
         "transforms": {
             f"parsed_{lane}": {

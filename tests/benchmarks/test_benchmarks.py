@@ -25,6 +25,11 @@ def test_checking_a_hundred_nodes_costs_little_more_than_importing_what_it_uses(
     assert found.value <= found.bound * SLACK, found
 
 
+def test_checking_a_thousand_nodes_takes_ten_times_as_long_at_most(tmp_path: Path) -> None:
+    found = commands.check_many(3, tmp_path)
+    assert found.value <= found.bound * SLACK, found
+
+
 def test_the_readme_quotes_the_record() -> None:
     record = json.loads((DOCS / "benchmarks.json").read_text())
     found = [Comparison(**comparison) for comparison in record["comparisons"]]
