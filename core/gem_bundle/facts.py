@@ -81,6 +81,12 @@ class Facts:
         known = [column.delay != UNKNOWN_DELAY for column in self.event_time]
         return True if any(known) else (None if known else False)
 
+    @property
+    def time(self) -> str | None:
+        """The name of the only column that is certain to carry a watermark."""
+        certain = [column for column in self.event_time or () if column.delay != UNKNOWN_DELAY]
+        return certain[0].name if len(certain) == 1 else None
+
     def column(self, name: str) -> Column | None:
         """The column of that name, as Spark finds it (case-insensitively), if it is known."""
         for column in self.columns or ():

@@ -147,6 +147,7 @@ class JoinOperator(Operator):
         bounded: Whether a range of time bounds how long rows of the first and of the second input
             are kept.
         watermarked: Whether a column of the first and of the second input carries a watermark.
+        times: The columns that carry it, where there is one certain on a side.
     """
 
     kind: OperatorKind = "join"
@@ -157,6 +158,7 @@ class JoinOperator(Operator):
     event_time_key: bool | None = None
     bounded: tuple[bool | None, bool | None] = (None, None)
     watermarked: tuple[bool | None, bool | None] = (None, None)
+    times: tuple[str | None, str | None] = (None, None)
 
 
 @dataclass(frozen=True, eq=False)

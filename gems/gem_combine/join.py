@@ -149,6 +149,7 @@ class Join(Transform[JoinOptions]):
             how_option="how",
             names=(names[0], names[1]),
             watermarked=(left.watermarked, right.watermarked),
+            times=(left.time, right.time),
         )
         if self.options.condition is not None:
             known = join_condition(self.options.condition, left, right, (names[0], names[1]))

@@ -322,6 +322,7 @@ class _Reader:
             how_option=OPTION,
             names=(_owner(left), name),
             watermarked=(left.watermarked, right.watermarked),
+            times=(left.time, right.time),
             equality=False,
             event_time_key=False,
             bounded=(False, False),

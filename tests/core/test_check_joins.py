@@ -380,7 +380,7 @@ def test_an_outer_join_says_that_the_range_is_missing() -> None:
 
     assert found.message.endswith("and the condition doesn't say how much later a partner in `clicks` can be")
     assert found.hint.startswith("Let the event times be equal or add a range of time to the `condition`")
-    assert "clicks.time <= ads.time + interval 1 hour" in found.hint
+    assert "clicks.timestamp <= ads.timestamp + interval 1 hour" in found.hint
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,8 @@ def _check_outer(plan: Plan, join: JoinOperator) -> Iterator[Diagnostic]:
         f"a {_NAMES[join.how]} join of two streams must know when a row of `{kept}` has waited long "
         f"enough for a partner, and {missing}"
     )
-    hint = _bounded_by(lacking, f"{other}.time <= {kept}.time + interval 1 hour")
+    times = _times(join)
+    hint = _bounded_by(lacking, f"{times[other]} <= {times[kept]} + interval 1 hour")
     yield at_operator(plan, join, "GB323", message, hint)
 
 
@@ -151,8 +152,15 @@ def _check_growth(plan: Plan, join: JoinOperator) -> Iterator[Diagnostic]:
         reason = "the condition doesn't say how far apart in time partners can be"
     message = f"the join keeps the rows of {whose} for ever, because {reason}"
     first, second = join.names
-    hint = _bounded_by(lacking, f"{second}.time between {first}.time and {first}.time + interval 1 hour")
+    earlier, later = _times(join)[first], _times(join)[second]
+    hint = _bounded_by(lacking, f"{later} between {earlier} and {earlier} + interval 1 hour")
     yield at_operator(plan, join, "GB325", message, hint, "warning")
+
+
+def _times(join: JoinOperator) -> dict[str, str]:
+    """How a condition calls the event time of each input."""
+    pairs = zip(join.names, join.times, strict=True)
+    return {name: f"{name}.{column or 'time'}" for name, column in pairs}
 
 
 def _bounded_by(lacking: list[str], example: str) -> str:

@@ -75,8 +75,8 @@ EXPRESSIONS = (
             Aggregate functions (`sum`, `count`, …) are of many rows: they belong into an `aggregate`, and
             nowhere else unless they have an `over (…)`. In an aggregation a column that isn't grouped by can
             only stand within one, since it has many values in each group. Window functions
-            (`… over (…)`) and functions that make several rows of one (`explode`, …) belong into a `select` or
-            `with_columns`, and not into conditions, groups or sort keys.
+            (`… over (…)`) and functions that make several rows of one (`explode`, …) belong into a
+            `select` or `with_columns`, and not into conditions, groups or sort keys.
         """,
         breaks="""
             transforms:
