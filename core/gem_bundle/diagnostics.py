@@ -28,6 +28,7 @@ class Place(NamedTuple):
 
 
 NOWHERE = Place()
+_LONGEST_TEXT = 4_000  # nobody reads on, and there may be thousands that quote a long value
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,9 @@ class Diagnostic:
         # What a file says is quoted here, and a stranger's file may say things to the terminal.
         for name in ("message", "hint"):
             text = getattr(self, name)
+            if len(text) > _LONGEST_TEXT:
+                text = f"{text[:_LONGEST_TEXT]}…"
+                object.__setattr__(self, name, text)
             if not text.isprintable():
                 object.__setattr__(self, name, _visible(text))
 
@@ -147,11 +151,19 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     return sorted(unique, key=lambda d: (d.place, d.code, d.message))
 
 
+# Comparing is slow: with very many names, each of them misspelt, it would take minutes.
+_MOST_COMPARED = 500
+_LONGEST_COMPARED = 100
+_MOST_LISTED = 40
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name a user most likely meant, or None when nothing is close."""
     import difflib
 
     candidates = {candidate.lower(): candidate for candidate in known}
+    if len(candidates) > _MOST_COMPARED or len(name) > _LONGEST_COMPARED:
+        return candidates.get(name.lower())
     close = difflib.get_close_matches(name.lower(), candidates, n=1, cutoff=0.6)
     return candidates[close[0]] if close else None
 
@@ -170,5 +182,7 @@ def suggest(name: str, known: Iterable[str], *, what: str = "") -> str:
         return f"Did you mean `{close}`?"
     if not names:
         return f"There are no {what}." if what else ""
-    listed = ", ".join(f"`{n}`" for n in names)
+    listed = ", ".join(f"`{n}`" for n in names[:_MOST_LISTED])
+    if len(names) > _MOST_LISTED:
+        listed += f" and {len(names) - _MOST_LISTED:,} more"
     return f"Known {what}: {listed}." if what else f"Known: {listed}."

@@ -17,6 +17,9 @@ UNKNOWN_DELAY = "unknown"
 """The `Column.delay` of a column that may be event time and may be not, so that no rule that misses a
 watermark fires on it."""
 
+MAX_COLUMNS = 1_000
+"""Of more columns nothing is known: joins of a node with itself can double them again and again."""
+
 UNKNOWN_OPERATOR = Operator("unknown")
 """Stands for the operators of a gem that can't tell what it is made of."""
 
@@ -99,6 +102,8 @@ class Facts:
         if columns is None:
             return replace(self, columns=None)
         made = tuple(columns)
+        if len(made) > MAX_COLUMNS:
+            return replace(self, columns=None)
         left_out = {column.name.lower() for column in self.columns or ()}
         hidden = (self.hidden | left_out) - {column.name.lower() for column in made}
         return replace(self, columns=made, hidden=hidden)

@@ -8,11 +8,12 @@ what it is made of.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
 OperatorKind = Literal[
     "aggregate",
@@ -177,6 +178,9 @@ class WatermarkOperator(Operator):
     replaces: str | None = None
 
 
+Test = Callable[[Operator], bool]
+
+
 class Ancestry:
     """Which operators come before which, in the queries of a pipeline.
 
@@ -196,6 +200,7 @@ class Ancestry:
             for before in operator.inputs:
                 mask |= self._before[id(before)] | self._bit[id(before)]
             self._before[id(operator)] = mask
+        self._nearest: dict[tuple[Test, Test | None], dict[int, Operator]] = {}
 
     def is_before(self, before: Operator, operator: Operator) -> bool:
         """Whether the rows of one operator reach another one."""
@@ -206,17 +211,22 @@ class Ancestry:
         mask = self._before[id(operator)]
         return [candidate for candidate in among if mask & self._bit[id(candidate)]]
 
-    def nearest(
-        self, wanted: Callable[[Operator], bool], stop: Callable[[Operator], bool] | None = None
-    ) -> dict[int, Operator]:
+    def before_any(self, operators: Iterable[Operator], among: Iterable[OperatorT]) -> list[OperatorT]:
+        """Those of some operators whose rows reach any of these."""
+        mask = 0
+        for operator in operators:
+            mask |= self._before[id(operator)]
+        return [candidate for candidate in among if mask & self._bit[id(candidate)]]
+
+    def nearest(self, wanted: Test, stop: Test | None = None) -> dict[int, Operator]:
         """For every operator by its `id`, the nearest one before it that is wanted, where there is one.
 
         Args:
             wanted: Which ones.
             stop: Beyond which ones not to look.
         """
-        found: dict[int, Operator] = {}
-        for operator in self.operators:
+        found = self._nearest.setdefault((wanted, stop), {})
+        for operator in () if found else self.operators:
             for before in operator.inputs:
                 if stop is not None and stop(before):
                     continue

@@ -53,7 +53,7 @@ class Select(Transform[SelectOptions]):
         columns = self.options.columns
         if isinstance(columns, dict):
             yield from named_stars(columns)
-        earlier: list[str] = []
+        earlier: set[str] = set()
         bodies = [split_alias(expression)[0] for _, expression in items(columns)]
         # One aggregate function makes an aggregation over all rows of it, without any group.
         aggregated = any(analyse(body, facts.columns).aggregates for body in bodies)
@@ -69,7 +69,7 @@ class Select(Transform[SelectOptions]):
                     groups=() if aggregated else None,
                 )
             if isinstance(alias, str):
-                earlier.append(alias)
+                earlier.add(alias.lower())
 
 
 def items(expressions: list[str] | dict[str, str]) -> "Iterator[tuple[str | int, str]]":

@@ -67,6 +67,7 @@ class WithColumns(Transform[WithColumnsOptions]):
         """Expressions are over columns that exist, and neither aggregate nor have a star."""
         columns = self.options.columns
         yield from named_stars(columns)
+        also = {name.lower() for name in columns}
         for name, expression in columns.items():
             if not expression.endswith("*"):
-                yield from check_expression(expression, inputs[0], ("columns", name), also=columns)
+                yield from check_expression(expression, inputs[0], ("columns", name), also=also)

@@ -178,18 +178,18 @@ class Aggregate(Transform[AggregateOptions]):
         if options.session is not None and not _STARTS_WITH_NUMBER.match(options.session.gap):
             yield from check_expression(options.session.gap, facts, ("session", "gap"), analytic=False)
         groups = options.group_by
-        names = list(groups) if isinstance(groups, dict) else []
+        names = {name.lower() for name in groups} if isinstance(groups, dict) else set()
         for key, body in _items(groups):
             yield from check_expression(
                 body, facts, ("group_by", key), also=names, analytic=False, generators=False
             )
-        keys = [*names, *self._window_names()]
+        also = names | set(self._window_names()) | {name.lower() for name in options.aggregates}
         for name, body in options.aggregates.items():
             yield from check_expression(
                 body,
                 facts,
                 ("aggregates", name),
-                also=[*keys, *options.aggregates],
+                also=also,
                 aggregates="allowed",
                 analytic=False,
                 groups=self._groups(),

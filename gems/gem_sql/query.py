@@ -116,11 +116,12 @@ class Sql(Transform[SqlOptions]):
             return
         for problem in found.unfit:
             yield Finding("GB213", problem, "Select the same number of columns, and cast.", "query")
-        for text, facts, clause in found.expressions:
+        for text, facts, clause, also in found.expressions:
             yield from check_expression(
                 text,
                 facts,
                 "query",
+                also=also,
                 wants="boolean" if clause in {"where", "on"} else None,
                 aggregates="allowed" if clause in {"select", "group by"} else "no",
                 analytic=clause in {"select", "group by"},

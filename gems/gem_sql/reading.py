@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gem_bundle import AggregateOperator, Column, Facts, JoinOperator, Operator, combined
 from gem_bundle.expressions import UNKNOWN_DELAY, analyse, join_condition
 from gem_bundle.schema import differ_for_certain
+from gem_sql.text import defined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -75,19 +76,47 @@ def read(query: str, inputs: Mapping[str, Facts]) -> Facts:
     Raises:
         UnknownQuery: When the query can't be followed.
     """
-    return _Reader().query(_parsed(query), {name.lower(): facts for name, facts in inputs.items()})
+    return _read(_Reader(), query, inputs)
+
+
+def _read(reader: _Reader, query: str, inputs: Mapping[str, Facts]) -> Facts:
+    tables = {name.lower(): facts for name, facts in inputs.items()}
+    twice = [name for name in defined(query) if name in tables]
+    whole = [operator for name in twice for operator in tables[name].operators]
+    for name in twice:
+        tables[name] = tables[name].after(Operator("cte", OPTION))
+    facts = reader.query(_parsed(query), tables)
+    if not twice:
+        return facts
+    made = Operator("with", OPTION, (*facts.operators, *whole), (facts.streaming,))
+    return replace(facts, operators=(made,))
+
+
+class Part(NamedTuple):
+    """An expression of a query.
+
+    Args:
+        text: The expression.
+        facts: What the rows are that it is over.
+        clause: ``select``, ``where``, ``on`` or ``group by``.
+        also: Other names that it may use, in lower case: those given in the same `select`.
+    """
+
+    text: str
+    facts: Facts
+    clause: str
+    also: frozenset[str] = frozenset()
 
 
 class Parts(NamedTuple):
     """What can be checked of a query.
 
     Args:
-        expressions: Its expressions: of each its text, the facts of the rows it is over, and
-            ``select``, ``where``, ``on`` or ``group by``.
+        expressions: Its expressions.
         unfit: What doesn't fit together in its set operations, as sentences.
     """
 
-    expressions: list[tuple[str, Facts, str]]
+    expressions: list[Part]
     unfit: list[str]
 
 
@@ -100,7 +129,7 @@ def parts(query: str, inputs: Mapping[str, Facts]) -> Parts:
     """
     reader = _Reader()
     try:
-        reader.query(_parsed(query), {name.lower(): facts for name, facts in inputs.items()})
+        _read(reader, query, inputs)
     except UnknownQuery:
         return Parts([], [])
     return Parts(reader.seen, reader.unfit)
@@ -119,7 +148,7 @@ class _Reader:
     """Follows one query; `seen` collects the expressions it meets."""
 
     def __init__(self) -> None:
-        self.seen: list[tuple[str, Facts, str]] = []
+        self.seen: list[Part] = []
         self.unfit: list[str] = []
         self._hidden: list[Column] = []
 
@@ -198,7 +227,7 @@ class _Reader:
         group = node.args.get("group")
         keys = self._keys(group, items, facts)
         scope = _with_windows(facts, keys)
-        found = [None if item.star else analyse(item.text, scope.columns, name=item.name) for item in items]
+        found = _analysed(items, scope)
         known = [analysis for analysis in found if analysis is not None]
         if any(not analysis.parsed for analysis in known):
             raise UnknownQuery
@@ -206,15 +235,13 @@ class _Reader:
         if having is not None and not aggregated:
             raise UnknownQuery
         if aggregated:
-            if group is not None and _has_grouping_sets(group):
-                scope = replace(scope, columns=tuple(replace(c, delay=None) for c in scope.columns or ()))
-                found = [None if i.star else analyse(i.text, scope.columns, name=i.name) for i in items]
             keys = self._all_keys(group, keys, items, found)
             distinct = tuple(text for analysis in known for text in analysis.distinct)
             made = replace(_aggregate(keys, facts), distinct=distinct, distinct_option=OPTION)
             facts = facts.after(made)
         clause = "group by" if aggregated else "select"
-        self.seen += [(item.text, scope, clause) for item in items if not item.star]
+        also = frozenset(item.name.lower() for item in items if item.name)
+        self.seen += [Part(item.text, scope, clause, also) for item in items if not item.star]
         columns = self._columns(scope, items, found)
         self._hidden = hidden_outside
         if having is not None:
@@ -248,11 +275,13 @@ class _Reader:
     def _lateral(self, facts: Facts, node: Any) -> Facts:
         """`lateral view`: the columns of a function that makes several rows of one, beside the others."""
         _only(node, frozenset({"this", "view", "outer", "alias"}))
+        if not node.args.get("alias") or next(_subqueries(node.this), None) is not None:
+            raise UnknownQuery
         facts = facts.after(Operator("generate", OPTION))
         names = [column.name for column in node.args["alias"].args.get("columns") or ()]
         if facts.columns is None or not names:
             return facts.with_columns(None)
-        self.seen.append((_text(node.this), facts, "select"))
+        self.seen.append(Part(_text(node.this), facts, "select"))
         element = analyse(_text(node.this), facts.columns, name=names[0]).column
         made = [Column(name, delay=element.delay, qualifier=node.alias) for name in names]
         if len(made) == 1:
@@ -339,7 +368,7 @@ class _Reader:
                 text = _text(condition)
                 made = _with_condition(made, text, left, right)
                 columns = _beside("inner", left, right)
-                self.seen.append((text, left.with_columns(columns), "on"))
+                self.seen.append(Part(text, left.with_columns(columns), "on"))
             elif how == "inner":
                 # A `where` may still bring an equality.
                 made = replace(made, equality=None, event_time_key=None, bounded=(None, None))
@@ -348,8 +377,7 @@ class _Reader:
 
     def _filtered(self, facts: Facts, condition: Any, clause: str) -> Facts:
         text = _text(condition)
-        if text != "NULL":
-            self.seen.append((text, facts, clause))
+        self.seen.append(Part(text, facts, clause))
         found = analyse(text, facts.columns)
         facts = facts.after(Operator("filter", OPTION))
         if found.row_ids:
@@ -397,6 +425,21 @@ class _Reader:
         if node.args.get("offset"):
             facts = facts.after(Operator("offset", OPTION))
         return facts.after(Operator("limit", OPTION)) if node.args.get("limit") else facts
+
+
+def _analysed(items: list[_Item], facts: Facts) -> list[Analysis | None]:
+    """What is known of each item; an item may use the names of those before it."""
+    found: list[Analysis | None] = []
+    earlier: list[Column] = []
+    for item in items:
+        if item.star:
+            found.append(None)
+            continue
+        analysis = analyse(item.text, facts.columns, name=item.name, earlier=earlier)
+        found.append(analysis)
+        if item.name is not None:
+            earlier.append(analysis.column)
+    return found
 
 
 class _Item:
@@ -463,12 +506,6 @@ def _plain_keys(group: Any) -> list[Any]:
     return found
 
 
-def _has_grouping_sets(group: Any) -> bool:
-    from sqlglot import exp
-
-    return group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
-
-
 def _text(node: Any) -> str:
     """An expression as SQL, with values for its subqueries, of which nothing is known."""
     from sqlglot import exp
@@ -484,7 +521,8 @@ def _without_subquery(node: Any) -> Any:
 
     if isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query")):
         return exp.true()
-    return exp.Null() if isinstance(node, exp.Query) else node
+    # A function that nobody knows: its type may be anything.
+    return exp.Anonymous(this="__subquery") if isinstance(node, exp.Query) else node
 
 
 def _only(node: Any, known: frozenset[str]) -> None:

@@ -44,28 +44,36 @@ def with_placeholders(query: str, places: Mapping[str, str]) -> str:
 
     text = statement(query)
     found = table_names(text)
-    if found is None:
-        return _with_expressions(text, places)
+    named_before = dict(places) if found is None else {n: places[n] for n in defined(text) if n in places}
     made, end = "", 0
-    for table in found:
+    for table in found or ():
         place = places.get(table.name.lower())
-        if place is not None:
+        if place is not None and table.name.lower() not in named_before:
             name = "" if table.alias else f" AS `{table.name}`"
             made += f"{_escaped(text[end : table.start])}{{{place}}}{name}"
             end = table.end
-    return f"(\n{made}{_escaped(text[end:])}\n)"
-
-
-def _with_expressions(query: str, places: Mapping[str, str]) -> str:
-    """The same for a query whose tables can't be told without Spark: it gets their names beforehand.
-
-    Common table expressions give them, which Spark's check of streams doesn't look through.
-    """
+    made += _escaped(text[end:])
+    if not named_before:
+        return f"(\n{made}\n)"
     tables = ", ".join(
         f"`{name}` AS (SELECT * FROM {{{place}}})"  # noqa: S608 (names of nodes)
-        for name, place in places.items()
+        for name, place in named_before.items()
     )
-    return f"WITH {tables} (\n{_escaped(query)}\n)"
+    return f"WITH {tables} (\n{made}\n)"
+
+
+def defined(query: str) -> set[str]:
+    """The tables, in lower case, that get their name by a common table expression before the query.
+
+    They are those that it names twice, since Spark refuses a stream that is read twice under one
+    name, and those it takes a sample of, where there is no place for a name.
+    """
+    from gem_bundle.expressions.query import table_names
+
+    found = table_names(statement(query)) or []
+    names = [table.name.lower() for table in found]
+    sampled = {table.name.lower() for table in found if table.sampled and not table.alias}
+    return sampled | {name for name in names if names.count(name) > 1}
 
 
 def _escaped(text: str) -> str:

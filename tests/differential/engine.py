@@ -72,8 +72,10 @@ def asking(spark: SparkSession) -> Iterator[Spark]:
     # Where in Python a column was made is of no interest here, and asking for it halves the speed.
     before = spark.conf.get(_QUERY_CONTEXT) or "true"
     spark.conf.set(_QUERY_CONTEXT, "false")
+    from pyspark.logger import PySparkLogger
+
     # PySpark logs each error of the analyser, stack and all.
-    logger = logging.getLogger("SQLQueryContextLogger")
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
     try:

@@ -26,6 +26,8 @@ PROGRESS = 1000
 
 def work(seeds: list[str], proofs: int, samples: int) -> Tally:
     """Compare the pipelines of these seeds, in a session of its own."""
+    if not seeds:
+        return Tally()
     with comparing(proofs, samples) as comparison:
         return compare_all(seeds, comparison, progress=True)
 

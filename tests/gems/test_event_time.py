@@ -100,14 +100,16 @@ def test_what_is_known_of_groups_and_aggregates() -> None:
         Column("latest", "timestamp"),
         Column("n2", "timestamp", "10 minutes"),
     )
-    assert made(Aggregate, group_by=["date(at)"], **COUNT).infer(CLICKS).columns is None
+    by_name_of_spark = made(Aggregate, group_by=["date(at)"], **COUNT).infer(CLICKS).columns
+    assert by_name_of_spark is not None
+    assert by_name_of_spark[0].delay is None
     assert made(Aggregate, group_by=["date(at) as d"], **COUNT).infer(CLICKS).columns == (
-        Column("d"),
-        Column("n"),
+        Column("d", "date"),
+        Column("n", "bigint"),
     )
     assert made(Aggregate, **COUNT).infer(Facts(streaming=True)).columns is None
     static = table_of(PAGE)
-    assert made(Aggregate, group_by="page", **COUNT).infer(static) == table_of(PAGE, Column("n"))
+    assert made(Aggregate, group_by="page", **COUNT).infer(static) == table_of(PAGE, Column("n", "bigint"))
 
 
 def test_groups_that_do_not_exist_are_found() -> None:

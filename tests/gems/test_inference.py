@@ -46,6 +46,9 @@ ONE_INPUT: list[tuple[type[Transform[Any]], dict[str, Any]]] = [
     (Select, {"columns": {"a": "map('a', at)['a']", "b": "null", "c": "true", "d": "current_date"}}),
     (Select, {"columns": {"ev": "events.at", "n": "events.id"}}),
     (Select, {"columns": ["events.at", "events.page as p"]}),
+    (Select, {"columns": ["upper(page)", "at t", "id % 2", "count(*) over () as n"]}),
+    (Select, {"columns": ["id", "explode(array(struct(at, id))) as e"]}),
+    (Select, {"columns": ["window(at, '1 minute')", "sum(id) over (partition by page) total"]}),
     (WithColumns, {"columns": {"AT": "at", "id": "id + 1", "new": "at", "more": "new"}}),
     (WithColumns, {"columns": {"at": "seen", "seen": "at"}}),
     (WithColumns, {"columns": {"at": "to_timestamp(page)", "a.b": "page"}}),
@@ -70,6 +73,7 @@ ONE_INPUT: list[tuple[type[Transform[Any]], dict[str, Any]]] = [
     (FromJson, {"column": "page", "schema": {"a b": "struct<c: int>", "page": "string"}, "keep": True}),
     (Aggregate, {"aggregates": {"n": "count(*)"}}),
     (Aggregate, {"group_by": ["page", "at"], "aggregates": {"n": "count(*)", "t": "at"}}),
+    (Aggregate, {"group_by": ["id % 2", "date(at)"], "aggregates": {"n": "count(*)", "s": "max(struct(at))"}}),
     (Aggregate, {"group_by": {"day": "date(at)", "t": "at"}, "aggregates": {"latest": "max(at)"}}),
     (
         Aggregate,
@@ -107,12 +111,11 @@ ONE_INPUT: list[tuple[type[Transform[Any]], dict[str, Any]]] = [
 ]  # fmt: skip
 
 UNKNOWN: list[tuple[type[Transform[Any]], dict[str, Any]]] = [
-    (Select, {"columns": ["upper(page)"]}),
-    (Select, {"columns": ["at t"]}),
+    (Select, {"columns": ["power(id, 2)"]}),
     (Select, {"columns": ["events.*"]}),
     (Select, {"columns": ["* except (id)"]}),
-    (Select, {"columns": ["id", "current_date"]}),
-    (Aggregate, {"group_by": ["id % 2"], "aggregates": {"n": "count(*)"}}),
+    (Select, {"columns": ["id", "posexplode(array(at)) as (p, c)"]}),
+    (Aggregate, {"group_by": ["at + interval 1 day"], "aggregates": {"n": "count(*)"}}),
 ]
 
 
@@ -161,7 +164,7 @@ def test_windows_over_windows_keep_the_watermark(spark: SparkSession, column: st
     result = hours.apply(minutes.apply(df))  # type: ignore[arg-type]
     assert_agrees(inferred, result)  # type: ignore[arg-type]
     assert inferred.column("window").delay is not None  # type: ignore[union-attr]
-    assert inferred.stateful == ("aggregate", "aggregate")
+    assert [operator.kind for operator in inferred.all_operators() if operator.stateful] == ["aggregate"] * 2
 
 
 HOWS = [
@@ -191,7 +194,8 @@ def test_join(spark: SparkSession, how: str, pairs: dict[str, Any], right: str) 
     inputs = facts_of(left_df), facts_of(right_df)
     inferred = join.infer(*inputs)
     assert inferred.columns is not None
-    assert inferred.stateful == (() if right == "static" else ("join",))
+    (operator,) = inferred.operators
+    assert (operator.kind, operator.stateful) == ("join", right != "static")
     assert_agrees(inferred, join.apply(left_df, right_df))  # type: ignore[arg-type]
     assert list(join.check(*inputs)) == []
 
@@ -233,7 +237,6 @@ def test_sql(spark: SparkSession, query: str) -> None:
     result = sql.apply(stream, static)
     if inferred.streaming is not None:
         assert_agrees(inferred, result)  # type: ignore[arg-type]
-    assert inferred.stateful is None
     assert sql.infer(facts_of(static), facts_of(static)).streaming is False
 
 

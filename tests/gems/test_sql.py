@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import ValidationError
 
-from gem_bundle import Column, Facts, GemError
+from gem_bundle import AggregateOperator, Column, Facts, GemError, JoinOperator
+from gem_bundle.expressions import UNKNOWN_DELAY
 from gem_event_time.watermark import Watermark
 from gem_sql.query import Sql
 from gem_sql.text import blanked, statement
-from tests.gems.transforms import Folder, drain, findings, kinds, made, stream_of, table_of
+from tests.gems.transforms import (
+    Folder,
+    assert_agrees,
+    drain,
+    events,
+    facts_of,
+    findings,
+    kinds,
+    made,
+    stream_of,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 ROWS = stream_of(Column("at", "timestamp", "10 minutes"), Column("id", "bigint"))
 PAGES = table_of(Column("id", "bigint"), Column("page", "string"))
@@ -108,12 +122,347 @@ def test_what_is_known_of_a_query_that_can_be_followed() -> None:
 
 
 def test_only_streaming_is_known_of_others() -> None:
-    query = "select page, count(*) from orders join pages using (id) group by rollup (page)"
+    query = "select * except (page) from orders join pages using (id)"
     facts = made(Sql, "orders", "pages", query=query).infer(ROWS, PAGES)
     assert (facts.streaming, facts.columns, kinds(facts)) == (True, None, ["unknown"])
     static = made(Sql, "orders", "pages", query="select * from pages, session_table")
     assert static.infer(ROWS, PAGES).streaming is None
     assert static.infer(Facts(), PAGES).streaming is None
+
+
+# What a query is made of
+
+A = stream_of(
+    Column("at", "timestamp", "10 minutes"),
+    Column("id", "bigint"),
+    Column("page", "string"),
+    Column("amount", "double"),
+    Column("seen", "timestamp"),
+)
+B = stream_of(
+    Column("id", "bigint"),
+    Column("at", "timestamp", "5 minutes"),
+    Column("paid", "timestamp"),
+    Column("items", "array<bigint>"),
+)
+C = table_of(Column("id", "bigint"), Column("name", "string"), Column("since", "timestamp"))
+
+
+def inferred(query: str) -> Facts:
+    return made(Sql, "a", "b", "c", query=query).infer(A, B, C)
+
+
+@pytest.mark.parametrize(
+    ("query", "operators"),
+    [
+        ("select id from a", []),
+        ("select id from a where id > 1", ["filter"]),
+        ("select distinct id from a", ["aggregate"]),
+        ("select id, count(*) as n from a where id > 1 group by id having n > 1", ["filter", "aggregate", "filter"]),
+        ("select id from a order by id limit 3", ["limit", "sort"]),
+        ("select id from a limit 3 offset 2", ["limit", "offset"]),
+        ("select id from a sort by id", ["sort"]),
+        ("select id from a distribute by id", ["repartition"]),
+        ("select id, row_number() over (order by id) as n from a", ["analytic_window"]),
+        ("select id, sum(id) over w as n from a window w as (order by id)", ["analytic_window"]),
+        ("select explode(items) as item from b", ["generate"]),
+        ("select item from b lateral view explode(items) t as item", ["generate"]),
+        ("select monotonically_increasing_id() as i, now() as t from a", ["current_time", "row_ids"]),
+        ("select id from a where at > now()", ["current_time", "filter"]),
+        ("select id from a union all select id from b where id > 1", ["union", "filter"]),
+        ("select id from a union select id from b", ["aggregate", "union"]),
+        ("select id from a intersect select id from b", ["intersect"]),
+        ("select id from a except select id from c", ["except"]),
+        ("select a.id from a join b on a.id = b.id join c on a.id = c.id", ["join", "join"]),
+        ("select id from (select id, count(*) as n from a group by id) as t where n > 1", ["filter", "aggregate"]),
+        ("select * from (select page, id from a) pivot (sum(id) for page in ('x'))", ["aggregate", "aggregate"]),
+        ("select id from a where id in (select id from c)", ["filter"]),
+        ("select id from (select * from a tablesample (10 percent)) as t", ["with", "sample", "cte"]),
+    ],
+)  # fmt: skip
+def test_operators_stand_in_the_order_in_which_rows_pass_them(query: str, operators: list[str]) -> None:
+    assert kinds(inferred(query)) == operators
+
+
+def aggregate(query: str) -> AggregateOperator:
+    return next(o for o in inferred(query).all_operators() if isinstance(o, AggregateOperator))
+
+
+@pytest.mark.parametrize(
+    ("groups", "event_time", "sessions", "alone", "windowed"),
+    [
+        ("at", True, False, False, False),
+        ("AT, page", True, False, False, False),
+        ("a.at", True, False, False, False),
+        ("page", False, False, False, False),
+        ("date(at)", False, False, False, False),
+        ("seen", False, False, False, False),
+        ("window(at, '1 minute')", True, False, False, True),
+        ("window(seen, '1 minute')", False, False, False, True),
+        ("session_window(at, '1 minute')", True, True, True, True),
+        ("session_window(at, '1 minute'), page", True, True, False, True),
+        ("session_window(seen, '1 minute')", False, True, True, True),
+        ("rollup (page, at)", True, False, False, False),
+        ("cube (page)", False, False, False, False),
+        ("grouping sets ((page, at), (page))", True, False, False, False),
+    ],
+)
+def test_what_is_known_of_groups(
+    groups: str, event_time: bool, sessions: bool, alone: bool, windowed: bool
+) -> None:
+    found = aggregate(f"select count(*) as n from a group by {groups}")
+    assert (found.event_time, found.sessions, found.alone, found.windowed) == (
+        event_time,
+        sessions,
+        alone,
+        windowed,
+    )
+    assert found.streaming is True
+    assert found.rows is False
+
+
+@pytest.mark.parametrize(
+    ("query", "event_time"),
+    [
+        ("select distinct at, id from a", True),
+        ("select distinct id from a", False),
+        ("select distinct date(at) as day from a", False),
+        ("select at from a union select at from b", True),
+        ("select id from a union select id from b", False),
+    ],
+)
+def test_distinct_rows_are_an_aggregation_by_all_columns(query: str, event_time: bool) -> None:
+    found = aggregate(query)
+    assert (found.rows, found.event_time) == (True, event_time)
+
+
+@pytest.mark.parametrize(
+    ("join", "how", "equality", "event_time_key", "bounded"),
+    [
+        ("join b on a.id = b.id", "inner", True, False, (False, False)),
+        ("left join b on a.id = b.id", "left", True, False, (False, False)),
+        ("right outer join b on a.at = b.at", "right", True, True, None),
+        ("full join b using (at)", "full", True, True, None),
+        ("left semi join b using (id)", "left_semi", True, False, (False, False)),
+        ("join b using (id, at)", "inner", True, True, None),
+        ("join b on a.id < b.id", "inner", False, False, (False, False)),
+        ("cross join b", "cross", False, False, (False, False)),
+        (
+            "join b on a.id = b.id and b.at between a.at and a.at + interval 1 hour",
+            "inner",
+            True,
+            False,
+            (True, True),
+        ),
+        ("join b on a.id = b.id and b.at <= a.at + interval 1 hour", "inner", True, False, (True, False)),
+        ("join b", "inner", False, False, (False, False)),
+        (", b", "cross", False, False, (False, False)),
+    ],
+)
+def test_what_is_known_of_joins(
+    join: str,
+    how: str,
+    equality: bool | None,
+    event_time_key: bool | None,
+    bounded: tuple[bool | None, bool | None] | None,
+) -> None:
+    (found,) = inferred(f"select 1 as one from a {join}").operators
+    assert isinstance(found, JoinOperator)
+    assert (found.how, found.equality, found.event_time_key) == (how, equality, event_time_key)
+    assert bounded is None or found.bounded == bounded
+    assert (found.names, found.streams, found.watermarked) == (("a", "b"), (True, True), (True, True))
+
+
+# The analyser's view
+
+# Of these everything is known: each column's name, its type, and whether it is event time.
+KNOWN = """
+select * from a
+select id, AT as t, upper(page) as up from a
+select a.*, 1 as one from a
+select id i, at t from a
+select at, page as p, id + 1 as n from a where id > 1
+select distinct page, at from a
+select distinct page from a where page is not null
+select page, count(*) as n from a group by page
+select page, count(*) from a group by page
+select page, count(*) as n from a group by 1
+select page as p, count(*) as n from a group by p
+select page, at, count(*) as n from a group by all
+select window(at, '1 minute') as w, count(*) as n from a group by window(at, '1 minute')
+select window(at, '1 minute') as w, count(*) as n from a group by w
+select window, count(*) as n from a group by window(at, '1 minute')
+select window.start, window.end as e, count(*) as n from a group by window(at, '1 minute'), page
+select session_window, page, count(*) as n from a group by session_window(at, '1 minute'), page
+select window_time(w) as t, n from (select window(at, '1 minute') as w, count(*) as n from a group by w) as x
+select at, count(*) as n from a group by at having count(*) > 1
+select at, count(*) as n from a group by at having n > 1
+select page from a group by page having max(id) > 3
+select page, count(distinct id) as n, sum(distinct id) as s from a group by page
+select count(*) filter (where id > 1) as n, sum(amount) as total, first(at) as f from a
+select id % 2 as k, count(*) as n from a group by id % 2
+select id % 2, count(*) from a group by 1
+select date(at) as d, max(at) as m from a group by date(at)
+select id, at from a group by id, at
+select page, count(*) as n from a group by rollup (page)
+select page, id, count(*) as n from a group by cube (page, id)
+select page, id, count(*) as n from a group by grouping sets ((page, id), (page), ())
+select page, id, count(*) as n from a group by page, id with rollup
+select page, count(*) as n from a group by page order by n desc limit 3
+select id from a order by id
+select id from a sort by id
+select id from a limit 3 offset 2
+select a.id, b.at as paid_at from a join b on a.id = b.id
+select a.at, b.at as other from a left join b on a.id = b.id and b.at between a.at and a.at + interval 1 hour
+select * from a join b on a.id = b.id and a.at = b.at
+select x.id, y.at from a as x join b as y on x.id = y.id
+select a.id, b.id from a join b on a.at = b.at join c on a.id = c.id
+select * from a left semi join b on a.id = b.id
+select * from a left anti join c on a.id = c.id
+select a.id, c.name from a cross join c
+select a.id, c.name from a, c where a.id = c.id
+select * from a join b using (id)
+select * from a left join b using (id, at)
+select * from a right join b using (id, at)
+select * from a full join b using (id, at)
+select * from a full outer join c using (id)
+select * from a left semi join b using (id)
+select id, at, name from a join c using (id)
+select a.*, b.* from a join b using (id)
+select a.id from a left join (select id, max(at) as m from b group by id) as n on a.id = n.id
+select * from (select id, at from a) x join (select id as k, paid from b) y on x.id = y.k
+select /*+ broadcast(c) */ a.id from a join c on a.id = c.id
+select at, id from a union all select at, id from b
+select at from a union all select paid from b
+select at from a union all select since from c
+select since from c union all select at from a
+select at, id from a union select at, id from b
+select id from a intersect select id from b
+select at, id from a except select since, id from c
+select id from a except all select id from c
+select id from a minus select id from c
+(select id from a) union all (select id from b) limit 3
+with x as (select page, at, count(*) as n from a group by page, at) select * from x
+with x as (select id, at from a), y as (select id as k from x where id > 1) select y.k from y
+with x as (select id, at from a) select x.id, x.at from x order by at
+select * from (select page, count(*) as n from a group by page) as t where n > 1
+select t.p from (select page as p from a) as t
+select id, row_number() over (partition by page order by at) as place from a
+select id, sum(id) over w as s, count(*) over w as n from a window w as (partition by page order by id)
+select id, explode(items) as item from b
+select id, item from b lateral view explode(items) t as item
+select id, item from b lateral view outer explode(items) t as item where item > 1
+select * from b lateral view explode(items) t as item
+select t.* from b lateral view explode(items) t as item
+select id, item.at as x from a lateral view explode(array(struct(at))) t as item
+select s.at, s.id from (select struct(at, id) as s from a) as t
+select id, current_timestamp() as t, monotonically_increasing_id() as i from a
+select id from a where id in (select id from c)
+select id from a where id not in (select id from c)
+select id from a where exists (select 1 from c where c.id = a.id)
+from a select id
+select 1 as one
+""".strip().splitlines()
+
+# Of these something is unknown, and nothing is wrong: a type, or all columns.
+PARTLY = """
+select id, pos, item, at from b lateral view posexplode(items) t as pos, item
+select id, k, v from a lateral view explode(map('a', at)) t as k, v
+select explode(items) from b
+select a.id, b.id as other from a join b using (id)
+select page, grouping(page) as g, count(*) as n from a group by cube (page)
+select * from (select at, page, id from a) pivot (sum(id) for page in ('x', 'y'))
+select * from (select at, page, id from a) pivot (sum(id) as s, max(id) as m for page in ('x', 'y'))
+select * except (id) from a
+select * from a natural join c
+select id, lead(at) over (order by at) as later from a qualify later is not null
+select inline(array(struct(at, id))) from a
+table a
+""".strip().splitlines()
+
+_KINDS = {
+    "Aggregate": "aggregate",
+    "Distinct": "aggregate",
+    "Except": "except",
+    "Generate": "generate",
+    "GlobalLimit": "limit",
+    "Intersect": "intersect",
+    "Join": "join",
+    "Offset": "offset",
+    "Sort": "sort",
+    "Union": "union",
+    "Window": "analytic_window",
+}
+
+
+def analysed_kinds(df: DataFrame, capsys: pytest.CaptureFixture[str]) -> Counter[str]:
+    """The operators that Spark's analyser makes of a query, but for those that restrict no stream."""
+    capsys.readouterr()
+    df.explain("extended")
+    plan = capsys.readouterr().out.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized")[0]
+    names = re.findall(r"^[ :+~-]*(\w+)", plan, re.MULTILINE)
+    return Counter(_KINDS[name] for name in names if name in _KINDS)
+
+
+def frames(spark: SparkSession) -> list[DataFrame]:
+    """Two streams with a watermark each and a static relation."""
+    columns = ("value as id", "timestamp as at", "timestamp as paid", "array(value) as items")
+    return [
+        events(spark, "a", delay="10 minutes"),
+        events(spark, "b", *columns, delay="5 minutes"),
+        spark.sql("select 1L as id, 'x' as name, timestamp '2024-01-01' as since"),
+    ]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("query", [*KNOWN, *PARTLY])
+def test_queries_are_what_sparks_analyser_makes_of_them(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], query: str
+) -> None:
+    inputs = frames(spark)
+    facts = [facts_of(df) for df in inputs]
+    sql = made(Sql, "a", "b", "c", query=query)
+    result: Any = sql.apply(*inputs)
+    found = sql.infer(*facts)
+
+    assert_agrees(found, result)
+    assert [finding for finding in sql.check(*facts) if finding.severity == "error"] == []
+    known = Counter(kind for kind in kinds(found) if kind in _KINDS.values())
+    if "unknown" not in kinds(found):
+        assert known == analysed_kinds(result, capsys)
+    if query in KNOWN:
+        assert found.streaming == result.isStreaming
+        assert found.columns is not None
+        assert [c for c in found.columns if c.type is None or c.delay == UNKNOWN_DELAY] == []
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("select pge from a", "GB210"),
+        ("select id from a where nme = 1", "GB210"),
+        ("select id from a join b on a.id = b.id", "GB211"),
+        ("select id from a where count(*) > 1", "GB212"),
+        ("select id from a where row_number() over (order by id) > 1", "GB212"),
+        ("select a.id from a join b on count(*) > 1", "GB212"),
+        ("select a.id from a where id", "GB213"),
+        ("select id from a union all select items from b", "GB213"),
+        ("select id, at from a union all select id from b", "GB213"),
+        ("select id from a where id in (select id from b)", "GB309"),
+        ("select id, (select max(id) from b) as m from a", "GB309"),
+        ("select id from c where exists (select 1 from a)", "GB309"),
+    ],
+)
+def test_what_is_wrong_with_a_query_is_wrong_for_spark(spark: SparkSession, query: str, code: str) -> None:
+    from pyspark.errors import AnalysisException
+
+    inputs = frames(spark)
+    sql = made(Sql, "a", "b", "c", query=query)
+    errors = [finding for finding in sql.check(*map(facts_of, inputs)) if finding.severity == "error"]
+    assert [finding.code for finding in errors] == [code]
+    with pytest.raises(AnalysisException):
+        sql.apply(*inputs)
 
 
 @pytest.fixture

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import ValidationError
 
 from gem_bundle import Column, Facts, Operator
+from gem_bundle.schema import differ_for_certain
 from gem_combine.union import Union
 from tests.gems.transforms import Folder, drain, findings, kinds, made, stream_of, table_of
 
@@ -64,6 +66,75 @@ def test_columns_that_an_input_lacks_are_found() -> None:
     assert findings(Union, *inputs, names=("a", "b"), allow_missing_columns=True) == []
     (finding,) = findings(Union, *inputs, names=("a", "b"), by_name=False)
     assert (finding.option, finding.message) == ("by_name", "`a` has 1 columns and `b` has 2")
+
+
+# A name with a type in DDL for each family that Spark's coercion knows.
+TYPES = [
+    "boolean", "tinyint", "int", "bigint", "double", "decimal(10,2)", "string", "binary", "date", "timestamp",
+    "timestamp_ntz", "interval day to second", "array<int>", "map<string, int>", "struct<a: int>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "differ"),
+    [
+        ("int", "bigint", False),
+        ("int", "string", False),
+        ("int", "timestamp", True),
+        ("boolean", "int", True),
+        ("date", "timestamp", False),
+        ("array<int>", "int", True),
+        ("array<int>", "array<string>", False),
+        ("struct<a: int>", "map<string, int>", True),
+        ("int", None, False),
+        (None, None, False),
+        ("int", "some_type_of_tomorrow", False),
+        ("array<int>", "some_type_of_tomorrow", False),
+        ("int", "not a type (", False),
+    ],
+)
+def test_types_that_differ_for_certain(left: str | None, right: str | None, differ: bool) -> None:
+    assert differ_for_certain(left, right) is differ
+    assert differ_for_certain(right, left) is differ
+
+
+def test_types_that_cant_become_one_are_said_with_both_inputs() -> None:
+    inputs = stream_of(ID, MARKED), stream_of(PLAIN, Column("ID", "boolean"))
+    (finding,) = findings(Union, *inputs, names=("a", "b"))
+    assert (finding.code, finding.severity) == ("GB213", "error")
+    assert finding.message == "`id` is a bigint in `a` and `ID` a boolean in `b`: they can't be one column"
+    by_position = findings(Union, *inputs, names=("a", "b"), by_name=False)
+    assert [f.message for f in by_position] == [
+        "`id` is a bigint in `a` and `at` a timestamp in `b`: they can't be one column",
+        "`at` is a timestamp in `a` and `ID` a boolean in `b`: they can't be one column",
+    ]
+    assert findings(Union, stream_of(ID), stream_of(Column("id", "string")), names=("a", "b")) == []
+    assert findings(Union, stream_of(ID), stream_of(Column("id")), names=("a", "b")) == []
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_what_differs_for_certain_spark_refuses_to_unite(spark: SparkSession, ansi: str) -> None:
+    """Over all pairs: never a false alarm, and what Spark refuses in both modes is known but for intervals."""
+    from pyspark.errors import AnalysisException
+
+    refused = set()
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        frames = {name: spark.createDataFrame([], f"x {name}") for name in TYPES}
+        for left, right in product(TYPES, TYPES):
+            try:
+                frames[left].union(frames[right])
+            except AnalysisException:
+                refused.add((left, right))
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", str(before))
+    certain = {pair for pair in product(TYPES, TYPES) if differ_for_certain(*pair)}
+    assert certain - refused == set()
+    missed = {frozenset(pair) for pair in refused - certain if "interval day to second" not in pair}
+    only_without_ansi = {frozenset({"string", "binary"}), frozenset({"string", "boolean"})}
+    assert missed == (set() if ansi == "true" else only_without_ansi)
 
 
 def test_missing_columns_need_names() -> None:

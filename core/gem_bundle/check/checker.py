@@ -127,7 +127,7 @@ def _infer(
     definition: Definition, gems: dict[str, Gem], order: Iterable[str]
 ) -> tuple[dict[str, Facts], list[Diagnostic]]:
     """The facts of each node, from its inputs' facts and its gem's declaration."""
-    from gem_bundle.facts import UNKNOWN_OPERATOR, Facts, combined
+    from gem_bundle.facts import MAX_COLUMNS, UNKNOWN_OPERATOR, Facts, combined
 
     facts: dict[str, Facts] = {}
     found: list[Diagnostic] = []
@@ -150,6 +150,8 @@ def _infer(
         if node.kind == "source":
             streaming = node.mode == "stream"
             declared = replace(declared, streaming=streaming, bounded=not streaming)
+        if declared.columns is not None and len(declared.columns) > MAX_COLUMNS:
+            declared = replace(declared, columns=None)
         facts[name] = replace(declared, operators=_of_node(declared.operators, name))
     return facts, found
 

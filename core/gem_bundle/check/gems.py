@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from gem_bundle.diagnostics import Diagnostic, suggest
 from gem_bundle.errors import PluginError
-from gem_bundle.pipeline.problems import Problem, problems, shown
+from gem_bundle.pipeline.problems import MAX_PROBLEMS, Problem, problems, shown
 from gem_bundle.plugins import describe_error
 
 if TYPE_CHECKING:
@@ -161,6 +161,8 @@ class _Reporter:
         for key, value in self._node.options.items():
             name = self._type.canonical(key)
             if name is None:
+                if len(self.found) >= MAX_PROBLEMS:
+                    continue
                 hint = suggest(key, self._type.model_fields, what="options")
                 if "spark_options" in self._type.model_fields:
                     hint += " Options of Spark that the gem doesn't know go into `spark_options`."

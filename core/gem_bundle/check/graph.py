@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gem_bundle.diagnostics import Diagnostic, nearest, suggest
+from gem_bundle.pipeline.problems import MAX_PROBLEMS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -26,7 +27,8 @@ def check_graph(definition: Definition, broken: Collection[str]) -> tuple[list[s
     found: list[Diagnostic] = []
     for node in definition.nodes.values():
         for edge in node.inputs:
-            found.extend(_check_input(definition, node, edge, broken))
+            if len(found) < MAX_PROBLEMS:
+                found.extend(_check_input(definition, node, edge, broken))
         found.extend(_check_names(definition, node))
     order, cycles = _sort(definition)
     found.extend(_describe_cycle(definition, cycle) for cycle in cycles)

@@ -6,6 +6,7 @@ looks only at the operator nearest to the sink and fails later at another one, t
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from gem_bundle.check.report import at_key, at_operator
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
 
+FEW = 10
 CORRECTNESS = "spark.sql.streaming.statefulOperator.checkCorrectness.enabled"
 _JOINS = {
     "inner": "an inner join",
@@ -43,9 +45,9 @@ def check_output_mode(plan: Plan, target: Node, facts: Facts, ancestry: Ancestry
     operators = list(facts.all_operators())
     aggregates = [o for o in operators if isinstance(o, AggregateOperator) and o.streaming]
     if target.output_mode == "append":
-        yield from _append(plan, target, aggregates, operators, ancestry)
+        yield from _few(_append(plan, target, aggregates, operators, ancestry))
     elif target.output_mode == "update":
-        yield from _update(plan, target, aggregates, operators)
+        yield from _few(_update(plan, target, aggregates, operators))
     elif not any(
         o.kind == "unknown" or (o.kind == "aggregate" and o.streaming is not False) for o in operators
     ):
@@ -55,10 +57,15 @@ def check_output_mode(plan: Plan, target: Node, facts: Facts, ancestry: Ancestry
         )
         hint = "Use `append`, or put an `aggregate` before the target."
         yield at_key(plan, target, "GB302", message, "output_mode", hint)
-    yield from _sorted(plan, target, operators, ancestry)
+    yield from _few(_sorted(plan, target, operators, ancestry))
     if target.output_mode != "append":
-        yield from _joins(plan, target, operators)
-        yield from _chains(plan, target, operators, ancestry)
+        yield from _few(_joins(plan, target, operators))
+        yield from _few(_chains(plan, target, operators, ancestry))
+
+
+def _few(found: Iterator[Diagnostic]) -> Iterator[Diagnostic]:
+    """The first of many of one kind at one target: the others have the same cause and remedy."""
+    return islice(found, FEW)
 
 
 def _append(

@@ -37,7 +37,7 @@ def check_state(plan: Plan, ancestry: Ancestry) -> Iterator[Diagnostic]:
     """
     streaming = [operator for operator in ancestry.operators if operator.streaming]
     marks = [operator for operator in streaming if isinstance(operator, WatermarkOperator)]
-    earlier = ancestry.nearest(lambda o: isinstance(o, WatermarkOperator) and bool(o.streaming))
+    earlier = ancestry.nearest(_is_watermark)
     goes_by = [operator for operator in streaming if _goes_by_event_time(operator)]
     stateful = [o for o in streaming if o.stateful and o.kind != "limit"]
     used = {id(mark) for operator in goes_by for mark in ancestry.before(operator, marks)} if marks else set()
@@ -68,7 +68,7 @@ def check_target_state(plan: Plan, target: Node, facts: Facts, ancestry: Ancestr
             yield from _check_windows(plan, target, operator, facts, ancestry)
     marks = [o for o in operators if isinstance(o, WatermarkOperator) and o.streaming]
     # Of two on one way the second is reported for itself.
-    covered = {id(before) for mark in marks for before in ancestry.before(mark, marks)}
+    covered = {id(before) for before in ancestry.before_any(marks, marks)}
     marks = [mark for mark in marks if id(mark) not in covered]
     if len({mark.node for mark in marks}) > 1:
         yield _several_watermarks(plan, target, marks)
@@ -114,6 +114,10 @@ def _check_watermark(
         )
         hint = f"Remove one of them; to change the event time, let `{before.node}` name the right column."
         yield at_operator(plan, operator, "GB329", message, hint)
+
+
+def _is_watermark(operator: Operator) -> bool:
+    return isinstance(operator, WatermarkOperator) and bool(operator.streaming)
 
 
 def _goes_by_event_time(operator: Operator) -> bool:

@@ -91,30 +91,29 @@ def project(
     else:
         items = (split_alias(expression)[::-1] for expression in expressions)
     made: list[Column] = []
-    usable = list(earlier)
+    scope = Scope(facts.columns, earlier)
     for name, body in items:
         star = _star(body, facts.columns) if name is None and body.strip().endswith("*") else None
         if star is not None:
             made.extend(star)
             continue
-        found = analysed(body, Scope(facts.columns, usable), name)
+        found = analysed(body, scope, name)
         column = found.column
         if not column.name or (found.generator and name is None):
             return None
         made.append(column)
         if name is not None:
             # Through two columns of one projection Spark doesn't follow a mark.
-            distant = _is_lateral(body, facts.columns, usable)
-            usable.append(replace(column, delay=None) if distant else column)
+            scope.make(replace(column, delay=None) if _is_lateral(body, scope) else column)
     if facts.streaming is False:
         made = [replace(column, delay=None, marks=()) for column in made]
     return tuple(made)
 
 
-def _is_lateral(body: str, columns: Sequence[Column] | None, earlier: Sequence[Column]) -> bool:
+def _is_lateral(body: str, scope: Scope) -> bool:
     """Whether an expression is nothing but a reference to a column of the same projection."""
     parts = reference(body)
-    return parts is not None and Scope(columns, earlier).resolve(parts).lateral
+    return parts is not None and scope.resolve(parts).lateral
 
 
 def _star(expression: str, columns: Sequence[Column] | None) -> list[Column] | None:

@@ -28,12 +28,14 @@ class TableName(NamedTuple):
         start: Where it begins in the text of the query, from 0.
         end: Where it ends, the character behind it.
         alias: The name that the query gives it, or an empty string.
+        sampled: Whether a sample of it is taken.
     """
 
     name: str
     start: int
     end: int
     alias: str
+    sampled: bool = False
 
 
 @lru_cache(maxsize=256)
@@ -58,19 +60,36 @@ def table_names(query: str) -> list[TableName] | None:
     """The plain names of tables in a query, those of its own common table expressions left out.
 
     Returns:
-        The names in the order of the text; None where the query can't be read, or where a common table
-        expression has the name of another table, so that what is meant depends on the place.
+        The names in the order of the text; None where the query can't be read.
     """
     tree = query_tree(query)
     if tree is None:
         return None
-    own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     found: list[TableName] = []
     for table in tree.find_all(exp.Table):
         place = table.this.meta if isinstance(table.this, exp.Identifier) else {}
-        if len(table.parts) > 1 or table.name.lower() in own:
+        if len(table.parts) > 1 or _is_defined(table):
             continue
         if "start" not in place:
             return None
-        found.append(TableName(table.name, place["start"], place["end"] + 1, table.alias))
+        sampled = table.args.get("sample") is not None
+        found.append(TableName(table.name, place["start"], place["end"] + 1, table.alias, sampled))
     return sorted(found, key=lambda name: name.start)
+
+
+def _is_defined(table: exp.Table) -> bool:
+    """Whether a common table expression that can be seen from there has the name."""
+    name = table.name.lower()
+    node: exp.Expr = table
+    while node.parent is not None:
+        parent = node.parent
+        if isinstance(parent, exp.With):
+            defined = parent.expressions[: parent.expressions.index(node)]
+            parent = parent.parent or parent
+        else:
+            clause = parent.args.get("with_")
+            defined = clause.expressions if clause is not None else []
+        if any(cte.alias.lower() == name for cte in defined):
+            return True
+        node = parent
+    return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -56,7 +57,8 @@ class Scope:
     Args:
         columns: The columns it is over, or None when they are unknown.
         earlier: The columns that the same projection made before it.
-        also: Other names that the same projection makes, of which nothing is known.
+        also: Other names that the same projection makes, of which nothing is known; a set has them in
+            lower case.
         dropped: Names of columns that earlier nodes dropped and that Spark finds nevertheless; None when
             there may be any.
     """
@@ -69,10 +71,15 @@ class Scope:
         dropped: Iterable[str] | None = (),
     ) -> None:
         self.columns = columns
-        self._columns = _index(columns or ())
+        self._columns = _shared_index(columns)
         self._earlier = _index(earlier)
-        self._also = {name.lower() for name in also}
+        # A set is taken as it is: its names are in lower case already, and it may be large.
+        self._also = also if isinstance(also, set | frozenset) else {name.lower() for name in also}
         self._dropped = None if dropped is None else {name.lower() for name in dropped}
+
+    def make(self, column: Column) -> None:
+        """Add a column that the projection has made."""
+        self._earlier.setdefault(column.name.lower(), []).append(column)
 
     @property
     def possible_delay(self) -> str | None:
@@ -172,6 +179,22 @@ class Scope:
             return suggest(parts[1], owned, what=f"columns of `{parts[0]}`")
         inputs = {c.qualifier for c in columns if c.qualifier}
         return suggest(parts[0], inputs or {column.name for column in columns}, what="names")
+
+
+_RECENT: OrderedDict[int, tuple[Sequence[Column], dict[str, list[Column]]]] = OrderedDict()
+_KEPT = 16
+
+
+def _shared_index(columns: Sequence[Column] | None) -> dict[str, list[Column]]:
+    """The index of columns that many expressions are over, made once for all of them."""
+    if not isinstance(columns, tuple):
+        return _index(columns or ())
+    known = _RECENT.get(id(columns))
+    if known is None or known[0] is not columns:
+        known = _RECENT[id(columns)] = (columns, _index(columns))
+        if len(_RECENT) > _KEPT:
+            _RECENT.popitem(last=False)
+    return known[1]
 
 
 def _index(columns: Iterable[Column]) -> dict[str, list[Column]]:

@@ -174,9 +174,10 @@ FILE = (
         "GB008",
         "the file is too large, too deep or expands too far",
         why="""
-            A pipeline file has at most 4 MB, 60 levels and 100,000 values, aliases counted each time
-            they are used. The limits are far beyond what a person writes; they keep a file of a
-            few lines from filling the memory. Data belongs into files that the pipeline reads.
+            A pipeline file has at most 1 MB, 60 levels and 100,000 values, aliases counted each time
+            they are used, 2,000 nodes with 5,000 inputs, 10,000 references, and 50,000 characters in
+            one text. The limits are far beyond what a person writes; they keep a file of a few lines
+            from filling the memory. Data belongs into files that the pipeline reads.
         """,
         breaks="""
             x-a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]
