@@ -3,11 +3,18 @@
 from typing import TYPE_CHECKING
 
 from gem_bundle import AggregateOperator, Facts, Field, Finding, Operator, Options, Transform
-from gem_bundle.expressions import analyse, check_expression, project, reference, split_alias
+from gem_bundle.expressions import (
+    analyse,
+    check_expression,
+    project,
+    reference,
+    split_alias,
+    time_windows,
+)
 from gem_bundle.types import ColumnExpressions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import DataFrame
 
@@ -57,6 +64,7 @@ class Select(Transform[SelectOptions]):
         bodies = [split_alias(expression)[0] for _, expression in items(columns)]
         # One aggregate function makes an aggregation over all rows of it, without any group.
         aggregated = any(analyse(body, facts.columns).aggregates for body in bodies)
+        yield from several_windows(bodies, "columns")
         for key, expression in items(columns):
             body, alias = split_alias(expression) if isinstance(key, int) else (expression, key)
             if not body.endswith("*"):
@@ -70,6 +78,18 @@ class Select(Transform[SelectOptions]):
                 )
             if isinstance(alias, str):
                 earlier.add(alias.lower())
+
+
+def several_windows(expressions: "Iterable[str]", option: str) -> "Iterator[Finding]":
+    """A finding when there are different time windows among expressions: Spark makes one at a time."""
+    windows = time_windows(expressions)
+    if len(windows) > 1:
+        yield Finding(
+            "GB212",
+            f"there are two time windows, `{windows[0]}` and `{windows[1]}`, and a node can have one",
+            "Make one of them in a node of its own.",
+            option,
+        )
 
 
 def items(expressions: list[str] | dict[str, str]) -> "Iterator[tuple[str | int, str]]":

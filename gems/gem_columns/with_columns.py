@@ -7,7 +7,7 @@ from pydantic import field_validator
 from gem_bundle import Facts, Field, Finding, Options, Transform
 from gem_bundle.expressions import check_expression, project
 from gem_bundle.types import Expression
-from gem_columns.select import named_stars, with_operators
+from gem_columns.select import named_stars, several_windows, with_operators
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +67,7 @@ class WithColumns(Transform[WithColumnsOptions]):
         """Expressions are over columns that exist, and neither aggregate nor have a star."""
         columns = self.options.columns
         yield from named_stars(columns)
+        yield from several_windows(columns.values(), "columns")
         also = {name.lower() for name in columns}
         for name, expression in columns.items():
             if not expression.endswith("*"):

@@ -17,6 +17,7 @@ from gem_bundle.expressions import (
     reference,
     split_alias,
     time_delay,
+    time_windows,
 )
 from gem_bundle.types import ColumnExpressions, Expression, Interval, interval_length
 
@@ -194,6 +195,7 @@ class Aggregate(Transform[AggregateOptions]):
                 analytic=False,
                 groups=self._groups(),
             )
+        yield from self._several_windows()
         if options.having is not None:
             yield from check_expression(
                 options.having,
@@ -202,6 +204,18 @@ class Aggregate(Transform[AggregateOptions]):
                 wants="boolean",
                 analytic=False,
                 generators=False,
+            )
+
+    def _several_windows(self) -> "Iterator[Finding]":
+        """A finding for a second time window: Spark makes one at a time."""
+        bodies = [split_alias(body)[0] for _, body in _items(self.options.group_by)]
+        windows = [*self._window_names(), *time_windows([*bodies, *self.options.aggregates.values()])]
+        if len(windows) > 1:
+            yield Finding(
+                "GB212",
+                f"there are two time windows, `{windows[0]}` and `{windows[1]}`, and a node can have one",
+                "Make one of them in an aggregation of its own.",
+                "group_by",
             )
 
     def _operator(self, facts: Facts) -> AggregateOperator:

@@ -46,7 +46,7 @@ class Filter(Transform[FilterOptions]):
             self.options.condition,
             facts,
             "condition",
-            also=facts.hidden,
+            dropped=facts.hidden,
             # Spark moves what it finds right behind an aggregation into that.
             aggregates="allowed" if any(o.kind == "aggregate" for o in facts.operators) else "no",
             wants="boolean",

@@ -59,7 +59,7 @@ class Sort(Transform[SortOptions]):
                 match["by"],
                 facts,
                 place,
-                also=facts.hidden,
+                dropped=facts.hidden,
                 aggregates="allowed" if behind else "no",
                 analytic=False,
                 generators=False,

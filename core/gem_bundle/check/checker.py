@@ -18,11 +18,15 @@ from gem_bundle.check.triggers import check_triggers
 from gem_bundle.check.versions import check_versions
 from gem_bundle.diagnostics import Diagnostic, in_order
 from gem_bundle.errors import PipelineError
+from gem_bundle.expressions import limited
 from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.plan import Plan
 from gem_bundle.pipeline.secrets import hidden
 from gem_bundle.plugins import load_registry
 from gem_bundle.settings import Settings, load_settings
+
+MAX_EXPRESSIONS = 4_000
+"""Of more expressions in one pipeline nothing is known: reading them would take too long."""
 
 if TYPE_CHECKING:
     import os
@@ -92,20 +96,21 @@ def check_definition(loaded: Loaded, registry: Registry | None = None) -> Checke
     found += wrong
     gems, wrong = make_gems(definition, registry)
     found += wrong
-    facts, wrong = _infer(definition, gems, order)
-    found += wrong
     settings, wrong = _settings(definition)
     found += wrong
-    plan = Plan(definition, gems, tuple(order), facts)
-    found += _check_outputs(plan)
-    found += check_sources(plan)
-    found += check_targets(plan)
-    found += check_places(plan)
-    found += check_triggers(plan)
-    found += check_versions(plan, settings.spark_version)
-    found += check_streaming(plan)
-    found += _gem_rules(plan)
-    found += check_rules(plan, registry)
+    with limited(MAX_EXPRESSIONS):
+        facts, wrong = _infer(definition, gems, order)
+        found += wrong
+        plan = Plan(definition, gems, tuple(order), facts)
+        found += _check_outputs(plan)
+        found += check_sources(plan)
+        found += check_targets(plan)
+        found += check_places(plan)
+        found += check_triggers(plan)
+        found += check_versions(plan, settings.spark_version)
+        found += check_streaming(plan)
+        found += _gem_rules(plan)
+        found += check_rules(plan, registry)
     complete = gems.keys() == definition.nodes.keys() and not loaded.broken
     runs = complete and not any(d.is_error for d in found)
     text = getattr(definition.locator, "source", "")

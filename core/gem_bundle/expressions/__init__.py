@@ -7,6 +7,8 @@ read by regular expressions; anything else is parsed by sqlglot, which is import
 
 from gem_bundle.expressions.analysis import Analysis as Analysis
 from gem_bundle.expressions.analysis import analyse as analyse
+from gem_bundle.expressions.analysis import limited as limited
+from gem_bundle.expressions.analysis import time_windows as time_windows
 from gem_bundle.expressions.findings import check_expression as check_expression
 from gem_bundle.expressions.findings import missing_columns as missing_columns
 from gem_bundle.expressions.findings import missing_names as missing_names

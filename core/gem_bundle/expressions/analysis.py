@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -12,7 +13,8 @@ from gem_bundle.expressions.scope import Scope
 from gem_bundle.facts import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from types import ModuleType
 
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.expressions.walk import Value, Walk
@@ -139,4 +141,58 @@ def parsed(expression: str) -> exp.Expr | None:
     """The tree of an expression; None when it can't be read. Don't change it: it is kept."""
     from gem_bundle.expressions.spark_parser import tree_of
 
+    if _effort.left is not None:
+        _effort.left -= 1
+        if _effort.left < 0:
+            return None
     return tree_of(expression)
+
+
+class _Effort:
+    """How many more expressions may be read; None is any number."""
+
+    left: int | None = None
+
+
+_effort = _Effort()
+
+
+@contextmanager
+def limited(expressions: int) -> Iterator[None]:
+    """Read so many expressions at most; of all others nothing is known.
+
+    A file of a size that is allowed can have more of them than can be read within the time that a
+    check should take.
+    """
+    before = _effort.left
+    _effort.left = expressions
+    try:
+        yield
+    finally:
+        if _effort.left is not None and _effort.left < 0:
+            parsed.cache_clear()  # what wasn't read this time may be the next time
+        _effort.left = before
+
+
+def time_windows(expressions: Iterable[str]) -> list[str]:
+    """The different time windows (``window(at, '1 hour')``) that are made in some expressions.
+
+    Spark allows one in a projection or aggregation, as often as it is written the same.
+    """
+    found: dict[str, str] = {}
+    for expression in expressions:
+        if "window" not in expression.lower():
+            continue
+        tree = parsed(split_alias(expression)[0])
+        for call in [] if tree is None else tree.find_all(_exp().Anonymous):
+            if call.name.lower() in {"window", "session_window"} and call.expressions[1:]:
+                text = call.sql(dialect="spark", normalize_functions=False)
+                found.setdefault(text.lower().replace(" ", ""), text)
+    return list(found.values())
+
+
+def _exp() -> ModuleType:
+    from gem_bundle.expressions import spark_parser
+
+    module: ModuleType = spark_parser.exp
+    return module
