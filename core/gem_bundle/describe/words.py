@@ -157,15 +157,23 @@ def semantics_in_words(gem: GemDescription) -> list[tuple[str, str]]:
         words.append(("Replayable", _with("yes" if facts["replayable"] else "no", facts["condition"])))
         if not facts["backlog"]:
             words.append(("Backlog", "no: rows come while the query runs, and never end"))
+        if facts["only_new"]:
+            words.append(("First run", "begins with the rows that come after its start"))
         return words
     if facts["streaming"]:
         words.append(("Output modes", ", ".join(facts["output_modes"])))
         words.append(("Delivery", _with(_DELIVERY[facts["delivery"]], facts["condition"])))
         restart = "continues from its checkpoint" if facts["restartable"] else "starts anew"
         words.append(("Restart", restart))
+        words.append(("Two queries into one place", _SHARED[facts["shared"]]))
     return words
 
 
+_SHARED = {
+    "fine": "write beside each other",
+    "conflicts": "write beside each other; one fails when both change the place itself",
+    "loses_rows": "no: rows of one of them are lost",
+}
 _DELIVERY = {
     "exactly_once": "exactly once",
     "at_least_once": "at least once",

@@ -72,6 +72,7 @@ class Scope:
     ) -> None:
         self.columns = columns
         self._columns = _shared_index(columns)
+        self._possible: bool | None = None
         self._earlier = _index(earlier)
         # A set is taken as it is: its names are in lower case already, and it may be large.
         self._also = also if isinstance(also, set | frozenset) else {name.lower() for name in also}
@@ -80,15 +81,18 @@ class Scope:
     def make(self, column: Column) -> None:
         """Add a column that the projection has made."""
         self._earlier.setdefault(column.name.lower(), []).append(column)
+        if _may_be_timely(column):
+            self._possible = True
 
     @property
     def possible_delay(self) -> str | None:
         """The delay of something of which nothing is known: none where there is no event time at all."""
         if self.columns is None:
             return UNKNOWN_DELAY
-        every = [*self.columns, *(column for made in self._earlier.values() for column in made)]
-        possible = any(column.delay or column.marks or column.type is None for column in every)
-        return UNKNOWN_DELAY if possible else None
+        if self._possible is None:
+            made = (column for columns in self._earlier.values() for column in columns)
+            self._possible = any(map(_may_be_timely, self.columns)) or any(map(_may_be_timely, made))
+        return UNKNOWN_DELAY if self._possible else None
 
     def resolve(self, parts: Sequence[str], *, lateral: bool = True) -> Meaning:
         """What a name of one or more parts means: ``id``, ``orders.id``, ``orders.place.city``.
@@ -179,6 +183,11 @@ class Scope:
             return suggest(parts[1], owned, what=f"columns of `{parts[0]}`")
         inputs = {c.qualifier for c in columns if c.qualifier}
         return suggest(parts[0], inputs or {column.name for column in columns}, what="names")
+
+
+def _may_be_timely(column: Column) -> bool:
+    """Whether a column is event time, or has it inside, or may be."""
+    return bool(column.delay or column.marks or column.type is None)
 
 
 _RECENT: OrderedDict[int, tuple[Sequence[Column], dict[str, list[Column]]]] = OrderedDict()
