@@ -68,7 +68,8 @@ class WithColumns(Transform[WithColumnsOptions]):
         columns = self.options.columns
         yield from named_stars(columns)
         yield from several_windows(columns.values(), "columns")
-        also = {name.lower() for name in columns}
+        earlier: set[str] = set()
         for name, expression in columns.items():
             if not expression.endswith("*"):
-                yield from check_expression(expression, inputs[0], ("columns", name), also=also)
+                yield from check_expression(expression, inputs[0], ("columns", name), also=earlier)
+            earlier.add(name.lower())

@@ -162,10 +162,8 @@ class Aggregate(Transform[AggregateOptions]):
         if before.columns is None or groups is None:
             return facts.with_columns(None)
         keys = [*self._window_facts(before.columns), *groups]
-        made: list[Column] = []
-        for name, expression in self.options.aggregates.items():
-            made.append(column_of(expression, name, before.columns, [*keys, *made]))
-        return facts.with_columns([*keys, *made])
+        made = project(self.options.aggregates, before, earlier=keys)
+        return facts.with_columns(None if made is None else [*keys, *made])
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """Expressions are over columns that exist; aggregates stand where they belong, and only there."""

@@ -145,9 +145,11 @@ class FromJson(Transform[FromJsonOptions]):
         if column is not None and column.type and not column.type.lower().startswith(_TEXT_TYPES):
             yield Finding(
                 "GB205",
-                f"`{options.column}` is a {column.type}; JSON is read from text or bytes",
+                f"`{options.column}` is a {column.type}; JSON is read from text or bytes, and Spark reads the "
+                "text it makes of it",
                 "Name the column that holds the JSON.",
                 "column",
+                "warning",
             )
         if options.keep and facts.columns is not None:
             source = (self._source_column() or "").lower()

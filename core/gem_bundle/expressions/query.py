@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from gem_bundle.expressions.spark_parser import GemBundleSpark
 
@@ -50,10 +50,18 @@ def query_tree(query: str) -> exp.Query | None:
             behind = [following.text.lower() for following in tokens[position + 2 : position + 4]]
             if token.token_type == TokenType.WINDOW and behind != ["as", "("]:
                 token.token_type = TokenType.VAR
+            # And the column that every Kafka topic has for the clause that skips rows.
+            following = tokens[position + 1 : position + 2]
+            if token.token_type == TokenType.OFFSET and not _is_number(following):
+                token.token_type = TokenType.VAR
         trees = _DIALECT.parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, query)
     except (SqlglotError, RecursionError):
         return None
     return trees[0] if len(trees) == 1 and isinstance(trees[0], exp.Query) else None
+
+
+def _is_number(tokens: list[Token]) -> bool:
+    return bool(tokens) and tokens[0].token_type in {TokenType.NUMBER, TokenType.L_PAREN}
 
 
 def table_names(query: str) -> list[TableName] | None:
