@@ -145,8 +145,7 @@ class FromJson(Transform[FromJsonOptions]):
         if column is not None and column.type and not column.type.lower().startswith(_TEXT_TYPES):
             yield Finding(
                 "GB205",
-                f"`{options.column}` is a {column.type}; JSON is read from text or bytes, and Spark reads the "
-                "text it makes of it",
+                f"`{options.column}` is a {column.type}; JSON is read from text or bytes",
                 "Name the column that holds the JSON.",
                 "column",
                 "warning",

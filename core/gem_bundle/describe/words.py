@@ -165,14 +165,14 @@ def semantics_in_words(gem: GemDescription) -> list[tuple[str, str]]:
         words.append(("Delivery", _with(_DELIVERY[facts["delivery"]], facts["condition"])))
         restart = "continues from its checkpoint" if facts["restartable"] else "starts anew"
         words.append(("Restart", restart))
-        words.append(("Two queries into one place", _SHARED[facts["shared"]]))
+        if facts["shared"] in _SHARED:
+            words.append(("Two writers", _SHARED[facts["shared"]]))
     return words
 
 
 _SHARED = {
-    "fine": "write beside each other",
-    "conflicts": "write beside each other; one fails when both change the place itself",
-    "loses_rows": "no: rows of one of them are lost",
+    "conflicts": "one query fails when both change the place itself, as when they create it",
+    "loses_rows": "no: the rows of one of the two queries are lost",
 }
 _DELIVERY = {
     "exactly_once": "exactly once",
