@@ -33,6 +33,7 @@ def test_everything_a_file_may_hold(tmp_path: Path) -> None:
         repositories = ["https://maven.example.com/releases/"]
         [check]
         disable = ["GB103", "ACME001"]
+        spark_version = "4.1"
         [spark]
         "spark.sql.shuffle.partitions" = 8
         spark.sql.session.timeZone = "UTC"
@@ -44,6 +45,7 @@ def test_everything_a_file_may_hold(tmp_path: Path) -> None:
         overrides={"org.apache.kafka:kafka-clients": "3.9.2"},
         repositories=("https://maven.example.com/releases",),
         disabled=frozenset({"GB103", "ACME001"}),
+        spark_version="4.1",
         spark={
             "spark.sql.shuffle.partitions": "8",
             "spark.sql.session.timeZone": "UTC",
