@@ -103,6 +103,8 @@ class AggregateOperator(Operator):
         distinct_option: The option that has the first of them.
         rows: It is ``select distinct`` or SQL's ``union``: Spark doesn't sort behind it.
         windowed: A window over time is among its groups, so that there are ever more of them.
+        folds: One of its groups is an expression that Spark's optimizer makes a column with a watermark of,
+            ``struct(at).at``: too late for its check of the aggregation nearest to the sink.
         duration: The length of its windows, as an interval.
         delay: The delay of the watermark that it goes by.
     """
@@ -115,6 +117,7 @@ class AggregateOperator(Operator):
     distinct_option: Option | None = None
     rows: bool = False
     windowed: bool | None = None
+    folds: bool = False
     duration: str | None = None
     delay: str | None = None
 

@@ -234,9 +234,16 @@ class Aggregate(Transform[AggregateOptions]):
             distinct=tuple(self.options.aggregates[name] for name in distinct),
             distinct_option=("aggregates", distinct[0]) if distinct else None,
             windowed=windowed or any(_is_window(column) for column in keys or ()),
+            folds=self._folds(facts),
             duration=self.options.window.duration if self.options.window else None,
             delay=known.pop() if len(known) == 1 else None,
         )
+
+    def _folds(self, facts: Facts) -> bool:
+        """Whether a group is an expression that is event time nevertheless: `struct(at).at`."""
+        bodies = [split_alias(body)[0] for _, body in _items(self.options.group_by)]
+        computed = [body for body in bodies if reference(body) is None and "window" not in body.lower()]
+        return any(column_of(body, "key", facts.columns or ()).delay for body in computed)
 
     def _grouping_columns(self, facts: Facts) -> list[Column] | None:
         """The groups that are columns as they are, which may carry a watermark; None if not known."""

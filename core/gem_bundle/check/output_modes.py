@@ -78,7 +78,8 @@ def _append(
     marks = [o for o in operators if isinstance(o, WatermarkOperator)]
     for aggregate in aggregates:
         refused = aggregate.kind == "except" and aggregate.streams[1:] == (True,)
-        if aggregate.event_time is False and not refused:
+        folded = aggregate.folds and aggregate is not aggregates[0]
+        if aggregate.event_time is False and not refused and not folded:
             what = f"the aggregation `{aggregate.node}`, whose result may still change"
             if aggregate.rows:
                 what = f"the distinct rows of `{aggregate.node}`"
