@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from gem_bundle import Facts, Field, Finding, GemError, Operator, Options, Transform, combined
 from gem_bundle.expressions import check_expression
-from gem_sql.reading import StreamInSubquery, UnknownQuery, parts, read
+from gem_sql.reading import StreamInSubquery, parts, read
 from gem_sql.text import blanked, with_placeholders
+from gem_sql.tree import UnknownQuery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,116 @@
+"""`group by`: what it groups by, and what Spark's rules ask of the aggregation."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gem_bundle import AggregateOperator
+from gem_bundle.expressions import UNKNOWN_DELAY, analyse
+from gem_sql.tree import OPTION, UnknownQuery, sql_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gem_bundle import Column, Facts
+    from gem_sql.tree import Item
+
+_WINDOW = re.compile(r"[\s(]*(session_window|window)\s*\(", re.IGNORECASE)
+
+
+def plain_keys(group: Any) -> list[Any]:
+    """What is grouped by, what stands in `rollup`, `cube` and `grouping sets` included."""
+    from sqlglot import exp
+
+    waiting = [*group.expressions]
+    for name in ("rollup", "cube", "grouping_sets"):
+        waiting += group.args.get(name) or ()
+    found: list[Any] = []
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
+            waiting = [*node.expressions, *waiting]
+        elif isinstance(node, exp.Paren):
+            waiting.insert(0, node.this)
+        elif node not in found:
+            found.append(node)
+    return found
+
+
+def group_key(node: Any, items: list[Item], facts: Facts) -> str:
+    """The text of a group: `group by 1` and the name of an item mean that item's expression."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.Literal) and not node.is_string:
+        position = int(node.this) if node.this.isdecimal() else 0
+        if not 1 <= position <= len(items) or any(item.star for item in items[:position]):
+            raise UnknownQuery
+        return items[position - 1].text
+    text = sql_of(node)
+    if isinstance(node, exp.Column) and not node.table:
+        if facts.columns is None:
+            return text
+        if facts.column(node.name) is None:
+            named = [i for i in items if i.name is not None and i.name.lower() == node.name.lower()]
+            return named[0].text if named else text
+    return text
+
+
+def aggregation(keys: list[str], facts: Facts) -> AggregateOperator:
+    """The aggregation over these groups, as far as Spark's rules ask."""
+    found = list(_grouping_columns(keys, facts))
+    unknown = facts.columns is None or any(column is None for column in found)
+    known = [column for column in found if column is not None]
+    delays = {column.delay for column in known} - {None}
+    carried = delays - {UNKNOWN_DELAY}
+    sessions = any(column.session for column in known) or any(is_session(key) for key in keys)
+    return AggregateOperator(
+        option=OPTION,
+        event_time=True if carried else (None if unknown or delays else False),
+        sessions=sessions or (None if unknown else False),
+        alone=len(keys) == 1 and is_session(keys[0]),
+        windowed=any(is_window(key) for key in keys) or any(column.session for column in known),
+        delay=carried.pop() if len(carried) == 1 else None,
+    )
+
+
+def _grouping_columns(keys: list[str], facts: Facts) -> Iterator[Column | None]:
+    """The groups that are columns or windows; None for one that can't be told."""
+    from gem_bundle.expressions import reference
+
+    for key in keys:
+        parts = reference(key)
+        if parts is None and not is_window(key):
+            continue  # an expression carries no watermark
+        if parts is not None and len(parts) > 1 and facts.column(parts[0]) is not None:
+            continue  # a field of a struct neither, when it is grouped by
+        if facts.columns is None:
+            yield None
+            continue
+        analysis = analyse(key, facts.columns, name="key")
+        yield analysis.column if analysis.parsed else None
+
+
+def is_window(key: str) -> bool:
+    """Whether a group is a time window."""
+    return _WINDOW.match(key) is not None
+
+
+def is_session(key: str) -> bool:
+    """Whether a group is a window of sessions."""
+    match = _WINDOW.match(key)
+    return match is not None and match[1].lower() == "session_window"
+
+
+def with_windows(facts: Facts, keys: list[str]) -> Facts:
+    """The rows that are aggregated, with the windows that they are grouped by as columns."""
+    if facts.columns is None:
+        return facts
+    made = []
+    for key in keys:
+        if is_window(key) and facts.column("session_window" if is_session(key) else "window") is None:
+            name = "session_window" if is_session(key) else "window"
+            column = analyse(key, facts.columns, name=name).column
+            made.append(replace(column, session=is_session(key)))
+    return replace(facts, columns=(*facts.columns, *made))

@@ -1,0 +1,87 @@
+"""The trees that sqlglot makes of queries: what the others ask of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OPTION = "query"
+
+
+class UnknownQuery(Exception):  # noqa: N818 (it says that nothing is known, not that something failed)
+    """The query has something that is not followed here."""
+
+
+class Item:
+    """One item of a `select`: an expression with its name, or a star."""
+
+    def __init__(self, text: str, name: str | None, *, star: bool = False, owner: str | None = None) -> None:
+        self.text = text
+        self.name = name
+        self.star = star
+        self.owner = owner
+
+
+def item_of(node: Any) -> Item:
+    """What an item of a `select` is."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.Star):
+        only(node, frozenset())
+        return Item("*", None, star=True)
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+        only(node.this, frozenset())
+        return Item("*", None, star=True, owner=node.table.lower())
+    if isinstance(node, exp.Alias):
+        return Item(sql_of(node.this), node.alias)
+    if isinstance(node, exp.Aliases):
+        raise UnknownQuery
+    return Item(sql_of(node), None)
+
+
+def subqueries(node: Any) -> Iterator[Any]:
+    """The outermost queries within an expression."""
+    from sqlglot import exp
+
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, exp.Query):
+            yield part
+        else:
+            waiting.extend(part.iter_expressions())
+
+
+def columns_in(node: Any) -> Iterator[Any]:
+    """The references to columns in a tree."""
+    from sqlglot import exp
+
+    yield from node.find_all(exp.Column)
+
+
+def sql_of(node: Any) -> str:
+    """An expression as SQL, with values for its subqueries, of which nothing is known."""
+    from sqlglot import exp
+
+    if node.find(exp.Query) is not None:
+        node = node.transform(_without_subquery)
+    text: str = node.sql(dialect="spark", comments=False, normalize_functions=False)
+    return text
+
+
+def _without_subquery(node: Any) -> Any:
+    from sqlglot import exp
+
+    if isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query")):
+        return exp.true()
+    # A function that nobody knows: its type may be anything.
+    return exp.Anonymous(this="__subquery") if isinstance(node, exp.Query) else node
+
+
+def only(node: Any, known: frozenset[str]) -> None:
+    """Refuse a node that has more than what is followed here."""
+    for name, value in node.args.items():
+        if name not in known and value:
+            raise UnknownQuery

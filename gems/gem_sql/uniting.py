@@ -1,0 +1,52 @@
+"""Set operations in a query: `union`, `except`, `intersect`, and the `distinct` that they imply."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gem_bundle import AggregateOperator
+from gem_bundle.expressions import UNKNOWN_DELAY
+from gem_bundle.schema import differ_for_certain
+from gem_sql.tree import OPTION
+
+if TYPE_CHECKING:
+    from gem_bundle import Column, Facts
+
+
+def side_by_side(left: Facts, right: Facts) -> list[Column] | None:
+    """The columns of a set operation: the left ones, by position."""
+    if left.columns is None or right.columns is None or len(left.columns) != len(right.columns):
+        return None
+    found = []
+    for column, other in zip(left.columns, right.columns, strict=True):
+        same = column.type is not None and column.type == other.type
+        delay = column.delay if same or column.delay is None else UNKNOWN_DELAY
+        found.append(replace(column, type=column.type if same else None, delay=delay))
+    return found
+
+
+def unfit_columns(left: Facts, right: Facts) -> list[str]:
+    """What keeps the rows of two queries from being put together."""
+    if left.columns is None or right.columns is None:
+        return []
+    here, there = len(left.columns), len(right.columns)
+    if here != there:
+        return [f"the first query of a set operation has {here} columns and the second one {there}"]
+    return [
+        f"`{one.name}` is a {one.type} in the first query of a set operation and `{other.name}` a "
+        f"{other.type} in the second one: they can't be one column"
+        for one, other in zip(left.columns, right.columns, strict=True)
+        if differ_for_certain(one.type, other.type)
+    ]
+
+
+def distinct_rows(facts: Facts) -> AggregateOperator:
+    """Rows that are equal come once: an aggregation over all columns."""
+    return AggregateOperator(
+        option=OPTION,
+        event_time=facts.watermarked,
+        sessions=None if facts.columns is None else any(column.session for column in facts.columns),
+        rows=True,
+        windowed=False,
+    )
