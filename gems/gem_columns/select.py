@@ -82,7 +82,7 @@ class Select(Transform[SelectOptions]):
 
 def several_windows(expressions: "Iterable[str]", option: str) -> "Iterator[Finding]":
     """A finding when there are different time windows among expressions: Spark makes one at a time."""
-    windows = time_windows(expressions)
+    windows = list(time_windows(expressions).values())
     if len(windows) > 1:
         yield Finding(
             "GB212",

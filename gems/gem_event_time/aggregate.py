@@ -207,11 +207,16 @@ class Aggregate(Transform[AggregateOptions]):
     def _several_windows(self) -> "Iterator[Finding]":
         """A finding for a second time window: Spark makes one at a time."""
         bodies = [split_alias(body)[0] for _, body in _items(self.options.group_by)]
-        windows = [*self._window_names(), *time_windows([*bodies, *self.options.aggregates.values()])]
-        if len(windows) > 1:
+        windows = time_windows([*bodies, *self.options.aggregates.values()])
+        if self.options.window is not None:
+            windows[("window", interval_length(self.options.window.duration))] = "window"
+        names = list(windows.values())
+        over = self.options.window
+        plain = over is None or reference(over.column) is not None
+        if len(names) > 1 and plain and self.options.session is None:
             yield Finding(
                 "GB212",
-                f"there are two time windows, `{windows[0]}` and `{windows[1]}`, and a node can have one",
+                f"there are two time windows, `{names[0]}` and `{names[1]}`, and a node can have one",
                 "Make one of them in an aggregation of its own.",
                 "group_by",
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from gem_bundle.check.gems import make_gems
@@ -27,6 +28,9 @@ from gem_bundle.settings import Settings, load_settings
 
 MAX_EXPRESSIONS = 4_000
 """Of more expressions in one pipeline nothing is known: reading them would take too long."""
+
+MAX_FINDINGS = 200
+"""What else a gem finds in one node has the same cause."""
 
 if TYPE_CHECKING:
     import os
@@ -230,7 +234,9 @@ def _gem_rules(plan: Plan) -> list[Diagnostic]:
             continue  # which of them an expression means can't be said, and that is reported
         inputs = inputs_of(node, plan.facts)
         try:
-            found += [from_finding(plan.definition, node, f, gem) for f in gem.check(*inputs)]
+            found += [
+                from_finding(plan.definition, node, f, gem) for f in islice(gem.check(*inputs), MAX_FINDINGS)
+            ]
         except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
             found.append(gem_failed(plan.definition, node, "check", error))
     return found

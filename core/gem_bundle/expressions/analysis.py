@@ -174,21 +174,34 @@ def limited(expressions: int) -> Iterator[None]:
         _effort.left = before
 
 
-def time_windows(expressions: Iterable[str]) -> list[str]:
-    """The different time windows (``window(at, '1 hour')``) that are made in some expressions.
+def time_windows(expressions: Iterable[str]) -> dict[tuple[str, object], str]:
+    """The time windows (``window(at, '1 hour')``) in some expressions that are certainly different ones.
 
-    Spark allows one in a projection or aggregation, as often as it is written the same.
+    Spark allows one in a projection or aggregation, as often as it is written; whether two over one
+    length are the same can't be told from the text.
+
+    Returns:
+        The calls as they are written, by function and length.
     """
-    found: dict[str, str] = {}
+    from gem_bundle.types import interval_length
+
+    found: dict[tuple[str, object], str] = {}
     for expression in expressions:
         if "window" not in expression.lower():
             continue
         tree = parsed(split_alias(expression)[0])
         for call in [] if tree is None else tree.find_all(_exp().Anonymous):
-            if call.name.lower() in {"window", "session_window"} and call.expressions[1:]:
-                text = call.sql(dialect="spark", normalize_functions=False)
-                found.setdefault(text.lower().replace(" ", ""), text)
-    return list(found.values())
+            name = call.name.lower()
+            if name not in {"window", "session_window"} or not call.expressions[1:]:
+                continue
+            if reference(call.expressions[0].sql(dialect="spark")) is None:
+                return {}  # a window of windows, maybe
+            try:
+                length = interval_length(call.expressions[1].name)
+            except ValueError:
+                continue
+            found.setdefault((name, length), call.sql(dialect="spark", normalize_functions=False))
+    return found
 
 
 def _exp() -> ModuleType:
