@@ -17,7 +17,7 @@ UNKNOWN_DELAY = "unknown"
 """The `Column.delay` of a column that may be event time and may be not, so that no rule that misses a
 watermark fires on it."""
 
-MAX_COLUMNS = 1_000
+MAX_COLUMNS = 500
 """Of more columns nothing is known: joins of a node with itself can double them again and again."""
 
 UNKNOWN_OPERATOR = Operator("unknown")
