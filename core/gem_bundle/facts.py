@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gem_bundle.operators import Operator, walk
+from gem_bundle.operators import Operator, any_of, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,6 +47,11 @@ class Column:
     qualifier: str | None = None
     marks: tuple[tuple[tuple[str, ...], str], ...] = ()
 
+    @property
+    def watermarked(self) -> bool | None:
+        """Whether it carries a watermark; None when that can't be told."""
+        return None if self.delay == UNKNOWN_DELAY else self.delay is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -54,7 +59,7 @@ class Facts:
 
     Args:
         streaming: Whether it is a stream; False is a static relation.
-        columns: The columns in order, or None when they can't be known.
+        columns: The columns in order, or None when they can't be known, or are more than `MAX_COLUMNS`.
         bounded: Whether the rows come to an end by themselves.
         operators: The operators passed through, those nearest to the output; each knows the ones
             before it. A gem that can't tell leaves an operator of the kind ``unknown``. They don't count
@@ -69,6 +74,10 @@ class Facts:
     operators: tuple[Operator, ...] = field(default=(), compare=False)
     hidden: frozenset[str] = field(default=frozenset(), compare=False)
 
+    def __post_init__(self) -> None:
+        if self.columns is not None and len(self.columns) > MAX_COLUMNS:
+            object.__setattr__(self, "columns", None)
+
     @property
     def event_time(self) -> tuple[Column, ...] | None:
         """The columns that carry a watermark, or None when the columns are unknown."""
@@ -79,15 +88,12 @@ class Facts:
     @property
     def watermarked(self) -> bool | None:
         """Whether some column carries a watermark."""
-        if self.event_time is None:
-            return None
-        known = [column.delay != UNKNOWN_DELAY for column in self.event_time]
-        return True if any(known) else (None if known else False)
+        return None if self.columns is None else any_of(column.watermarked for column in self.columns)
 
     @property
     def time(self) -> str | None:
         """The name of the only column that is certain to carry a watermark."""
-        certain = [column for column in self.event_time or () if column.delay != UNKNOWN_DELAY]
+        certain = [column for column in self.columns or () if column.watermarked]
         return certain[0].name if len(certain) == 1 else None
 
     def column(self, name: str) -> Column | None:
@@ -102,8 +108,6 @@ class Facts:
         if columns is None:
             return replace(self, columns=None)
         made = tuple(columns)
-        if len(made) > MAX_COLUMNS:
-            return replace(self, columns=None)
         left_out = {column.name.lower() for column in self.columns or ()}
         hidden = (self.hidden | left_out) - {column.name.lower() for column in made}
         return replace(self, columns=made, hidden=hidden)
@@ -141,11 +145,10 @@ def merged(inputs: Iterable[Facts]) -> Facts:
     The columns are unknown; the operators are those of all inputs, in input order.
     """
     known = list(inputs)
-    streams = [facts.streaming for facts in known]
-    streaming = True if any(streams) else (None if None in streams else False)
     operators = {id(operator): operator for facts in known for operator in facts.operators}
     bounds = [facts.bounded for facts in known]
     bounded = False if False in bounds else (None if None in bounds else True)
+    streaming = any_of(facts.streaming for facts in known)
     return Facts(streaming=streaming, bounded=bounded, operators=tuple(operators.values()))
 
 

@@ -44,6 +44,12 @@ _STATEFUL = frozenset({"aggregate", "custom", "deduplicate", "limit"})
 Option = str | tuple[str | int, ...]
 
 
+def any_of(found: Iterable[bool | None]) -> bool | None:
+    """Whether one of them is true; None where that depends on an unknown one."""
+    known = list(found)
+    return True if True in known else (None if None in known else False)
+
+
 @dataclass(frozen=True, eq=False)
 class Operator:
     """One operator of a query.
@@ -70,9 +76,7 @@ class Operator:
     @property
     def streaming(self) -> bool | None:
         """Whether one of its operands is a stream."""
-        if any(self.streams):
-            return True
-        return None if None in self.streams else False
+        return any_of(self.streams)
 
     @property
     def stateful(self) -> bool | None:
@@ -172,13 +176,11 @@ class WatermarkOperator(Operator):
     Args:
         column: The column it stands on.
         delay: How late rows may be, as an interval.
-        replaces: The column that carried a watermark before, if one is certain to.
     """
 
     kind: OperatorKind = "watermark"
     column: str = ""
     delay: str = ""
-    replaces: str | None = None
 
 
 Test = Callable[[Operator], bool]
@@ -228,8 +230,11 @@ class Ancestry:
             wanted: Which ones.
             stop: Beyond which ones not to look.
         """
-        found = self._nearest.setdefault((wanted, stop), {})
-        for operator in () if found else self.operators:
+        known = self._nearest.get((wanted, stop))
+        if known is not None:
+            return known
+        found = self._nearest[wanted, stop] = {}
+        for operator in self.operators:
             for before in operator.inputs:
                 if stop is not None and stop(before):
                     continue

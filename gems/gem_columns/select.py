@@ -6,15 +6,16 @@ from gem_bundle import AggregateOperator, Facts, Field, Finding, Operator, Optio
 from gem_bundle.expressions import (
     analyse,
     check_expression,
+    keyed,
     project,
     reference,
+    several_windows,
     split_alias,
-    time_windows,
 )
 from gem_bundle.types import ColumnExpressions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from pyspark.sql import DataFrame
 
@@ -61,11 +62,11 @@ class Select(Transform[SelectOptions]):
         if isinstance(columns, dict):
             yield from named_stars(columns)
         earlier: set[str] = set()
-        bodies = [split_alias(expression)[0] for _, expression in items(columns)]
+        bodies = [split_alias(expression)[0] for _, expression in keyed(columns)]
         # One aggregate function makes an aggregation over all rows of it, without any group.
         aggregated = any(analyse(body, facts.columns).aggregates for body in bodies)
         yield from several_windows(bodies, "columns")
-        for key, expression in items(columns):
+        for key, expression in keyed(columns):
             body, alias = split_alias(expression) if isinstance(key, int) else (expression, key)
             if not body.endswith("*"):
                 yield from check_expression(
@@ -80,31 +81,14 @@ class Select(Transform[SelectOptions]):
                 earlier.add(alias.lower())
 
 
-def several_windows(expressions: "Iterable[str]", option: str) -> "Iterator[Finding]":
-    """A finding when there are different time windows among expressions: Spark makes one at a time."""
-    windows = list(time_windows(expressions).values())
-    if len(windows) > 1:
-        yield Finding(
-            "GB212",
-            f"there are two time windows, `{windows[0]}` and `{windows[1]}`, and a node can have one",
-            "Make one of them in a node of its own.",
-            option,
-        )
-
-
-def items(expressions: list[str] | dict[str, str]) -> "Iterator[tuple[str | int, str]]":
-    """The expressions with the key or the position of each."""
-    yield from expressions.items() if isinstance(expressions, dict) else enumerate(expressions)
-
-
 def with_operators(facts: Facts, expressions: list[str] | dict[str, str]) -> Facts:
     """The facts behind the operators that these expressions ask for.
 
     Spark makes an aggregation over all rows of a projection that has an aggregate function.
     """
-    found = {key: analyse(split_alias(body)[0], facts.columns) for key, body in items(expressions)}
+    found = {key: analyse(split_alias(body)[0], facts.columns) for key, body in keyed(expressions)}
     distinct = [key for key, analysis in found.items() if analysis.distinct]
-    bodies = dict(items(expressions))
+    bodies = dict(keyed(expressions))
     for key, analysis in found.items():
         place = ("columns", key)
         if analysis.aggregates:

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from pydantic import field_validator
 
 from gem_bundle import Facts, Field, Finding, Options, Transform
-from gem_bundle.expressions import check_expression, project
+from gem_bundle.expressions import check_expression, project, several_windows
 from gem_bundle.types import Expression
-from gem_columns.select import named_stars, several_windows, with_operators
+from gem_columns.select import named_stars, with_operators
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import BeforeValidator, field_validator, model_validator
 
 from gem_bundle import Column, Facts, Field, Finding, JoinOperator, Options, Transform, combined
-from gem_bundle.expressions import UNKNOWN_DELAY, check_expression, join_condition, missing_names
-from gem_bundle.operators import JoinType
+from gem_bundle.expressions import check_expression, join_condition, missing_names
+from gem_bundle.operators import JoinType, any_of
 from gem_bundle.types import Expression, StringList
 
 if TYPE_CHECKING:
@@ -152,16 +152,9 @@ class Join(Transform[JoinOptions]):
             times=(left.time, right.time),
         )
         if self.options.condition is not None:
-            known = join_condition(self.options.condition, left, right, (names[0], names[1]))
-            return replace(
-                made,
-                equality=known.equality,
-                event_time_key=known.event_time_key,
-                bounded=(known.left_bounded, known.right_bounded),
-            )
+            return join_condition(self.options.condition, left, right, made.names).of(made)
         equal = self.options.on is not None
-        keys = [_key_carries(name, left, right) for name in self.options.on or ()]
-        carried = True if True in keys else (None if None in keys else False)
+        carried = any_of(_key_carries(name, left, right) for name in self.options.on or ())
         return replace(made, equality=equal, event_time_key=carried, bounded=(False, False))
 
     def _names(self) -> tuple[str, ...]:
@@ -185,16 +178,13 @@ class Join(Transform[JoinOptions]):
 
 def _key_carries(name: str, left: Facts, right: Facts) -> bool | None:
     """Whether a column of `on` is event time with a watermark on one of the sides."""
-    sides = [left.column(name), right.column(name)]
-    if None in sides:
+    first, second = left.column(name), right.column(name)
+    if first is None or second is None:
         return None
-    known = [column for column in sides if column is not None]
-    delays = {column.delay for column in known} - {None}
-    if not delays:
-        return False
+    carried = any_of([first.watermarked, second.watermarked])
     # Where the types differ Spark compares casts, and a cast carries no watermark.
-    same = known[0].type is not None and known[0].type == known[1].type
-    return True if same and delays - {UNKNOWN_DELAY} else None
+    same = first.type is not None and first.type == second.type
+    return None if carried and not same else carried
 
 
 def _take(name: str, columns: list[Column]) -> Column | None:

@@ -7,18 +7,19 @@ from pydantic import AfterValidator, BeforeValidator, model_validator
 
 from gem_bundle import AggregateOperator, Column, Facts, Field, Finding, Options, Transform
 from gem_bundle.expressions import (
-    UNKNOWN_DELAY,
     WINDOW_TYPE,
     analyse,
     check_expression,
     column_of,
     find,
+    keyed,
     project,
     reference,
+    several_windows,
     split_alias,
     time_delay,
-    time_windows,
 )
+from gem_bundle.operators import any_of
 from gem_bundle.types import ColumnExpressions, Expression, Interval, interval_length
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ class Aggregate(Transform[AggregateOptions]):
             yield from check_expression(options.session.gap, facts, ("session", "gap"), analytic=False)
         groups = options.group_by
         names = {name.lower() for name in groups} if isinstance(groups, dict) else set()
-        for key, body in _items(groups):
+        for key, body in keyed(groups):
             yield from check_expression(
                 body, facts, ("group_by", key), also=names, analytic=False, generators=False
             )
@@ -205,21 +206,12 @@ class Aggregate(Transform[AggregateOptions]):
             )
 
     def _several_windows(self) -> "Iterator[Finding]":
-        """A finding for a second time window: Spark makes one at a time."""
-        bodies = [split_alias(body)[0] for _, body in _items(self.options.group_by)]
-        windows = time_windows([*bodies, *self.options.aggregates.values()])
-        if self.options.window is not None:
-            windows[("window", interval_length(self.options.window.duration))] = "window"
-        names = list(windows.values())
+        """A finding for a second time window."""
         over = self.options.window
-        plain = over is None or reference(over.column) is not None
-        if len(names) > 1 and plain and self.options.session is None:
-            yield Finding(
-                "GB212",
-                f"there are two time windows, `{names[0]}` and `{names[1]}`, and a node can have one",
-                "Make one of them in an aggregation of its own.",
-                "group_by",
-            )
+        if self.options.session is None and (over is None or reference(over.column) is not None):
+            made = () if over is None else (("window", interval_length(over.duration)),)
+            bodies = [*self._groups(), *self.options.aggregates.values()]
+            yield from several_windows(bodies, "group_by", made=made, home="an aggregation")
 
     def _operator(self, facts: Facts) -> AggregateOperator:
         """What Spark's rules ask of an aggregation."""
@@ -227,13 +219,11 @@ class Aggregate(Transform[AggregateOptions]):
         distinct = [name for name, body in self.options.aggregates.items() if analyse(body, columns).distinct]
         windowed = self.options.window is not None or self.options.session is not None
         keys = self._grouping_columns(facts)
-        delays = {column.delay for column in keys or ()} - {None}
+        carried = {column.delay for column in keys or () if column.watermarked}
         sessions = self.options.session is not None or any(column.session for column in keys or ())
-        unknown = keys is None or delays == {UNKNOWN_DELAY}
-        known = delays - {UNKNOWN_DELAY}
         return AggregateOperator(
             option=next((name for name in ("window", "session") if getattr(self.options, name)), "group_by"),
-            event_time=True if known else (None if unknown else False),
+            event_time=None if keys is None else any_of(column.watermarked for column in keys),
             sessions=sessions or (None if keys is None else False),
             alone=self.options.session is not None and not self.options.group_by,
             distinct=tuple(self.options.aggregates[name] for name in distinct),
@@ -241,18 +231,19 @@ class Aggregate(Transform[AggregateOptions]):
             windowed=windowed or any(_is_window(column) for column in keys or ()),
             folds=self._folds(facts),
             duration=self.options.window.duration if self.options.window else None,
-            delay=known.pop() if len(known) == 1 else None,
+            delay=carried.pop() if len(carried) == 1 else None,
         )
 
     def _folds(self, facts: Facts) -> bool:
         """Whether a group is an expression that is event time nevertheless: `struct(at).at`."""
-        bodies = [split_alias(body)[0] for _, body in _items(self.options.group_by)]
-        computed = [body for body in bodies if reference(body) is None and "window" not in body.lower()]
+        computed = [
+            body for body in self._groups() if reference(body) is None and "window" not in body.lower()
+        ]
         return any(column_of(body, "key", facts.columns or ()).delay for body in computed)
 
     def _grouping_columns(self, facts: Facts) -> list[Column] | None:
         """The groups that are columns as they are, which may carry a watermark; None if not known."""
-        bodies = [split_alias(expression)[0] for _, expression in _items(self.options.group_by)]
+        bodies = self._groups()
         if facts.columns is None or any(_GROUPING_SETS.match(body) for body in bodies):
             return None
         found = list(self._window_facts(facts.columns))
@@ -270,8 +261,8 @@ class Aggregate(Transform[AggregateOptions]):
         return found
 
     def _groups(self) -> tuple[str, ...]:
-        """The expressions that aggregates may use as they are."""
-        return tuple(split_alias(body)[0] for _, body in _items(self.options.group_by))
+        """What is grouped by, without the names given to it."""
+        return tuple(split_alias(body)[0] for _, body in keyed(self.options.group_by))
 
     def _window_names(self) -> list[str]:
         if self.options.window is not None:
@@ -295,11 +286,6 @@ class Aggregate(Transform[AggregateOptions]):
             name = "window" if over is not None else "session_window"
             delay = time_delay(used.column, columns)
             yield Column(name, _window_type(used.column, columns), delay, session=session is not None)
-
-
-def _items(expressions: list[str] | dict[str, str]) -> "Iterator[tuple[str | int, str]]":
-    """The expressions with the key or the position of each."""
-    yield from expressions.items() if isinstance(expressions, dict) else enumerate(expressions)
 
 
 def _is_window(column: Column) -> bool:

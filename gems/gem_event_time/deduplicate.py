@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from gem_bundle import DeduplicateOperator, Facts, Field, Finding, Options, Transform
-from gem_bundle.expressions import UNKNOWN_DELAY, missing_names
+from gem_bundle.expressions import missing_names
+from gem_bundle.operators import any_of
 from gem_bundle.types import StringList
 
 if TYPE_CHECKING:
@@ -78,5 +79,4 @@ class Deduplicate(Transform[DeduplicateOptions]):
         if facts.columns is None:
             return None
         wanted = {name.lower() for name in self.options.columns}
-        delays = {column.delay for column in facts.columns if column.name.lower() in wanted} - {None}
-        return True if delays - {UNKNOWN_DELAY} else (None if delays else False)
+        return any_of(column.watermarked for column in facts.columns if column.name.lower() in wanted)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle import Facts, Field, Finding, Options, Transform, WatermarkOperator
-from gem_bundle.expressions import UNKNOWN_DELAY, missing_names, reference
+from gem_bundle.expressions import missing_names, reference
 from gem_bundle.types import Interval
 
 if TYPE_CHECKING:
@@ -47,15 +47,8 @@ class Watermark(Transform[WatermarkOptions]):
         parts = reference(self.options.column)
         if facts.streaming is False:
             return facts
-        before = [column.name for column in facts.event_time or () if column.delay != UNKNOWN_DELAY]
-        facts = facts.after(
-            WatermarkOperator(
-                option="column",
-                column=self.options.column,
-                delay=self.options.delay,
-                replaces=before[0] if before else None,
-            )
-        )
+        options = self.options
+        facts = facts.after(WatermarkOperator(option="column", column=options.column, delay=options.delay))
         if facts.columns is None:
             return facts
         if parts is None or len(parts) > 1:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle import AggregateOperator
-from gem_bundle.expressions import UNKNOWN_DELAY, analyse
+from gem_bundle.expressions import analyse, reference
+from gem_bundle.operators import any_of
 from gem_sql.tree import OPTION, UnknownQuery, sql_of
 
 if TYPE_CHECKING:
@@ -60,14 +61,14 @@ def group_key(node: Any, items: list[Item], facts: Facts) -> str:
 def aggregation(keys: list[str], facts: Facts) -> AggregateOperator:
     """The aggregation over these groups, as far as Spark's rules ask."""
     found = list(_grouping_columns(keys, facts))
-    unknown = facts.columns is None or any(column is None for column in found)
+    unknown = facts.columns is None or None in found
     known = [column for column in found if column is not None]
-    delays = {column.delay for column in known} - {None}
-    carried = delays - {UNKNOWN_DELAY}
+    carried = {column.delay for column in known if column.watermarked}
+    marks = [column.watermarked for column in known]
     sessions = any(column.session for column in known) or any(is_session(key) for key in keys)
     return AggregateOperator(
         option=OPTION,
-        event_time=True if carried else (None if unknown or delays else False),
+        event_time=any_of([*marks, None] if unknown else marks),
         sessions=sessions or (None if unknown else False),
         alone=len(keys) == 1 and is_session(keys[0]),
         windowed=any(is_window(key) for key in keys) or any(column.session for column in known),
@@ -77,8 +78,6 @@ def aggregation(keys: list[str], facts: Facts) -> AggregateOperator:
 
 def _grouping_columns(keys: list[str], facts: Facts) -> Iterator[Column | None]:
     """The groups that are columns or windows; None for one that can't be told."""
-    from gem_bundle.expressions import reference
-
     for key in keys:
         parts = reference(key)
         if parts is None and not is_window(key):

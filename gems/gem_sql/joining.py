@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle import Column
-from gem_bundle.expressions import join_condition
 from gem_sql.tree import UnknownQuery
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gem_bundle import Facts, JoinOperator
+    from gem_bundle import Facts
     from gem_bundle.operators import JoinType
 
 JOINS: dict[tuple[str, str], JoinType] = {
@@ -37,17 +35,6 @@ def owner_of(facts: Facts) -> str:
     """The name of the table that all columns come from, or a stand-in."""
     owners = {column.qualifier for column in facts.columns or ()}
     return owners.pop() or "left" if len(owners) == 1 else "left"
-
-
-def with_condition(made: JoinOperator, text: str, left: Facts, right: Facts) -> JoinOperator:
-    """The join with what its condition means."""
-    known = join_condition(text, left, right, made.names)
-    return replace(
-        made,
-        equality=known.equality,
-        event_time_key=known.event_time_key,
-        bounded=(known.left_bounded, known.right_bounded),
-    )
 
 
 def beside(how: JoinType, left: Facts, right: Facts) -> list[Column] | None:

@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gem_bundle import Column, Facts, JoinOperator, Operator, combined
-from gem_bundle.expressions import analyse
+from gem_bundle.expressions import analyse, join_condition
 from gem_sql.grouping import aggregation, group_key, plain_keys, with_windows
-from gem_sql.joining import JOINS, beside, hidden_by_using, joined_using, owner_of, with_condition
+from gem_sql.joining import JOINS, beside, hidden_by_using, joined_using, owner_of
 from gem_sql.text import defined
 from gem_sql.tree import OPTION, Item, UnknownQuery, columns_in, item_of, only, sql_of, subqueries
 from gem_sql.uniting import distinct_rows, side_by_side, unfit_columns
@@ -66,10 +66,13 @@ def _read(reader: _Reader, query: str, inputs: Mapping[str, Facts]) -> Facts:
     for name in twice:
         tables[name] = tables[name].after(Operator("cte", OPTION))
     facts = reader.query(_parsed(query), tables)
-    if not twice:
-        return facts
-    made = Operator("with", OPTION, (*facts.operators, *whole), (facts.streaming,))
-    return replace(facts, operators=(made,))
+    return _as_a_whole(facts, whole) if twice else facts
+
+
+def _as_a_whole(facts: Facts, defined: list[Operator]) -> Facts:
+    """A query's rows; what comes behind sees the operators of its common table expressions too."""
+    whole = Operator("with", OPTION, (*facts.operators, *defined), (facts.streaming,))
+    return replace(facts, operators=(whole,))
 
 
 class Part(NamedTuple):
@@ -136,10 +139,7 @@ class _Reader:
         """The facts of a query's rows."""
         defined, known = self._with(node, tables)
         facts = self._query(node, known)
-        if not defined:
-            return facts
-        whole = Operator("with", OPTION, (*facts.operators, *defined), (facts.streaming,))
-        return replace(facts, operators=(whole,))
+        return _as_a_whole(facts, defined) if defined else facts
 
     def _query(self, node: Any, tables: Mapping[str, Facts]) -> Facts:
         from sqlglot import exp
@@ -339,14 +339,14 @@ class _Reader:
         if node.args.get("using"):
             names = [column.name for column in node.args["using"]]
             text = " and ".join(f"`{made.names[0]}`.`{n}` = `{name}`.`{n}`" for n in names)
-            made = with_condition(made, text, left, right)
+            made = join_condition(text, left, right, made.names).of(made)
             columns = joined_using(how, names, left, right)
             self._hidden += hidden_by_using(how, names, left, right)
         else:
             condition = node.args.get("on")
             if condition is not None:
                 text = sql_of(condition)
-                made = with_condition(made, text, left, right)
+                made = join_condition(text, left, right, made.names).of(made)
                 columns = beside("inner", left, right)
                 self.seen.append(Part(text, left.with_columns(columns), "on"))
             elif how == "inner":

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from gem_bundle.expressions.query import TableName
 
 _SKIPPED = re.compile(
     r"""
@@ -44,36 +47,40 @@ def with_placeholders(query: str, places: Mapping[str, str]) -> str:
 
     text = statement(query)
     found = table_names(text)
-    named_before = dict(places) if found is None else {n: places[n] for n in defined(text) if n in places}
+    before = places.keys() if found is None else _named_before(found) & places.keys()
     made, end = "", 0
     for table in found or ():
         place = places.get(table.name.lower())
-        if place is not None and table.name.lower() not in named_before:
+        if place is not None and table.name.lower() not in before:
             name = "" if table.alias else f" AS `{table.name}`"
             made += f"{_escaped(text[end : table.start])}{{{place}}}{name}"
             end = table.end
     made += _escaped(text[end:])
-    if not named_before:
+    if not before:
         return f"(\n{made}\n)"
     tables = ", ".join(
         f"`{name}` AS (SELECT * FROM {{{place}}})"  # noqa: S608 (names of nodes)
-        for name, place in named_before.items()
+        for name, place in places.items()
+        if name in before
     )
     return f"WITH {tables} (\n{made}\n)"
 
 
 def defined(query: str) -> set[str]:
-    """The tables, in lower case, that get their name by a common table expression before the query.
-
-    They are those that it names twice, since Spark refuses a stream that is read twice under one
-    name, and those it takes a sample of, where there is no place for a name.
-    """
+    """The tables, in lower case, that get their name by a common table expression before the query."""
     from gem_bundle.expressions.query import table_names
 
-    found = table_names(statement(query)) or []
+    return _named_before(table_names(statement(query)) or [])
+
+
+def _named_before(found: list[TableName]) -> set[str]:
+    """Those that are named twice, and those a sample is taken of.
+
+    Spark refuses a stream that is read twice under one name, and a sample leaves no place for one.
+    """
     names = [table.name.lower() for table in found]
     sampled = {table.name.lower() for table in found if table.sampled and not table.alias}
-    return sampled | {name for name in names if names.count(name) > 1}
+    return sampled | {name for name, count in Counter(names).items() if count > 1}
 
 
 def _escaped(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from gem_bundle.check.gems import make_gems
 from gem_bundle.check.graph import check_graph
 from gem_bundle.check.places import check_places
-from gem_bundle.check.report import gem_failed, option_path
+from gem_bundle.check.report import at_path, gem_failed, option_path
 from gem_bundle.check.rules import check_rules
 from gem_bundle.check.silence import Silence, read_silence
 from gem_bundle.check.sources import check_sources
@@ -20,6 +20,7 @@ from gem_bundle.check.versions import check_versions
 from gem_bundle.diagnostics import Diagnostic, in_order
 from gem_bundle.errors import PipelineError
 from gem_bundle.expressions import limited
+from gem_bundle.facts import UNKNOWN_OPERATOR, Facts, combined
 from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.plan import Plan
 from gem_bundle.pipeline.secrets import hidden
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gem_bundle.diagnostics import Finding
-    from gem_bundle.facts import Facts
     from gem_bundle.gem import Gem, Source, Transform
     from gem_bundle.operators import Operator
     from gem_bundle.pipeline.loader import Loaded
@@ -136,8 +136,6 @@ def _infer(
     definition: Definition, gems: dict[str, Gem], order: Iterable[str]
 ) -> tuple[dict[str, Facts], list[Diagnostic]]:
     """The facts of each node, from its inputs' facts and its gem's declaration."""
-    from gem_bundle.facts import MAX_COLUMNS, UNKNOWN_OPERATOR, Facts, combined
-
     facts: dict[str, Facts] = {}
     found: list[Diagnostic] = []
     for name in order:
@@ -159,26 +157,19 @@ def _infer(
         if node.kind == "source":
             streaming = node.mode == "stream"
             declared = replace(declared, streaming=streaming, bounded=not streaming)
-        if declared.columns is not None and len(declared.columns) > MAX_COLUMNS:
-            declared = replace(declared, columns=None)
         facts[name] = replace(declared, operators=_of_node(declared.operators, name))
     return facts, found
 
 
 def inputs_of(node: Node, facts: Mapping[str, Facts]) -> list[Facts]:
     """The facts of a node's inputs, in order; what can't be known of one is unknown."""
-    from gem_bundle.facts import UNKNOWN_OPERATOR, Facts
-
     unknown = Facts(operators=(UNKNOWN_OPERATOR,))
+    found = [facts.get(edge.node, unknown) for edge in node.inputs]
+    # Of one of several outputs the columns aren't known: those are of all of them.
     return [
-        facts.get(edge.node, unknown) if edge.output is None else _output_of(facts.get(edge.node, unknown))
-        for edge in node.inputs
+        known if edge.output is None else known.with_columns(None)
+        for edge, known in zip(node.inputs, found, strict=True)
     ]
-
-
-def _output_of(facts: Facts) -> Facts:
-    """What is known of one of several outputs: not its columns, which are those of all."""
-    return facts.with_columns(None)
 
 
 def _of_node(operators: tuple[Operator, ...], node: str) -> tuple[Operator, ...]:
@@ -251,9 +242,5 @@ def from_finding(definition: Definition, node: Node, finding: Finding, gem: Gem 
         finding: What it says.
         gem: The gem, so that an option is found in whichever spelling the file has it.
     """
-    path = node.path
-    if finding.option is not None:
-        path = option_path(node, finding.option, gem)
-    place = definition.locator.place(path, key=finding.option is None)
-    message = f"{node.kind} `{node.id}`: {finding.message}"
-    return Diagnostic(finding.code, finding.severity, message, node.id, path, place, finding.hint)
+    path = node.path if finding.option is None else option_path(node, finding.option, gem)
+    return at_path(definition, node, path, finding.code, finding.message, finding.hint, finding.severity)

@@ -10,18 +10,41 @@ from gem_bundle.plugins import describe_error
 if TYPE_CHECKING:
     from gem_bundle.diagnostics import Severity
     from gem_bundle.gem import Gem
-    from gem_bundle.operators import Operator
+    from gem_bundle.operators import Operator, Option
     from gem_bundle.pipeline.document import Path
     from gem_bundle.pipeline.model import Definition, Node
     from gem_bundle.pipeline.plan import Plan
+
+
+def at_path(
+    definition: Definition,
+    node: Node,
+    path: Path,
+    code: str,
+    message: str,
+    hint: str,
+    severity: Severity = "error",
+) -> Diagnostic:
+    """A diagnostic about a node, at the value that a path leads to, or at the node's own key.
+
+    Args:
+        definition: The pipeline.
+        node: The node.
+        path: The node's path, or one that goes on from there.
+        code: The code.
+        message: What is wrong, without the node's name.
+        hint: What to do about it.
+        severity: ``error``, ``warning`` or ``note``.
+    """
+    place = definition.locator.place(path, key=path == node.path)
+    return Diagnostic(code, severity, f"{node.kind} `{node.id}`: {message}", node.id, path, place, hint)
 
 
 def at_node(
     plan: Plan, node: Node, code: str, message: str, hint: str, severity: Severity = "error"
 ) -> Diagnostic:
     """A diagnostic at a node as a whole, where no single key must change."""
-    place = plan.definition.locator.place(node.path, key=True)
-    return Diagnostic(code, severity, f"{node.kind} `{node.id}`: {message}", node.id, node.path, place, hint)
+    return at_path(plan.definition, node, node.path, code, message, hint, severity)
 
 
 def at_key(
@@ -44,9 +67,7 @@ def at_key(
         hint: What to do about it.
         severity: ``error``, ``warning`` or ``note``.
     """
-    path = (*node.path, key)
-    place = plan.definition.locator.place(path)
-    return Diagnostic(code, severity, f"{node.kind} `{node.id}`: {message}", node.id, path, place, hint)
+    return at_path(plan.definition, node, (*node.path, key), code, message, hint, severity)
 
 
 def at_option(
@@ -54,14 +75,13 @@ def at_option(
     node: Node,
     code: str,
     message: str,
-    option: str | tuple[str | int, ...],
+    option: Option,
     hint: str,
     severity: Severity = "error",
 ) -> Diagnostic:
     """A diagnostic at an option of a node, in whichever spelling the file has it."""
     path = option_path(node, option, plan.gems.get(node.id))
-    place = plan.definition.locator.place(path)
-    return Diagnostic(code, severity, f"{node.kind} `{node.id}`: {message}", node.id, path, place, hint)
+    return at_path(plan.definition, node, path, code, message, hint, severity)
 
 
 def at_operator(
@@ -85,7 +105,7 @@ def at_operator(
     return at_option(plan, node, code, message, operator.option, hint, severity)
 
 
-def option_path(node: Node, option: str | tuple[str | int, ...], gem: Gem | None = None) -> Path:
+def option_path(node: Node, option: Option, gem: Gem | None = None) -> Path:
     """The keys that lead to an option of a node, in whichever spelling the file has it."""
     name, *within = (option,) if isinstance(option, str) else option
     written = name
@@ -103,9 +123,6 @@ def gem_failed(definition: Definition, node: Node, method: str, error: Exception
         method: Which of its methods raised.
         error: What it raised.
     """
-    path = (*node.path, "gem")
-    place = definition.locator.place(path)
     message = f"the gem `{node.gem}` fails in `{method}`: {describe_error(error)}"
     hint = "This is a bug of the gem; its part of the check is left out."
-    message = f"{node.kind} `{node.id}`: {message}"
-    return Diagnostic("GB203", "warning", message, node.id, path, place, hint)
+    return at_path(definition, node, (*node.path, "gem"), "GB203", message, hint, "warning")

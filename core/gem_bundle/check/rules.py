@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, get_args
 
-from gem_bundle.check.report import option_path
+from gem_bundle.check.report import at_path, option_path
 from gem_bundle.diagnostics import Diagnostic, Finding, Severity
 from gem_bundle.pipeline.document import Unknown
 from gem_bundle.pipeline.secrets import HIDDEN, Secret, hidden
@@ -164,9 +164,8 @@ def _diagnostic(plan: Plan, finding: Finding) -> Diagnostic:
         raise ValueError(f"a code of a plugin's own is like ACME001, not {finding.code!r}")
     if finding.severity not in get_args(Severity):
         raise ValueError(f"a severity is error, warning or note, not {finding.severity!r}")
-    locator = plan.definition.locator
     if finding.node is None:
-        place = locator.place(())
+        place = plan.definition.locator.place(())
         return Diagnostic(finding.code, finding.severity, finding.message, place=place, hint=finding.hint)
     node = plan.definition.nodes.get(finding.node)
     if node is None:
@@ -176,6 +175,4 @@ def _diagnostic(plan: Plan, finding: Finding) -> Diagnostic:
         path = option_path(node, finding.option, plan.gems.get(node.id))
     elif finding.key is not None:
         path = (*path, finding.key)
-    place = locator.place(path, key=path == node.path)
-    message = f"{node.kind} `{node.id}`: {finding.message}"
-    return Diagnostic(finding.code, finding.severity, message, node.id, path, place, finding.hint)
+    return at_path(plan.definition, node, path, finding.code, finding.message, finding.hint, finding.severity)

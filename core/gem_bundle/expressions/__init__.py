@@ -8,12 +8,13 @@ read by regular expressions; anything else is parsed by sqlglot, which is import
 from gem_bundle.expressions.analysis import Analysis as Analysis
 from gem_bundle.expressions.analysis import analyse as analyse
 from gem_bundle.expressions.analysis import limited as limited
-from gem_bundle.expressions.analysis import time_windows as time_windows
 from gem_bundle.expressions.findings import check_expression as check_expression
 from gem_bundle.expressions.findings import missing_columns as missing_columns
 from gem_bundle.expressions.findings import missing_names as missing_names
+from gem_bundle.expressions.findings import several_windows as several_windows
 from gem_bundle.expressions.joins import JoinCondition as JoinCondition
 from gem_bundle.expressions.joins import join_condition as join_condition
+from gem_bundle.expressions.names import keyed as keyed
 from gem_bundle.expressions.names import reference as reference
 from gem_bundle.expressions.names import split_alias as split_alias
 from gem_bundle.expressions.projection import WINDOW_TYPE as WINDOW_TYPE

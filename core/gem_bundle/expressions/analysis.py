@@ -14,7 +14,6 @@ from gem_bundle.facts import Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from types import ModuleType
 
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.expressions.walk import Value, Walk
@@ -174,7 +173,10 @@ def limited(expressions: int) -> Iterator[None]:
         _effort.left = before
 
 
-def time_windows(expressions: Iterable[str]) -> dict[tuple[str, object], str]:
+TimeWindow = tuple[str, tuple[int, int]]
+
+
+def time_windows(expressions: Iterable[str]) -> dict[TimeWindow, str]:
     """The time windows (``window(at, '1 hour')``) in some expressions that are certainly different ones.
 
     Spark allows one in a projection or aggregation, as often as it is written; whether two over one
@@ -185,12 +187,14 @@ def time_windows(expressions: Iterable[str]) -> dict[tuple[str, object], str]:
     """
     from gem_bundle.types import interval_length
 
-    found: dict[tuple[str, object], str] = {}
+    found: dict[TimeWindow, str] = {}
     for expression in expressions:
-        if "window" not in expression.lower():
+        tree = parsed(split_alias(expression)[0]) if "window" in expression.lower() else None
+        if tree is None:
             continue
-        tree = parsed(split_alias(expression)[0])
-        for call in [] if tree is None else tree.find_all(_exp().Anonymous):
+        from gem_bundle.expressions.spark_parser import exp
+
+        for call in tree.find_all(exp.Anonymous):
             name = call.name.lower()
             if name not in {"window", "session_window"} or not call.expressions[1:]:
                 continue
@@ -202,10 +206,3 @@ def time_windows(expressions: Iterable[str]) -> dict[tuple[str, object], str]:
                 continue
             found.setdefault((name, length), call.sql(dialect="spark", normalize_functions=False))
     return found
-
-
-def _exp() -> ModuleType:
-    from gem_bundle.expressions import spark_parser
-
-    module: ModuleType = spark_parser.exp
-    return module

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from gem_bundle.diagnostics import Finding, suggest
-from gem_bundle.expressions.analysis import of_reference, walked
+from gem_bundle.expressions.analysis import of_reference, time_windows, walked
 from gem_bundle.expressions.kinds import family, read
 from gem_bundle.expressions.names import VALUES, reference, split_alias
 from gem_bundle.expressions.readable import unreadable
@@ -14,11 +14,12 @@ from gem_bundle.expressions.scope import Problem, Scope
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from gem_bundle.expressions.analysis import TimeWindow
     from gem_bundle.expressions.walk import Walk
     from gem_bundle.facts import Facts
+    from gem_bundle.operators import Option
     from gem_bundle.schema import DataType
 
-Option = str | tuple[str | int, ...]
 Wanted = Literal["boolean", "timestamp", "interval"]
 _LONGEST = 60
 _HINTS = {
@@ -143,6 +144,29 @@ def _mismatch(body: str, kind: DataType | None, wants: Wanted | None) -> list[Pr
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+
+
+def several_windows(
+    expressions: Iterable[str], option: Option, *, made: Iterable[TimeWindow] = (), home: str = "a node"
+) -> Iterator[Finding]:
+    """A finding when there are different time windows in a node: Spark makes one at a time.
+
+    Args:
+        expressions: The expressions of the node.
+        option: Where they stand.
+        made: The windows that the node makes besides, by function and length.
+        home: Where one of them can be made instead.
+    """
+    windows = time_windows(expressions)
+    windows.update((window, window[0]) for window in made)
+    names = list(windows.values())
+    if len(names) > 1:
+        yield Finding(
+            "GB212",
+            f"there are two time windows, `{names[0]}` and `{names[1]}`, and a node can have one",
+            f"Make one of them in {home} of its own.",
+            option,
+        )
 
 
 def missing_columns(

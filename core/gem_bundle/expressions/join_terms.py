@@ -16,10 +16,10 @@ from gem_bundle.expressions.kinds import TIMESTAMP, family
 from gem_bundle.expressions.scope import Scope
 from gem_bundle.expressions.trees import interval_type, intervals, parts_of
 from gem_bundle.expressions.walk import Walk, references_in
-from gem_bundle.facts import UNKNOWN_DELAY
+from gem_bundle.operators import any_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from gem_bundle.facts import Column, Facts
     from gem_bundle.schema import DataType
@@ -92,7 +92,7 @@ class Sides:
 
     def _marked(self, side: Side) -> bool | None:
         columns = self._facts[side].columns
-        return None if columns is None else any_of(map(_carries, columns))
+        return None if columns is None else any_of(column.watermarked for column in columns)
 
     def _owner(self, parts: list[str]) -> tuple[Side, Column | None] | None:
         """The side that a name belongs to, and its column when it is one as it is."""
@@ -148,7 +148,7 @@ class Sides:
         owner = self._owner(parts)
         if owner is None or (owner[1] is None and self._facts[owner[0]].columns is None):
             return None
-        return False if owner[1] is None else _carries(owner[1])
+        return False if owner[1] is None else owner[1].watermarked
 
     def _bounds(self, low: exp.Expr, high: exp.Expr, side: Side) -> bool | None:
         """Whether ``low < high`` makes a bound for a side's column out of the other side's watermark."""
@@ -167,7 +167,7 @@ class Sides:
         others = [term for term in terms if term.side == _OTHER[side]]
         if not others:
             return len(terms) > 1
-        return any_of([_carries(others[0].column)])
+        return None if others[0].column is None else others[0].column.watermarked
 
     def _terms(self, node: exp.Expr, *, negated: bool) -> Iterator[_Term]:
         node = _bare(node)
@@ -247,12 +247,6 @@ def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
             yield node
 
 
-def any_of(found: Iterable[bool | None]) -> bool | None:
-    """Whether one of them is true; None where that depends on an unknown one."""
-    known = list(found)
-    return True if True in known else (None if None in known else False)
-
-
 def _are_literals(condition: str) -> bool | None:
     """Whether each `interval` begins one literal of several parts (``interval 1 hour 30 minutes``).
 
@@ -280,12 +274,6 @@ def _ranges(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
     elif isinstance(node, exp.Between):
         yield node.args["low"], node.this
         yield node.this, node.args["high"]
-
-
-def _carries(column: Column | None) -> bool | None:
-    if column is None or column.delay == UNKNOWN_DELAY:
-        return None
-    return column.delay is not None
 
 
 def _bare(node: exp.Expr) -> exp.Expr:

@@ -6,13 +6,14 @@ of them carries a watermark, and whether a range of time bounds how long rows ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.analysis import parsed
 
 if TYPE_CHECKING:
     from gem_bundle.facts import Facts
+    from gem_bundle.operators import JoinOperator
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,15 @@ class JoinCondition:
     event_time_key: bool | None = None
     left_bounded: bool | None = None
     right_bounded: bool | None = None
+
+    def of(self, join: JoinOperator) -> JoinOperator:
+        """The join with what is known of its condition."""
+        return replace(
+            join,
+            equality=self.equality,
+            event_time_key=self.event_time_key,
+            bounded=(self.left_bounded, self.right_bounded),
+        )
 
 
 def join_condition(condition: str, left: Facts, right: Facts, names: tuple[str, str]) -> JoinCondition:

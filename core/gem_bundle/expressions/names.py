@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 _PART = r"(?:[A-Za-z_][A-Za-z0-9_]*|`(?:[^`]|``)+`)"
 _REFERENCE = re.compile(rf"{_PART}(?:\s*\.\s*{_PART})*")
@@ -47,6 +52,11 @@ def split_alias(expression: str) -> tuple[str, str | None]:
     if match is None:
         return expression, None
     return match["body"].strip(), _unquoted(match["alias"])
+
+
+def keyed(expressions: Sequence[str] | Mapping[str, str]) -> Iterator[tuple[str | int, str]]:
+    """The expressions of an option with the key or the position of each."""
+    yield from expressions.items() if isinstance(expressions, Mapping) else enumerate(expressions)
 
 
 def backquoted(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokenizer_core import Token, TokenType
 
 from gem_bundle.expressions.spark_parser import GemBundleSpark
 
