@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
     from gem_bundle.diagnostics import Finding
+    from gem_bundle.facts import Column
 
 Kind = Literal["source", "transform", "target"]
 OutputMode = Literal["append", "update", "complete"]
@@ -299,6 +300,28 @@ class Source(Gem[OptionsT]):
         set by the runtime, which knows the node's mode.
         """
         return Facts()
+
+    def discover(self) -> Iterable[Column] | None:
+        """The columns of what is there: of a table's own metadata, of the header of a file.
+
+        Called by `gem-bundle check --connect` only, once for each node, and only where `infer` leaves
+        the columns unknown; never before a run, where Spark itself looks. Secrets are resolved. It
+        may do what `connect` may: open connections and read metadata, without a JVM. It must give up
+        by itself within some seconds, and must change nothing. Other nodes' gems are asked at the same
+        time, in other threads.
+
+        Say only what is certain, since the rules take it as it is: a column has no type where only its
+        name is certain, and the answer is None where not all names are. Nothing need be said of what
+        isn't there: that is up to `connect`.
+
+        Returns:
+            The columns in the order in which `read`, or for a node that is `streaming` `read_stream`,
+            will have them; None when they can't be told, which is the default.
+
+        Raises:
+            GemError: When it can't look, and the gem knows why. The columns stay unknown.
+        """
+        return None
 
     def for_preview(self) -> Source[OptionsT]:
         """A source that reads the first rows and changes nothing outside; by default this one.

@@ -11,7 +11,7 @@ from gem_bundle.facts import Column
 from gem_bundle.options import Options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = [
     "DataType",
@@ -129,6 +129,23 @@ _COMPOSED = frozenset({"array", "map", "struct"})
 _ATOMIC = frozenset(_FAMILIES) - _COMPOSED | {"string", "char", "varchar"}
 
 
+_IN_JSON = frozenset(
+    {
+        *("string", "binary", "boolean", "date", "timestamp", "timestamp_ntz", "variant"),
+        *("tinyint", "smallint", "int", "bigint", "float", "double", "decimal"),
+    }
+)
+
+
+def with_article(kind: DataType | str | None) -> str:
+    """A type as a sentence needs it: ``an int``, ``a string``.
+
+    Args:
+        kind: The type.
+    """
+    return f"an {kind}" if str(kind)[:1].lower() in set("aeiou") else f"a {kind}"
+
+
 def differ_for_certain(left: str | None, right: str | None) -> bool:
     """Whether two types can't become one, whatever `spark.sql.ansi.enabled` says: as in a union.
 
@@ -153,6 +170,40 @@ def differ_for_certain(left: str | None, right: str | None) -> bool:
 def schema_of(columns: "Iterable[Column]") -> str:
     """The DDL of columns whose types are known."""
     return ", ".join(f"{quoted(column.name)} {column.type}" for column in columns)
+
+
+def columns_of_json(schema: "Mapping[str, Any]") -> tuple[Column, ...]:
+    """The columns of a schema in Spark's JSON, as Delta's log and the footers of Parquet files have it.
+
+    Args:
+        schema: The schema, taken apart. A column whose type isn't known here has none.
+    """
+    kinds = [(str(entry["name"]), _type_of_field(entry)) for entry in schema["fields"]]
+    return tuple(Column(name, None if kind is None else str(kind)) for name, kind in kinds)
+
+
+def type_of_json(kind: "str | Mapping[str, Any]") -> DataType | None:
+    """A type in Spark's JSON; None where it isn't known here.
+
+    Args:
+        kind: The name of a simple type, or a mapping with the ``type`` of a composed one and its parts.
+    """
+    if isinstance(kind, str):
+        simple = type_of(kind)
+        return simple if simple is not None and simple.name in _IN_JSON else None
+    if kind["type"] == "struct":
+        fields = [(str(entry["name"]), _type_of_field(entry)) for entry in kind["fields"]]
+        made = tuple(StructField(name, found) for name, found in fields if found is not None)
+        return DataType("struct", fields=made) if len(made) == len(fields) else None
+    keys = {"array": ("elementType",), "map": ("keyType", "valueType")}.get(kind["type"], ())
+    parts = [type_of_json(kind[key]) for key in keys]
+    found = tuple(part for part in parts if part is not None)
+    return DataType(kind["type"], parts=found) if keys and len(found) == len(keys) else None
+
+
+def _type_of_field(entry: "Mapping[str, Any]") -> DataType | None:
+    """The type of a field; None where it has a collation, which stands beside it."""
+    return None if "__COLLATIONS" in entry.get("metadata", {}) else type_of_json(entry["type"])
 
 
 def quoted(name: str) -> str:

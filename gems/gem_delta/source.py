@@ -2,11 +2,13 @@
 
 import copy
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import NonNegativeInt, model_validator
 
 from gem_bundle import (
+    Column,
     Facts,
     Field,
     Finding,
@@ -16,7 +18,7 @@ from gem_bundle import (
     SourceSemantics,
     StreamReadContext,
 )
-from gem_bundle.types import ByteSize, DataPath, Timestamp
+from gem_bundle.types import ByteSize, DataPath, Timestamp, local_path
 from gem_delta.connection import (
     DELTA_JAR,
     LOCAL_SETTINGS,
@@ -48,6 +50,13 @@ _STREAM_ONLY = (
 )
 _BATCH_ONLY = ("version_as_of", "timestamp_as_of", "ending_version", "ending_timestamp")
 _STARTS = ("starting_version", "starting_timestamp")
+
+# What the change feed adds (Delta: *Change data feed*).
+_CHANGE_COLUMNS = (
+    Column("_change_type", "string"),
+    Column("_commit_version", "bigint"),
+    Column("_commit_timestamp", "timestamp"),
+)
 
 Unblocked = Literal["always"] | NonNegativeInt
 
@@ -219,6 +228,23 @@ class DeltaSource(Source[DeltaSourceOptions]):
         if self.options.is_absent():
             error = self.options.absent()
             yield Finding(error.code, error.message, error.hint, error.option)
+
+    def discover(self) -> "tuple[Column, ...] | None":
+        """The columns that the log of a table at a local path says it has."""
+        from gem_delta.log import read_metadata
+
+        options = self.options
+        local = local_path(options.path) if options.path is not None else None
+        # Delta resolves times in the session's time zone; a location has a schema of its own.
+        unclear = (options.timestamp_as_of, options.schema_tracking_location, options.spark_options)
+        if local is None or any(unclear):
+            return None
+        found = read_metadata(Path(local) / "_delta_log", options.version_as_of)
+        if found is None or not options.read_change_feed:
+            return None if found is None else found.columns
+        if found.column_mapping and (options.ending_version, options.ending_timestamp) != (None, None):
+            return None  # the columns of the version at which it ends
+        return found.columns + _CHANGE_COLUMNS
 
     def for_preview(self) -> Self:
         """The same table from its beginning where only new rows are read, one file a micro-batch."""

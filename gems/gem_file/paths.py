@@ -16,12 +16,18 @@ _MOST_CHOICES = 1000
 
 def is_missing(path: str) -> bool:
     """Whether nothing on this machine matches a path; False where that can't be told."""
-    local = local_path(path)
-    # A backslash quotes a wildcard in Hadoop; Python's glob has no such thing.
-    if local is None or "\\" in local:
-        return False
-    patterns = _patterns(local)
+    patterns = _local_patterns(path)
     return bool(patterns) and not any(glob(p) for p in patterns)  # noqa: PTH207 (may be absolute)
+
+
+def matches(path: str) -> list[str]:
+    """What a path matches on this machine; nothing where that can't be told."""
+    return sorted({found for p in _local_patterns(path) for found in glob(p)})  # noqa: PTH207 (may be absolute)
+
+
+def has_wildcards(path: str) -> bool:
+    """Whether a path may stand for others."""
+    return any(character in path for character in "*?[{\\")
 
 
 def archive_is_read_again(path: str, archive: str) -> bool:
@@ -38,6 +44,12 @@ def archive_is_read_again(path: str, archive: str) -> bool:
         all(fnmatchcase(name, pattern) for pattern, name in zip(_parts(source), folders, strict=False))
         for source in _patterns(_ROOT.sub("", path))
     )
+
+
+def _local_patterns(path: str) -> list[str]:
+    local = local_path(path)
+    # A backslash quotes a wildcard in Hadoop; Python's glob has no such thing.
+    return [] if local is None or "\\" in local else _patterns(local)
 
 
 def _parts(path: str) -> list[str]:

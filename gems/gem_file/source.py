@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import model_validator
 
 from gem_bundle import (
+    Column,
     Facts,
     Field,
     Finding,
@@ -186,7 +187,7 @@ class FileSource(Source[FileSourceOptions]):
     def infer(self) -> Facts:
         """The columns of the schema, if there is one."""
         declared = self._declared()
-        return Facts(columns=columns_of(declared) if declared else None)
+        return Facts(columns=columns_of(declared) if declared else None, qualifiers=frozenset())
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":  # noqa: ARG002 (a source has none)
         """What a stream needs, and what only a stream or only a batch knows."""
@@ -197,6 +198,12 @@ class FileSource(Source[FileSourceOptions]):
         """Look whether anything is at a local path; what lies elsewhere is left to Spark."""
         if is_missing(self.options.path):
             yield Finding("GB505", *self._missing(), option="path")
+
+    def discover(self) -> "tuple[Column, ...] | None":
+        """The columns of files at a local path, as far as it is certain that Spark finds the same."""
+        from gem_file.discovery import find_columns
+
+        return find_columns(self.options)
 
     def for_preview(self) -> Self:
         """The same files, one a micro-batch, and none of them archived or deleted."""

@@ -81,3 +81,20 @@ def test_a_join_that_streams_can_not_have(spark: SparkSession, tmp_path: Path) -
 
 def test_an_unknown_column_belongs_to_its_node(spark: SparkSession, tmp_path: Path) -> None:
     assert verdict(tmp_path, spark, clicks="sum(nothing)") == [("GB320", "counts", 10)]
+
+
+def test_files_have_metadata_also_where_they_are_static(spark: SparkSession, tmp_path: Path) -> None:
+    text = """
+pipeline: asked
+sources:
+  ticks: {gem: rate}
+  pages: {gem: file, mode: batch, options: {path: none, format: csv, schema: "value bigint, team string"}}
+  lengths: {gem: file, mode: batch, options: {path: none, format: csv, schema: "value bigint, i interval"}}
+transforms:
+  named: {gem: select, input: pages, options: {columns: [value, _metadata.file_name]}}
+  both: {gem: join, inputs: [ticks, named], options: {how: left, on: [value]}}
+  odd: {gem: join, inputs: [both, lengths], options: {how: left, on: [value]}}
+targets:
+  screen: {gem: console, input: odd}
+"""
+    assert asked(write_pipeline(tmp_path, text), spark) == []

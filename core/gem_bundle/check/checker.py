@@ -73,6 +73,8 @@ def check_file(
     path: str | os.PathLike[str],
     options: LoadOptions | None = None,
     registry: Registry | None = None,
+    *,
+    discover: bool = False,
 ) -> Checked:
     """Check a pipeline file without a JVM, without a network, and without running anything in it.
 
@@ -80,16 +82,19 @@ def check_file(
         path: The pipeline file.
         options: Parameters, profile, environment.
         registry: The gems to use; by default the installed ones.
+        discover: Let sources look at what is there for the columns that nobody declares. That takes
+            the network, and secrets that are resolved.
     """
-    return check_definition(load_file(path, options), registry)
+    return check_definition(load_file(path, options), registry, discover=discover)
 
 
-def check_definition(loaded: Loaded, registry: Registry | None = None) -> Checked:
+def check_definition(loaded: Loaded, registry: Registry | None = None, *, discover: bool = False) -> Checked:
     """Check a pipeline that was read.
 
     Args:
         loaded: What the loader made of it.
         registry: The gems to use; by default the installed ones.
+        discover: As `check_file` takes it.
     """
     found = list(loaded.diagnostics)
     definition = loaded.definition
@@ -103,7 +108,7 @@ def check_definition(loaded: Loaded, registry: Registry | None = None) -> Checke
     settings, wrong = _settings(definition)
     found += wrong
     with limited(MAX_EXPRESSIONS):
-        facts, wrong = _infer(definition, gems, order)
+        facts, wrong = _infer(definition, gems, order, discover=discover)
         found += wrong
         plan = Plan(definition, gems, tuple(order), facts)
         found += _check_outputs(plan)
@@ -133,32 +138,69 @@ def _settings(definition: Definition) -> tuple[Settings, list[Diagnostic]]:
 
 
 def _infer(
-    definition: Definition, gems: dict[str, Gem], order: Iterable[str]
+    definition: Definition, gems: dict[str, Gem], order: Iterable[str], *, discover: bool
 ) -> tuple[dict[str, Facts], list[Diagnostic]]:
     """The facts of each node, from its inputs' facts and its gem's declaration."""
+    sources, found = _infer_sources(definition, gems, order, discover=discover)
+    facts: dict[str, Facts] = {}
+    for name in order:
+        node = definition.nodes[name]
+        if node.kind == "target":
+            continue
+        if node.kind == "source":
+            streaming = node.mode == "stream"
+            declared = replace(sources[name], streaming=streaming, bounded=not streaming)
+        else:
+            inputs = inputs_of(node, facts)
+            declared, wrong = declared_facts(definition, node, gems.get(name), inputs)
+            found += wrong
+        facts[name] = replace(declared, operators=_of_node(declared.operators, name))
+    return facts, found
+
+
+def _infer_sources(
+    definition: Definition, gems: dict[str, Gem], order: Iterable[str], *, discover: bool
+) -> tuple[dict[str, Facts], list[Diagnostic]]:
+    """What the sources declare, and on request what they find."""
     facts: dict[str, Facts] = {}
     found: list[Diagnostic] = []
     for name in order:
         node = definition.nodes[name]
-        gem = gems.get(name)
-        if node.kind == "target":
-            continue
-        inputs = inputs_of(node, facts)
-        unknown = Facts() if node.kind == "source" else combined(UNKNOWN_OPERATOR, inputs)
-        declared: Any = unknown
-        if gem is not None:
-            try:
-                declared = cast("Source | Transform", gem).infer(*inputs)
-                if not isinstance(declared, Facts):
-                    raise TypeError(f"Facts are needed, not {declared!r}")
-            except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
-                declared = unknown
-                found.append(gem_failed(definition, node, "infer", error))
         if node.kind == "source":
-            streaming = node.mode == "stream"
-            declared = replace(declared, streaming=streaming, bounded=not streaming)
-        facts[name] = replace(declared, operators=_of_node(declared.operators, name))
+            facts[name], wrong = declared_facts(definition, node, gems.get(name), [])
+            found += wrong
+    if discover:
+        from gem_bundle.check.connect import discover_columns
+
+        unknown = [name for name, declared in facts.items() if declared.columns is None and name in gems]
+        discovered, wrong = discover_columns(definition, gems, unknown)
+        found += wrong
+        for name, columns in discovered.items():
+            facts[name] = facts[name].with_columns(columns)
     return facts, found
+
+
+def declared_facts(
+    definition: Definition, node: Node, gem: Gem | None, inputs: list[Facts]
+) -> tuple[Facts, list[Diagnostic]]:
+    """What a gem declares of its rows, and what is wrong with it.
+
+    Args:
+        definition: The pipeline.
+        node: A source or a transform.
+        gem: Its gem; without one, and where the gem fails, nothing is known.
+        inputs: The facts of its inputs.
+    """
+    unknown = Facts() if node.kind == "source" else combined(UNKNOWN_OPERATOR, inputs)
+    if gem is None:
+        return unknown, []
+    try:
+        declared: Any = cast("Source | Transform", gem).infer(*inputs)
+        if not isinstance(declared, Facts):
+            raise TypeError(f"Facts are needed, not {declared!r}")
+    except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
+        return unknown, [gem_failed(definition, node, "infer", error)]
+    return declared, []
 
 
 def inputs_of(node: Node, facts: Mapping[str, Facts]) -> list[Facts]:

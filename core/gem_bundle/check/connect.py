@@ -1,20 +1,26 @@
-"""``check --connect``: every gem's own preflight, at the same time."""
+"""``check --connect``: every gem's own preflight, and what sources find there, all at the same time."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from gem_bundle.check.checker import from_finding
-from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.check.checker import declared_facts, from_finding
+from gem_bundle.check.report import gem_failed
+from gem_bundle.diagnostics import Diagnostic, Finding
 from gem_bundle.errors import GemError
+from gem_bundle.facts import Column
 from gem_bundle.plugins import describe_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
+    from gem_bundle.gem import Gem, Source
+    from gem_bundle.pipeline.model import Definition
     from gem_bundle.pipeline.plan import Plan
 
+_T = TypeVar("_T")
 _AT_ONCE = 8
 
 
@@ -26,11 +32,66 @@ def check_connect(plan: Plan, nodes: Iterable[str] | None = None) -> list[Diagno
         nodes: The nodes to try; None for all.
     """
     names = list(plan.order if nodes is None else nodes)
+    results = _at_once(lambda name: _connect(plan, name), names)
+    return [diagnostic for found in results for diagnostic in found]
+
+
+def discover_columns(
+    definition: Definition, gems: Mapping[str, Gem], names: Iterable[str]
+) -> tuple[dict[str, tuple[Column, ...]], list[Diagnostic]]:
+    """Ask sources for the columns of what is there.
+
+    Args:
+        definition: The pipeline, its secrets resolved.
+        gems: A gem with validated options for each of the nodes.
+        names: The sources whose columns aren't known.
+
+    Returns:
+        The columns of those that can tell, and what was found on the way.
+    """
+    asked = list(names)
+    results = _at_once(lambda name: _discover(definition, name, gems[name]), asked)
+    columns = {name: known for name, (known, _) in zip(asked, results, strict=True) if known is not None}
+    return columns, [diagnostic for _, found in results for diagnostic in found]
+
+
+def as_declared(plan: Plan) -> Plan:
+    """The same plan without the columns that sources found, for whoever lets Spark read them itself.
+
+    Spark finds more than columns: tables and files have hidden ones, such as ``_metadata``.
+    """
+    facts = dict(plan.facts)
+    for node in plan.definition.of_kind("source"):
+        declared, _ = declared_facts(plan.definition, node, plan.gems[node.id], [])
+        if declared.columns is None:
+            facts[node.id] = facts[node.id].with_columns(None)
+    return replace(plan, facts=facts)
+
+
+def _at_once(ask: Callable[[str], _T], names: list[str]) -> list[_T]:
     if not names:
         return []
     with ThreadPoolExecutor(max_workers=min(_AT_ONCE, len(names))) as pool:
-        results = list(pool.map(lambda name: _connect(plan, name), names))
-    return [diagnostic for found in results for diagnostic in found]
+        return list(pool.map(ask, names))
+
+
+def _discover(
+    definition: Definition, name: str, gem: Gem
+) -> tuple[tuple[Column, ...] | None, list[Diagnostic]]:
+    node = definition.nodes[name]
+    try:
+        answer: Any = cast("Source", gem).discover()
+        if answer is None:
+            return None, []
+        columns = tuple(answer)
+        if not all(isinstance(column, Column) for column in columns):
+            raise TypeError(f"columns are needed, not {answer!r}")
+    except GemError as error:
+        finding = Finding(error.code, error.message, error.hint, error.option)
+        return None, [from_finding(definition, node, finding, gem)]
+    except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
+        return None, [gem_failed(definition, node, "discover", error)]
+    return columns, []
 
 
 def _connect(plan: Plan, name: str) -> list[Diagnostic]:

@@ -128,11 +128,20 @@ class Engine:
 
     def _make(self, schema: str, mode: str, name: str) -> DataFrame:
         if mode == "batch":
-            return self._spark.createDataFrame([], schema)
+            return self._static(schema)
         reader = self._spark.readStream
         if hasattr(reader, "name"):
             reader = reader.name(name)
         return reader.format("parquet").schema(schema).load(self._folder)
+
+    def _static(self, schema: str) -> DataFrame:
+        """Files, since expressions may ask for `_metadata`; rows for types that no file of these can hold."""
+        from pyspark.errors import AnalysisException
+
+        try:
+            return self._spark.read.schema(schema).parquet(self._folder)
+        except AnalysisException:
+            return self._spark.createDataFrame([], schema)
 
 
 class _UnsupportedOperations:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from gem_bundle.plugins import Registry
 
 
+_NAMED = 3
+
+
 class _Request(NamedTuple):
     """What is asked of each file."""
 
@@ -73,7 +76,11 @@ class _Verdict(NamedTuple):
 @files_argument
 @parameter_options
 @click.option("--engine", is_flag=True, help="Ask Spark's own analyser too; starts a JVM.")
-@click.option("--connect", is_flag=True, help="Try brokers, topics and paths too.")
+@click.option(
+    "--connect",
+    is_flag=True,
+    help="Try brokers, topics and paths too, and look what columns there are.",
+)
 @click.option("--skip-env", is_flag=True, help="Accept environment variables that are not set.")
 @click.option("--deny-warnings", is_flag=True, help="Exit with status 1 for warnings too.")
 @click.option("--watch", is_flag=True, help="Check again whenever a file is saved, until Ctrl-C.")
@@ -163,7 +170,7 @@ def _check(file: str, request: _Request, registry: Registry) -> _Verdict:
     from gem_bundle.check import check_file
     from gem_bundle.diagnostics import in_order
 
-    checked = check_file(file, request.load_options(), registry)
+    checked = check_file(file, request.load_options(), registry, discover=request.connect)
     found = checked.diagnostics
     tried: tuple[str, ...] = ()
     if checked.plan is not None:
@@ -187,16 +194,25 @@ def _try(plan: Plan, file: str, request: _Request) -> tuple[list[Diagnostic], tu
         from gem_bundle.check.connect import check_connect
 
         found += check_connect(plan)
-        tried.append("everything it needs can be reached")
+        tried += ["everything it needs can be reached", *_unknown_columns(plan)]
     if request.engine:
+        from gem_bundle.check.connect import as_declared
         from gem_bundle.check.engine import check_engine
 
         try:
-            found += check_engine(plan, report=None if request.quiet else print_note)
+            found += check_engine(as_declared(plan), report=None if request.quiet else print_note)
         except GemError as error:
             found.append(Diagnostic(error.code, "error", error.message, place=Place(file), hint=error.hint))
         tried.append("Spark's analyser agrees")
     return found, tuple(tried)
+
+
+def _unknown_columns(plan: Plan) -> list[str]:
+    """What to say of sources that neither declare their columns nor could look."""
+    sources = [node.id for node in plan.definition.of_kind("source")]
+    unknown = [f"`{name}`" for name in sources if plan.facts[name].columns is None]
+    shown = [*unknown[:_NAMED], *([f"{len(unknown) - _NAMED} more"] if len(unknown) > _NAMED else [])]
+    return [f"columns of {', '.join(shown)} stay unknown"] if shown else []
 
 
 def _broken_plugins(registry: Registry, verdicts: Iterable[_Verdict]) -> list[Diagnostic]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,8 +89,7 @@ class SecretStore:
             return None
         looked.append(f"the Databricks scope `{scope}`, key `{key}`")
         try:
-            from databricks.sdk.runtime import dbutils  # type: ignore[import-not-found]
-
-            return str(dbutils.secrets.get(scope, key))
+            # Databricks brings it, and nobody else needs it.
+            return str(import_module("databricks.sdk.runtime").dbutils.secrets.get(scope, key))
         except Exception:  # noqa: BLE001 (the SDK raises types of its own; any of them means "not there")
             return None
