@@ -23,13 +23,15 @@ if TYPE_CHECKING:
     from tests.differential.compare import Comparison, Disagreement
 
 PROOFS = 5
+MISSED = 0.02
+ENOUGH = 1500
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run it.
 
     Returns:
-        The exit status: 1 when there is a disagreement.
+        The exit status: 1 when there is a disagreement, or too much is missed.
     """
     parser = argparse.ArgumentParser("python -m tests.differential", description=__doc__)
     parser.add_argument("--count", type=int, default=1000, help="how many pipelines (default: 1000)")
@@ -66,7 +68,13 @@ def main(arguments: list[str] | None = None) -> int:
     print("\n".join(tally.lines()))
     if given.shrink and tally.disagreements:
         show_shrunk([found[0] for found in tally.disagreements.values()], given.save)
-    return 1 if tally.disagreements else 0
+    return 1 if tally.disagreements or missed_too_many(tally) else 0
+
+
+def missed_too_many(tally: Tally) -> bool:
+    """Whether too many mistakes that aren't about streams are missed, of enough to tell."""
+    broken = tally.found + tally.missed_targets
+    return broken >= ENOUGH and tally.missed_targets > MISSED * broken
 
 
 def show(seed: str) -> int:

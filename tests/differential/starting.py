@@ -36,11 +36,13 @@ class Run:
     Args:
         rows: How many rows came out.
         advanced: Whether the watermark ever advanced.
+        stateful: Whether it kept state: what the optimizer makes nothing of (`limit 0`) keeps none.
         error: Why it failed, if it did.
     """
 
     rows: int = 0
     advanced: bool = False
+    stateful: bool = False
     error: Exception | None = None
 
     def __str__(self) -> str:
@@ -77,7 +79,8 @@ class Starter:
                 progress = query.recentProgress
                 rows = sum(max(batch.sink.numOutputRows, 0) for batch in progress)
                 marks = {batch.eventTime.get("watermark", _EPOCH) for batch in progress}
-                return Run(rows, bool(marks - {_EPOCH}))
+                stateful = any(batch.stateOperators for batch in progress)
+                return Run(rows, bool(marks - {_EPOCH}), stateful)
             finally:
                 query.stop()
         except Exception as error:  # noqa: BLE001 (what it raises is the answer)
