@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from gem_bundle.facts import Column as Column
     from gem_bundle.facts import Facts as Facts
     from gem_bundle.facts import combined as combined
+    from gem_bundle.facts import entering as entering
+    from gem_bundle.facts import event_times as event_times
     from gem_bundle.facts import merged as merged
     from gem_bundle.gem import ALL_OUTPUT_MODES as ALL_OUTPUT_MODES
     from gem_bundle.gem import MICRO_BATCH_TRIGGERS as MICRO_BATCH_TRIGGERS
@@ -47,7 +49,7 @@ _HOMES = {
     "check.rules": ("NodeView", "PipelineView"),
     "diagnostics": ("Diagnostic", "Finding"),
     "errors": ("GemBundleError", "GemError", "PipelineError"),
-    "facts": ("Column", "Facts", "combined", "merged"),
+    "facts": ("Column", "Facts", "combined", "entering", "event_times", "merged"),
     "gem": (
         "ALL_OUTPUT_MODES",
         "MICRO_BATCH_TRIGGERS",

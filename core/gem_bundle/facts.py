@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gem_bundle.operators import Operator, any_of, walk
+from gem_bundle.operators import EventTime, Operator, any_of, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 UNKNOWN_DELAY = "unknown"
 """The `Column.delay` of a column that may be event time and may be not, so that no rule that misses a
@@ -38,6 +38,8 @@ class Column:
         marks: Event time inside a column of a complex type, which is event time again when it is taken
             out: the way to each field in lower case, and its delay. A step into an array is ``0``, into
             a map's values ``1``.
+        entered: What it was when it entered operators with state (see `entering`): where it is, those
+            are needed. It doesn't count when columns are compared.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Column:
     session: bool = False
     qualifier: str | None = None
     marks: tuple[tuple[tuple[str, ...], str], ...] = ()
+    entered: tuple[EventTime, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def watermarked(self) -> bool | None:
@@ -66,6 +69,8 @@ class Facts:
             when facts are compared.
         hidden: The names, in lower case, of columns that a projection before has left out: Spark still
             finds them for a filter, a sort or a repartition.
+        qualifiers: The names, in lower case, that may stand before a column's: ``orders.id``. None when
+            there may be any, such as a table's own.
     """
 
     streaming: bool | None = None
@@ -73,6 +78,7 @@ class Facts:
     bounded: bool | None = None
     operators: tuple[Operator, ...] = field(default=(), compare=False)
     hidden: frozenset[str] = field(default=frozenset(), compare=False)
+    qualifiers: frozenset[str] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.columns is not None and len(self.columns) > MAX_COLUMNS:
@@ -114,13 +120,16 @@ class Facts:
 
     def called(self, name: str) -> Facts:
         """The same rows as an input of that name, so that expressions may write ``name.column``."""
+        called = frozenset({name.lower()})
         if self.columns is None:
-            return self
-        if all(column.qualifier == name for column in self.columns) and not self.hidden:
+            return replace(self, qualifiers=called)
+        if self.qualifiers == called and not self.hidden:
             return self
         # Not by `replace`, which takes eight times as long: this is done for every input of every join.
-        columns = tuple(Column(c.name, c.type, c.delay, c.session, name, c.marks) for c in self.columns)
-        return replace(self, columns=columns, hidden=frozenset())
+        columns = tuple(
+            Column(c.name, c.type, c.delay, c.session, name, c.marks, c.entered) for c in self.columns
+        )
+        return replace(self, columns=columns, hidden=frozenset(), qualifiers=called)
 
     def after(self, operator: Operator) -> Facts:
         """The facts behind one more operator.
@@ -148,8 +157,14 @@ def merged(inputs: Iterable[Facts]) -> Facts:
     operators = {id(operator): operator for facts in known for operator in facts.operators}
     bounds = [facts.bounded for facts in known]
     bounded = False if False in bounds else (None if None in bounds else True)
-    streaming = any_of(facts.streaming for facts in known)
-    return Facts(streaming=streaming, bounded=bounded, operators=tuple(operators.values()))
+    names = [facts.qualifiers for facts in known]
+    qualifiers = frozenset[str]().union(*(found for found in names if found is not None))
+    return Facts(
+        streaming=any_of(facts.streaming for facts in known),
+        bounded=bounded,
+        operators=tuple(operators.values()),
+        qualifiers=None if None in names else qualifiers,
+    )
 
 
 def combined(operator: Operator, inputs: Iterable[Facts]) -> Facts:
@@ -163,4 +178,50 @@ def combined(operator: Operator, inputs: Iterable[Facts]) -> Facts:
     facts = merged(known)
     streams = tuple(found.streaming for found in known)
     made = replace(operator, inputs=facts.operators, streams=streams)
-    return replace(facts, operators=(made,))
+    qualifiers = None if operator.kind == "unknown" else facts.qualifiers
+    return replace(facts, operators=(made,), qualifiers=qualifiers)
+
+
+def event_times(columns: Iterable[Column]) -> list[Column]:
+    """The columns that are certain to carry a watermark, and to be different ones.
+
+    One that was selected twice is one; with another name it is another one.
+    """
+    named: dict[str, dict[str | None, Column]] = {}
+    for column in columns:
+        if column.watermarked:
+            named.setdefault(column.name.lower(), {}).setdefault(column.qualifier, column)
+    # Where one has no qualifier it may be any of those that have one.
+    return [
+        column
+        for same in named.values()
+        for qualifier, column in same.items()
+        if qualifier is not None or len(same) == 1
+    ]
+
+
+def entering(facts: Facts, needed: Callable[[Column], bool]) -> tuple[Facts, tuple[EventTime, ...]]:
+    """The columns with a watermark that enter an operator with state, where a stream has several.
+
+    Args:
+        facts: What enters it.
+        needed: Which columns the operator asks for itself.
+
+    Returns:
+        The facts, with columns that tell wherever they come that they are still needed here; and the
+        event times, none where the stream doesn't have several.
+    """
+    found = event_times(facts.columns or ()) if facts.streaming else []
+    if len(found) < 2:
+        return facts, ()
+    times = {
+        (column.name.lower(), column.qualifier): EventTime(
+            f"{column.qualifier}.{column.name}" if column.qualifier else column.name, needed(column)
+        )
+        for column in found
+    }
+    columns = []
+    for column in facts.columns or ():
+        time = times.get((column.name.lower(), column.qualifier))
+        columns.append(column if time is None else replace(column, entered=(*column.entered, time)))
+    return replace(facts, columns=tuple(columns)), tuple(times.values())

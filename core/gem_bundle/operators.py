@@ -96,13 +96,27 @@ OperatorT = TypeVar("OperatorT", bound=Operator)
 
 
 @dataclass(frozen=True, eq=False)
+class EventTime:
+    """One of several columns with a watermark that enter an operator with state.
+
+    Args:
+        name: The column, with its input's name in front where it has one: ``orders.at``.
+        needed: The operator asks for it itself. Another one is there only if something behind asks
+            for it: Spark's optimizer leaves out what nobody does.
+    """
+
+    name: str
+    needed: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class AggregateOperator(Operator):
     """An aggregation, or an operator that Spark makes one of: ``select distinct``, ``except``.
 
     Args:
         event_time: It groups by a column that carries a watermark, as it is, or by a window over one.
         sessions: It groups by session windows.
-        alone: It groups by nothing but session windows.
+        alone: It groups by nothing but session windows, and values that are the same for all rows.
         distinct: Its distinct aggregates, as they are written: ``count(distinct page)``.
         distinct_option: The option that has the first of them.
         rows: It is ``select distinct`` or SQL's ``union``: Spark doesn't sort behind it.
@@ -111,6 +125,9 @@ class AggregateOperator(Operator):
             ``struct(at).at``: too late for its check of the aggregation nearest to the sink.
         duration: The length of its windows, as an interval.
         delay: The delay of the watermark that it goes by.
+        event_times: Its groups that are certain to carry a watermark.
+        clock: An aggregate function with the current time among its arguments, as it is written.
+        clock_option: The option that has it.
     """
 
     kind: OperatorKind = "aggregate"
@@ -124,6 +141,9 @@ class AggregateOperator(Operator):
     folds: bool = False
     duration: str | None = None
     delay: str | None = None
+    event_times: tuple[str, ...] = ()
+    clock: str = ""
+    clock_option: Option | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,12 +154,14 @@ class DeduplicateOperator(Operator):
         event_time: The columns that decide include one that carries a watermark.
         watermarked: Some column of the input carries one.
         within_watermark: Rows are remembered for as long as the watermark's delay only.
+        event_times: The input's columns that are certain to carry one, where they are several.
     """
 
     kind: OperatorKind = "deduplicate"
     event_time: bool | None = None
     watermarked: bool | None = None
     within_watermark: bool = False
+    event_times: tuple[EventTime, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +178,8 @@ class JoinOperator(Operator):
             are kept.
         watermarked: Whether a column of the first and of the second input carries a watermark.
         times: The columns that carry it, where there is one certain on a side.
+        event_times: The same of the first and of the second input, where they are several on a side.
+        clock: Its condition asks for the current time.
     """
 
     kind: OperatorKind = "join"
@@ -167,6 +191,8 @@ class JoinOperator(Operator):
     bounded: tuple[bool | None, bool | None] = (None, None)
     watermarked: tuple[bool | None, bool | None] = (None, None)
     times: tuple[str | None, str | None] = (None, None)
+    event_times: tuple[tuple[EventTime, ...], tuple[EventTime, ...]] = ((), ())
+    clock: bool = False
 
 
 @dataclass(frozen=True, eq=False)

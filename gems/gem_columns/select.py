@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from gem_bundle import AggregateOperator, Facts, Field, Finding, Operator, Options, Transform
 from gem_bundle.expressions import (
     analyse,
+    calls_functions,
     check_expression,
     keyed,
     project,
@@ -64,7 +65,8 @@ class Select(Transform[SelectOptions]):
         earlier: set[str] = set()
         bodies = [split_alias(expression)[0] for _, expression in keyed(columns)]
         # One aggregate function makes an aggregation over all rows of it, without any group.
-        aggregated = any(analyse(body, facts.columns).aggregates for body in bodies)
+        calls = filter(calls_functions, bodies)
+        aggregated = any(analyse(body, facts.columns).aggregates for body in calls)
         yield from several_windows(bodies, "columns")
         for key, expression in keyed(columns):
             body, alias = split_alias(expression) if isinstance(key, int) else (expression, key)
@@ -86,8 +88,13 @@ def with_operators(facts: Facts, expressions: list[str] | dict[str, str]) -> Fac
 
     Spark makes an aggregation over all rows of a projection that has an aggregate function.
     """
-    found = {key: analyse(split_alias(body)[0], facts.columns) for key, body in keyed(expressions)}
+    found = {
+        key: analyse(split_alias(body)[0], facts.columns)
+        for key, body in keyed(expressions)
+        if calls_functions(body)
+    }
     distinct = [key for key, analysis in found.items() if analysis.distinct]
+    timely = [key for key, analysis in found.items() if analysis.clock_aggregated]
     bodies = dict(keyed(expressions))
     for key, analysis in found.items():
         place = ("columns", key)
@@ -99,6 +106,8 @@ def with_operators(facts: Facts, expressions: list[str] | dict[str, str]) -> Fac
                 distinct=tuple(split_alias(bodies[key])[0] for key in distinct),
                 distinct_option=("columns", distinct[0]) if distinct else None,
                 windowed=False,
+                clock=split_alias(bodies[timely[0]])[0] if timely else "",
+                clock_option=("columns", timely[0]) if timely else None,
             )
             facts = facts.after(aggregate)
             break

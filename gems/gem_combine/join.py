@@ -5,8 +5,19 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import BeforeValidator, field_validator, model_validator
 
-from gem_bundle import Column, Facts, Field, Finding, JoinOperator, Options, Transform, combined
-from gem_bundle.expressions import check_expression, join_condition, missing_names
+from gem_bundle import (
+    Column,
+    Facts,
+    Field,
+    Finding,
+    JoinOperator,
+    Operator,
+    Options,
+    Transform,
+    combined,
+    entering,
+)
+from gem_bundle.expressions import analyse, check_expression, join_condition, missing_names
 from gem_bundle.operators import JoinType, any_of
 from gem_bundle.types import Expression, StringList
 
@@ -108,7 +119,13 @@ class Join(Transform[JoinOptions]):
     def infer(self, *inputs: Facts) -> Facts:
         """The columns of both, or of the first alone; of two streams a join keeps state."""
         left, right = self._called(inputs)
-        return combined(self._operator(left, right), inputs).with_columns(self._columns(left, right))
+        operator = self._operator(left, right)
+        if operator.how not in {"left_semi", "left_anti"}:
+            keys = {name.lower() for name in self.options.on or ()}
+            left, of_left = entering(left, lambda column: column.name.lower() in keys)
+            right, of_right = entering(right, lambda column: column.name.lower() in keys)
+            operator = replace(operator, event_times=(of_left, of_right))
+        return combined(operator, [left, right]).with_columns(self._columns(left, right))
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns of `on` are in both inputs, and a condition can tell the inputs apart."""
@@ -129,7 +146,7 @@ class Join(Transform[JoinOptions]):
                 yield replace(finding, message=message)
         if options.condition is not None:
             left, right = self._called(inputs)
-            both = left.with_columns(
+            both = combined(Operator("join"), [left, right]).with_columns(
                 None if left.columns is None or right.columns is None else [*left.columns, *right.columns]
             )
             yield from check_expression(
@@ -152,6 +169,9 @@ class Join(Transform[JoinOptions]):
             times=(left.time, right.time),
         )
         if self.options.condition is not None:
+            known = left.columns is not None and right.columns is not None
+            both = [*(left.columns or ()), *(right.columns or ())] if known else None
+            made = replace(made, clock=analyse(self.options.condition, both).clock)
             return join_condition(self.options.condition, left, right, made.names).of(made)
         equal = self.options.on is not None
         carried = any_of(_key_carries(name, left, right) for name in self.options.on or ())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import model_validator
 
 from gem_bundle import Column, Facts, Field, Finding, Operator, Options, Transform, combined
-from gem_bundle.schema import differ_for_certain
+from gem_bundle.schema import differ_for_certain, with_article
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,8 +91,8 @@ class Union(Transform[UnionOptions]):
             if second is not None and differ_for_certain(column.type, second.type):
                 yield Finding(
                     "GB213",
-                    f"`{column.name}` is a {column.type} in `{one[0]}` and `{second.name}` a {second.type} "
-                    f"in `{other[0]}`: they can't be one column",
+                    f"`{column.name}` is {with_article(column.type)} in `{one[0]}` and `{second.name}` "
+                    f"{with_article(second.type)} in `{other[0]}`: they can't be one column",
                     "Cast one of them before, or leave it out.",
                 )
 
@@ -107,10 +107,10 @@ class Union(Transform[UnionOptions]):
             return tuple(replace(column, type=None) for column in first)
         if not options.by_name:
             pairs = zip(first, second, strict=False)
-            return tuple(_widened(column, other.type) for column, other in pairs)
-        types = {column.name.lower(): column.type for column in second}
+            return tuple(_as_one(column, other) for column, other in pairs)
+        others = {column.name.lower(): column for column in second}
         united = [
-            _widened(column, types[column.name.lower()]) if column.name.lower() in types else column
+            _as_one(column, others[column.name.lower()]) if column.name.lower() in others else column
             for column in first
         ]
         if options.allow_missing_columns:
@@ -121,8 +121,12 @@ class Union(Transform[UnionOptions]):
         return tuple(united)
 
 
-def _widened(column: Column, other: str | None) -> Column:
-    return column if column.type == other else replace(column, type=None)
+def _as_one(column: Column, other: Column) -> Column:
+    """The column of a union: the first input's, as far as the other one is the same."""
+    if column.type == other.type and not other.entered:
+        return column
+    kind = column.type if column.type == other.type else None
+    return replace(column, type=kind, entered=(*column.entered, *other.entered))
 
 
 def _differences(one: tuple[str, Facts], other: tuple[str, Facts]) -> "Iterator[Finding]":

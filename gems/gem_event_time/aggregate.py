@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, BeforeValidator, model_validator
 
-from gem_bundle import AggregateOperator, Column, Facts, Field, Finding, Options, Transform
+from gem_bundle import AggregateOperator, Column, Facts, Field, Finding, Options, Transform, event_times
 from gem_bundle.expressions import (
     WINDOW_TYPE,
     analyse,
@@ -216,8 +216,14 @@ class Aggregate(Transform[AggregateOptions]):
     def _operator(self, facts: Facts) -> AggregateOperator:
         """What Spark's rules ask of an aggregation."""
         columns = facts.columns
-        distinct = [name for name, body in self.options.aggregates.items() if analyse(body, columns).distinct]
         windowed = self.options.window is not None or self.options.session is not None
+        functions = {name: analyse(body, columns) for name, body in self.options.aggregates.items()}
+        groups = [analyse(body, columns) for body in self._groups()]
+        distinct = [name for name, found in functions.items() if found.distinct]
+        # What a function is about may be a group, which has been computed before.
+        grouped = any(group.clock for group in groups)
+        timely = [name for name, found in functions.items() if found.clock_aggregated and not grouped]
+        varying = sum(not group.constant for group in groups) + windowed
         keys = self._grouping_columns(facts)
         carried = {column.delay for column in keys or () if column.watermarked}
         sessions = self.options.session is not None or any(column.session for column in keys or ())
@@ -225,13 +231,16 @@ class Aggregate(Transform[AggregateOptions]):
             option=next((name for name in ("window", "session") if getattr(self.options, name)), "group_by"),
             event_time=None if keys is None else any_of(column.watermarked for column in keys),
             sessions=sessions or (None if keys is None else False),
-            alone=self.options.session is not None and not self.options.group_by,
+            alone=sessions and varying == 1,
             distinct=tuple(self.options.aggregates[name] for name in distinct),
             distinct_option=("aggregates", distinct[0]) if distinct else None,
             windowed=windowed or any(_is_window(column) for column in keys or ()),
             folds=self._folds(facts),
             duration=self.options.window.duration if self.options.window else None,
             delay=carried.pop() if len(carried) == 1 else None,
+            event_times=tuple(column.name for column in event_times(keys or ())),
+            clock=self.options.aggregates[timely[0]] if timely else "",
+            clock_option=("aggregates", timely[0]) if timely else None,
         )
 
     def _folds(self, facts: Facts) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gem_bundle import DeduplicateOperator, Facts, Field, Finding, Options, Transform
+from gem_bundle import DeduplicateOperator, Facts, Field, Finding, Options, Transform, entering
 from gem_bundle.expressions import missing_names
 from gem_bundle.operators import any_of
 from gem_bundle.types import StringList
@@ -48,13 +48,15 @@ class Deduplicate(Transform[DeduplicateOptions]):
 
     def infer(self, *inputs: Facts) -> Facts:
         """What was known before; on a stream what was seen is state."""
-        (facts,) = inputs
+        within = self.options.within_watermark
+        facts, times = entering(inputs[0], lambda column: within or self._compares(column.name))
         return facts.after(
             DeduplicateOperator(
-                option="within_watermark" if self.options.within_watermark else "columns",
+                option="within_watermark" if within else "columns",
                 event_time=self._by_event_time(facts),
                 watermarked=facts.watermarked,
-                within_watermark=self.options.within_watermark,
+                within_watermark=within,
+                event_times=times,
             )
         )
 
@@ -78,5 +80,9 @@ class Deduplicate(Transform[DeduplicateOptions]):
             return facts.watermarked
         if facts.columns is None:
             return None
-        wanted = {name.lower() for name in self.options.columns}
-        return any_of(column.watermarked for column in facts.columns if column.name.lower() in wanted)
+        return any_of(column.watermarked for column in facts.columns if self._compares(column.name))
+
+    def _compares(self, name: str) -> bool:
+        """Whether a column decides."""
+        columns = self.options.columns
+        return columns is None or name.lower() in {wanted.lower() for wanted in columns}

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle import Facts, Field, Finding, Options, Transform, WatermarkOperator
 from gem_bundle.expressions import missing_names, reference
+from gem_bundle.schema import with_article
 from gem_bundle.types import Interval
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Watermark(Transform[WatermarkOptions]):
         if kind != "timestamp" and not kind.startswith("struct"):
             yield Finding(
                 "GB205",
-                f"`{column.name}` is a {column.type}; event time must be a timestamp",
+                f"`{column.name}` is {with_article(column.type)}; event time must be a timestamp",
                 f"Make one first, for example `{column.name}: to_timestamp({column.name})` in a "
                 "`with_columns`.",
                 "column",

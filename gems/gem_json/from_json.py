@@ -6,7 +6,7 @@ from pydantic import BeforeValidator
 
 from gem_bundle import Facts, Field, Finding, Transform
 from gem_bundle.expressions import find, missing_columns, reference
-from gem_bundle.schema import SchemaOptions, columns_of
+from gem_bundle.schema import SchemaOptions, columns_of, with_article
 from gem_bundle.types import Schema
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class FromJson(Transform[FromJsonOptions]):
         if column is not None and column.type and not column.type.lower().startswith(_TEXT_TYPES):
             yield Finding(
                 "GB205",
-                f"`{options.column}` is a {column.type}; JSON is read from text or bytes",
+                f"`{options.column}` is {with_article(column.type)}; JSON is read from text or bytes",
                 "Name the column that holds the JSON.",
                 "column",
                 "warning",

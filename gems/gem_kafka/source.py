@@ -94,7 +94,7 @@ class KafkaSource(Source[KafkaSourceOptions]):
         ]
         if self.options.include_headers:
             columns.append(Column("headers", "array<struct<key:string,value:binary>>"))
-        return Facts(columns=tuple(columns))
+        return Facts(columns=tuple(columns), qualifiers=frozenset())
 
     def connect(self) -> Iterable[Finding]:
         """Whether the brokers answer, take the login, and have the topics and partitions."""

@@ -35,4 +35,5 @@ class RateMicroBatchSource(Source[RateMicroBatchOptions]):
 
     def infer(self) -> Facts:
         """The two columns every rate stream has."""
-        return Facts(columns=(Column("timestamp", "timestamp"), Column("value", "bigint")))
+        columns = (Column("timestamp", "timestamp"), Column("value", "bigint"))
+        return Facts(columns=columns, qualifiers=frozenset())

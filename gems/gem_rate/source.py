@@ -50,4 +50,5 @@ class RateSource(Source[RateOptions]):
 
     def infer(self) -> Facts:
         """The two columns every rate stream has."""
-        return Facts(columns=(Column("timestamp", "timestamp"), Column("value", "bigint")))
+        columns = (Column("timestamp", "timestamp"), Column("value", "bigint"))
+        return Facts(columns=columns, qualifiers=frozenset())

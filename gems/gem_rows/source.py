@@ -101,4 +101,4 @@ class RowsSource(Source[RowsOptions]):
 
     def infer(self) -> Facts:
         """The columns of the schema, or those of the rows."""
-        return Facts(columns=columns_of(self.options.ddl()))
+        return Facts(columns=columns_of(self.options.ddl()), qualifiers=frozenset())

@@ -60,7 +60,7 @@ class SocketSource(Source[SocketOptions]):
         columns = [Column("value", "string")]
         if self.options.include_timestamp:
             columns.append(Column("timestamp", "timestamp"))
-        return Facts(columns=tuple(columns))
+        return Facts(columns=tuple(columns), qualifiers=frozenset())
 
     def connect(self) -> "Iterator[Finding]":
         """Connect to the server, and hang up."""

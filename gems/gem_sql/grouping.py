@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle import AggregateOperator
+from gem_bundle import AggregateOperator, Finding, event_times
 from gem_bundle.expressions import analyse, reference
 from gem_bundle.operators import any_of
 from gem_sql.tree import OPTION, UnknownQuery, sql_of
@@ -39,12 +39,60 @@ def plain_keys(group: Any) -> list[Any]:
     return found
 
 
+def wrong_positions(keys: list[Any], items: list[Item]) -> Iterator[Finding]:
+    """`group by 3` where the query has no third item."""
+    if any(item.star for item in items):
+        return
+    for key in keys:
+        position = _position(key)
+        if position is not None and not 1 <= position <= len(items):
+            yield Finding(
+                "GB212",
+                f"`group by {position}` means the item {position} of the `select`, which has {len(items)}",
+                "Positions begin at 1; group by an expression or by the name of an item.",
+                OPTION,
+            )
+
+
+def grouped_by(group: Any, keys: list[str]) -> tuple[str, ...] | None:
+    """The expressions that items may use outside of aggregates; None when Spark finds them itself."""
+    if group is not None and group.args.get("all"):
+        return None
+    windows = (_WINDOW.match(key) for key in keys)
+    return (*keys, *(match[1].lower() for match in windows if match is not None))
+
+
+def _position(node: Any) -> int | None:
+    """The item that a number among the groups means."""
+    from sqlglot import exp
+
+    number = isinstance(node, exp.Literal) and not node.is_string and node.this.isdecimal()
+    return int(node.this) if number else None
+
+
+def several_times_over(group: Any) -> bool:
+    """Whether it is grouped by `rollup`, `cube` or `grouping sets`."""
+    from sqlglot import exp
+
+    if group is None:
+        return False
+
+    several = exp.Rollup | exp.Cube | exp.GroupingSets
+    named = any(group.args.get(name) for name in ("rollup", "cube", "grouping_sets"))
+    return named or any(isinstance(node, several) for node in group.expressions)
+
+
+def with_others(aggregate: AggregateOperator) -> AggregateOperator:
+    """The aggregation with other groups than those that are written, so that less is certain of it."""
+    return replace(aggregate, alone=False, event_times=())
+
+
 def group_key(node: Any, items: list[Item], facts: Facts) -> str:
     """The text of a group: `group by 1` and the name of an item mean that item's expression."""
     from sqlglot import exp
 
     if isinstance(node, exp.Literal) and not node.is_string:
-        position = int(node.this) if node.this.isdecimal() else 0
+        position = _position(node) or 0
         if not 1 <= position <= len(items) or any(item.star for item in items[:position]):
             raise UnknownQuery
         return items[position - 1].text
@@ -61,6 +109,7 @@ def group_key(node: Any, items: list[Item], facts: Facts) -> str:
 def aggregation(keys: list[str], facts: Facts) -> AggregateOperator:
     """The aggregation over these groups, as far as Spark's rules ask."""
     found = list(_grouping_columns(keys, facts))
+    varying = [key for key in keys if not analyse(key, facts.columns).constant]
     unknown = facts.columns is None or None in found
     known = [column for column in found if column is not None]
     carried = {column.delay for column in known if column.watermarked}
@@ -70,9 +119,10 @@ def aggregation(keys: list[str], facts: Facts) -> AggregateOperator:
         option=OPTION,
         event_time=any_of([*marks, None] if unknown else marks),
         sessions=sessions or (None if unknown else False),
-        alone=len(keys) == 1 and is_session(keys[0]),
+        alone=sessions and len(varying) == 1,
         windowed=any(is_window(key) for key in keys) or any(column.session for column in known),
         delay=carried.pop() if len(carried) == 1 else None,
+        event_times=tuple(column.name for column in event_times(known)),
     )
 
 
@@ -87,7 +137,8 @@ def _grouping_columns(keys: list[str], facts: Facts) -> Iterator[Column | None]:
         if facts.columns is None:
             yield None
             continue
-        analysis = analyse(key, facts.columns, name="key")
+        # Columns of one name are taken for one column; `window` and `session_window` can't both be made.
+        analysis = analyse(key, facts.columns, name="window" if parts is None else parts[-1])
         yield analysis.column if analysis.parsed else None
 
 

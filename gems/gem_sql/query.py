@@ -115,9 +115,8 @@ class Sql(Transform[SqlOptions]):
                     "query",
                 )
             return
-        for problem in found.unfit:
-            yield Finding("GB213", problem, "Select the same number of columns, and cast.", "query")
-        for text, facts, clause, also in found.expressions:
+        yield from found.problems
+        for text, facts, clause, also, groups in found.expressions:
             yield from check_expression(
                 text,
                 facts,
@@ -127,6 +126,7 @@ class Sql(Transform[SqlOptions]):
                 aggregates="allowed" if clause in {"select", "group by"} else "no",
                 analytic=clause in {"select", "group by"},
                 generators=clause == "select",
+                groups=groups,
             )
 
     def _tables(self, inputs: tuple[Facts, ...]) -> dict[str, Facts]:

@@ -11,9 +11,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gem_bundle import Column, Facts, JoinOperator, Operator, combined
+from gem_bundle import Column, Facts, Finding, JoinOperator, Operator, combined, entering
 from gem_bundle.expressions import analyse, join_condition
-from gem_sql.grouping import aggregation, group_key, plain_keys, with_windows
+from gem_sql.grouping import (
+    aggregation,
+    group_key,
+    grouped_by,
+    plain_keys,
+    several_times_over,
+    with_others,
+    with_windows,
+    wrong_positions,
+)
 from gem_sql.joining import JOINS, beside, hidden_by_using, joined_using, owner_of
 from gem_sql.text import defined
 from gem_sql.tree import OPTION, Item, UnknownQuery, columns_in, item_of, only, sql_of, subqueries
@@ -83,12 +92,14 @@ class Part(NamedTuple):
         facts: What the rows are that it is over.
         clause: ``select``, ``where``, ``on`` or ``group by``.
         also: Other names that it may use, in lower case: those given in the same `select`.
+        groups: What its rows are grouped by.
     """
 
     text: str
     facts: Facts
     clause: str
     also: frozenset[str] = frozenset()
+    groups: tuple[str, ...] | None = None
 
 
 class Parts(NamedTuple):
@@ -96,11 +107,11 @@ class Parts(NamedTuple):
 
     Args:
         expressions: Its expressions.
-        unfit: What doesn't fit together in its set operations, as sentences.
+        problems: What else is wrong with it.
     """
 
     expressions: list[Part]
-    unfit: list[str]
+    problems: list[Finding]
 
 
 def parts(query: str, inputs: Mapping[str, Facts]) -> Parts:
@@ -115,7 +126,7 @@ def parts(query: str, inputs: Mapping[str, Facts]) -> Parts:
         _read(reader, query, inputs)
     except UnknownQuery:
         return Parts([], [])
-    return Parts(reader.seen, reader.unfit)
+    return Parts(reader.seen, reader.problems)
 
 
 def _parsed(query: str) -> Any:
@@ -132,7 +143,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.seen: list[Part] = []
-        self.unfit: list[str] = []
+        self.problems: list[Finding] = []
         self._hidden: list[Column] = []
 
     def query(self, node: Any, tables: Mapping[str, Facts]) -> Facts:
@@ -178,14 +189,15 @@ class _Reader:
         if node.args.get("by_name"):
             raise UnknownQuery
         left, right = (self.query(side, tables) for side in (node.this, node.expression))
-        self.unfit += unfit_columns(left, right)
+        self.problems += unfit_columns(left, right)
         columns = side_by_side(left, right)
         if isinstance(node, exp.Union):
             facts = combined(Operator("union", OPTION), [left, right]).with_columns(columns)
             facts = facts.after(distinct_rows(facts)) if node.args.get("distinct") else facts
         elif isinstance(node, exp.Except):
             both = left.with_columns(columns)
-            facts = combined(replace(distinct_rows(both), kind="except"), [left, right]).with_columns(columns)
+            made = replace(distinct_rows(both), kind="except", alone=False, event_times=())
+            facts = combined(made, [left, right]).with_columns(columns)
         else:
             facts = combined(Operator("intersect", OPTION), [left, right]).with_columns(columns)
         return self._ordered(node, facts)
@@ -218,10 +230,13 @@ class _Reader:
             keys = self._all_keys(group, keys, items, found)
             distinct = tuple(text for analysis in known for text in analysis.distinct)
             made = replace(aggregation(keys, facts), distinct=distinct, distinct_option=OPTION)
-            facts = facts.after(made)
+            clock = self._clock(facts, keys, items, having)
+            made = replace(made, clock=clock, clock_option=OPTION)
+            facts = facts.after(with_others(made) if several_times_over(group) else made)
         clause = "group by" if aggregated else "select"
         also = frozenset(item.name.lower() for item in items if item.name)
-        self.seen += [Part(item.text, scope, clause, also) for item in items if not item.star]
+        groups = grouped_by(group, keys) if aggregated else None
+        self.seen += [Part(item.text, scope, clause, also, groups) for item in items if not item.star]
         columns = self._columns(scope, items, found)
         self._hidden = hidden_outside
         if having is not None:
@@ -258,6 +273,9 @@ class _Reader:
         if not node.args.get("alias") or next(subqueries(node.this), None) is not None:
             raise UnknownQuery
         facts = facts.after(Operator("generate", OPTION))
+        known = facts.qualifiers
+        if known is not None:
+            facts = replace(facts, qualifiers=known | {node.alias.lower()})
         names = [column.name for column in node.args["alias"].args.get("columns") or ()]
         if facts.columns is None or not names:
             return facts.with_columns(None)
@@ -277,17 +295,21 @@ class _Reader:
             if facts.columns is None:
                 raise UnknownQuery
             keys = [column.name for column in facts.columns if column.name.lower() not in named]
-            made = aggregation([f"`{key}`" for key in keys], facts)
+            made = with_others(aggregation([f"`{key}`" for key in keys], facts))
             facts = facts.after(made).after(replace(made)).with_columns(None)
         return facts
 
     def _from(self, node: Any, tables: Mapping[str, Facts]) -> Facts:
         clause = node.args.get("from_")
         if clause is None:
-            return Facts(streaming=False, columns=(), bounded=True)
-        facts = self._table(clause.this, tables)
-        for join in node.args.get("joins") or ():
-            facts = self._joined(facts, join, tables)
+            return Facts(streaming=False, columns=(), bounded=True, qualifiers=frozenset())
+        return self._all_joined(self._table(clause.this, tables), node, tables)
+
+    def _all_joined(self, facts: Facts, node: Any, tables: Mapping[str, Facts]) -> Facts:
+        joins = node.args.get("joins") or ()
+        in_order = all(join.args.get("on") or join.args.get("using") for join in joins)
+        for join in joins:
+            facts = self._joined(facts, join, tables, in_order=in_order)
         return facts
 
     def _table(self, node: Any, tables: Mapping[str, Facts]) -> Facts:
@@ -309,11 +331,17 @@ class _Reader:
             raise UnknownQuery
         facts = tables[node.name.lower()].called(node.alias or node.name)
         facts = facts.after(Operator("sample", OPTION)) if sample else facts
-        for join in node.args.get("joins") or ():
-            facts = self._joined(facts, join, tables)
-        return facts
+        return self._all_joined(facts, node, tables)
 
-    def _joined(self, left: Facts, node: Any, tables: Mapping[str, Facts]) -> Facts:
+    def _joined(self, left: Facts, node: Any, tables: Mapping[str, Facts], *, in_order: bool) -> Facts:
+        """One more join.
+
+        Args:
+            left: What is before it.
+            node: The join.
+            tables: The facts of the tables.
+            in_order: Spark makes the joins in the order in which they are written.
+        """
         from sqlglot import exp
 
         only(node, _JOIN)
@@ -336,6 +364,13 @@ class _Reader:
             event_time_key=False,
             bounded=(False, False),
         )
+        wanted: set[str] = set()
+        if node.args.get("using"):
+            wanted = {column.name.lower() for column in node.args["using"]}
+        if how not in {"left_semi", "left_anti"} and in_order:
+            left, of_left = entering(left, lambda column: column.name.lower() in wanted)
+            right, of_right = entering(right, lambda column: column.name.lower() in wanted)
+            made = replace(made, event_times=(of_left, of_right))
         if node.args.get("using"):
             names = [column.name for column in node.args["using"]]
             text = " and ".join(f"`{made.names[0]}`.`{n}` = `{name}`.`{n}`" for n in names)
@@ -348,7 +383,9 @@ class _Reader:
                 text = sql_of(condition)
                 made = join_condition(text, left, right, made.names).of(made)
                 columns = beside("inner", left, right)
-                self.seen.append(Part(text, left.with_columns(columns), "on"))
+                made = replace(made, clock=analyse(text, columns).clock)
+                both = combined(made, [left, right]).with_columns(columns)
+                self.seen.append(Part(text, both, "on"))
             elif how == "inner":
                 # A `where` may still bring an equality.
                 made = replace(made, equality=None, event_time_key=None, bounded=(None, None))
@@ -369,7 +406,9 @@ class _Reader:
         if group is None:
             return []
         only(group, frozenset({"expressions", "all", "rollup", "cube", "grouping_sets"}))
-        return [group_key(key, items, facts) for key in plain_keys(group)]
+        keys = plain_keys(group)
+        self.problems += wrong_positions(keys, items)
+        return [group_key(key, items, facts) for key in keys]
 
     def _all_keys(
         self, group: Any, keys: list[str], items: list[Item], found: list[Analysis | None]
@@ -379,6 +418,15 @@ class _Reader:
             return keys
         pairs = zip(items, found, strict=True)
         return [item.text for item, analysis in pairs if analysis is not None and not analysis.aggregates]
+
+    def _clock(self, facts: Facts, keys: list[str], items: list[Item], having: Any) -> str:
+        """What has an aggregate function with the current time among its arguments."""
+        if any(analyse(key, facts.columns).clock for key in keys):
+            return ""  # it may be a group that the function is about
+        texts = [item.text for item in items if not item.star]
+        if having is not None:
+            texts.append(sql_of(having.this))
+        return next((text for text in texts if analyse(text, facts.columns).clock_aggregated), "")
 
     def _columns(self, facts: Facts, items: list[Item], found: list[Analysis | None]) -> list[Column] | None:
         columns: list[Column] = []

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle import AggregateOperator
+from gem_bundle import AggregateOperator, Finding, event_times
 from gem_bundle.expressions import UNKNOWN_DELAY
-from gem_bundle.schema import differ_for_certain
+from gem_bundle.schema import differ_for_certain, with_article
 from gem_sql.tree import OPTION
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gem_bundle import Column, Facts
 
 
@@ -22,23 +24,33 @@ def side_by_side(left: Facts, right: Facts) -> list[Column] | None:
     for column, other in zip(left.columns, right.columns, strict=True):
         same = column.type is not None and column.type == other.type
         delay = column.delay if same or column.delay is None else UNKNOWN_DELAY
-        found.append(replace(column, type=column.type if same else None, delay=delay))
+        entered = (*column.entered, *other.entered)
+        found.append(replace(column, type=column.type if same else None, delay=delay, entered=entered))
     return found
 
 
-def unfit_columns(left: Facts, right: Facts) -> list[str]:
+def unfit_columns(left: Facts, right: Facts) -> Iterator[Finding]:
     """What keeps the rows of two queries from being put together."""
     if left.columns is None or right.columns is None:
-        return []
+        return
     here, there = len(left.columns), len(right.columns)
     if here != there:
-        return [f"the first query of a set operation has {here} columns and the second one {there}"]
-    return [
-        f"`{one.name}` is a {one.type} in the first query of a set operation and `{other.name}` a "
-        f"{other.type} in the second one: they can't be one column"
-        for one, other in zip(left.columns, right.columns, strict=True)
-        if differ_for_certain(one.type, other.type)
-    ]
+        yield Finding(
+            "GB213",
+            f"the first query of a set operation has {here} columns and the second one {there}",
+            "Select the same number of columns in both.",
+            OPTION,
+        )
+        return
+    for one, other in zip(left.columns, right.columns, strict=True):
+        if differ_for_certain(one.type, other.type):
+            yield Finding(
+                "GB213",
+                f"`{one.name}` is {with_article(one.type)} in the first query of a set operation and "
+                f"`{other.name}` {with_article(other.type)} in the second one: they can't be one column",
+                "Cast one of them.",
+                OPTION,
+            )
 
 
 def distinct_rows(facts: Facts) -> AggregateOperator:
@@ -47,6 +59,8 @@ def distinct_rows(facts: Facts) -> AggregateOperator:
         option=OPTION,
         event_time=facts.watermarked,
         sessions=None if facts.columns is None else any(column.session for column in facts.columns),
+        alone=facts.columns is not None and len(facts.columns) == 1 and facts.columns[0].session,
         rows=True,
         windowed=False,
+        event_times=tuple(column.name for column in event_times(facts.columns or ())),
     )

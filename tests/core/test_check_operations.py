@@ -120,6 +120,11 @@ def test_sessions_cant_be_the_only_group_of_a_stream(mode: str) -> None:
         ("session_window(timestamp, '1 minute')", True),
         ("1", True),
         ("visit", True),
+        ("visit, 'all'", True),
+        ("visit, -1, true, null, date '2026-01-01', cast('1' as int)", True),
+        ("visit, current_date()", False),
+        ("visit, upper('all')", False),
+        ("rollup(visit)", False),
         ("SESSION_WINDOW(timestamp, '1 minute'), value", False),
         ("value, 1", False),
         ("window(timestamp, '1 minute')", False),
@@ -132,6 +137,53 @@ def test_sessions_in_a_query(groups: str, alone: bool) -> None:
     text = f'"select {made} as visit, count(*) as n from timely group by {groups}"'
     piece = f"transforms:\n{TIMELY}" + query(text, "timely").removeprefix("transforms:\n")
     assert errors(piece + target("asked")) == ([("GB336", "asked")] if alone else [])
+
+
+@pytest.mark.parametrize(
+    ("groups", "alone"),
+    [
+        ("{kind: 1}", True),
+        ("{kind: \"'all'\", other: 'null'}", True),
+        ("{kind: \"date '2026-01-01'\"}", True),
+        ("{kind: \"'all'\", other: value}", False),
+        ("{day: current_date()}", False),
+        ("{any: rand()}", False),
+    ],
+)
+def test_a_literal_beside_sessions_is_no_group(groups: str, alone: bool) -> None:
+    piece = (
+        f"transforms:\n{TIMELY}  visits:\n    gem: aggregate\n    input: timely\n    options:\n"
+        "      session: {column: timestamp, gap: 1 minute}\n"
+        f"      group_by: {groups}\n      aggregates: {{rows: count(*)}}\n"
+    )
+    assert errors(piece + target("visits")) == ([("GB336", "visits")] if alone else [])
+
+
+@pytest.mark.parametrize(
+    ("how", "alone"),
+    [
+        ("{gem: aggregate, input: made, options: {group_by: [visit], aggregates: {rows: count(*)}}}", True),
+        (
+            "{gem: aggregate, input: made, options: {group_by: [VISIT, value], aggregates: {n: count(*)}}}",
+            False,
+        ),
+        (
+            "{gem: aggregate, input: made, options: {group_by: [visit.start], aggregates: {n: count(*)}}}",
+            False,
+        ),
+        ("{gem: sql, input: made, options: {query: select visit from made group by visit}}", True),
+        ("{gem: sql, input: made, options: {query: select distinct visit from made}}", True),
+        ("{gem: sql, input: made, options: {query: 'select distinct visit, value from made'}}", False),
+    ],
+)
+def test_sessions_made_before_are_alone_too(how: str, alone: bool) -> None:
+    piece = (
+        f"transforms:\n{TIMELY}  made:\n    gem: select\n    input: timely\n    options:\n"
+        "      columns: {visit: \"session_window(timestamp, '1 minute')\", value: value}\n"
+        f"  visits: {how}\n"
+    )
+    said = [found for found in errors(piece + target("visits")) if found[0] == "GB336"]
+    assert said == ([("GB336", "visits")] if alone else [])
 
 
 def test_a_batch_may_have_nothing_but_sessions() -> None:
@@ -447,3 +499,120 @@ def test_python_code_is_not_looked_into(mode: str) -> None:
 def test_functions_that_arent_known_are_no_window_functions(expression: str) -> None:
     piece = f"transforms:\n{TIMELY}  made: {{gem: with_columns, input: timely, options: {{columns: {{n: '{expression}'}}}}}}\n"
     assert not [code for code, _ in errors(piece + target("made")) if code.startswith("GB3")]
+
+
+# The current time
+
+
+@pytest.mark.parametrize(
+    "clock",
+    [
+        "current_timestamp()",
+        "current_timestamp",
+        "CURRENT_DATE()",
+        "current_date",
+        "curdate()",
+        "localtimestamp()",
+        "unix_timestamp()",
+        "date_add(current_date(), 1)",
+    ],
+)
+def test_the_current_time_in_an_aggregate_function(clock: str) -> None:
+    piece = (
+        "transforms:\n  ages:\n    gem: aggregate\n    input: ticks\n    options:\n      group_by: [value]\n"
+        f"      aggregates:\n        rows: count(*)\n        newer: ▶count_if(string({clock}) > value)\n"
+    )
+    (found,) = assert_found(piece + target("ages", "update"), "GB338")
+    assert found.message.startswith(
+        f"transform `ages`: `count_if(string({clock}) > value)` has the current time among the arguments"
+    )
+    assert found.hint == "Compute it in a `with_columns` before, and aggregate that column."
+    asked = query(f"select value, count_if(string({clock}) > value) as n from ticks group by value")
+    assert errors(asked + target("asked", "update")) == [("GB338", "asked")]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "current_timestamp() - max(timestamp)",
+        "max(timestamp > now())",
+        "count(*) filter (where timestamp > current_timestamp())",
+        "max(unix_timestamp(timestamp))",
+        "current_date()",
+    ],
+)
+def test_the_current_time_beside_an_aggregate_function(expression: str) -> None:
+    piece = (
+        "transforms:\n  ages:\n    gem: aggregate\n    input: ticks\n    options:\n      group_by: [value]\n"
+        f"      aggregates: {{found: '{expression}'}}\n"
+    )
+    assert errors(piece + target("ages", "update")) == []
+    asked = query(f"select value, {expression} as n from ticks group by value")
+    assert errors(asked + target("asked", "update")) == []
+
+
+def test_a_column_called_current_date_is_no_time() -> None:
+    piece = (
+        "transforms:\n  made: {gem: with_columns, input: ticks, options: {columns: {current_date: value}}}\n"
+        "  ages: {gem: aggregate, input: made, options: {aggregates: {latest: max(current_date)}}}\n"
+    )
+    assert errors(piece + target("ages", "update")) == []
+
+
+def test_a_group_with_the_current_time_is_computed_before_the_function() -> None:
+    new = "timestamp > current_timestamp()"
+    options = f"{{group_by: {{new: {new}}}, aggregates: {{rows: count({new})}}}}"
+    piece = f"transforms:\n  ages: {{gem: aggregate, input: ticks, options: {options}}}\n"
+    assert errors(piece + target("ages", "update")) == []
+    asked = query(f"select count({new}) as n from ticks group by {new}")
+    assert errors(asked + target("asked", "update")) == []
+
+
+def test_the_current_time_in_the_aggregation_of_a_select_and_in_a_having() -> None:
+    piece = (
+        "transforms:\n  ages: {gem: select, input: ticks, options: {columns: {n: ▶max(current_date())}}}\n"
+    )
+    assert_found(piece + target("ages", "update"), "GB338")
+    asked = query("select value from ticks group by value having max(timestamp) < max(current_date())")
+    assert errors(asked + target("asked", "update")) == [("GB338", "asked")]
+
+
+@pytest.mark.parametrize("how", ["inner", "left_semi", "left_anti", "left"])
+def test_the_current_time_in_the_condition_of_a_join(how: str) -> None:
+    static = f"sources:\n  ticks: {{gem: rate}}{STATIC}transforms:\n"
+    piece = (
+        f"{static}  named:\n    gem: join\n    inputs: [ticks, names]\n    options:\n      how: {how}\n"
+        "      condition: ▶ticks.value = names.value and names.since < current_timestamp()\n"
+    )
+    (found,) = assert_found(piece + target("named"), "GB338")
+    assert found.message.startswith("transform `named`: the condition asks for the current time")
+    text = piece.replace("▶", "").replace("current_timestamp()", "now()")
+    assert errors(text + target("named")) == []
+
+
+def test_the_current_time_in_a_query_with_a_join() -> None:
+    static = f"sources:\n  ticks: {{gem: rate}}{STATIC}"
+    joined = "select ticks.value from ticks join names on ticks.value = names.value"
+    asked = static + query(f"{joined} and names.since < current_date()", "ticks, names")
+    assert errors(asked + target("asked")) == [("GB338", "asked")]
+    asked = static + query(f"{joined} where names.since < current_date()", "ticks, names")
+    assert errors(asked + target("asked")) == []
+
+
+def test_the_current_time_in_a_static_part_of_a_query() -> None:
+    piece = (
+        f"sources:\n  ticks: {{gem: rate}}{STATIC}transforms:\n"
+        "  latest:\n    gem: aggregate\n    input: names\n"
+        "    options: {group_by: [value], aggregates: {old: max(since < current_date())}}\n"
+        "  named: {gem: join, inputs: [ticks, latest], options: {on: value}}\n"
+    )
+    assert errors(piece + target("named")) == [("GB338", "latest")]
+
+
+def test_a_batch_may_use_the_current_time_anywhere() -> None:
+    piece = (
+        f"mode: batch\nsources:{STATIC}transforms:\n"
+        "  latest: {gem: aggregate, input: names, options: {aggregates: {old: max(since < current_date())}}}\n"
+        "targets:\n  screen: {gem: console, input: latest}\n"
+    )
+    assert errors(piece) == []

@@ -170,7 +170,8 @@ def test_for_session_windows_update_is_not_proposed() -> None:
 def test_sessions_stay_sessions_when_they_are_grouped_by_again() -> None:
     piece = counted(BY_SESSION) + (
         "  passed: {gem: rename, input: counts, options: {columns: {session_window: visit}}}\n"
-        "  again: {gem: aggregate, input: passed, options: {group_by: [visit], aggregates: {all: count(*)}}}\n"
+        "  again:\n    gem: aggregate\n    input: passed\n"
+        "    options: {group_by: [visit, value], aggregates: {all: count(*)}}\n"
     )
     assert errors(piece + plain("again")) == []
     *found, _ = assert_found(piece + screen("again", "▶▶update"), "GB303", "GB303", "GB308")

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from gem_bundle import Column, Facts
+from gem_bundle import Column, Facts, Operator, combined
 from gem_bundle.expressions import (
     UNKNOWN_DELAY,
     WINDOW_TYPE,
@@ -388,17 +388,113 @@ def test_functions_that_may_stand_there() -> None:
         ("id", {"wants": "timestamp"}, "`id` is a bigint, and windows are over times"),
         ("struct(at)", {"wants": "timestamp"}, "`struct(at)` is a struct<at: timestamp>, and windows are over times"),
         ("id", {"wants": "interval"}, "`id` is a bigint, and a length of time is needed, as a text"),
-        ("at + 1", {}, "`+` can't be applied to a timestamp and a int"),
-        ("at > 5", {}, "`>` can't be applied to a timestamp and a int"),
+        ("at + 1", {}, "`+` can't be applied to a timestamp and an int"),
+        ("at > 5", {}, "`>` can't be applied to a timestamp and an int"),
         ("id and true", {}, "a bigint is no condition: `and`, `or` and `not` need booleans"),
         ("sum(id > 1)", {"aggregates": "allowed"}, "`sum` can't be applied to a boolean"),
-        ("coalesce(at, 0)", {}, "`coalesce` can't be a timestamp and a int at once"),
+        ("coalesce(at, 0)", {}, "`coalesce` can't be a timestamp and an int at once"),
         ("case when id then 1 end", {}, "a bigint is no condition for a `when`"),
-        ("array(1) || 'x'", {}, "`||` can't be applied to a array<int> and a string"),
+        ("array(1) || 'x'", {}, "`||` can't be applied to an array<int> and a string"),
     ],
 )  # fmt: skip
 def test_wrong_types(expression: str, rules: dict[str, Any], message: str) -> None:
     assert problems(expression, **rules) == [("GB213", message)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("replace(made)", "`replace` takes 2 or 3 arguments, not 1"),
+        ("upper(made, 1)", "`upper` takes 1 argument, not 2"),
+        ("coalesce()", "`coalesce` takes at least 1 argument, not 0"),
+        ("if(id > 1, 2)", "`if` takes 3 arguments, not 2"),
+        ("now(1)", "`now` takes no arguments, not 1"),
+        ("make_timestamp(1, 2, 3, 4)", "`make_timestamp` takes 1, 2, 3, 6 or 7 arguments, not 4"),
+        ("sum(distinct id, made)", "`sum` takes 1 argument, not 2"),
+        ("sum(id, 1) over (order by id)", "`sum` takes 1 argument, not 2"),
+    ],
+)
+def test_wrong_numbers_of_arguments(expression: str, message: str) -> None:
+    found = list(check_expression(expression, Facts(columns=COLUMNS), "o", aggregates="allowed"))
+    assert [(finding.code, finding.message) for finding in found] == [("GB215", message)]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "coalesce(*)",
+        "struct(*)",
+        "hash(at, id, made)",
+        "mask(lower('a'), upperChar => 'x')",
+        "dateadd(day, 1, at)",
+        "dateadd(at, 1)",
+        "datediff(hour, at, at)",
+        "count(distinct id, made)",
+        "count(id, made)",
+        "ours(1, 2, 3)",
+        "percentile_cont(0.5) within group (order by id)",
+        "lag(id, 2) over (order by at)",
+    ],
+)
+def test_numbers_of_arguments_that_may_be_right(expression: str) -> None:
+    assert list(check_expression(expression, Facts(columns=COLUMNS), "o", aggregates="allowed")) == []
+
+
+def test_functions_that_are_nearly_spark_s() -> None:
+    def said(expression: str) -> list[tuple[str, str, str]]:
+        found = check_expression(expression, Facts(columns=COLUMNS), "o", aggregates="allowed")
+        return [(finding.code, finding.severity, finding.hint) for finding in found]
+
+    for expression, hint in {
+        "uper(made)": "Did you mean `upper` or `user`?",
+        "dateFormat(at, 'yyyy')": "Did you mean `date_format`?",
+        "max(substrng(made, 1))": "Did you mean `substring`?",
+        "max(subsrting(made, 1))": "Did you mean `substring`?",
+        "count_distinct(id)": "In SQL it is `count(distinct …)`.",
+        "id > lit(5)": "In SQL it is the value itself.",
+    }.items():
+        assert said(expression) == [("GB216", "warning", hint)]
+    for fine in ("sun(id)", "ours(id)", "our_own(id)", "upper(made)"):
+        assert said(fine) == []
+
+
+def test_names_that_no_input_has() -> None:
+    def said(expression: str, facts: Facts) -> list[str]:
+        return [finding.message for finding in check_expression(expression, facts, "o")]
+
+    plain = Facts(columns=COLUMNS, qualifiers=frozenset())
+    assert said("nobody.id > 1", plain) == ["there is no column `nobody.id`"]
+    assert said("nobody.id", plain) == ["there is no column `nobody.id`"]
+    assert said("window.start > at", plain) == []
+    assert said("session.id > 1", plain) == []
+    # A table's own name may stand before its columns.
+    assert said("nobody.id > 1", Facts(columns=COLUMNS)) == []
+    called = plain.called("Orders")
+    assert said("orders.id > 1", called) == []
+    assert said("nobody.id > 1", called) == ["there is no column `nobody.id`"]
+
+
+def test_inputs_keep_the_names_that_may_stand_before_columns() -> None:
+    left, right = (Facts(columns=COLUMNS, qualifiers=frozenset()).called(name) for name in "lr")
+    assert combined(Operator("union"), [left, right]).qualifiers == {"l", "r"}
+    assert combined(Operator("union"), [left, Facts(columns=COLUMNS)]).qualifiers is None
+    assert combined(Operator("unknown"), [left, right]).qualifiers is None
+    assert left.with_columns(COLUMNS).called("R").qualifiers == {"r"}
+
+
+def test_fields_of_structs_that_are_made_on_the_spot() -> None:
+    facts = Facts(columns=COLUMNS)
+    found = list(check_expression("struct(id as a, ours(id) as b).c", facts, "o"))
+    assert [(f.code, f.message, f.hint) for f in found] == [
+        ("GB210", "there is no field `c`", "Known fields: `a`, `b`.")
+    ]
+    for fine in (
+        "struct(id as a, ours(id) as b).B",
+        "struct(ours(id)).x",
+        "ours(id).c",
+        "struct(id, made).made",
+    ):
+        assert list(check_expression(fine, facts, "o")) == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gem_bundle.facts import UNKNOWN_DELAY, UNKNOWN_OPERATOR, Column, Facts, combined, merged
+from gem_bundle.facts import (
+    UNKNOWN_DELAY,
+    UNKNOWN_OPERATOR,
+    Column,
+    Facts,
+    combined,
+    entering,
+    event_times,
+    merged,
+)
 from gem_bundle.operators import (
     AggregateOperator,
     Ancestry,
@@ -483,3 +492,51 @@ def test_questions_about_a_chain_of_two_thousand_are_quick() -> None:
 
     assert len(ancestry_of(facts).operators) == 2000
     assert seconds(facts) < 0.2
+
+
+# Event times
+
+
+def marked(*columns: tuple[str, str | None]) -> list[Column]:
+    return [Column(name, "timestamp", "1 minute", qualifier=qualifier) for name, qualifier in columns]
+
+
+@pytest.mark.parametrize(
+    ("columns", "count"),
+    [
+        ([], 0),
+        ([("at", None)], 1),
+        ([("at", None), ("AT", None)], 1),
+        ([("at", "a"), ("at", "a")], 1),
+        ([("at", "a"), ("at", "b")], 2),
+        ([("at", None), ("at", "b")], 1),
+        ([("at", "a"), ("at", "b"), ("at", None)], 2),
+        ([("at", None), ("seen", None)], 2),
+    ],
+)
+def test_event_times_that_are_certain_to_be_different_ones(
+    columns: list[tuple[str, str | None]], count: int
+) -> None:
+    assert len(event_times(marked(*columns))) == count
+    unknown = [replace(column, delay=UNKNOWN_DELAY) for column in marked(*columns)]
+    assert event_times([*unknown, Column("id", "bigint")]) == []
+
+
+def test_columns_tell_what_they_were_when_they_entered_an_operator() -> None:
+    columns = (*marked(("at", "a"), ("at", "b")), Column("id", "bigint"))
+    facts, times = entering(Facts(True, columns), lambda column: column.qualifier == "a")
+
+    assert [(time.name, time.needed) for time in times] == [("a.at", True), ("b.at", False)]
+    assert facts.columns == columns, "it doesn't count when columns are compared"
+    assert [column.entered for column in facts.columns or ()] == [times[:1], times[1:], ()]
+    again, later = entering(facts.called("c").with_columns(marked(("at", "c"))), lambda _: True)
+    assert (again.columns, later) == (tuple(marked(("at", "c"))), ())
+    called = facts.called("c").columns or ()
+    assert [column.entered for column in called] == [times[:1], times[1:], ()]
+
+
+@pytest.mark.parametrize("streaming", [False, None])
+def test_only_a_stream_has_event_times_for_certain(streaming: bool | None) -> None:
+    facts = Facts(streaming, tuple(marked(("at", None), ("seen", None))))
+    assert entering(facts, lambda _: True) == (facts, ())
+    assert entering(replace(facts, streaming=True, columns=None), lambda _: True)[1] == ()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
-from itertools import product
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gem_bundle.expressions import UNKNOWN_DELAY, analyse, check_expression, join_condition, project
+from gem_bundle.expressions.calls import REFUSED, wrong_count
 from gem_bundle.expressions.functions import AGGREGATES, ANALYTIC, FUNCTIONS, GENERATORS
 from gem_bundle.expressions.kinds import family
-from gem_bundle.expressions.results import REFUSED
 from gem_bundle.facts import Column, Facts
 from gem_bundle.schema import type_of
 from gem_bundle.types import split_top_level
@@ -225,15 +225,105 @@ def test_the_lists_are_about_something(typed: DataFrame) -> None:
     assert found_here > 0.6 * refused
 
 
+# What stands behind the first argument of functions that take several.
+BEHIND = {
+    **dict.fromkeys(
+        ("array_append", "array_contains", "array_position", "array_prepend", "array_remove"), "1"
+    ),
+    **dict.fromkeys(("element_at", "repeat", "mod", "pmod", "power", "substr", "substring"), "1"),
+    **dict.fromkeys(("add_months", "date_add", "date_sub"), "1"),
+    **dict.fromkeys(("datediff", "months_between"), "date'2020-01-01'"),
+    **dict.fromkeys(("map_filter", "transform_keys", "transform_values"), "(p, q) -> true"),
+    **dict.fromkeys(("exists", "filter", "forall", "transform"), "x -> true"),
+    **dict.fromkeys(("from_utc_timestamp", "to_utc_timestamp"), "'UTC'"),
+    **dict.fromkeys(
+        ("contains", "endswith", "instr", "regexp_extract", "replace", "split", "startswith"), "'a'"
+    ),
+    "aggregate": "0, (p, q) -> p",
+    "array_join": "','",
+    "concat_ws": "'a'",
+    "date_format": "'yyyy'",
+    "from_json": "'a int'",
+    "get_json_object": "'$.a'",
+    "if": "1, 2",
+    "lpad": "2",
+    "next_day": "'MO'",
+    "percentile_approx": "0.5",
+    "regexp_replace": "'a', 'b'",
+    "rpad": "2",
+    "slice": "1, 2",
+    "trunc": "'MM'",
+    "zip_with": "array(1), (p, q) -> p",
+}
+
+
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_functions_refuse_types(typed: DataFrame, name: str) -> None:
-    """What a function is said not to take, it doesn't take; all else it takes, or it isn't said."""
+    """What a function is said not to take first, it doesn't take; and something else it takes."""
     from pyspark.errors import PySparkException
 
-    for column in facts_of(typed).columns or ():
-        if family(type_of(column.type or "")) in set(REFUSED[name]):
-            with pytest.raises(PySparkException):
-                typed.selectExpr(f"{name}({column.name})").schema  # noqa: B018 (Spark analyses it for that)
+    behind = f", {BEHIND[name]}" if name in BEHIND else ""
+    one_of_each = {
+        family(type_of(column.type or "")): column.name for column in facts_of(typed).columns or ()
+    }
+    for kind in REFUSED[name]:
+        with pytest.raises(PySparkException, match="DATATYPE_MISMATCH"):
+            typed.selectExpr(f"{name}({one_of_each[kind]}{behind})").schema  # noqa: B018 (for Spark's analysis)
+    others = [
+        n
+        for n in ("i", "s", "b", "ts", "a", "sa", "m", "st", "ast")
+        if n not in map(one_of_each.get, REFUSED[name])
+    ]
+    assert any(_is_taken(typed, f"{name}({other}{behind})") for other in others)
+
+
+def _is_taken(typed: DataFrame, expression: str) -> bool:
+    from pyspark.errors import PySparkException
+
+    try:
+        typed.selectExpr(expression).schema  # noqa: B018 (Spark analyses it for that)
+    except PySparkException:
+        return False
+    return True
+
+
+CASTS = ("boolean", "int", "double", "decimal(10,2)", "string", "binary", "date", "timestamp", "interval hour",
+         "interval month", "array<int>", "map<string,int>", "struct<a:int>")  # fmt: skip
+
+
+@pytest.mark.parametrize("target", CASTS)
+def test_casts(typed: DataFrame, target: str) -> None:
+    facts = facts_of(typed)
+    wrong = {}
+    for name in (*PAIRED, "z"):
+        for cast in ("cast", "try_cast"):
+            text = f"{cast}({name} as {target})"
+            wrong |= {text: found} if (found := disagreements(text, typed, facts)) else {}
+    assert wrong == {}
+
+
+def test_the_numbers_of_arguments_are_spark_s(spark: SparkSession) -> None:
+    """Around the numbers that are known, Spark takes none that is said to be wrong."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    row = spark.range(1)
+    wrong = []
+    for name in sorted(FUNCTIONS):
+        allowed = [wrong_count(name, count) is None for count in range(10)]
+        # Where nothing changes from one number to the next, nothing new is asked.
+        asked = {n for pair in pairwise(range(10)) for n in pair if allowed[pair[0]] != allowed[pair[1]]}
+        for count in sorted(asked):
+            try:
+                row.selectExpr(f"{name}({', '.join(['null'] * count)})").schema  # noqa: B018 (the analyser)
+                taken = True
+            except Py4JJavaError:  # it was taken, and null is no schema
+                taken = True
+            except PySparkException as error:
+                taken = not (error.getCondition() or "").startswith("WRONG_NUM_ARGS")
+            if taken and not allowed[count]:
+                wrong.append((name, count))
+    assert wrong == []
 
 
 # Spark's own examples

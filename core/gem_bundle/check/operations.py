@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.check.report import at_operator
-from gem_bundle.operators import AggregateOperator
+from gem_bundle.operators import AggregateOperator, JoinOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,6 +33,7 @@ def check_operations(plan: Plan, operators: Iterable[Operator]) -> Iterator[Diag
             message = "sessions of a stream can't be the only group: Spark fails when the query is started"
             hint = "Group by a column too, in `group_by`."
             yield at_operator(plan, operator, "GB336", message, hint)
+        yield from _clock(plan, operator)
         rule = _RULES.get(operator.kind)
         if rule is not None and _applies(operator):
             yield at_operator(plan, operator, *rule)
@@ -44,6 +45,24 @@ def _distinct(plan: Plan, aggregate: AggregateOperator) -> Diagnostic:
     hint = "Use `approx_count_distinct(…)`, or a `deduplicate` with a watermark before it."
     where = replace(aggregate, option=aggregate.distinct_option)
     return at_operator(plan, where, "GB306", message, hint)
+
+
+def _clock(plan: Plan, operator: Operator) -> Iterator[Diagnostic]:
+    """The current time where Spark takes deterministic expressions only, also in static parts of a query."""
+    if isinstance(operator, AggregateOperator) and operator.clock:
+        message = (
+            f"`{operator.clock}` has the current time among the arguments of an aggregate function: in a "
+            "streaming query it is that of the micro-batch, and Spark fails when the query is started"
+        )
+        hint = "Compute it in a `with_columns` before, and aggregate that column."
+        yield at_operator(plan, replace(operator, option=operator.clock_option), "GB338", message, hint)
+    elif isinstance(operator, JoinOperator) and operator.clock:
+        message = (
+            "the condition asks for the current time: in a streaming query it is that of the micro-batch, "
+            "and Spark fails when the query is started"
+        )
+        hint = "Use a `filter` before the join or behind it, or compute the time as a column before."
+        yield at_operator(plan, operator, "GB338", message, hint)
 
 
 def _applies(operator: Operator) -> bool:

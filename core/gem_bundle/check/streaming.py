@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gem_bundle.check.event_times import check_event_times
 from gem_bundle.check.joins import check_joins
 from gem_bundle.check.operations import check_operations
 from gem_bundle.check.output_modes import check_output_mode
@@ -41,6 +42,7 @@ def check_streaming(plan: Plan) -> list[Diagnostic]:
     found += check_operations(plan, ancestry.operators)
     found += check_joins(plan, ancestry)
     found += check_state(plan, ancestry)
+    found += check_event_times(plan, streams, ancestry)
     if plan.definition.spark.get(UNSUPPORTED, "true").lower() == "false":
         return [replace(d, severity="warning") if d.is_error else d for d in found]
     return found

@@ -7,6 +7,7 @@ read by regular expressions; anything else is parsed by sqlglot, which is import
 
 from gem_bundle.expressions.analysis import Analysis as Analysis
 from gem_bundle.expressions.analysis import analyse as analyse
+from gem_bundle.expressions.analysis import calls_functions as calls_functions
 from gem_bundle.expressions.analysis import limited as limited
 from gem_bundle.expressions.findings import check_expression as check_expression
 from gem_bundle.expressions.findings import missing_columns as missing_columns

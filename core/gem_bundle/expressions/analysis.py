@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.expressions.walk import Value, Walk
+    from gem_bundle.operators import EventTime
 
 _VALUE_TYPES = {"current_date": "date", "current_timestamp": "timestamp"}
 _LONGEST_NAME = 500
+# So often is an expression walked through on the average, and twice as often in the worst pipelines.
+_WALKS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,10 @@ class Analysis:
         generator: It has a function that makes several rows of one, such as `explode`.
         row_ids: It numbers rows by `monotonically_increasing_id`.
         current_time: It asks for the current time or date.
+        clock: It asks for it in one of the ways that Spark replaces by the time of the micro-batch, and
+            which so become non-deterministic when the query runs.
+        clock_aggregated: An aggregate function has that among its arguments.
+        constant: It is nothing but a literal, maybe with a sign or a cast.
         grouped_wrongly: The columns outside of its aggregates that are not grouped by, as they are
             written, when the groups were given.
     """
@@ -47,6 +54,9 @@ class Analysis:
     generator: bool = False
     row_ids: bool = False
     current_time: bool = False
+    clock: bool = False
+    clock_aggregated: bool = False
+    constant: bool = False
     grouped_wrongly: tuple[str, ...] = ()
 
 
@@ -89,15 +99,25 @@ def analysed(
     if name is None and len(body) <= _LONGEST_NAME:
         name = walk.auto_name()
     return Analysis(
-        Column(name or "", kind, value.delay, value.session, qualifier, marks_of(value.type)),
+        Column(
+            name or "", kind, value.delay, value.session, qualifier, marks_of(value.type), _entered(value)
+        ),
         aggregates=bool(walk.aggregates),
         distinct=tuple(walk.distinct),
         analytic=walk.analytic,
         generator=bool(walk.generators),
         row_ids=walk.row_ids,
         current_time=walk.current_time,
+        clock=walk.clock,
+        clock_aggregated=walk.clock_aggregated,
+        constant=walk.constant,
         grouped_wrongly=tuple(walk.ungrouped),
     )
+
+
+def _entered(value: Value) -> tuple[EventTime, ...]:
+    """What the column that an expression is nothing but was; none for a field of it."""
+    return value.column.entered if value.column is not None and value.plain else ()
 
 
 def of_reference(parts: Sequence[str], scope: Scope, name: str | None) -> Analysis | None:
@@ -111,11 +131,21 @@ def of_reference(parts: Sequence[str], scope: Scope, name: str | None) -> Analys
         delay = None if meaning.outcome == "value" else scope.possible_delay
         given = name or ("" if meaning.outcome == "value" else parts[-1])
         return Analysis(
-            Column(given, _VALUE_TYPES.get(parts[0].lower()) if timely else None, delay), current_time=timely
+            Column(given, _VALUE_TYPES.get(parts[0].lower()) if timely else None, delay),
+            current_time=timely,
+            clock=timely and parts[0].lower() != "current_time",
         )
     qualifier = column.qualifier if name is None else None
     return Analysis(
-        Column(name or parts[-1], column.type, column.delay, column.session, qualifier, column.marks)
+        Column(
+            name or parts[-1],
+            column.type,
+            column.delay,
+            column.session,
+            qualifier,
+            column.marks,
+            column.entered,
+        )
     )
 
 
@@ -123,7 +153,9 @@ def walked(expression: str, scope: Scope, groups: Sequence[str] | None = None) -
     """A finished walk through an expression and what it is; None when it can't be read."""
     from gem_bundle.expressions.walk import Walk
 
-    tree = parsed(expression)
+    if _effort.left is not None:
+        _effort.walks -= 1
+    tree = parsed(expression) if _effort.left is None or _effort.walks >= 0 else None
     if tree is None:
         return None
     trees = None if groups is None else [parsed(split_alias(group)[0]) for group in groups]
@@ -147,10 +179,19 @@ def parsed(expression: str) -> exp.Expr | None:
     return tree_of(expression)
 
 
+def calls_functions(expression: str) -> bool:
+    """Whether an expression may call a function: without one it neither aggregates nor makes rows.
+
+    The current time can be asked for without brackets.
+    """
+    return "(" in expression or any(name in expression.lower() for name in CURRENT_TIME)
+
+
 class _Effort:
-    """How many more expressions may be read; None is any number."""
+    """How many more expressions may be read, and walked through, which is done again; None is any number."""
 
     left: int | None = None
+    walks: int = 0
 
 
 _effort = _Effort()
@@ -158,13 +199,13 @@ _effort = _Effort()
 
 @contextmanager
 def limited(expressions: int) -> Iterator[None]:
-    """Read so many expressions at most; of all others nothing is known.
+    """Read so many expressions at most, each a few times; of all others nothing is known.
 
     A file of a size that is allowed can have more of them than can be read within the time that a
     check should take.
     """
     before = _effort.left
-    _effort.left = expressions
+    _effort.left, _effort.walks = expressions, _WALKS * expressions
     try:
         yield
     finally:

@@ -10,10 +10,12 @@ from gem_bundle.expressions.kinds import family, read
 from gem_bundle.expressions.names import VALUES, reference, split_alias
 from gem_bundle.expressions.readable import unreadable
 from gem_bundle.expressions.scope import Problem, Scope
+from gem_bundle.schema import with_article
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from gem_bundle.diagnostics import Severity
     from gem_bundle.expressions.analysis import TimeWindow
     from gem_bundle.expressions.walk import Walk
     from gem_bundle.facts import Facts
@@ -34,6 +36,7 @@ _NEEDED = {
 }
 # The families of types that certainly can't be used so.
 _REFUSED = {"boolean": "ifnsxdtvycamr", "timestamp": "bifnxvycam", "interval": "bifnxdtvyamr"}
+_SEVERITIES: dict[str, Severity] = {"GB216": "warning"}
 _NO_AGGREGATE = Problem("GB212", "there is no aggregate function in it", "Use one, for example `max(…)`.")
 
 
@@ -68,19 +71,21 @@ def check_expression(
 
     Yields:
         Findings: GB210 unknown column, GB211 ambiguous column, GB212 a function that can't stand there,
-        GB213 wrong type, GB214 unreadable.
+        GB213 wrong type, GB214 unreadable, GB215 wrong number of arguments; and the warning GB216 unknown
+        function.
     """
     body, _ = split_alias(expression)
     for problem in _problems(
         body,
-        Scope(facts.columns, also=also, dropped=dropped),
+        Scope(facts.columns, also=also, dropped=dropped, qualifiers=facts.qualifiers),
         wants=wants,
         aggregates=aggregates,
         analytic=analytic,
         generators=generators,
         groups=groups,
     ):
-        yield Finding(problem.code, problem.message, problem.hint, option)
+        severity = _SEVERITIES.get(problem.code, "error")
+        yield Finding(problem.code, problem.message, problem.hint, option, severity)
 
 
 def _problems(
@@ -138,7 +143,8 @@ def _mismatch(body: str, kind: DataType | None, wants: Wanted | None) -> list[Pr
     if not refused:
         return []
     text = _short(body)
-    return [Problem("GB213", f"`{text}` is a {kind}, and {_NEEDED[wants]}", _HINTS[wants].format(text))]
+    told = f"`{text}` is {with_article(kind)}, and {_NEEDED[wants]}"
+    return [Problem("GB213", told, _HINTS[wants].format(text))]
 
 
 def _short(text: str) -> str:

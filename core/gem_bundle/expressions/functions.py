@@ -3,6 +3,8 @@
 A function that isn't named here may be anything: one that was registered in the session, or a newer one.
 """
 
+from functools import lru_cache
+
 
 def words(text: str) -> frozenset[str]:
     """The words of a text: lists of a hundred names read better so."""
@@ -105,3 +107,45 @@ FUNCTIONS = AGGREGATES | ANALYTIC | GENERATORS | SCALAR
 
 CURRENT_TIME = words("curdate current_date current_time current_timestamp localtimestamp now")
 """Functions that tell when the query, or the micro-batch, began."""
+
+
+_SHORT = 4
+_PYSPARK_ONLY = {
+    "col": "the column's name",
+    "count_distinct": "`count(distinct …)`",
+    "countdistinct": "`count(distinct …)`",
+    "lit": "the value itself",
+    "sum_distinct": "`sum(distinct …)`",
+    "sumdistinct": "`sum(distinct …)`",
+}
+
+
+@lru_cache(maxsize=1024)
+def instead_of(name: str) -> str | None:
+    """What was probably meant by a name that none of Spark's functions has; None where nothing is like it.
+
+    Args:
+        name: The name, in lower case.
+    """
+    if name in _PYSPARK_ONLY:
+        return f"In SQL it is {_PYSPARK_ONLY[name]}."
+    plain = name.replace("_", "")
+    if len(plain) < _SHORT:
+        return None
+    same = [known for known in FUNCTIONS if known.replace("_", "") == plain]
+    near = same or [known for known in FUNCTIONS if _one_letter_apart(name, known)]
+    return f"Did you mean {' or '.join(f'`{known}`' for known in sorted(near))}?" if near else None
+
+
+def _one_letter_apart(one: str, other: str) -> bool:
+    """Whether a letter is missing, too much, another one, or in the place of the next."""
+    shorter, longer = sorted((one, other), key=len)
+    if len(longer) - len(shorter) > 1:
+        return False
+    same = next((at for at, letter in enumerate(shorter) if letter != longer[at]), len(shorter))
+    if len(shorter) < len(longer):
+        return shorter[same:] == longer[same + 1 :]
+    swapped = shorter[same : same + 2] == longer[same : same + 2][::-1]
+    return shorter[same + 1 :] == longer[same + 1 :] or (
+        swapped and shorter[same + 2 :] == longer[same + 2 :]
+    )

@@ -71,6 +71,11 @@ _OPERANDS = {
     "branches": f"{_ALIKE} {_TEXTS} vs sv ys sy cc mm",
     "and": "bb bs sb",
     "bits": "ii is si",
+    "cast": """
+        aa as bb bf bi bn bs bt db dd df di dn ds dt fb ff fi fn fs ft ib if ii in is it iv ix iy mm ms nb
+        nf ni nn ns nt nv ny rr rs sb sd sf si sn ss st sv sx sy tb td tf ti tn ts tt vi vn vs vv xs xx yi yn
+        ys yy
+    """,
 }
 _ALLOWED = {operator: frozenset(pairs.split()) for operator, pairs in _OPERANDS.items()}
 
@@ -142,7 +147,7 @@ def fits(operator: str, left: DataType | None, right: DataType | None) -> bool |
 
     Args:
         operator: ``+ - * / % div``, ``compare``, ``in``, ``and`` (and `or`), ``bits``; ``branches`` of one
-            value, such as those of a `case`.
+            value, such as those of a `case`; ``cast`` of the first type to the second.
         left: The type of its first operand.
         right: The type of its second one.
     """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.expressions.analysis import analysed, walked
 from gem_bundle.expressions.names import backquoted, reference, split_alias
 from gem_bundle.expressions.scope import Scope
-from gem_bundle.facts import UNKNOWN_DELAY, Column
+from gem_bundle.facts import MAX_COLUMNS, UNKNOWN_DELAY, Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -102,6 +102,8 @@ def project(
         if not column.name or (found.generator and name is None):
             return None
         made.append(column)
+        if len(made) > MAX_COLUMNS:
+            return None
         if name is not None:
             # Through two columns of one projection Spark doesn't follow a mark.
             scope.make(replace(column, delay=None) if _is_lateral(body, scope) else column)

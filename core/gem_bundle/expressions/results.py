@@ -180,22 +180,6 @@ def concatenated(kinds: Sequence[DataType | None]) -> DataType | None:
     return STRING if plain and not families & set("amr") else None
 
 
-def refused(name: str, count: int) -> str:
-    """The families of types that a function certainly doesn't take as its only argument."""
-    return REFUSED.get(name, "") if count == 1 else ""
-
-
-REFUSED = {
-    **dict.fromkeys(("sum", "avg", "mean", "try_sum", "try_avg"), "bxamr"),
-    **dict.fromkeys(("stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"), "bxamr"),
-    **dict.fromkeys(("max", "min"), "m"),
-    **dict.fromkeys(("lower", "upper", "length", "trim"), "amr"),
-    **dict.fromkeys(("year", "month", "hour", "minute", "to_date", "to_timestamp"), "amr"),
-    **dict.fromkeys(("explode", "explode_outer", "posexplode", "posexplode_outer"), "bifnsxdtvyr"),
-    "size": "bifnsxdtvyr",
-}
-
-
 def _struct(name: str, values: Sequence[Value], arguments: Sequence[exp.Expr]) -> DataType | None:
     names: list[str | None]
     if name == "named_struct":

@@ -49,6 +49,8 @@ class Meaning:
 
 _UNKNOWN = Meaning("unknown")
 _MISSING = Meaning("missing")
+# `session.x` is a variable of the session.
+_OF_VARIABLES = frozenset({"session", "system"})
 
 
 class Scope:
@@ -61,6 +63,7 @@ class Scope:
             lower case.
         dropped: Names of columns that earlier nodes dropped and that Spark finds nevertheless; None when
             there may be any.
+        qualifiers: The names, in lower case, that may stand before a column's; None when there may be any.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class Scope:
         earlier: Sequence[Column] = (),
         also: Iterable[str] = (),
         dropped: Iterable[str] | None = (),
+        qualifiers: frozenset[str] | None = None,
     ) -> None:
         self.columns = columns
         self._columns = _shared_index(columns)
@@ -76,6 +80,7 @@ class Scope:
         self._earlier = _index(earlier)
         # A set is taken as it is: its names are in lower case already, and it may be large.
         self._also = also if isinstance(also, set | frozenset) else {name.lower() for name in also}
+        self._qualifiers = qualifiers
         self._dropped = None if dropped is None else {name.lower() for name in dropped}
 
     def make(self, column: Column) -> None:
@@ -118,6 +123,9 @@ class Scope:
         # Columns such as `_metadata` of files exist without being among the known ones.
         if first.startswith("_") or (lateral and first in self._also) or self._may_be_dropped(parts):
             return _UNKNOWN
+        known = self._qualifiers
+        if known is not None and len(parts) > 1 and first not in known | _OF_VARIABLES:
+            return _MISSING
         return self._under_another_name(parts)
 
     def problem(self, parts: Sequence[str], meaning: Meaning) -> Problem | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from gem_bundle.expressions import functions
+from gem_bundle.expressions.calls import REFUSED, wrong_count
 from gem_bundle.expressions.kinds import (
     BINARY,
     BOOLEAN,
@@ -28,10 +29,11 @@ from gem_bundle.expressions.kinds import (
     kind_of,
 )
 from gem_bundle.expressions.pretty import Pretty
-from gem_bundle.expressions.results import BRANCHES, Value, concatenated, refused, result_of
+from gem_bundle.expressions.results import BRANCHES, Value, concatenated, result_of
 from gem_bundle.expressions.scope import Meaning, Problem, Scope
 from gem_bundle.expressions.trees import (
     bare,
+    field_name,
     interval_type,
     intervals,
     number_type,
@@ -39,6 +41,7 @@ from gem_bundle.expressions.trees import (
     type_of_cast,
     written,
 )
+from gem_bundle.schema import with_article
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -51,6 +54,7 @@ UNKNOWN = Value()
 _UNIT_FIRST = frozenset({"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff"})
 _WHOLE_FIELDS = frozenset({"year", "quarter", "month", "week", "day", "dayofweek", "doy", "hour", "minute"})
 _TIME_WINDOWS = frozenset({"window", "session_window"})
+_CLOCKS = functions.CURRENT_TIME - {"now", "current_time"}
 _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Add: "+",
     exp.Sub: "-",
@@ -92,6 +96,9 @@ class Walk:
         foreign: It has something of which nothing is known: a function that isn't Spark's, a subquery.
         row_ids: It numbers rows.
         current_time: It asks for the current time.
+        clock: It asks for what Spark replaces by the time of the micro-batch: not by `now()`.
+        clock_aggregated: That is among the arguments of an aggregate function.
+        constant: It is nothing but a literal, maybe with a sign or a cast.
         ungrouped: The columns outside of aggregates that aren't grouped by.
         name: The name that it gives itself; empty when it gives several.
     """
@@ -107,11 +114,15 @@ class Walk:
     foreign: bool = False
     row_ids: bool = False
     current_time: bool = False
+    clock: bool = False
+    clock_aggregated: bool = False
+    constant: bool = False
     ungrouped: list[str] = field(default_factory=list)
     name: str | None = None
     _variables: dict[str, Value] = field(default_factory=dict)
     _enclosing: list[str] = field(default_factory=list)
     _quiet: int = 0
+    _aggregated: int = 0
 
     def __post_init__(self) -> None:
         self._shapes = {shape(group) for group in self.groups or ()}
@@ -127,6 +138,7 @@ class Walk:
         while isinstance(root, exp.Alias | exp.Aliases):
             root = bare(root.this)
         self._root = root
+        self.constant = _is_constant(root)
         if isinstance(tree, exp.Alias):
             self.name = tree.alias
         elif isinstance(tree, exp.Aliases):
@@ -182,7 +194,16 @@ class Walk:
         elif name not in functions.FUNCTIONS:
             self.foreign = True
         self.row_ids |= name == "monotonically_increasing_id"
+        self._note_time(name)
+
+    def _note_time(self, name: str) -> None:
         self.current_time |= name in functions.CURRENT_TIME
+        if name in _CLOCKS:
+            self._note_clock()
+
+    def _note_clock(self) -> None:
+        self.clock = True
+        self.clock_aggregated |= self._aggregated > 0
 
     # Names
 
@@ -197,7 +218,8 @@ class Walk:
         if problem is not None and problem not in self.problems:
             self.problems.append(problem)
         if meaning.column is None:
-            self.current_time |= meaning.outcome == "value" and parts[0].lower() in functions.CURRENT_TIME
+            if meaning.outcome == "value":
+                self._note_time(parts[0].lower())
             return self._without_column(meaning)
         column = meaning.column
         free = self._quiet or inside or meaning.lateral or (column.name.lower(),) in self._shapes
@@ -232,7 +254,7 @@ class Walk:
         struct = kind.parts[0] if kind.name == "array" else kind
         if struct.name != "struct":
             if family(kind) and kind.name != "map":
-                self._say("GB210", f"{_quoted(text)} is a {kind} and has no field `{name}`")
+                self._say("GB210", f"{_quoted(text)} is {with_article(kind)} and has no field `{name}`")
             return UNKNOWN
         found = [made for made in struct.fields if made.name.lower() == name.lower()]
         if not found:
@@ -256,7 +278,20 @@ class Walk:
         if not isinstance(node.expression, exp.Identifier):
             self._opaque(node)
             return UNKNOWN
-        return self._field(self.value(node.this), node.expression.name, "")
+        owner = self.value(node.this)
+        if owner.type is None:
+            self._check_field(node.this, node.expression.name)
+        return self._field(owner, node.expression.name, "")
+
+    def _check_field(self, owner: exp.Expr, name: str) -> None:
+        """A field of a struct that is made right here, and of whose fields only the names are known."""
+        made = bare(owner)
+        if not isinstance(made, exp.Anonymous) or made.name.lower() != "struct":
+            return
+        known = [field_name(part, position + 1) for position, part in enumerate(made.expressions)]
+        names = [found for found in known if found is not None]
+        if len(names) == len(known) and name.lower() not in map(str.lower, names):
+            self.problems.append(self.scope.missing_field("", name, names))
 
     def _bracket(self, node: exp.Bracket) -> Value:
         owner = self.value(node.this)
@@ -324,7 +359,8 @@ class Walk:
 
     def _check_condition(self, value: Value) -> None:
         if family(value.type) not in {"", "b", "s"}:
-            self._say("GB213", f"a {value.type} is no condition: `and`, `or` and `not` need booleans")
+            kind = with_article(value.type)
+            self._say("GB213", f"{kind} is no condition: `and`, `or` and `not` need booleans")
 
     def _arithmetic(self, node: exp.Expr) -> Value:
         parts = intervals(node)
@@ -344,7 +380,8 @@ class Walk:
     def _check(self, operator: str, node: exp.Expr, left: Value, right: Value) -> None:
         if fits(operator, left.type, right.type) is False:
             sign = _SIGNS.get(type(node), type(node).__name__.lower())
-            self._say("GB213", f"`{sign}` can't be applied to a {left.type} and a {right.type}")
+            both = f"{with_article(left.type)} and {with_article(right.type)}"
+            self._say("GB213", f"`{sign}` can't be applied to {both}")
 
     def _negated(self, node: exp.Expr) -> Value:
         if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
@@ -355,10 +392,21 @@ class Walk:
 
     def _joined_texts(self, node: exp.Expr) -> Value:
         kinds = [value.type for value in self.each([node.this, node.expression])]
-        families = "".join(map(family, kinds))
-        if set(families) & set("mr") or (len(families) > 1 and families.count("a") == 1):
-            self._say("GB213", f"`||` can't be applied to a {kinds[0]} and a {kinds[1]}")
+        self._check_joined("`||`", kinds)
         return Value(concatenated(kinds))
+
+    def _check_joined(self, operator: str, kinds: Sequence[DataType | None]) -> None:
+        """Texts can be joined, and arrays; not a text and an array."""
+        known = [kind for kind in kinds if family(kind)]
+        for kind in known:
+            if family(kind) in {"m", "r"}:
+                self._say("GB213", f"{operator} can't be applied to {with_article(kind)}")
+                return
+        for left, right in pairwise(known):
+            if (family(left) == "a") != (family(right) == "a"):
+                both = f"{with_article(left)} and {with_article(right)}"
+                self._say("GB213", f"{operator} can't be applied to {both}")
+                return
 
     def _texts(self, node: exp.Concat) -> Value:
         self.each(node.expressions)
@@ -367,6 +415,8 @@ class Walk:
     def _cast(self, node: exp.Cast) -> Value:
         value = self.value(node.this)
         kind = type_of_cast(node.args["to"])
+        if fits("cast", value.type, kind) is False:
+            self._say("GB213", f"{with_article(value.type)} can't be cast to {kind}")
         if kind == TIMESTAMP and "without" in self.source.lower():
             return UNKNOWN
         return Value(kind, text=value.text if kind == STRING else None)
@@ -380,7 +430,7 @@ class Walk:
             if value is not None:
                 self._check("compare", node, value, condition)
             elif family(condition.type) not in {"", "b", "s"}:
-                self._say("GB213", f"a {condition.type} is no condition for a `when`")
+                self._say("GB213", f"{with_article(condition.type)} is no condition for a `when`")
             branches.append(self.value(branch.args.get("true")))
         if node.args.get("default") is not None:
             branches.append(self.value(node.args["default"]))
@@ -394,7 +444,8 @@ class Walk:
             return
         for left, right in pairwise(kinds):
             if fits("branches", left, right) is False:
-                self._say("GB213", f"`{name}` can't be a {left} and a {right} at once")
+                both = f"{with_article(left)} and {with_article(right)}"
+                self._say("GB213", f"`{name}` can't be {both} at once")
 
     def _interval(self, node: exp.Interval) -> Value:
         if isinstance(node.this, exp.Literal):
@@ -452,6 +503,7 @@ class Walk:
                 self.value(whole.expression)
             whole = whole.this
         arguments = list(call.expressions)
+        self._check_call(call.name.lower(), arguments)
         if arguments and isinstance(arguments[0], exp.Distinct):
             self._say("GB212", f"`{call.name}(distinct …)` can't have an `over (…)`")
             arguments = [*arguments[0].expressions, *arguments[1:]]
@@ -461,6 +513,9 @@ class Walk:
         name = node.name.lower()
         self._note(name)
         arguments = list(node.expressions)
+        self._check_call(name, arguments)
+        if name == "unix_timestamp" and not arguments:
+            self._note_clock()
         if arguments and isinstance(arguments[0], exp.Distinct):
             if name in functions.AGGREGATES:
                 self.distinct.append(written(node, self.source))
@@ -486,6 +541,21 @@ class Walk:
             self._check_branches(name, values[BRANCHES[name] :])
         return result_of(name, values, arguments)
 
+    def _check_call(self, name: str, arguments: Sequence[exp.Expr]) -> None:
+        """Whether there is such a function, and whether it takes so many arguments."""
+        if name not in functions.FUNCTIONS:
+            hint = functions.instead_of(name)
+            if hint is not None:
+                told = f"`{name}` is no function of Spark's SQL, unless the session has one of its own"
+                self._say("GB216", told, hint)
+            return
+        if arguments and isinstance(arguments[0], exp.Distinct):
+            arguments = [*arguments[0].expressions, *arguments[1:]]
+        takes = wrong_count(name, len(arguments))
+        if takes is not None and not any(map(_is_several, arguments)):
+            plural = "" if takes.endswith("1") else "s"
+            self._say("GB215", f"`{name}` takes {takes} argument{plural}, not {len(arguments)}")
+
     def _inlined(self, values: Sequence[Value]) -> Value:
         """The fields of structs as columns; of several it isn't known which one is meant."""
         kind = values[0].type if values else None
@@ -497,15 +567,19 @@ class Walk:
         if "aggregate" in self._enclosing:
             self._say("GB212", f"`{name}` can't stand within another aggregate function")
         self._enclosing.append("aggregate")
+        self._aggregated += 1
         values = self.each(arguments)
+        self._aggregated -= 1
         self._enclosing.pop()
         self._check_arguments(name, values)
         return result_of(name, values, arguments)
 
     def _check_arguments(self, name: str, values: Sequence[Value]) -> None:
         kind = values[0].type if values else None
-        if kind is not None and family(kind) and family(kind) in refused(name, len(values)):
-            self._say("GB213", f"`{name}` can't be applied to a {kind}")
+        if kind is not None and family(kind) and family(kind) in REFUSED.get(name, ""):
+            self._say("GB213", f"`{name}` can't be applied to {with_article(kind)}")
+        if name == "concat":
+            self._check_joined("`concat`", [value.type for value in values])
 
     def _with_lambdas(self, name: str, arguments: Sequence[exp.Expr]) -> list[Value]:
         found: list[Value] = []
@@ -605,8 +679,19 @@ def _names(tree: exp.Expr) -> set[str]:
     return {part.lower() for parts in names or [] for part in parts}
 
 
+def _is_constant(node: exp.Expr) -> bool:
+    while isinstance(node, exp.Paren | exp.Neg | exp.Cast):
+        node = node.this
+    return isinstance(node, exp.Literal | exp.Null | exp.Boolean)
+
+
 def _quoted(text: str) -> str:
     return f"`{text}`" if text else "it"
+
+
+def _is_several(argument: exp.Expr) -> bool:
+    """Whether an argument may stand for several, or is given by its name."""
+    return isinstance(argument, exp.Kwarg | exp.Star) or isinstance(argument.this, exp.Star)
 
 
 def _array(kind: DataType) -> DataType:

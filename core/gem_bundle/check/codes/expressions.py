@@ -1,8 +1,8 @@
-"""GB210 to GB214: expressions, and the names of columns."""
+"""GB210 to GB216: expressions, and the names of columns."""
 
 from __future__ import annotations
 
-from gem_bundle.check.codes.code import error
+from gem_bundle.check.codes.code import error, warning
 
 EXPRESSIONS = (
     error(
@@ -125,5 +125,48 @@ EXPRESSIONS = (
             transforms:
               even: {gem: filter, input: ticks, options: {condition: value % 2 = 0}}
         """,
+    ),
+    error(
+        "GB215",
+        "a function has the wrong number of arguments",
+        why="""
+            Each of Spark's functions takes so many arguments and no others. `gem-bundle` knows the
+            functions of Spark 4.2; what a session defines itself may take anything.
+        """,
+        breaks="""
+            transforms:
+              hours: {gem: with_columns, input: ticks, options: {columns: {hour: date_trunc(timestamp)}}}
+        """,
+        keeps="""
+            transforms:
+              hours:
+                gem: with_columns
+                input: ticks
+                options: {columns: {hour: "date_trunc('hour', timestamp)"}}
+        """,
+        source="Spark SQL reference, built-in functions",
+    ),
+    warning(
+        "GB216",
+        "a function that Spark doesn't have",
+        why="""
+            None of Spark's own functions is called so, and one of them nearly is. It is a warning, since a
+            session or a catalog can have functions of its own under any name.
+        """,
+        breaks="""
+            transforms:
+              days:
+                gem: with_columns
+                input: ticks
+                options: {columns: {day: "dateformat(timestamp, 'yyyy-MM-dd')"}}
+        """,
+        keeps="""
+            transforms:
+              days:
+                gem: with_columns
+                input: ticks
+                options: {columns: {day: "date_format(timestamp, 'yyyy-MM-dd')"}}
+        """,
+        source="Spark SQL reference, built-in functions",
     ),
 )

@@ -279,7 +279,8 @@ STATE = (
         why="""
             A session window alone would make one group of the whole stream, which Spark has no plan for: its
             checks let it pass, and the query fails when it is started. Group by what has the sessions, a
-            user or a device, too.
+            user or a device, too. A literal beside them (`group_by: {kind: "'all'"}`) makes no
+            difference, nor does it matter where the session windows were made.
         """,
         breaks="""
             transforms:
@@ -307,5 +308,117 @@ STATE = (
               screen: {gem: console, input: visits}
         """,
         source="Guide, Types of time windows: session windows in streaming queries",
+    ),
+    error(
+        "GB337",
+        "several columns with a watermark where one must decide",
+        why="""
+            An aggregation, a deduplication and a join of streams each go by one event time: by it they tell
+            late rows and what may be forgotten. Where several columns with a watermark reach them, Spark's
+            checks say nothing, and the query fails as soon as it is started ("More than one event time
+            columns are available").
+
+            That happens behind a join, to which both streams brought a watermark; to a window together
+            with the time that it is over; and to a copy, which is event time as well. Of an aggregation
+            (in `append` and `update`, with sessions in `complete` too) the groups count; of a
+            deduplication and of each input of a join all columns do that are still used: what the
+            deduplication compares, what comes out at the target. What nobody uses behind it Spark
+            leaves out by itself.
+
+            A column that is computed carries no watermark: `at + interval 0 seconds` is the same time
+            without. A cast to the same type isn't enough, since Spark takes it out again.
+            `spark.sql.streaming.statefulOperator.allowMultiple: false` brings back the older behaviour,
+            in which the first of them counts, except for `within_watermark`.
+        """,
+        breaks="""
+            sources:
+              ads: {gem: rate}
+              clicks: {gem: rate}
+            transforms:
+              shown: {gem: watermark, input: ads, options: {column: timestamp, delay: 1 hour}}
+              clicked: {gem: watermark, input: clicks, options: {column: timestamp, delay: 1 hour}}
+              paired:
+                gem: join
+                inputs: [shown, clicked]
+                options: {condition: shown.value = clicked.value and shown.timestamp = clicked.timestamp}
+              chosen:
+                gem: select
+                input: paired
+                options:
+                  columns: {value: shown.value, shown_at: shown.timestamp, clicked_at: clicked.timestamp}
+              once:
+                gem: deduplicate
+                input: chosen
+                options: {columns: value, within_watermark: true}
+            targets:
+              screen: {gem: console, input: once}
+        """,
+        keeps="""
+            sources:
+              ads: {gem: rate}
+              clicks: {gem: rate}
+            transforms:
+              shown: {gem: watermark, input: ads, options: {column: timestamp, delay: 1 hour}}
+              clicked: {gem: watermark, input: clicks, options: {column: timestamp, delay: 1 hour}}
+              paired:
+                gem: join
+                inputs: [shown, clicked]
+                options: {condition: shown.value = clicked.value and shown.timestamp = clicked.timestamp}
+              chosen:
+                gem: select
+                input: paired
+                options:
+                  columns:
+                    value: shown.value
+                    shown_at: shown.timestamp + interval 0 seconds
+                    clicked_at: clicked.timestamp
+              once:
+                gem: deduplicate
+                input: chosen
+                options: {columns: value, within_watermark: true}
+            targets:
+              screen: {gem: console, input: once}
+        """,
+        source="Spark's WatermarkSupport, when the query runs",
+    ),
+    error(
+        "GB338",
+        "the current time where only what is deterministic can stand",
+        why="""
+            In a streaming query `current_timestamp()`, `current_date()`, `localtimestamp()` and
+            `unix_timestamp()` are the time of the micro-batch, which Spark sets in when it plans
+            one, and which it doesn't take for deterministic. The condition of a join and the arguments of
+            aggregate functions must be; so the query passes all checks and fails when it is started,
+            even where these stand in a static part of it. As a column, in a filter or in a group the current
+            time is fine, and so it is beside an aggregate function: `current_timestamp() - max(at)`.
+        """,
+        breaks="""
+            transforms:
+              ages:
+                gem: aggregate
+                input: ticks
+                options:
+                  group_by: {digit: value % 10}
+                  aggregates: {oldest: max(current_timestamp() - timestamp)}
+            targets:
+              screen: {gem: console, input: ages, output_mode: update}
+        """,
+        keeps="""
+            transforms:
+              aged:
+                gem: with_columns
+                input: ticks
+                options: {columns: {age: current_timestamp() - timestamp}}
+              ages:
+                gem: aggregate
+                input: aged
+                options:
+                  group_by: {digit: value % 10}
+                  aggregates: {oldest: max(age)}
+            targets:
+              screen: {gem: console, input: ages, output_mode: update}
+        """,
+        source="Spark: INVALID_NON_DETERMINISTIC_EXPRESSIONS and "
+        "AGGREGATE_FUNCTION_WITH_NONDETERMINISTIC_EXPRESSION, when a query runs",
     ),
 )
