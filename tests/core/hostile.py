@@ -174,10 +174,15 @@ STRANGE: tuple[Any, ...] = (
 def places(tree: Any) -> list[tuple[Any, Any]]:
     """All that is in a tree, as containers and keys."""
     found: list[tuple[Any, Any]] = []
-    pairs = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
-    for key, value in pairs:
-        found.append((tree, key))
-        found += places(value)
+    waiting = [tree]
+    while waiting:
+        owner = waiting.pop()
+        pairs = (
+            owner.items() if isinstance(owner, dict) else enumerate(owner) if isinstance(owner, list) else ()
+        )
+        for key, value in pairs:
+            found.append((owner, key))
+            waiting.append(value)
     return found
 
 

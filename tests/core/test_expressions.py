@@ -521,10 +521,21 @@ def test_types_that_fit(expression: str, wants: Any) -> None:
         ("id]", "`]` closes nothing"),
         ("id = 'x", "a ' is not closed"),
         ("-- nothing", "there is nothing in it"),
+        ("cast(id as)", "the type is missing behind the last `as` of a `cast`"),
+        ("upper(try_cast(f(id) as ) )", "the type is missing behind the last `as` of a `cast`"),
+        ("cast(id as nothing)", "there is no type `nothing`"),
+        ("* id", "nothing stands before `*`"),
     ],
 )
 def test_what_can_t_be_read(expression: str, reason: str) -> None:
     assert problems(expression) == [("GB214", f"`{expression}` can't be read: {reason}")]
+
+
+@pytest.mark.parametrize(
+    "expression", ["* except (id)", "cast(id as interval day)", "cast(id as Numeric)", "f(id as x)", "f(*)"]
+)
+def test_what_looks_odd_and_can_be_read(expression: str) -> None:
+    assert problems(expression) == []
 
 
 @pytest.mark.parametrize(

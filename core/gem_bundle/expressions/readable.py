@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from gem_bundle.expressions.functions import words
 from gem_bundle.expressions.names import LONGEST
 
 _TOKEN = re.compile(
@@ -21,6 +22,14 @@ _TOKEN = re.compile(
 )
 _TYPE = re.compile(r"\b(array|map|struct)\s*<", re.IGNORECASE)
 _PAIRS = {"(": ")", "[": "]"}
+# Those that a cast can be to: one word each, in any case.
+_TYPES = words(
+    """
+    bigint binary boolean byte char character date dec decimal double float geography geometry int integer
+    interval long numeric real short smallint string time timestamp timestamp_ltz timestamp_ntz tinyint
+    varchar variant void
+    """
+)
 _PREFIX = frozenset({"+", "-", "~", "!"})
 _OPENING = frozenset(_PAIRS)
 _CLOSING = frozenset(_PAIRS.values())
@@ -40,7 +49,7 @@ def unreadable(expression: str) -> str | None:
         position = match.end()
         if match.lastgroup != "space":
             tokens.append((match.lastgroup or "", match.group()))
-    problem = _brackets(tokens)
+    problem = _brackets(tokens) or _casts(tokens)
     # In a type (`array<int>`) the signs of comparisons are brackets.
     return problem if problem or _TYPE.search(expression) else _operators(tokens)
 
@@ -57,13 +66,31 @@ def _brackets(tokens: list[tuple[str, str]]) -> str | None:
     return f"`{expected[-1]}` is missing" if expected else None
 
 
+def _casts(tokens: list[tuple[str, str]]) -> str | None:
+    """A cast to nothing, or to a type that doesn't exist."""
+    casts: list[bool] = []
+    texts = [text.lower() for _, text in tokens]
+    for at, (before, text) in enumerate(zip(["", *texts], texts, strict=False)):
+        if text == "(":
+            casts.append(before in {"cast", "try_cast"})
+        elif text == ")" and casts and casts.pop():
+            if before == "as":
+                return "the type is missing behind the last `as` of a `cast`"
+            plain = at >= 2 and texts[at - 2] == "as" and tokens[at - 1][0] == "word"
+            if plain and before not in _TYPES:
+                return f"there is no type `{before}`"
+    return None
+
+
 def _operators(tokens: list[tuple[str, str]]) -> str | None:
     """Two signs side by side that can't be, at the ends of the expression too."""
     signs = [text if kind == "sign" else "" for kind, text in tokens]
     if not signs:
         return "there is nothing in it"
-    for before, sign, after in zip(["(", *signs], signs, [*signs[1:], ")"], strict=False):
-        star = sign == "*" and before in {"(", ",", "."} and after in {")", ",", ""}
+    behind = [*(text.lower() for _, text in tokens[1:]), ""]
+    for before, sign, after, word in zip(["(", *signs], signs, [*signs[1:], ")"], behind, strict=False):
+        # Behind a star only `except` can stand.
+        star = sign == "*" and before in {"(", ",", "."} and (after in {")", ","} or word == "except")
         if not sign or sign in _CLOSING or star:
             continue
         if sign in _OPENING:
