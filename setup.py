@@ -37,6 +37,7 @@ setup(
     package_dir=FOLDERS,
     entry_points={
         "console_scripts": ["gem-bundle = gem_bundle.cli:entry"],
-        "gem_bundle": _gem_entry_points(PACKAGES),
+        "gem_bundle": [*_gem_entry_points(PACKAGES), "bundler = gem_bundler"],
+        "gem_bundle.commands": ["bundler = gem_bundler"],
     },
 )

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from gem_bundle.gem import Transform as Transform
     from gem_bundle.gem import WriteContext as WriteContext
     from gem_bundle.hookspecs import Register as Register
+    from gem_bundle.hookspecs import RegisterCommand as RegisterCommand
+    from gem_bundle.hookspecs import RegisterSection as RegisterSection
     from gem_bundle.hookspecs import hookimpl as hookimpl
     from gem_bundle.operators import AggregateOperator as AggregateOperator
     from gem_bundle.operators import DeduplicateOperator as DeduplicateOperator
@@ -62,7 +64,7 @@ _HOMES = {
         "Transform",
         "WriteContext",
     ),
-    "hookspecs": ("Register", "hookimpl"),
+    "hookspecs": ("Register", "RegisterCommand", "RegisterSection", "hookimpl"),
     "operators": (
         "AggregateOperator",
         "DeduplicateOperator",

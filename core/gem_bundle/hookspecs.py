@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 hookspec = HookspecMarker("gem_bundle")
 hookimpl = HookimplMarker("gem_bundle")
 
+OF_PLUGINS = ("job",)
+"""The sections of a pipeline file that plugins read."""
+
 
 class Register(Protocol):
     """The callback that takes a gem: its kind, its name, and its class or ``"module:Class"``."""
@@ -24,9 +27,43 @@ class Register(Protocol):
         """Register one gem. A string is imported when a pipeline first uses the gem."""
 
 
+class RegisterCommand(Protocol):
+    """The callback that takes a command: its name and where it is."""
+
+    def __call__(self, name: str, command: str) -> None:
+        """Register one command of click's, as ``"module:command"``; it is imported when it is asked for."""
+
+
+class RegisterSection(Protocol):
+    """The callback that takes a section of the pipeline file: its key and its model."""
+
+    def __call__(self, name: str, model: str) -> None:
+        """Register a pydantic model, as ``"module:Class"``; it is imported when a file has the section."""
+
+
 @hookspec
 def gem_bundle_register_gems(register: Register) -> None:
     """Register your gems by calling ``register(kind, name, "your_module:YourClass")`` for each."""
+
+
+@hookspec
+def gem_bundle_register_commands(register: RegisterCommand) -> None:
+    """Add commands to `gem-bundle`: call ``register("deploy", "your_module:command")`` for each.
+
+    For this hook a module is named by an entry point of the group ``gem_bundle.commands``, so that
+    `gem-bundle --help` loads no other plugins. Keep both modules light: the help imports them.
+    """
+
+
+@hookspec
+def gem_bundle_register_sections(register: RegisterSection) -> None:
+    """Say what a section of the pipeline file takes: call ``register("job", "your_module:Job")``.
+
+    Every check validates the section, and the JSON Schema of the pipeline file has it. What it means
+    is up to you: gem-bundle hands it on (`Definition.sections`) and does nothing with it.
+
+    The sections that a pipeline file can have are ``job``.
+    """
 
 
 @hookspec

@@ -11,10 +11,13 @@ import pluggy
 
 from gem_bundle import hookspecs
 from gem_bundle.errors import PluginError
+from gem_bundle.hookspecs import OF_PLUGINS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from importlib.metadata import EntryPoint
+
+    from pydantic import BaseModel
 
     from gem_bundle.check.rules import PipelineView
     from gem_bundle.diagnostics import Finding
@@ -78,28 +81,50 @@ class GemEntry:
         return self._target
 
     def _import(self, reference: str) -> type[Gem]:
-        from importlib import import_module
-
         from gem_bundle.gem import Source, Target, Transform
 
-        module, _, name = reference.partition(":")
-        hint = f"Update or remove the distribution `{self.origin}`, or report it to its authors."
-        try:
-            found: object = getattr(import_module(module), name)
-        except (Exception, SystemExit) as error:  # a plugin may raise anything when it is imported
-            raise PluginError(
-                f"The {self.kind} `{self.name}` of `{self.origin}` can't be loaded from "
-                f"`{reference}`: {describe_error(error)}",
-                hint,
-            ) from error
         base = {"source": Source, "transform": Transform, "target": Target}[self.kind]
-        if not (isinstance(found, type) and issubclass(found, base)):
-            raise PluginError(
-                f"`{reference}` of `{self.origin}` is registered as a {self.kind} but does not "
-                f"derive from {base.__name__}",
-                hint,
-            )
-        return cast("type[Gem]", found)
+        return cast("type[Gem]", _class_of(reference, self.origin, f"{self.kind} `{self.name}`", base))
+
+
+class SectionEntry(NamedTuple):
+    """A section of the pipeline file that a plugin reads: its key, its model and where it comes from."""
+
+    name: str
+    model: str
+    origin: Origin
+
+    def load(self) -> type[BaseModel]:
+        """The section's model.
+
+        Raises:
+            PluginError: When it can't be imported or is no model of pydantic's.
+        """
+        from pydantic import BaseModel
+
+        what = f"section `{self.name}`"
+        return cast("type[BaseModel]", _class_of(self.model, self.origin, what, BaseModel))
+
+
+def _class_of(reference: str, origin: Origin, what: str, base: type) -> type:
+    """A class that a plugin has registered by its name."""
+    from importlib import import_module
+
+    module, _, name = reference.partition(":")
+    hint = f"Update or remove the distribution `{origin}`, or report it to its authors."
+    try:
+        found: object = getattr(import_module(module), name)
+    except (Exception, SystemExit) as error:  # a plugin may raise anything when it is imported
+        raise PluginError(
+            f"The {what} of `{origin}` can't be loaded from `{reference}`: {describe_error(error)}", hint
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise PluginError(
+            f"`{reference}` of `{origin}` is registered as the {what} but does not derive from "
+            f"{base.__name__}",
+            hint,
+        )
+    return found
 
 
 class Registry:
@@ -109,6 +134,7 @@ class Registry:
         self._gems: dict[tuple[Kind, str], list[GemEntry]] = {}
         self.broken: list[BrokenPlugin] = []
         self.rules: list[Rule] = []
+        self.sections: dict[str, SectionEntry] = {}
 
     def add(self, entry: GemEntry) -> None:
         """Take one gem; two of one identity are both kept, and reported when one is asked for."""
@@ -180,8 +206,8 @@ def load_registry(
         from importlib.metadata import entry_points as installed
 
         entry_points = installed(group=GROUP)
-    picked = _names(environment.get(PICK))
-    blocked = _names(environment.get(BLOCK)) or set()
+    picked = names_in(environment.get(PICK))
+    blocked = names_in(environment.get(BLOCK)) or set()
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
     registry = Registry()
@@ -202,6 +228,7 @@ def load_registry(
 def _load_plugin(manager: pluggy.PluginManager, registry: Registry, point: EntryPoint, origin: Origin) -> str:
     """Load one plugin and take its gems; returns what is wrong, or an empty string."""
     found: list[GemEntry] = []
+    sections: list[SectionEntry] = []
 
     def register(kind: Kind, name: str, gem: type[Gem] | str) -> None:
         if kind not in KINDS:
@@ -212,16 +239,26 @@ def _load_plugin(manager: pluggy.PluginManager, registry: Registry, point: Entry
             raise ValueError(f"the {kind} `{name}` must be a class or 'module:Class', not {gem!r}")
         found.append(GemEntry(kind, name, gem, origin))
 
+    def register_section(name: str, model: str) -> None:
+        if name not in OF_PLUGINS:
+            known = ", ".join(f"`{section}`" for section in OF_PLUGINS)
+            raise ValueError(f"the sections of plugins are {known}, and not {name!r}")
+        if not (isinstance(model, str) and _REFERENCE.fullmatch(model)):
+            raise ValueError(f"the section `{name}` must be 'module:Class', not {model!r}")
+        sections.append(SectionEntry(name, model, origin))
+
     unique = f"{point.name}@{origin.distribution}"
     try:
         plugin = point.load()
         manager.register(plugin, name=unique)
         manager.check_pending()
-        caller = manager.subset_hook_caller(
-            "gem_bundle_register_gems",
-            [other for name, other in manager.list_name_plugin() if name != unique],
-        )
-        caller(register=register)
+        others = [other for name, other in manager.list_name_plugin() if name != unique]
+        manager.subset_hook_caller("gem_bundle_register_gems", others)(register=register)
+        manager.subset_hook_caller("gem_bundle_register_sections", others)(register=register_section)
+        for section in sections:
+            if section.name in registry.sections:
+                owner = registry.sections[section.name].origin
+                raise ValueError(f"the section `{section.name}` is read by `{owner}` already")
     except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever it raises, others go on)
         if manager.has_plugin(unique):
             manager.unregister(name=unique)
@@ -230,6 +267,7 @@ def _load_plugin(manager: pluggy.PluginManager, registry: Registry, point: Entry
         return describe_error(error)
     for entry in found:
         registry.add(entry)
+    registry.sections.update({section.name: section for section in sections})
     for hook in manager.hook.gem_bundle_check_pipeline.get_hookimpls():
         if hook.plugin_name == unique:
             registry.rules.append(Rule(origin, hook))
@@ -249,7 +287,8 @@ def _origin(point: EntryPoint, owners: dict[int, tuple[str, str]]) -> Origin:
     return Origin(point.name, *owner)
 
 
-def _names(text: str | None) -> set[str] | None:
+def names_in(text: str | None) -> set[str] | None:
+    """The names in a list with commas; None for an empty one."""
     if text is None or not text.strip():
         return None
     return {name.strip() for name in text.split(",") if name.strip()}

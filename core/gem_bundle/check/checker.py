@@ -11,6 +11,7 @@ from gem_bundle.check.graph import check_graph
 from gem_bundle.check.places import check_places
 from gem_bundle.check.report import at_path, gem_failed, option_path
 from gem_bundle.check.rules import check_rules
+from gem_bundle.check.sections import check_sections
 from gem_bundle.check.silence import Silence, read_silence
 from gem_bundle.check.sources import check_sources
 from gem_bundle.check.streaming import check_streaming
@@ -107,6 +108,7 @@ def check_definition(loaded: Loaded, registry: Registry | None = None, *, discov
     found += wrong
     settings, wrong = _settings(definition)
     found += wrong
+    found += check_sections(definition, registry)
     with limited(MAX_EXPRESSIONS):
         facts, wrong = _infer(definition, gems, order, discover=discover)
         found += wrong

@@ -41,14 +41,22 @@ class Cli(click.Group):
     """A group whose commands are modules, imported when they are asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        """The commands' names, in the order of the help."""
-        return list(COMMANDS)
+        """The commands' names, in the order of the help; those of plugins come last."""
+        from gem_bundle.cli.commands import plugin_commands
+
+        return [*COMMANDS, *(name for name in plugin_commands() if name not in COMMANDS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The command of that name; every one of them takes ``--debug``."""
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = import_module(f"gem_bundle.cli.{cmd_name}").command
+        if cmd_name in COMMANDS:
+            command: click.Command = import_module(f"gem_bundle.cli.{cmd_name}").command
+        else:
+            from gem_bundle.cli.commands import plugin_commands
+
+            added = plugin_commands().get(cmd_name)
+            if added is None:
+                return None
+            command = added.load_or_broken()
         if _DEBUG not in command.params:
             command.params.append(_DEBUG)
         return command
@@ -59,9 +67,11 @@ class Cli(click.Group):
         """The command that the arguments name; a misspelt one is answered with the nearest."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
-            from gem_bundle.diagnostics import suggest
+            known = self.list_commands(ctx)
+            if name not in known:
+                from gem_bundle.diagnostics import suggest
 
-            ctx.fail(f"There is no command `{name}`. {suggest(name, COMMANDS, what='commands')}")
+                ctx.fail(f"There is no command `{name}`. {suggest(name, known, what='commands')}")
         return super().resolve_command(ctx, args)
 
     def make_context(

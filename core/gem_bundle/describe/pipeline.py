@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import re
 
     from gem_bundle.gem import Gem, Kind, Transform
-    from gem_bundle.plugins import Registry
+    from gem_bundle.plugins import Registry, SectionEntry
 
 NULL = {"type": "null"}
 # Python's `\w`, or a little more: in the patterns of editors that is ASCII only.
@@ -54,6 +54,9 @@ def pipeline_schema(registry: Registry) -> dict[str, Any]:
         changed[section] = or_reference(nodes, *([NULL] if kind == "transform" else []))
         definitions[kind] = _node(section, kind, gems)
         definitions[section] = {name: _options(kind, name, gem) for name, gem in gems.items()}
+    for name, entry in registry.sections.items():
+        definitions.setdefault("section", {})[name] = _section(entry)
+        changed[name] = or_reference({"$ref": f"#/$defs/section/{name}"}, NULL)
     for name, schema in changed.items():
         _replace(top["properties"], name, schema)
     return {
@@ -64,6 +67,14 @@ def pipeline_schema(registry: Registry) -> dict[str, Any]:
         "patternProperties": {f"^{model.EXTENSION_PREFIX}": {"description": "Anything, for anchors."}},
         "$defs": definitions,
     }
+
+
+def _section(section: SectionEntry) -> dict[str, Any]:
+    """What a plugin's section takes; one whose model can't be loaded may have anything."""
+    try:
+        return model_schema(section.load(), f"#/$defs/section/{section.name}")
+    except PluginError:
+        return {}
 
 
 def _replace(properties: dict[str, Any], name: str, schema: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from gem_bundle.diagnostics import Diagnostic, suggest
+from gem_bundle.hookspecs import OF_PLUGINS
 from gem_bundle.pipeline.document import MAX_BYTES, Document, Unknown, parse
 from gem_bundle.pipeline.model import (
     EXTENSION_PREFIX,
@@ -223,6 +224,7 @@ class _Loader:
             values=parameters.values,
             secrets=secrets,
             profile=self._options.profile,
+            sections={name: getattr(shape, name) for name in OF_PLUGINS if getattr(shape, name) is not None},
         )
 
     def _setting(self, key: str, value: object) -> str:

@@ -141,6 +141,7 @@ class PipelineShape(_Shape):
     checkpoints: str = Field(
         "checkpoints", description="The folder of the checkpoints; a target's is `<pipeline>/<id>` in it."
     )
+    job: Any = Field(None, description="When and on what the pipeline runs on a cluster, for its bundle.")
     sources: Any = Field(None, description="The nodes that read, by id.")
     transforms: Any = Field(None, description="The nodes between, by id.")
     targets: Any = Field(None, description="The nodes that write, by id.")
@@ -235,6 +236,7 @@ class Definition:
         values: The parameters' values of this run.
         secrets: The names of the secrets it refers to.
         profile: The profile it was read with.
+        sections: The sections that plugins read, references filled in: ``job``.
     """
 
     name: str
@@ -251,6 +253,7 @@ class Definition:
     values: dict[str, Any]
     secrets: frozenset[str]
     profile: str | None = None
+    sections: dict[str, Any] = field(default_factory=dict)
 
     def of_kind(self, kind: "Kind") -> list[Node]:
         """The nodes of a kind, in the order of the file."""

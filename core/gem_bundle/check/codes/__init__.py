@@ -8,6 +8,10 @@ A check doesn't import it: it is what `gem-bundle explain` reads.
 
 from __future__ import annotations
 
+from gem_bundle.check.codes.bundle_contents import BUNDLE_CONTENTS
+from gem_bundle.check.codes.bundle_dependencies import BUNDLE_DEPENDENCIES
+from gem_bundle.check.codes.bundle_jobs import BUNDLE_JOBS
+from gem_bundle.check.codes.bundle_start import BUNDLE_START
 from gem_bundle.check.codes.changes import CHANGES
 from gem_bundle.check.codes.code import Code
 from gem_bundle.check.codes.environment import ENVIRONMENT
@@ -18,6 +22,7 @@ from gem_bundle.check.codes.graph import GRAPH
 from gem_bundle.check.codes.joins import JOINS
 from gem_bundle.check.codes.queries import QUERIES
 from gem_bundle.check.codes.references import REFERENCES
+from gem_bundle.check.codes.sections import SECTIONS
 from gem_bundle.check.codes.semantics import SEMANTICS
 from gem_bundle.check.codes.silence import SILENCE
 from gem_bundle.check.codes.sources import SOURCES
@@ -33,6 +38,7 @@ CODES: dict[str, Code] = {
         FILE,
         REFERENCES,
         SILENCE,
+        SECTIONS,
         GRAPH,
         GEMS,
         EXPRESSIONS,
@@ -45,6 +51,10 @@ CODES: dict[str, Code] = {
         TRIGGERS,
         CHANGES,
         ENVIRONMENT,
+        BUNDLE_JOBS,
+        BUNDLE_CONTENTS,
+        BUNDLE_DEPENDENCIES,
+        BUNDLE_START,
     )
     for code in group
 }

@@ -1,0 +1,48 @@
+"""The sections of the pipeline file that plugins read, against the plugins' models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.errors import PluginError
+from gem_bundle.pipeline.problems import problems
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gem_bundle.pipeline.model import Definition
+    from gem_bundle.plugins import Registry
+
+_CODES = {"unknown": "GB004", "missing": "GB006", "value": "GB005", "together": "GB005"}
+
+
+def check_sections(definition: Definition, registry: Registry) -> Iterator[Diagnostic]:
+    """What is wrong in the sections that plugins read; one that nobody reads is a warning."""
+    for name, values in definition.sections.items():
+        section = registry.sections.get(name)
+        place = definition.locator.place((name,), key=True)
+        if section is None:
+            message = f"no installed plugin reads the section `{name}`"
+            hint = "Install the plugin that does, or remove the section."
+            yield Diagnostic("GB020", "warning", message, path=(name,), place=place, hint=hint)
+            continue
+        try:
+            model = section.load()
+        except PluginError as error:
+            yield Diagnostic("GB202", "error", str(error), path=(name,), place=place, hint=error.hint)
+            continue
+        try:
+            model.model_validate(values)
+        except ValidationError as error:
+            for problem in problems(error, values, model):
+                if problem.kind == "ignored":
+                    continue
+                path = (name, *problem.path)
+                place = definition.locator.place(path, key=problem.at_key)
+                message = f"{name}: {problem.message}"
+                yield Diagnostic(
+                    _CODES[problem.kind], "error", message, path=path, place=place, hint=problem.hint
+                )
