@@ -1,0 +1,415 @@
+"""Build a bundle: check the pipelines, collect what they need, write one folder, and prove it.
+
+Nothing is written where the bundle will be before it is whole: a build that fails leaves no folder behind.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import tomllib
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from gem_bundle.check.checker import check_definition
+from gem_bundle.check.gems import make_gems
+from gem_bundle.diagnostics import Diagnostic, Place, in_order
+from gem_bundle.errors import GemError, PipelineError
+from gem_bundle.pipeline.document import Unknown
+from gem_bundle.pipeline.loader import LoadOptions, load_file, read_file
+from gem_bundle.pipeline.plan import Plan
+from gem_bundle.plugins import load_registry
+from gem_bundler import manifest as manifests
+from gem_bundler.contents import check_dependencies, collect
+from gem_bundler.deps import DepsRequest, fetch, resolve
+from gem_bundler.jar_lock import JarRequest, jar_lock_bytes, lock_jars, vendor
+from gem_bundler.job import Job
+from gem_bundler.main_py import main_py
+from gem_bundler.manifest import Manifest
+from gem_bundler.model import PLATFORMS, GemUse, Platform, Runtime
+from gem_bundler.needed import check_thin, exact_requirements, needed_distributions
+from gem_bundler.target_platform import DEFAULT_PLATFORM, building_python
+from gem_bundler.wheel import build_wheel, distribution_name
+from gem_bundler.written import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from gem_bundle.diagnostics import Finding
+    from gem_bundle.gem import Gem
+    from gem_bundle.pipeline.loader import Loaded
+    from gem_bundle.pipeline.model import Definition, Node
+    from gem_bundle.plugins import GemEntry, Registry
+    from gem_bundler.contents import Contents
+    from gem_bundler.dependency_lock import DepsLock
+    from gem_bundler.model import Bundle, BundlePipeline, LockedJar
+    from gem_bundler.wheel import Wheel
+
+JAVA = 17
+SCALA = "2.13"
+DEPS = "deps.tar.gz"
+DEPS_LOCK = "deps.lock"
+JARS_LOCK = "jars.lock"
+SBOM = "sbom.cdx.json"
+_PROJECT_FILES = ("gem-bundle.toml", "pyproject.toml", ".git")
+# What a project's own list of dependencies names, and a cluster has or the bundle brings anyway.
+_ANYWAY = frozenset({"gem-bundle", "pyspark", "py4j", "delta-spark"})
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """What a build is asked for.
+
+    Args:
+        output: The folder in which the bundle's folder is made.
+        platforms: Whose job definitions are written.
+        profile: The profile that they are for.
+        thin: Leave the dependencies out, for clusters that install them by themselves.
+        vendor_jars: Copy the jars in, for clusters without a network.
+        update_lock: Resolve dependencies and jars again, though they are locked.
+        key: The private key to sign with.
+        platform: The wheel tag of the cluster's machines.
+        python: The minor version of the cluster's Python.
+        project: The project's folder; None finds it by its files.
+        prove: Prove the bundle before it is handed out.
+    """
+
+    output: Path = Path("dist")
+    platforms: tuple[Platform, ...] = ("spark-submit",)
+    profile: str | None = None
+    thin: bool = False
+    vendor_jars: bool = False
+    update_lock: bool = False
+    key: Path | None = None
+    platform: str = DEFAULT_PLATFORM
+    python: str = field(default_factory=building_python)
+    project: Path | None = None
+    prove: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A bundle that was built.
+
+    Args:
+        folder: Where it is.
+        manifest: What is in it.
+        diagnostics: The warnings.
+        done: How it was proved, in sentences.
+    """
+
+    folder: Path
+    manifest: Manifest
+    diagnostics: tuple[Diagnostic, ...] = ()
+    done: tuple[str, ...] = ()
+
+
+def build(
+    files: Sequence[str], options: BuildOptions | None = None, report: Callable[[str], None] | None = None
+) -> Built:
+    """Build a bundle of one or several pipelines.
+
+    Args:
+        files: The pipeline files; the bundle is named after the first one.
+        options: What is asked for.
+        report: Told what is being done.
+
+    Raises:
+        PipelineError: When a pipeline has errors, or can't be bundled.
+        GemError: When dependencies or jars can't be had, or the folder can't be written.
+    """
+    return _Build(files, options or BuildOptions(), report or (lambda _line: None)).run()
+
+
+class _Build:
+    """One build; what it finds is collected as long as going on makes sense."""
+
+    def __init__(self, files: Sequence[str], options: BuildOptions, report: Callable[[str], None]) -> None:
+        self._files = list(dict.fromkeys(files))
+        self._options = options
+        self._tell = report
+        self._registry = load_registry()
+        self._found: list[Diagnostic] = []
+
+    def run(self) -> Built:
+        definitions = [self._checked(file) for file in self._files]
+        self._stop_at_errors()
+        project = (self._options.project or _project_of(definitions)).absolute()
+        contents = collect(definitions, project, self._registry)
+        self._found += contents.diagnostics
+        self._stop_at_errors()
+        draft, contents, deps, jars = self._draft(definitions, project, contents)
+        job = self._job(definitions[0])
+        self._stop_at_errors()
+        wheel = build_wheel(draft, contents)
+        bundle = wheel.manifest.bundle(job)
+        for platform in self._options.platforms:
+            found = _definitions(platform).check(bundle)
+            self._found += [_placed(definitions[0], finding) for finding in found]
+        self._stop_at_errors()
+        return self._written(wheel, bundle, deps, jars)
+
+    def _stop_at_errors(self) -> None:
+        if any(found.is_error for found in self._found):
+            raise PipelineError(in_order(self._found))
+
+    def _checked(self, file: str) -> Definition:
+        """A pipeline without errors, its environment and its parameters without a default left open."""
+        loaded = self._loaded(file, skip_env=True)
+        checked = check_definition(loaded, self._registry)
+        self._found += [found for found in checked.diagnostics if found.severity != "note"]
+        if checked.definition is None:
+            raise PipelineError(self._found)
+        return checked.definition
+
+    def _loaded(self, file: str, *, skip_env: bool) -> Loaded:
+        return load_file(
+            file, LoadOptions(profile=self._options.profile, skip_env=skip_env, require_parameters=False)
+        )
+
+    def _draft(
+        self, definitions: Sequence[Definition], project: Path, contents: Contents
+    ) -> tuple[Manifest, Contents, DepsLock | None, tuple[JarRequest, tuple[LockedJar, ...]]]:
+        """The manifest as it is known before the wheel is built, with what is locked beside the pipeline."""
+        options, first = self._options, definitions[0]
+        entries = self._entries(definitions)
+        own = {name.lower().replace("_", "-") for name in contents.own}
+        origins = [entry.origin for entry in entries if entry.origin.distribution.lower() not in own]
+        needed = needed_distributions(origins)
+        required = _project_requirements(project)
+        spark = _spark_version()
+        beside = Path(first.file).absolute().parent / first.name
+        deps = None
+        if options.thin:
+            self._found += check_thin(needed)
+        else:
+            request = DepsRequest(needed, spark, required, options.python, options.platform)
+            deps = resolve(
+                request, beside.with_suffix(".deps.lock"), update=options.update_lock, report=self._tell
+            )
+            self._found += check_dependencies(contents, deps.distributions)
+        plans = [self._plan(definition) for definition in definitions]
+        jar_request = JarRequest.of(plans)
+        jars: tuple[LockedJar, ...] = ()
+        if jar_request.coordinates:
+            lock = beside.with_suffix(".jars.lock")
+            jars = lock_jars(jar_request, lock, update=options.update_lock, report=self._tell)
+        pipelines = tuple(self._described(definition, project) for definition in definitions)
+        name = distribution_name(first.name)
+        draft = Manifest(
+            name=first.name,
+            version=first.version,
+            description=first.description,
+            package=f"{first.name}_bundle",
+            entry_point=name,
+            wheel="",
+            archive="",
+            pipelines=pipelines,
+            runtime=Runtime(options.python, spark, SCALA, JAVA, options.platform, _version("gem-bundle")),
+            gems=tuple(
+                GemUse(entry.kind, entry.name, entry.origin.distribution, entry.origin.version)
+                for entry in entries
+            ),
+            distributions=() if deps is None else tuple(deps.distributions),
+            requires=(*exact_requirements(needed), *required),
+            deps=None if deps is None else DEPS,
+            jars=jars,
+            vendored=options.vendor_jars,
+            modules=contents.modules,
+            profile=options.profile,
+            # As it is written: what the environment fills in belongs to the job, and not to the bundle.
+            job=_job_as_written(first),
+        )
+        return draft, contents, deps, (jar_request, jars)
+
+    def _entries(self, definitions: Iterable[Definition]) -> list[GemEntry]:
+        """The gems in use, each once."""
+        used = {(node.kind, node.gem) for definition in definitions for node in definition.nodes.values()}
+        return [self._registry.get(kind, name) for kind, name in sorted(used)]
+
+    def _plan(self, definition: Definition) -> Plan:
+        """The pipeline with its gems, as far as they can be made while some values are open."""
+        gems, _ = make_gems(definition, self._registry)
+        for node in definition.nodes.values():
+            if node.id not in gems:
+                gems[node.id] = _open_gem(self._registry, node)
+        return Plan(definition, gems, tuple(definition.nodes), {})
+
+    def _described(self, definition: Definition, project: Path) -> BundlePipeline:
+        path = Path(os.path.normpath(Path(definition.file).absolute())).relative_to(project).as_posix()
+        values = cast("Mapping[str, Any]", read_file(definition.file).values)
+        return describe(definition, values, path, self._registry)
+
+    def _job(self, definition: Definition) -> Job | None:
+        """The job of the definitions, with what the environment fills in."""
+        if "job" not in definition.sections:
+            return None
+        loaded = self._loaded(definition.file, skip_env=False)
+        self._found += [d for d in loaded.diagnostics if d.is_error and d.path[:1] == ("job",)]
+        if loaded.definition is None or any(d.is_error for d in self._found):
+            return None
+        return Job.model_validate(loaded.definition.sections["job"]).for_profile(self._options.profile)
+
+    def _written(
+        self,
+        wheel: Wheel,
+        bundle: Bundle,
+        deps: DepsLock | None,
+        locked: tuple[JarRequest, tuple[LockedJar, ...]],
+    ) -> Built:
+        """The folder, whole and proved, in the place of one that was there."""
+        output = self._options.output.absolute()
+        name = f"{wheel.manifest.name}-{wheel.manifest.version}"
+        work: Path | None = None
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+            work = Path(tempfile.mkdtemp(prefix=f".{wheel.manifest.name}-", dir=output))
+            folder = work / name
+            folder.mkdir()
+            manifest = self._filled(folder, wheel, bundle, deps, locked)
+            done = self._proved(folder)
+            target = output / name
+            if target.exists():
+                target.rename(work / "before")
+            folder.rename(target)
+        except OSError as error:
+            raise GemError(
+                "GB636",
+                f"the bundle can't be written to `{self._options.output}`: {error.strerror or error}",
+                "Name another folder with --output, or make this one writable.",
+            ) from error
+        finally:
+            if work is not None:
+                shutil.rmtree(work, ignore_errors=True)
+        return Built(target, manifest, tuple(in_order(self._found)), done)
+
+    def _filled(
+        self,
+        folder: Path,
+        wheel: Wheel,
+        bundle: Bundle,
+        deps: DepsLock | None,
+        locked: tuple[JarRequest, tuple[LockedJar, ...]],
+    ) -> Manifest:
+        from gem_bundler.archive import write_archive
+        from gem_bundler.signing import sign
+
+        made = wheel.manifest
+        _write(folder / made.wheel, wheel.data)
+        _write(folder / made.archive, wheel.data)
+        _write(folder / SBOM, wheel.sbom)
+        digest = None
+        if deps is not None:
+            _write(folder / DEPS_LOCK, deps.to_bytes())
+            write_archive(deps, fetch(deps, report=self._tell), folder / DEPS, self._tell)
+            (folder / DEPS).chmod(0o644)
+            digest = manifests.describe_file(DEPS, (folder / DEPS).read_bytes()).sha256
+        _write(folder / "main.py", main_py(made, digest))
+        request, jars = locked
+        if jars:
+            _write(folder / JARS_LOCK, jar_lock_bytes(request, jars))
+            if self._options.vendor_jars:
+                for path in vendor(jars, folder / "jars"):
+                    path.chmod(0o644)
+        for platform in self._options.platforms:
+            for path, content in _definitions(platform).files(bundle).items():
+                _write(folder / path, content, executable=path.endswith(".sh"))
+        manifest = manifests.write(folder, made)
+        (folder / manifests.NAME).chmod(0o644)
+        if self._options.key is not None:
+            sign(folder, self._options.key).chmod(0o644)
+        return manifest
+
+    def _proved(self, folder: Path) -> tuple[str, ...]:
+        if not self._options.prove:
+            return ()
+        from gem_bundler.verify import verify
+
+        found = verify(folder, executors=False, install=False, report=self._tell)
+        if not found.ok:
+            raise PipelineError(found.diagnostics)
+        return (*found.done, *(f"left out: {text}" for text in found.left_out))
+
+
+def _definitions(platform: Platform) -> Any:
+    """The module that writes a platform's job definitions."""
+    return import_module(f"gem_bundler.{platform.replace('-', '_')}")
+
+
+def _placed(definition: Definition, finding: Finding) -> Diagnostic:
+    """A finding about the job as a diagnostic at its place in the pipeline file."""
+    option = finding.option
+    within = () if option is None else (option,) if isinstance(option, str) else tuple(option)
+    path: tuple[str | int, ...] = ("job", *within) if "job" in definition.sections else ()
+    place = definition.locator.place(path, key=not within)
+    return Diagnostic(finding.code, finding.severity, finding.message, None, path, place, finding.hint)
+
+
+def _open_gem(registry: Registry, node: Node) -> Gem:
+    """A gem some of whose options aren't known yet, for what doesn't depend on them."""
+    kind = registry.get(node.kind, node.gem).load()
+    known = {
+        name: value
+        for key, value in node.options.items()
+        if (name := kind.options_type.canonical(key)) is not None and not isinstance(value, Unknown)
+    }
+    return kind(kind.options_type.model_construct(**known))
+
+
+def _project_of(definitions: Sequence[Definition]) -> Path:
+    """The nearest folder above the first pipeline that holds all of them and looks like a project."""
+    folders = [Path(definition.file).absolute().parent for definition in definitions]
+    common = Path(os.path.commonpath(folders))
+    for folder in (common, *common.parents):
+        if any((folder / name).exists() for name in _PROJECT_FILES):
+            return folder
+    return common
+
+
+def _project_requirements(project: Path) -> tuple[str, ...]:
+    """What the project's own modules need, as its ``pyproject.toml`` says (PEP 621)."""
+    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.utils import canonicalize_name
+
+    file = project / "pyproject.toml"
+    if not file.is_file():
+        return ()
+    try:
+        written = tomllib.loads(file.read_text(encoding="utf-8")).get("project", {}).get("dependencies", [])
+        parsed = [Requirement(text) for text in written]
+    except (ValueError, InvalidRequirement, AttributeError, TypeError) as error:
+        message = f"the dependencies of the project can't be read: {error}"
+        hint = "`dependencies` under [project] is a list of requirements, such as `requests>=2.32`."
+        wrong = Diagnostic("GB637", "error", message, place=Place(str(file)), hint=hint)
+        raise PipelineError([wrong]) from error
+    return tuple(sorted(str(found) for found in parsed if canonicalize_name(found.name) not in _ANYWAY))
+
+
+def _job_as_written(definition: Definition) -> dict[str, Any]:
+    values = read_file(definition.file).values or {}
+    return dict(values.get("job") or {})
+
+
+def _spark_version() -> str:
+    from gem_bundle.run.jars import spark_version
+
+    return spark_version()
+
+
+def _version(distribution: str) -> str:
+    from importlib.metadata import version
+
+    return version(distribution)
+
+
+def _write(path: Path, content: bytes, *, executable: bool = False) -> None:
+    """A file with the same mode under any umask."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    path.chmod(0o755 if executable else 0o644)
+
+
+__all__ = ["PLATFORMS", "BuildOptions", "Built", "build"]

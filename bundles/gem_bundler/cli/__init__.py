@@ -1,0 +1,1 @@
+"""The bundler's commands: one module a command."""

@@ -1,0 +1,1 @@
+"""Closed models of what the tools take that read our job definitions."""
