@@ -23,6 +23,8 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "check": (commands.check, 21),
     "check-1000": (commands.check_many, 9),
     "dry-run": (commands.dry_run, 5),
+    "build-thin": (commands.build_thin, 9),
+    "build": (commands.build, 5),
     "overhead": (engine.overhead, 9),
     "small-batches": (engine.small_batches, 5),
     "start": (engine.first_batch, 5),

@@ -1,6 +1,7 @@
 """How long the commands take that need no JVM: against importing what they can't do without."""
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ NODES = 100
 MANY_NODES = 1000
 IMPORTS = "import click, yaml, pydantic, sqlglot"
 GEM_BUNDLE = Path(sys.executable).with_name("gem-bundle")
+FLIGHTS = Path(__file__).parents[2] / "examples" / "flights" / "flights.yaml"
 
 
 def help_text(pairs: int) -> Comparison:
@@ -67,6 +69,34 @@ def dry_run(pairs: int, folder: Path) -> Comparison | str:
         f"`gem-bundle check` of {NODES} nodes",
         "`spark-pipelines dry-run` of as many",
         at_least=40,
+    )
+
+
+def build_thin(pairs: int, folder: Path) -> Comparison:
+    """`gem-bundle build --thin` of the flights, against checking them."""
+    return _build(pairs, folder, "build-thin", ["--thin"], more_seconds=1)
+
+
+def build(pairs: int, folder: Path) -> Comparison:
+    """`gem-bundle build` of the flights with their dependencies, these being cached, against checking them."""
+    return _build(pairs, folder, "build", [], more_seconds=5)
+
+
+def _build(pairs: int, folder: Path, name: str, options: list[str], more_seconds: float) -> Comparison:
+    folder.mkdir(parents=True)
+    file = shutil.copy(FLIGHTS, folder)
+    found = in_turn(
+        lambda: command_seconds([GEM_BUNDLE, "build", file, "-o", folder / "dist", "--quiet", *options]),
+        lambda: command_seconds([GEM_BUNDLE, "check", file]),
+        pairs,
+    )
+    what = " ".join(["gem-bundle build", *options])
+    dependencies = "" if options else ", dependencies cached"
+    return found.compared(
+        name,
+        f"`{what}` of `examples/flights`{dependencies}",
+        "`gem-bundle check` of it",
+        more_seconds=more_seconds,
     )
 
 

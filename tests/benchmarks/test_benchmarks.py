@@ -30,6 +30,14 @@ def test_checking_a_thousand_nodes_takes_ten_times_as_long_at_most(tmp_path: Pat
     assert found.value <= found.bound * SLACK, found
 
 
+def test_a_bundle_is_built_soon_after_the_check(tmp_path: Path) -> None:
+    for name, found in (
+        ("thin", commands.build_thin(3, tmp_path / "thin")),
+        ("whole", commands.build(3, tmp_path / "b")),
+    ):
+        assert found.value <= found.bound * SLACK, (name, found)
+
+
 def test_the_readme_quotes_the_record() -> None:
     record = json.loads((DOCS / "benchmarks.json").read_text())
     found = [Comparison(**comparison) for comparison in record["comparisons"]]

@@ -572,9 +572,9 @@ def test_two_runs_forced_onto_one_checkpoint_write_every_row_once(
 ) -> None:
     """The second one comes by another path, as by another mount: it sees neither the lease nor the lock.
 
-    With forty micro-batches they are at it together, whichever starts first.
+    With twenty micro-batches they are at it together, whichever starts first.
     """
-    clicks(tmp_path / "in", 40)
+    clicks(tmp_path / "in", 20)
     (tmp_path / "a/clicks").mkdir(parents=True)
     (tmp_path / "b/clicks").mkdir(parents=True)
     (tmp_path / "b/clicks/table").symlink_to(tmp_path / "a/clicks/table", target_is_directory=True)
@@ -606,4 +606,4 @@ def test_two_runs_forced_onto_one_checkpoint_write_every_row_once(
     said = [(tmp_path / f"{name}.log").read_text() for name in "ab"]
     assert sorted(statuses) == [0, 1], (said[0][-3000:], said[1][-3000:])
     assert "error[GB508]" in said[statuses.index(1)]  # its query failed, and not something before it
-    assert rows(spark, tmp_path / "out/clicks") == expected(40)
+    assert rows(spark, tmp_path / "out/clicks") == expected(20)

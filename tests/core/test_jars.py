@@ -1,5 +1,7 @@
 """Coordinates, and where jars and Spark are looked for; resolving itself is in test_ivy.py."""
 
+import re
+import sys
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -76,6 +78,9 @@ def test_without_pyspark_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> 
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr("importlib.metadata.version", missing)
+    # A Spark that pip didn't install is one too.
+    assert re.fullmatch(r"4\.\d+\.\d+", spark_version())
+    monkeypatch.setitem(sys.modules, "pyspark.version", None)
     with pytest.raises(GemError, match="needs pyspark, which isn't installed") as caught:
         spark_version()
     assert (caught.value.code, caught.value.hint) == (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -26,21 +27,26 @@ _COORDINATE = re.compile(r"([\w.-]+):([\w.-]+):([\w.-]+)")
 
 
 def spark_version() -> str:
-    """The version of the installed pyspark, without importing it.
+    """The version of pyspark, without importing one that pip has installed.
+
+    A Spark that came otherwise, as an image or an archive, has a pyspark that no distribution is known of.
 
     Raises:
-        GemError: GB509 when it isn't installed.
+        GemError: GB509 when there is none.
     """
     from importlib.metadata import PackageNotFoundError, version
 
-    try:
+    with suppress(PackageNotFoundError):
         return version("pyspark")
-    except PackageNotFoundError:
+    try:
+        from pyspark.version import __version__
+    except ImportError:
         raise GemError(
             "GB509",
             "running a pipeline needs pyspark, which isn't installed",
             "Install it with `pip install 'gem-bundle[spark]'`.",
         ) from None
+    return str(__version__)
 
 
 def spark_home() -> Path:

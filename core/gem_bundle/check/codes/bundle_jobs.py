@@ -529,7 +529,8 @@ BUNDLE_JOBS = (
             other code on the same checkpoint. A digest names one image for ever.
 
             The image is made from the bundle, so its digest is known after the first build: take it from
-            a variable, set it (`IMAGE_DIGEST=sha256:` and 64 digits), and build again. Neither the wheel nor the dependencies change by that.
+            a variable, set it (`IMAGE_DIGEST=sha256:` and 64 digits), and build again. Neither the wheel
+            nor the dependencies change by that.
         """,
         breaks="""
             job:

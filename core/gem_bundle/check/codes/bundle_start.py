@@ -85,8 +85,28 @@ BUNDLE_START = (
             installed, on the driver and on executors. What works on the building machine only, because
             something else is installed there, is found so before a cluster finds it.
         """,
-        breaks="$ gem-bundle build clicks.yaml",
-        keeps="$ gem-bundle verify dist/clicks-0.1.0",
+        breaks="""
+            transforms:
+              clean: {gem: python, input: ticks, options: {function: "jobs:clean"}}
+
+            # jobs.py
+            import requests  # which no distribution in the bundle requires
+
+            def clean(ticks):
+                return ticks.where("value > 0")
+
+            $ gem-bundle verify dist/clicks-0.1.0+g0123456789ab
+        """,
+        keeps="""
+            transforms:
+              clean: {gem: python, input: ticks, options: {function: "jobs:clean"}}
+
+            # jobs.py
+            def clean(ticks):
+                return ticks.where("value > 0")
+
+            $ gem-bundle verify dist/clicks-0.1.0+g0123456789ab
+        """,
     ),
     error(
         "GB667",
@@ -96,7 +116,7 @@ BUNDLE_START = (
             thin bundle pip installs into it what the cluster would install, from the same index; for the
             proof on executors pyspark and Java have to be there.
         """,
-        breaks="$ pip uninstall pyspark && gem-bundle verify dist/clicks-0.1.0",
-        keeps="$ pip install 'gem-bundle[spark]' && gem-bundle verify dist/clicks-0.1.0",
+        breaks="$ pip uninstall pyspark && gem-bundle verify dist/clicks-0.1.0+g0123456789ab",
+        keeps="$ pip install 'gem-bundle[spark]' && gem-bundle verify dist/clicks-0.1.0+g0123456789ab",
     ),
 )
