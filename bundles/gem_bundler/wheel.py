@@ -6,15 +6,10 @@ since what deflate writes depends on the zlib at hand; no date and no file mode 
 
 from __future__ import annotations
 
-import csv
 import re
-import stat
-from base64 import urlsafe_b64encode
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from io import BytesIO, StringIO
 from typing import TYPE_CHECKING
-from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
@@ -22,6 +17,7 @@ from packaging.version import InvalidVersion, Version
 from gem_bundle.errors import GemError
 from gem_bundler.manifest import NAME, Manifest, describe_file
 from gem_bundler.sbom import bill_of_materials
+from gem_bundler.wheel_files import make_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +28,6 @@ _DISTRIBUTION = re.compile(r"[a-z0-9]|[a-z0-9][a-z0-9._-]*[a-z0-9]", re.IGNORECA
 # Installing a wheel of such a name would replace what the bundle runs on.
 _TAKEN = frozenset({"gem-bundle", "py4j", "pyspark"})
 _HASH_DIGITS = 12
-_EPOCH = (1980, 1, 1, 0, 0, 0)
-_UNIX = 3
 
 _INIT = '"""The bundle `{name}`, made by gem-bundle."""\n'
 _MAIN = '''\
@@ -147,7 +141,7 @@ def build_wheel(draft: Manifest, contents: Contents) -> Wheel:
     version = f"{base}+g{_digest(_files(draft, contents, code, base))[:_HASH_DIGITS]}"
     files = _files(draft, contents, code, version)
     manifest = _of_version(draft, version)
-    return Wheel(manifest, _zip(files), bill_of_materials(manifest))
+    return Wheel(manifest, make_wheel(files, _info_folder(manifest)), bill_of_materials(manifest))
 
 
 def _of_version(draft: Manifest, version: str) -> Manifest:
@@ -169,7 +163,7 @@ def _code(draft: Manifest, contents: Contents) -> dict[str, bytes]:
 
 
 def _files(draft: Manifest, contents: Contents, code: Mapping[str, bytes], version: str) -> dict[str, bytes]:
-    """All files of the wheel but its RECORD, those about the wheel last, as PEP 427 recommends."""
+    """All files of the wheel but its RECORD."""
     manifest = _of_version(draft, version)
     distribution = distribution_name(draft.name)
     info = _info_folder(manifest)
@@ -179,9 +173,8 @@ def _files(draft: Manifest, contents: Contents, code: Mapping[str, bytes], versi
         f"{info}/entry_points.txt": _entry_points(manifest, contents),
         f"{info}/sboms/{distribution}.cdx.json": bill_of_materials(manifest),
     }
-    files = {**code, f"{draft.package}/{NAME}": manifest.to_json()}
-    files = {path: files[path] for path in sorted(files)} | about
-    return {**files, f"{info}/RECORD": _record(files, f"{info}/RECORD")}
+    files = {**code, f"{draft.package}/{NAME}": manifest.to_json(), **about}
+    return {path: files[path] for path in sorted(files)}
 
 
 def _info_folder(manifest: Manifest) -> str:
@@ -219,16 +212,6 @@ def _entry_points(manifest: Manifest, contents: Contents) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _record(files: Mapping[str, bytes], own: str) -> bytes:
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    for path, data in files.items():
-        digest = urlsafe_b64encode(sha256(data).digest()).rstrip(b"=").decode()
-        writer.writerow((path, f"sha256={digest}", len(data)))
-    writer.writerow((own, "", ""))
-    return text.getvalue().encode()
-
-
 def _digest(files: Mapping[str, bytes]) -> str:
     """The hash of names and contents, in hex."""
     whole = sha256()
@@ -236,14 +219,3 @@ def _digest(files: Mapping[str, bytes]) -> str:
         whole.update(f"{path}\0{len(data)}\0".encode())
         whole.update(data)
     return whole.hexdigest()
-
-
-def _zip(files: Mapping[str, bytes]) -> bytes:
-    buffer = BytesIO()
-    with ZipFile(buffer, "w", ZIP_STORED) as archive:
-        for path, data in files.items():
-            info = ZipInfo(path, _EPOCH)
-            info.create_system = _UNIX
-            info.external_attr = (stat.S_IFREG | 0o644) << 16
-            archive.writestr(info, data)
-    return buffer.getvalue()

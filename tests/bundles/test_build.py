@@ -221,6 +221,8 @@ def test_two_builds_are_the_same_files(tmp_path: Path) -> None:
     first, second = (hashes(folder / "dist") for folder in folders)
 
     assert len(first) > 15
+    (wheel,) = (folders[0] / "dist").rglob("*.whl")
+    assert wheel.stat().st_size < 50_000
     assert first == second
     modes = [
         {
