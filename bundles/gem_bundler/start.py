@@ -7,9 +7,7 @@ parameters without a value, secrets that aren't there, and what a check of the p
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,14 +21,14 @@ from gem_bundle.errors import GemError, PipelineError
 from gem_bundler.inside import Installed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.options import RunOptions
     from gem_bundle.run.progress import MicroBatch, Totals
     from gem_bundle.run.report import Report
-    from gem_bundle.run.supervisor import View
+    from gem_bundle.run.supervisor import StopRequest, View
     from gem_bundler.lease import Leases
     from gem_bundler.lease_owner import Owner
     from gem_bundler.manifest import Manifest
@@ -145,6 +143,7 @@ def start(installed: Installed, options: StartOptions) -> int:
     """
     from gem_bundle.cli.output import counted, print_diagnostics, print_note
     from gem_bundle.run.api import run_pipeline
+    from gem_bundle.run.supervisor import StopRequest
     from gem_bundle.run.view import make_view
 
     # The bundle's modules come first: the folder that a job runs in may hold others of the same name.
@@ -165,12 +164,16 @@ def start(installed: Installed, options: StartOptions) -> int:
         if alive:
             return _say_alive(pipeline.name, alive, options)
         view: View = make_view("auto", quiet=False)
+        stop = StopRequest()
         if leases is not None:
             stack.enter_context(leases)
-            view = _StopsWithoutLease(view, leases)
+            view = _StopsWithoutLease(view, leases, stop)
         try:
             report = run_pipeline(
-                lambda load_options: installed.load(pipeline, options.root, load_options), options.run, view
+                lambda load_options: installed.load(pipeline, options.root, load_options),
+                options.run,
+                view,
+                stop=stop,
             )
         except PipelineError as error:
             errors_found = [diagnostic for diagnostic in error.diagnostics if diagnostic.is_error]
@@ -254,14 +257,12 @@ def _say_alive(pipeline: str, alive: Mapping[str, Owner], options: StartOptions)
 class _StopsWithoutLease:
     """Passes everything on to a view, and asks the run to stop when its lease is lost."""
 
-    def __init__(self, view: View, leases: Leases) -> None:
+    def __init__(self, view: View, leases: Leases, stop: StopRequest) -> None:
         self._view = view
         self._leases = leases
-        self._stopping = False
-        self._queries: frozenset[str] = frozenset()
+        self._stop = stop
 
     def started(self, report: Report) -> None:
-        self._queries = frozenset(f"{report.pipeline}_{target}" for target in report.targets)
         self._view.started(report)
 
     def progress(self, batch: MicroBatch, totals: Totals) -> None:
@@ -269,26 +270,11 @@ class _StopsWithoutLease:
 
     def tick(self) -> None:
         self._view.tick()
-        if self._leases.lost and not self._stopping:
-            self._stopping = True
-            _ask_to_stop(self._queries)
+        if self._leases.lost and not self._stop:
+            self._stop.reason = self._leases.lost
 
     def stopping(self, reason: str) -> None:
-        self._stopping = True
-        self._view.stopping(self._leases.lost or reason)
+        self._view.stopping(reason)
 
     def ended(self, report: Report) -> None:
         self._view.ended(report)
-
-
-def _ask_to_stop(queries: Collection[str]) -> None:
-    """Have the run stop as at a SIGTERM, which lets the running micro-batches end."""
-    if threading.current_thread() is threading.main_thread():
-        signal.raise_signal(signal.SIGTERM)
-        return
-    # Elsewhere Python takes no signals: each query of the run is told by itself.
-    from pyspark.sql import SparkSession
-
-    for query in SparkSession.active().streams.active:
-        if query.name in queries:
-            query.stop()

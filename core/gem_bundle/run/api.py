@@ -50,6 +50,7 @@ def run_pipeline(
     options: RunOptions | None = None,
     view: View | None = None,
     warn: Callable[[Diagnostic], None] | None = None,
+    stop: StopRequest | None = None,
 ) -> Report:
     """Run a pipeline until its queries end, one fails, or the process is asked to stop.
 
@@ -58,6 +59,7 @@ def run_pipeline(
         options: What is asked for.
         view: Who is told about progress; by default nobody.
         warn: Who is told about warnings before the start.
+        stop: By setting its reason the caller stops the run, as a signal does.
 
     Returns:
         What was done; `Report.ok` is False when a query failed.
@@ -76,7 +78,7 @@ def run_pipeline(
     plan = _with_targets(plan, targets)
     report = Report(plan.definition.name, plan.definition.version)
     report.targets = {node.id: Totals(node.id) for node in targets}
-    stop = StopRequest()
+    stop = StopRequest() if stop is None else stop
     with ExitStack() as stack:
         _check_report_place(options)
         if plan.definition.mode == "stream":
