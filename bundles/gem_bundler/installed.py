@@ -11,7 +11,7 @@ import json
 import os
 import re
 from dataclasses import dataclass
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import Distribution
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -66,15 +66,17 @@ def installed(name: str) -> Distribution:
     Raises:
         GemError: GB648 when there is none.
     """
-    try:
-        return distribution(name)
-    except PackageNotFoundError:
+    found = list(Distribution.discover(name=name))
+    if not found:
         raise GemError(
             "GB648",
             f"the distribution `{name}` isn't installed here, so its version isn't known",
             f"Install it (`pip install {name}`): the bundle takes the versions that the pipeline was checked "
             "with.",
-        ) from None
+        )
+    # A build leaves metadata in the folder of the sources, and Python finds it there too: what an installer
+    # has written says where the distribution comes from.
+    return next((each for each in found if each.read_text("INSTALLER") is not None), found[0])
 
 
 def origin(found: Distribution) -> Origin:
@@ -114,8 +116,8 @@ def closure(requirements: Iterable[str], markers: Mapping[str, str]) -> dict[str
 
     def requires_of(name: str) -> Iterable[str] | None:
         try:
-            found[name] = found.get(name) or distribution(name)
-        except PackageNotFoundError:
+            found[name] = found.get(name) or installed(name)
+        except GemError:
             return None
         return found[name].requires or ()
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import PackageNotFoundError, distribution
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
 from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.errors import GemError
 from gem_bundler.installed import installed, origin, version
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def needed_distributions(origins: Iterable[Origin]) -> tuple[str, ...]:
         name = canonicalize_name(each.distribution)
         chosen = extras.setdefault(name, set())
         try:
-            offered = distribution(name).metadata.get_all("Provides-Extra") or []
-        except PackageNotFoundError:
+            offered = installed(name).metadata.get_all("Provides-Extra") or []
+        except GemError:
             continue
         chosen.update({canonicalize_name(each.plugin)} & {canonicalize_name(extra) for extra in offered})
     return tuple(

@@ -6,18 +6,18 @@ import re
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import Version
 
 from gem_bundle.errors import GemError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from packaging.version import Version
 
     from gem_bundler.target_platform import Target
 
@@ -31,6 +31,7 @@ _GIVEN = re.compile(r"The user requested \(constraint\) (\S+) \(from file://\S*/
 _SKIPPED = re.compile(r"none of the wheel's tags .*?/([^/#\s]+\.whl)")
 _SOURCES = re.compile(r"No sources permitted for ([\w.-]+)")
 _MOST_LISTED = 4
+OLDEST_PIP = "26.2"
 
 
 def download(
@@ -53,9 +54,11 @@ def download(
         dependencies: Whether what they need themselves is taken too.
 
     Raises:
-        GemError: GB640 without pip, GB642 when there is no wheel for the target, GB643 when the requirements
-            contradict each other, GB644 when the index can't be reached, GB645 when a file has another hash.
+        GemError: GB640 without pip or with one that is too old, GB642 when there is no wheel for the target,
+            GB643 when the requirements contradict each other, GB644 when the index can't be reached, GB645
+            when a file has another hash.
     """
+    _refuse_old_pip()
     with tempfile.TemporaryDirectory(prefix="gem-bundle-") as place:
         asked, limits, log = (Path(place) / name for name in ("requirements.txt", "constraints.txt", "log"))
         asked.write_text("".join(f"{line}\n" for line in requirements), encoding="utf-8")
@@ -80,6 +83,20 @@ def download(
         if done.returncode != 0:
             said = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
             raise _explain(done.stdout, said, target)
+
+
+def _refuse_old_pip() -> None:
+    """Older ones don't resolve extras of what they are given by a constraint, and say other things."""
+    try:
+        found = version("pip")
+    except PackageNotFoundError:
+        return  # pip says so itself, if it isn't elsewhere on the path
+    if Version(found) < Version(OLDEST_PIP):
+        raise GemError(
+            "GB640",
+            f"building a bundle with its dependencies needs pip {OLDEST_PIP} or newer, and here is {found}",
+            f"Run `{sys.executable} -m pip install --upgrade pip`. A build with --thin needs none.",
+        )
 
 
 def _explain(output: str, log: str, target: Target) -> GemError:

@@ -537,6 +537,16 @@ def test_no_pip(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "ensurepip" in error.hint
 
 
+def test_an_old_pip(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.has(Made("acme-gems"))
+    monkeypatch.setattr("gem_bundler.pip_download.version", lambda _: "23.2.1")
+    error = machine.refusal("acme-gems")
+
+    assert error.code == "GB640"
+    assert error.message.endswith("needs pip 26.2 or newer, and here is 23.2.1")
+    assert "-m pip install --upgrade pip" in error.hint
+
+
 def test_a_packed_wheel_for_another_platform(machine: Machine) -> None:
     Made("acme-gems", tag="cp311-cp311-linux_x86_64").install(machine.site, ELSEWHERE)
     error = machine.refusal("acme-gems")

@@ -98,6 +98,23 @@ def test_other_versions_stay(site: Path) -> None:
     assert version(distribution("acme-gems")) == "1.2"
 
 
+def test_metadata_beside_sources_is_not_what_is_installed(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ACME.install(site, {"url": "file:///x", "dir_info": {"editable": True}})
+    sources = tmp_path / "sources"
+    (sources / "acme_gems.egg-info").mkdir(parents=True)
+    (sources / "acme_gems.egg-info" / "PKG-INFO").write_text(
+        "Metadata-Version: 2.1\nName: acme-gems\nVersion: 0.9\n"
+    )
+    on_path(sources, monkeypatch)
+    assert distribution("acme-gems").version == "0.9"
+
+    assert version(installed("acme-gems")) == "1.2+editable"
+    assert list(closure(["acme-gems"], Target("3.11", "manylinux2014_x86_64").markers())) == ["acme-gems"]
+    assert origin(installed("acme-gems")) == "editable"
+
+
 def test_what_is_not_installed_is_asked_for() -> None:
     with pytest.raises(GemError, match="`acme-gems` isn't installed here") as caught:
         installed("acme-gems")
@@ -285,7 +302,7 @@ def test_pip_installs_what_was_packed_and_finds_the_same_files(tmp_path: Path) -
 
 
 def test_the_runtime_is_packed_with_its_gems_and_its_entry_points() -> None:
-    packed = pack(distribution("gem-bundle"))
+    packed = pack(installed("gem-bundle"))
 
     assert {"gem_bundle", "gem_bundler", "gem_kafka", "gem_delta"} <= set(packed.facts.modules)
     assert "tests" not in packed.facts.modules

@@ -7,14 +7,15 @@ from gem_bundle.check.codes.code import error, warning
 BUNDLE_DEPENDENCIES = (
     error(
         "GB640",
-        "pip is missing",
+        "pip is missing or too old",
         why="""
             pip finds the dependencies of a bundle and downloads them, so that they are chosen exactly as an
-            installation would choose them. Virtual environments that uv makes come without it. A thin
-            bundle has no dependencies in it and is built without pip.
+            installation would choose them. Virtual environments that uv makes come without it, and those
+            that Python makes have the pip of that Python's release, which is too old as a rule: it takes
+            pip 26.2. A thin bundle has no dependencies in it and is built without pip.
         """,
-        breaks="$ pip uninstall pip && gem-bundle build clicks.yaml",
-        keeps="$ pip install pip && gem-bundle build clicks.yaml",
+        breaks="$ pip install pip==23.2.1 && gem-bundle build clicks.yaml",
+        keeps="$ pip install --upgrade pip && gem-bundle build clicks.yaml",
     ),
     error(
         "GB641",
