@@ -126,7 +126,7 @@ def test_a_misspelt_command_is_answered_with_the_nearest(cli: Cli) -> None:
     result = cli("chekc")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "There is no command `chekc`. Did you mean `check`?" in result.stderr
-    assert "Known commands: `check`, `completion`" in cli("frobnicate").stderr
+    assert "Known commands: `build`, `check`, `completion`" in cli("frobnicate").stderr
 
 
 def test_an_unknown_option_is_a_wrong_use(cli: Cli) -> None:
