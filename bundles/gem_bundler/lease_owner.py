@@ -84,9 +84,13 @@ def _process(pid: int) -> str | None:
     except OSError:
         return ""
     try:
-        # Behind the name, which may hold blanks and parentheses; the start is field 22 of the line.
-        started = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()[19]
+        # Behind the name, which may hold blanks and parentheses; the state is field 3, the start field 22.
+        facts = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        state, started = facts[0], facts[19]
     except (OSError, IndexError):
+        return None
+    # It has ended, and its parent hasn't asked how: in many containers nobody ever does.
+    if state in "ZX":
         return None
     return f"{boot} {namespace} {started}"
 

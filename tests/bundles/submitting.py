@@ -8,15 +8,15 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 # For a machine that is busy with other things; nothing waits longer than what it waits for takes.
-TIMEOUT: Final = 300.0
+TIMEOUT: Final = 600.0
 
 
 def build(file: Path, *options: str, python_path: Path | None = None, **variables: str) -> Path:
@@ -47,7 +47,7 @@ def build(file: Path, *options: str, python_path: Path | None = None, **variable
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=600,
+        timeout=TIMEOUT,
         check=False,
     )
     assert done.returncode == 0, done.stdout
@@ -78,6 +78,8 @@ class Submission:
         self._process = subprocess.Popen(
             [
                 *("bash", bundle / "submit.sh", "--master", "local[2]", "--driver-memory", "1g"),
+                # Delta makes 50 tasks of a snapshot by default, for each micro-batch.
+                *("--conf", "spark.databricks.delta.snapshotPartitions=2"),
                 *("--conf", "spark.ui.enabled=false", "--", *arguments),
             ],
             cwd=folder,

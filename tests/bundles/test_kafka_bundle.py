@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
-ROWS_PER_TRIGGER = 50
+FEW = 50
 PIPELINE = f"""\
 pipeline: clicks
 parameters:
   brokers: {{type: list}}
   topic: {{type: string}}
+  rows_per_trigger: {FEW}
 sources:
   clicks:
     gem: kafka
@@ -33,9 +34,9 @@ sources:
       bootstrap_servers: ${{brokers}}
       subscribe: ["${{topic}}"]
       starting_offsets: earliest
-      max_offsets_per_trigger: {ROWS_PER_TRIGGER}
+      max_offsets_per_trigger: ${{rows_per_trigger}}
 transforms:
-  texts: {{gem: select, input: clicks, options: {{columns: {{id: cast(value as int)}}}}}}
+  texts: {{gem: select, input: clicks, options: {{columns: {{id: cast(cast(value as string) as int)}}}}}}
 targets:
   table: {{gem: delta, input: texts, trigger: {{processing_time: 100 milliseconds}}, options: {{path: out}}}}
 """
@@ -83,19 +84,19 @@ def test_killed_halfway_and_submitted_again(
 ) -> None:
     produce(kafka, topic, range(2000))
     with submit("killed") as killed:
-        killed.until(3 * ROWS_PER_TRIGGER)
+        killed.until(2 * FEW)
         killed.kill()
     before = ids(spark, tmp_path)
-    assert 3 * ROWS_PER_TRIGGER <= len(before) < 2000, "it was killed halfway"
+    assert 2 * FEW <= len(before) < 2000, "it was killed halfway"
     produce(kafka, topic, range(2000, 2100))
 
-    with submit("again", "--available-now") as again:
+    with submit("again", "--available-now", "-p", "rows_per_trigger=1000") as again:
         report = again.end()
 
     assert ids(spark, tmp_path) == list(range(2100))
     # It went on where the other one was: at most what was in the last micro-batch was read once more.
     read = report["totals"]["rows_in"]
-    assert 2100 - len(before) <= read <= 2100 - len(before) + ROWS_PER_TRIGGER
+    assert 2100 - len(before) <= read <= 2100 - len(before) + FEW
 
 
 def test_submitted_twice_at_once_one_works(
@@ -103,7 +104,7 @@ def test_submitted_twice_at_once_one_works(
 ) -> None:
     produce(kafka, topic, range(100))
     with submit("first") as first:
-        first.until(ROWS_PER_TRIGGER)
+        first.until(FEW)
         with submit("kept", "--keep-alive") as kept:
             assert kept.wait() == 0, kept.said
         with submit("refused") as refused:
