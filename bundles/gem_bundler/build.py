@@ -11,17 +11,21 @@ import tempfile
 import tomllib
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from packaging.utils import canonicalize_name
 
 from gem_bundle.check.checker import check_definition
 from gem_bundle.check.gems import make_gems
 from gem_bundle.diagnostics import Diagnostic, Place, in_order
 from gem_bundle.errors import GemError, PipelineError
 from gem_bundle.pipeline.document import Unknown
-from gem_bundle.pipeline.loader import LoadOptions, load_file, read_file
+from gem_bundle.pipeline.loader import LoadOptions, load_document, read_file
 from gem_bundle.pipeline.plan import Plan
 from gem_bundle.plugins import load_registry
+from gem_bundle.run.jars import spark_version
 from gem_bundler import manifest as manifests
 from gem_bundler.contents import check_dependencies, collect
 from gem_bundler.deps import DepsRequest, fetch, resolve
@@ -29,7 +33,7 @@ from gem_bundler.jar_lock import JarRequest, jar_lock_bytes, lock_jars, vendor
 from gem_bundler.job import Job
 from gem_bundler.main_py import main_py
 from gem_bundler.manifest import Manifest
-from gem_bundler.model import PLATFORMS, GemUse, Platform, Runtime
+from gem_bundler.model import GemUse, Platform, Runtime
 from gem_bundler.needed import check_thin, exact_requirements, needed_distributions
 from gem_bundler.target_platform import DEFAULT_PLATFORM, building_python
 from gem_bundler.wheel import build_wheel, distribution_name
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.diagnostics import Finding
     from gem_bundle.gem import Gem
+    from gem_bundle.pipeline.document import Document
     from gem_bundle.pipeline.loader import Loaded
     from gem_bundle.pipeline.model import Definition, Node
     from gem_bundle.plugins import GemEntry, Registry
@@ -124,6 +129,18 @@ def build(
     return _Build(files, options or BuildOptions(), report or (lambda _line: None)).run()
 
 
+class _Pipeline(NamedTuple):
+    """A pipeline of the bundle: its file as it is written, and what a check made of it."""
+
+    document: Document
+    plan: Plan
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """What is in the file, references left open."""
+        return cast("Mapping[str, Any]", self.document.values)
+
+
 class _Build:
     """One build; what it finds is collected as long as going on makes sense."""
 
@@ -135,14 +152,16 @@ class _Build:
         self._found: list[Diagnostic] = []
 
     def run(self) -> Built:
-        definitions = [self._checked(file) for file in self._files]
+        checked = [self._checked(file) for file in self._files]
         self._stop_at_errors()
+        pipelines = [pipeline for pipeline in checked if pipeline is not None]
+        definitions = [pipeline.plan.definition for pipeline in pipelines]
         project = (self._options.project or _project_of(definitions)).absolute()
         contents = collect(definitions, project, self._registry)
         self._found += contents.diagnostics
         self._stop_at_errors()
-        draft, contents, deps, jars = self._draft(definitions, project, contents)
-        job = self._job(definitions[0])
+        draft, deps, jars = self._draft(pipelines, project, contents)
+        job = self._job(definitions[0], pipelines[0].document)
         self._stop_at_errors()
         wheel = build_wheel(draft, contents)
         bundle = wheel.manifest.bundle(job)
@@ -156,31 +175,31 @@ class _Build:
         if any(found.is_error for found in self._found):
             raise PipelineError(in_order(self._found))
 
-    def _checked(self, file: str) -> Definition:
-        """A pipeline without errors, its environment and its parameters without a default left open."""
-        loaded = self._loaded(file, skip_env=True)
+    def _checked(self, file: str) -> _Pipeline | None:
+        """A pipeline, its environment and its parameters without a default left open; None for errors."""
+        document = read_file(file)
+        loaded = self._loaded(document, skip_env=True)
         checked = check_definition(loaded, self._registry)
         self._found += [found for found in checked.diagnostics if found.severity != "note"]
-        if checked.definition is None:
-            raise PipelineError(self._found)
-        return checked.definition
+        if checked.definition is None or any(found.is_error for found in checked.diagnostics):
+            return None
+        return _Pipeline(document, checked.plan or self._open_plan(checked.definition))
 
-    def _loaded(self, file: str, *, skip_env: bool) -> Loaded:
-        return load_file(
-            file, LoadOptions(profile=self._options.profile, skip_env=skip_env, require_parameters=False)
-        )
+    def _loaded(self, document: Document, *, skip_env: bool) -> Loaded:
+        options = LoadOptions(profile=self._options.profile, skip_env=skip_env, require_parameters=False)
+        return load_document(document, options)
 
     def _draft(
-        self, definitions: Sequence[Definition], project: Path, contents: Contents
-    ) -> tuple[Manifest, Contents, DepsLock | None, tuple[JarRequest, tuple[LockedJar, ...]]]:
+        self, pipelines: Sequence[_Pipeline], project: Path, contents: Contents
+    ) -> tuple[Manifest, DepsLock | None, tuple[JarRequest, tuple[LockedJar, ...]]]:
         """The manifest as it is known before the wheel is built, with what is locked beside the pipeline."""
-        options, first = self._options, definitions[0]
-        entries = self._entries(definitions)
-        own = {name.lower().replace("_", "-") for name in contents.own}
-        origins = [entry.origin for entry in entries if entry.origin.distribution.lower() not in own]
+        options, first = self._options, pipelines[0].plan.definition
+        entries = self._entries(pipeline.plan.definition for pipeline in pipelines)
+        own = set(map(canonicalize_name, contents.own))
+        origins = [e.origin for e in entries if canonicalize_name(e.origin.distribution) not in own]
         needed = needed_distributions(origins)
         required = _project_requirements(project)
-        spark = _spark_version()
+        spark = spark_version()
         beside = Path(first.file).absolute().parent / first.name
         deps = None
         if options.thin:
@@ -191,24 +210,21 @@ class _Build:
                 request, beside.with_suffix(".deps.lock"), update=options.update_lock, report=self._tell
             )
             self._found += check_dependencies(contents, deps.distributions)
-        plans = [self._plan(definition) for definition in definitions]
-        jar_request = JarRequest.of(plans)
+        jar_request = JarRequest.of([pipeline.plan for pipeline in pipelines])
         jars: tuple[LockedJar, ...] = ()
         if jar_request.coordinates:
             lock = beside.with_suffix(".jars.lock")
             jars = lock_jars(jar_request, lock, update=options.update_lock, report=self._tell)
-        pipelines = tuple(self._described(definition, project) for definition in definitions)
-        name = distribution_name(first.name)
         draft = Manifest(
             name=first.name,
             version=first.version,
             description=first.description,
             package=f"{first.name}_bundle",
-            entry_point=name,
+            entry_point=distribution_name(first.name),
             wheel="",
             archive="",
-            pipelines=pipelines,
-            runtime=Runtime(options.python, spark, SCALA, JAVA, options.platform, _version("gem-bundle")),
+            pipelines=tuple(self._described(pipeline, project) for pipeline in pipelines),
+            runtime=Runtime(options.python, spark, SCALA, JAVA, options.platform, version("gem-bundle")),
             gems=tuple(
                 GemUse(entry.kind, entry.name, entry.origin.distribution, entry.origin.version)
                 for entry in entries
@@ -221,16 +237,16 @@ class _Build:
             modules=contents.modules,
             profile=options.profile,
             # As it is written: what the environment fills in belongs to the job, and not to the bundle.
-            job=_job_as_written(first),
+            job=dict(pipelines[0].values.get("job") or {}),
         )
-        return draft, contents, deps, (jar_request, jars)
+        return draft, deps, (jar_request, jars)
 
     def _entries(self, definitions: Iterable[Definition]) -> list[GemEntry]:
         """The gems in use, each once."""
         used = {(node.kind, node.gem) for definition in definitions for node in definition.nodes.values()}
         return [self._registry.get(kind, name) for kind, name in sorted(used)]
 
-    def _plan(self, definition: Definition) -> Plan:
+    def _open_plan(self, definition: Definition) -> Plan:
         """The pipeline with its gems, as far as they can be made while some values are open."""
         gems, _ = make_gems(definition, self._registry)
         for node in definition.nodes.values():
@@ -238,16 +254,16 @@ class _Build:
                 gems[node.id] = _open_gem(self._registry, node)
         return Plan(definition, gems, tuple(definition.nodes), {})
 
-    def _described(self, definition: Definition, project: Path) -> BundlePipeline:
+    def _described(self, pipeline: _Pipeline, project: Path) -> BundlePipeline:
+        definition = pipeline.plan.definition
         path = Path(os.path.normpath(Path(definition.file).absolute())).relative_to(project).as_posix()
-        values = cast("Mapping[str, Any]", read_file(definition.file).values)
-        return describe(definition, values, path, self._registry)
+        return describe(definition, pipeline.values, path, self._registry)
 
-    def _job(self, definition: Definition) -> Job | None:
+    def _job(self, definition: Definition, document: Document) -> Job | None:
         """The job of the definitions, with what the environment fills in."""
         if "job" not in definition.sections:
             return None
-        loaded = self._loaded(definition.file, skip_env=False)
+        loaded = self._loaded(document, skip_env=False)
         self._found += [d for d in loaded.diagnostics if d.is_error and d.path[:1] == ("job",)]
         if loaded.definition is None or any(d.is_error for d in self._found):
             return None
@@ -372,7 +388,6 @@ def _project_of(definitions: Sequence[Definition]) -> Path:
 def _project_requirements(project: Path) -> tuple[str, ...]:
     """What the project's own modules need, as its ``pyproject.toml`` says (PEP 621)."""
     from packaging.requirements import InvalidRequirement, Requirement
-    from packaging.utils import canonicalize_name
 
     file = project / "pyproject.toml"
     if not file.is_file():
@@ -388,28 +403,8 @@ def _project_requirements(project: Path) -> tuple[str, ...]:
     return tuple(sorted(str(found) for found in parsed if canonicalize_name(found.name) not in _ANYWAY))
 
 
-def _job_as_written(definition: Definition) -> dict[str, Any]:
-    values = read_file(definition.file).values or {}
-    return dict(values.get("job") or {})
-
-
-def _spark_version() -> str:
-    from gem_bundle.run.jars import spark_version
-
-    return spark_version()
-
-
-def _version(distribution: str) -> str:
-    from importlib.metadata import version
-
-    return version(distribution)
-
-
 def _write(path: Path, content: bytes, *, executable: bool = False) -> None:
     """A file with the same mode under any umask."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     path.chmod(0o755 if executable else 0o644)
-
-
-__all__ = ["PLATFORMS", "BuildOptions", "Built", "build"]

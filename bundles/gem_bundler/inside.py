@@ -72,15 +72,10 @@ class Installed:
             options: Parameters, profile, environment.
         """
         from gem_bundle.pipeline.document import parse
-        from gem_bundle.pipeline.loader import Loaded, load_values
+        from gem_bundle.pipeline.loader import load_document
 
         content = self.data(f"{self.package}/project/{pipeline.file}") or b""
-        document = parse(content, pipeline.file)
-        if document.values is None:
-            return Loaded(None, document.diagnostics)
-        loaded = load_values(document.values, document, root, document.file, options)
-        loaded.diagnostics[:0] = document.diagnostics
-        return loaded
+        return load_document(parse(content, pipeline.file), options, root)
 
     @cached_property
     def _loader(self) -> Any:

@@ -10,19 +10,18 @@ import click
 from gem_bundle.cli.complete import complete_profile
 from gem_bundle.cli.output import counted, print_diagnostics, print_note
 from gem_bundle.cli.params import files_argument, quiet_option
+from gem_bundler.model import PLATFORMS
 
 if TYPE_CHECKING:
     from gem_bundler.build import Built
     from gem_bundler.model import Platform
 
-_PLATFORMS = ("spark-submit", "databricks", "kubernetes")
-
 
 def _platforms(_ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[Platform, ...]:
     found: dict[Any, None] = {}
     for name in (part.strip() for part in value.split(",")):
-        if name not in _PLATFORMS:
-            known = ", ".join(f"`{platform}`" for platform in _PLATFORMS)
+        if name not in PLATFORMS:
+            known = ", ".join(f"`{platform}`" for platform in PLATFORMS)
             raise click.BadParameter(f"`{name}` is none of {known}.", param=parameter)
         found[name] = None
     return tuple(found)

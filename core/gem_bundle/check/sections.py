@@ -8,15 +8,13 @@ from pydantic import ValidationError
 
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import PluginError
-from gem_bundle.pipeline.problems import problems
+from gem_bundle.pipeline.problems import FILE_CODES, problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gem_bundle.pipeline.model import Definition
     from gem_bundle.plugins import Registry
-
-_CODES = {"unknown": "GB004", "missing": "GB006", "value": "GB005", "together": "GB005"}
 
 
 def check_sections(definition: Definition, registry: Registry) -> Iterator[Diagnostic]:
@@ -44,5 +42,5 @@ def check_sections(definition: Definition, registry: Registry) -> Iterator[Diagn
                 place = definition.locator.place(path, key=problem.at_key)
                 message = f"{name}: {problem.message}"
                 yield Diagnostic(
-                    _CODES[problem.kind], "error", message, path=path, place=place, hint=problem.hint
+                    FILE_CODES[problem.kind], "error", message, path=path, place=place, hint=problem.hint
                 )

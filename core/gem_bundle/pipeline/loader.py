@@ -30,7 +30,7 @@ from gem_bundle.pipeline.model import (
     Trigger,
 )
 from gem_bundle.pipeline.parameters import Parameters, read_parameters
-from gem_bundle.pipeline.problems import Problem, problems
+from gem_bundle.pipeline.problems import FILE_CODES, Problem, problems
 from gem_bundle.pipeline.references import Resolver
 from gem_bundle.types import is_remote
 
@@ -86,10 +86,22 @@ def load_file(path: str | os.PathLike[str], options: LoadOptions | None = None) 
         path: The file.
         options: Parameters, profile, environment.
     """
-    document = read_file(path)
+    return load_document(read_file(path), options)
+
+
+def load_document(
+    document: Document, options: LoadOptions | None = None, folder: FilePath | None = None
+) -> Loaded:
+    """Make a definition of a pipeline file's YAML.
+
+    Args:
+        document: The file as it was read; it can be used again with other options.
+        options: Parameters, profile, environment.
+        folder: What relative paths are relative to; by default the file's own.
+    """
     if document.values is None:
-        return Loaded(None, document.diagnostics)
-    folder = FilePath(document.file).absolute().parent
+        return Loaded(None, list(document.diagnostics))
+    folder = folder or FilePath(document.file).absolute().parent
     loaded = load_values(document.values, document, folder, document.file, options or LoadOptions())
     loaded.diagnostics[:0] = document.diagnostics
     return loaded
@@ -372,10 +384,9 @@ class _Loader:
         return self._validated(model, kept, path, node, quiet=True)
 
     def _report(self, problem: Problem, base: Path, node: str | None) -> None:
-        codes = {"unknown": "GB004", "missing": "GB006", "value": "GB005", "together": "GB005"}
         subject = f"`{node}`: " if node else ""
         self._add(
-            codes[problem.kind],
+            FILE_CODES[problem.kind],
             f"{subject}{problem.message}",
             (*base, *problem.path),
             problem.hint,

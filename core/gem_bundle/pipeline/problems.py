@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 MAX_PROBLEMS = 200
+FILE_CODES = {"unknown": "GB004", "missing": "GB006", "value": "GB005", "together": "GB005"}
+"""The code of each kind of problem in the file itself, and not in the options of a gem."""
 
 
 class Problem(NamedTuple):
