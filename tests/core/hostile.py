@@ -1,9 +1,10 @@
 """Pipeline files as nobody should write them, and a process that checks many of them within limits.
 
     python -m tests.core.hostile SEED FIRST COUNT
+    python -m tests.core.hostile --files FILE...
 
-checks the files FIRST to FIRST + COUNT - 1 of a seed: for each it prints the number when it begins, and a
-`Result` when it has ended. `hostile_file` makes any of them again.
+The first checks the files FIRST to FIRST + COUNT - 1 of a seed, which `hostile_file` makes again, the second
+files that are there. For each it prints the number when it begins, and a `Result` when it has ended.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import string
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -611,17 +612,33 @@ def timed_check(file: Path, options: LoadOptions, registry: Registry) -> tuple[C
     return checked, time.process_time() - started
 
 
-def run(seed: int, first: int, count: int, folder: Path) -> None:
+def peak_megabytes() -> float:
+    """The most memory of this process since it started: the interpreter, its imports, and all checks so far.
+
+    Linux gives the peak that `resource` knows of from a process to those it starts, programs of their own
+    too, so that a small one seems to be as large as the one that started it.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        (peak,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(peak.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+        1 << 20 if sys.platform == "darwin" else 1 << 10
+    )
+
+
+def run(files: Iterable[tuple[str, bytes]], first: int, folder: Path) -> None:
     """Check files one after the other, and print a result for each as a line of JSON.
 
-    The memory is the peak of the whole process since it started: the interpreter, all that a check
-    imports, and all checks so far.
+    Args:
+        files: Kind and contents.
+        first: The number of the first one.
+        folder: A place for the file that is checked.
     """
     registry = load_registry()
     file = folder / "p.yaml"
     options = LoadOptions(environment={"HOST": "h"})
-    for index in range(first, first + count):
-        kind, text = hostile_file(seed, index)
+    for index, (kind, text) in enumerate(files, first):
         file.write_bytes(text)
         print(index, flush=True)
         signal.alarm(HANGS)
@@ -643,12 +660,20 @@ def run(seed: int, first: int, count: int, folder: Path) -> None:
             seconds = time.process_time() - started
             problem = f"{type(error).__name__}: {str(error)[:300]}"
         signal.alarm(0)
-        megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(json.dumps(Result(index, kind, seconds, megabytes, found, problem)), flush=True)
+        print(json.dumps(Result(index, kind, seconds, peak_megabytes(), found, problem)), flush=True)
+
+
+def main(arguments: Sequence[str], folder: Path) -> None:
+    """Check what the command line names."""
+    if arguments[0] == "--files":
+        run(((Path(name).stem, Path(name).read_bytes()) for name in arguments[1:]), 0, folder)
+    else:
+        seed, first, count = map(int, arguments)
+        run((hostile_file(seed, index) for index in range(first, first + count)), first, folder)
 
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_AS, (TOO_MUCH, TOO_MUCH))
     os.chdir(Path(__file__).parents[2])
     with tempfile.TemporaryDirectory() as place:
-        run(*map(int, sys.argv[1:4]), Path(place))
+        main(sys.argv[1:], Path(place))
