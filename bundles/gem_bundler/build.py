@@ -35,7 +35,7 @@ from gem_bundler.main_py import main_py
 from gem_bundler.manifest import Manifest
 from gem_bundler.model import GemUse, Platform, Runtime
 from gem_bundler.needed import check_thin, exact_requirements, needed_distributions
-from gem_bundler.target_platform import DEFAULT_PLATFORM, building_python
+from gem_bundler.target_platform import DEFAULT_PLATFORM, Target, building_python
 from gem_bundler.wheel import build_wheel, distribution_name
 from gem_bundler.written import describe
 
@@ -79,7 +79,8 @@ class BuildOptions:
         platform: The wheel tag of the cluster's machines.
         python: The minor version of the cluster's Python.
         project: The project's folder; None finds it by its files.
-        prove: Prove the bundle before it is handed out.
+        executors: Let executors load everything too before the bundle is handed out, unless they have loaded
+            the same dependencies and modules before.
     """
 
     output: Path = Path("dist")
@@ -92,7 +93,7 @@ class BuildOptions:
     platform: str = DEFAULT_PLATFORM
     python: str = field(default_factory=building_python)
     project: Path | None = None
-    prove: bool = True
+    executors: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +287,7 @@ class _Build:
             folder = work / name
             folder.mkdir()
             manifest = self._filled(folder, wheel, bundle, deps, locked)
-            done = self._proved(folder)
+            done = self._proved(folder, manifest)
             target = output / name
             if target.exists():
                 target.rename(work / "before")
@@ -339,12 +340,20 @@ class _Build:
             sign(folder, self._options.key).chmod(0o644)
         return manifest
 
-    def _proved(self, folder: Path) -> tuple[str, ...]:
-        if not self._options.prove:
-            return ()
+    def _proved(self, folder: Path, manifest: Manifest) -> tuple[str, ...]:
+        """What was done to prove that the bundle works, as far as that is possible here, and soon."""
+        from gem_bundler.proofs import Proofs
         from gem_bundler.verify import verify
 
-        found = verify(folder, executors=False, install=False, report=self._tell)
+        here = Target(manifest.runtime.python, manifest.runtime.platform).is_here
+        found = verify(
+            folder,
+            # What a thin bundle needs is installed by its cluster; here it would be installed anew each time.
+            load=here and not self._options.thin,
+            executors=self._options.executors,
+            proofs=Proofs(),
+            report=self._tell,
+        )
         if not found.ok:
             raise PipelineError(found.diagnostics)
         return (*found.done, *(f"left out: {text}" for text in found.left_out))

@@ -6,7 +6,7 @@ import re
 import sys
 from dataclasses import dataclass
 
-from packaging.tags import compatible_tags, cpython_tags
+from packaging.tags import compatible_tags, cpython_tags, platform_tags
 from packaging.utils import parse_wheel_filename
 
 from gem_bundle.errors import GemError
@@ -81,6 +81,11 @@ class Target:
             major, newest, processor = int(match[1]), int(match[2]), match[3]
             return tuple(f"musllinux_{major}_{minor}_{processor}" for minor in range(newest, -1, -1))
         return (self.platform,)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this process could be part of such a cluster."""
+        return self.python == building_python() and self.platform in platform_tags()
 
     @property
     def abi(self) -> str:

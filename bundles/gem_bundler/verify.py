@@ -15,14 +15,18 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from packaging.tags import platform_tags
+
 from gem_bundle.diagnostics import Diagnostic, Place
 from gem_bundle.errors import GemError
 from gem_bundler import manifest as manifests
+from gem_bundler.target_platform import Target, building_python
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gem_bundler.manifest import Manifest
+    from gem_bundler.proofs import Proofs
 
 PROVIDED = ("pyspark", "py4j")
 _ANSWER = "gem-bundle-probe: "
@@ -55,8 +59,9 @@ class VerifyReport:
 def verify(
     bundle: Path,
     *,
+    load: bool = True,
     executors: bool = True,
-    install: bool = True,
+    proofs: Proofs | None = None,
     report: Callable[[str], None] | None = None,
 ) -> VerifyReport:
     """Prove that a bundle works.
@@ -71,11 +76,11 @@ def verify(
 
     Args:
         bundle: The bundle's folder.
+        load: Load what is in it. Without, its files are only compared with their hashes.
         executors: Start Spark and load everything on executors too. Without, it takes a second or two, and
             what isn't proved is that executors get the bundle; nor, of a thin bundle, that pip can install
             what it needs: this Python's packages stand in.
-        install: Let pip install what a thin bundle needs, as its cluster does. Without, a thin bundle is only
-            compared with its manifest.
+        proofs: What executors have loaded before, which isn't done again; and where it is remembered.
         report: Told what is being done.
 
     Raises:
@@ -91,10 +96,11 @@ def verify(
     found = manifests.check_files(bundle, manifest)
     done = [f"compared {len(manifest.files)} files with their hashes"]
     left_out: list[str] = []
-    if manifest.deps is None and not install:
-        left_out.append(
-            "installing what the cluster installs, and loading the gems: `gem-bundle verify` does it"
-        )
+    target = Target(manifest.runtime.python, manifest.runtime.platform)
+    if not load:
+        left_out.append(f"loading the gems, and checking what is in the bundle: {_where(target)} does it")
+    elif not target.is_here:
+        found.append(_not_here(target))
     elif not found:
         # Links in the name of the folder, or blanks, are no matter to Spark's own URLs.
         with tempfile.TemporaryDirectory(prefix="gem-bundle-verify-") as name:
@@ -105,15 +111,33 @@ def verify(
                 f"{counted(len(manifest.modules), 'module')}, and checked "
                 f"{counted(len(manifest.pipelines), 'pipeline')}, {proof.where}"
             )
-            if not executors:
-                left_out.append("loading the gems on executors: `gem-bundle verify` does it")
+            if executors and proofs is not None and proofs.has(manifest):
+                done.append("found that executors have loaded the same dependencies and modules before")
+            elif not executors:
+                left_out.append(f"loading the gems on executors: {_where(target)} does it")
                 if manifest.deps is None:
-                    left_out.append("installing what it needs with pip: `gem-bundle verify` does it")
+                    left_out.append(f"installing what it needs with pip: {_where(target)} does it")
             elif not any(diagnostic.is_error for diagnostic in found):
                 wrong, count = proof.on_executors()
                 found += wrong
                 done.append(f"loaded the same on {count} executors of a cluster of two workers")
+                if proofs is not None and not wrong:
+                    proofs.keep(manifest)
     return VerifyReport(found, done, left_out, round(time.monotonic() - began, 3))
+
+
+def _where(target: Target) -> str:
+    return "`gem-bundle verify`" + ("" if target.is_here else f" under {target}")
+
+
+def _not_here(target: Target) -> Diagnostic:
+    here = f"Python {building_python()} on {next(platform_tags())}"
+    return Diagnostic(
+        "GB667",
+        "error",
+        f"the bundle is for {target}, and this is {here}: what is in it can't be loaded here",
+        hint="Run `gem-bundle verify` on such a machine, or build for this one with --python and --platform.",
+    )
 
 
 class _Proof:

@@ -78,7 +78,10 @@ def build_thin(pairs: int, folder: Path) -> Comparison:
 
 
 def build(pairs: int, folder: Path) -> Comparison:
-    """`gem-bundle build` of the flights with their dependencies, these being cached, against checking them."""
+    """`gem-bundle build` of the flights with their dependencies, against checking them.
+
+    The dependencies are cached, and executors have loaded them before.
+    """
     return _build(pairs, folder, "build", [], more_seconds=5)
 
 

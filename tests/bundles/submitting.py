@@ -39,6 +39,8 @@ def build(file: Path, *options: str, python_path: Path | None = None, **variable
             "-o",
             file.parent / "dist",
             "--vendor-jars",
+            # They load it soon, as part of the test.
+            "--no-executors",
             *options,
         ],
         cwd=file.parent,

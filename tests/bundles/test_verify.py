@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gem_bundle.errors import GemError, PipelineError
 from gem_bundler.deps import DepsRequest, fetch, resolve
+from gem_bundler.manifest import read
+from gem_bundler.proofs import Proofs
 from gem_bundler.verify import bare_python, verify
 from tests.bundles.bundling import bundle_folder
-from tests.bundles.making import write_files
+from tests.bundles.making import RUNTIME, write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,15 +38,13 @@ if getattr(sys.modules["__main__"].__spec__, "name", "") == "pyspark.daemon":
 """
 
 
-def made(
-    folder: Path, name: str, code: str = "", *, thin: bool = False, requires: tuple[str, ...] = ()
-) -> Path:
+def made(folder: Path, name: str, code: str = "", *, thin: bool = False, **changes: Any) -> Path:
     """The bundle of a pipeline with a module that begins with some code."""
     project = write_files(
         folder / "project", {f"{name}.yaml": TICKS.format(name=name), f"{name}_jobs.py": code + CLEAN}
     )
     to = folder / "dist" / name
-    bundle_folder(project, to, f"{name}.yaml", thin=thin, requires=requires)
+    bundle_folder(project, to, f"{name}.yaml", thin=thin, **changes)
     return to
 
 
@@ -183,17 +184,43 @@ def test_the_fast_proof_of_a_thin_bundle_says_what_it_leaves_out(tmp_path: Path)
     ]
 
 
+def test_a_bundle_for_another_python_can_not_be_proved_here(tmp_path: Path) -> None:
+    bundle = made(tmp_path, "foreign", thin=True, runtime=replace(RUNTIME, python="3.99"))
+
+    (found,) = verify(bundle).diagnostics
+    assert found.code == "GB667"
+    assert found.message.startswith(
+        "the bundle is for Python 3.99 on manylinux2014_x86_64, and this is Python 3."
+    )
+
+    report = verify(bundle, load=False)
+    assert report.ok
+    (left_out,) = report.left_out
+    assert left_out.endswith("`gem-bundle verify` under Python 3.99 on manylinux2014_x86_64 does it")
+
+
 @pytest.mark.spark
-def test_executors_load_everything_too(copied: Path) -> None:
-    report = verify(copied)
+def test_executors_load_everything_too_and_once(copied: Path, tmp_path: Path) -> None:
+    proofs = Proofs(tmp_path / "cache")
+    report = verify(copied, proofs=proofs)
     assert report.ok, report.diagnostics
     assert report.left_out == []
     assert report.done[-1] == "loaded the same on 2 executors of a cluster of two workers"
 
+    told: list[str] = []
+    again = verify(copied, proofs=proofs, report=told.append)
+    assert again.ok
+    assert again.left_out == []
+    assert again.done[-1] == "found that executors have loaded the same dependencies and modules before"
+    assert "Loading every gem on two executors" not in told
+
 
 @pytest.mark.spark
 def test_what_fails_on_executors_only_is_found(tmp_path: Path) -> None:
-    report = verify(made(tmp_path, "choosy", NOT_ON_EXECUTORS))
+    proofs = Proofs(tmp_path / "cache")
+    bundle = made(tmp_path, "choosy", NOT_ON_EXECUTORS)
+    report = verify(bundle, proofs=proofs)
+    assert not proofs.has(read(bundle))
     (found,) = report.diagnostics
     assert found.code == "GB666"
     assert (

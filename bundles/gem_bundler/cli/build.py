@@ -83,12 +83,18 @@ def _platforms(_ctx: click.Context, parameter: click.Parameter, value: str) -> t
     metavar="KEY",
     help="Sign the bundle with this Ed25519 key (PEM).",
 )
+@click.option(
+    "--no-executors",
+    is_flag=True,
+    help="Don't start Spark to load on executors what they haven't loaded before.",
+)
 @quiet_option
 def command(
     files: tuple[str, ...],
     *,
     python: str | None,
     platform: str | None,
+    no_executors: bool,
     quiet: bool,
     **rest: Any,
 ) -> None:
@@ -96,13 +102,14 @@ def command(
 
     The bundle is a folder with a wheel, everything that it needs, and the job definitions. The same
     inputs give the same bytes, on any machine and at any time. At the end it is proved that the bundle
-    works where nothing but pyspark is installed.
+    works where nothing but pyspark is installed, on a driver and on two executors; these start Spark, and
+    only for dependencies and modules that they haven't loaded before.
     """
     from gem_bundler.build import BuildOptions, build
 
     given = {"python": python, "platform": platform}
     rest |= {name: value for name, value in given.items() if value is not None}
-    built = build(files, BuildOptions(**rest), None if quiet else print_note)
+    built = build(files, BuildOptions(executors=not no_executors, **rest), None if quiet else print_note)
     if quiet:
         return
     if built.diagnostics:

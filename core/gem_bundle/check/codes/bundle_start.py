@@ -110,11 +110,12 @@ BUNDLE_START = (
     ),
     error(
         "GB667",
-        "no clean environment can be made",
+        "the bundle can't be proved here",
         why="""
             To prove a bundle, `gem-bundle verify` makes an environment that is thrown away afterwards. For a
             thin bundle pip installs into it what the cluster would install, from the same index; for the
-            proof on executors pyspark and Java have to be there.
+            proof on executors pyspark and Java have to be there. The Python and the machine have to be those
+            that the bundle was built for: its native parts can't be loaded anywhere else.
         """,
         breaks="$ pip uninstall pyspark && gem-bundle verify dist/clicks-0.1.0+g0123456789ab",
         keeps="$ pip install 'gem-bundle[spark]' && gem-bundle verify dist/clicks-0.1.0+g0123456789ab",
