@@ -26,7 +26,8 @@ def on_driver(package: str) -> dict[str, Any]:
         package: The import name of the bundle's package.
 
     Returns:
-        ``problems`` as pairs of what can't be loaded and why, and ``diagnostics`` as dictionaries.
+        ``problems`` as pairs of what can't be loaded and why, ``waiting`` as the modules that can be imported
+        only where a session is, and ``diagnostics`` as dictionaries.
     """
     from gem_bundler.inside import Installed
     from gem_bundler.manifest import check_contents
@@ -34,7 +35,7 @@ def on_driver(package: str) -> dict[str, Any]:
     installed = Installed(package)
     diagnostics = check_contents(installed.manifest, installed.data) + list(_checked(installed))
     return {
-        "problems": list(load_everything(installed)),
+        **load_everything(installed),
         "diagnostics": [diagnostic.as_dict() for diagnostic in diagnostics],
     }
 
@@ -46,7 +47,7 @@ def on_executors(package: str) -> dict[str, Any]:
         package: The import name of the bundle's package.
 
     Returns:
-        ``problems`` as pairs, and how many ``executors`` took part.
+        ``problems`` and ``waiting`` as above, and how many ``executors`` took part.
     """
     from pyspark.sql import SparkSession
     from pyspark.sql.functions import lit, udf
@@ -59,19 +60,42 @@ def on_executors(package: str) -> dict[str, Any]:
         spark.stop()
     answers = [json.loads(row.answer) for row in rows]
     problems = {tuple(problem) for answer in answers for problem in answer["problems"]}
-    return {"problems": sorted(problems), "executors": len({answer["folder"] for answer in answers})}
+    waiting = {module for answer in answers for module in answer["waiting"]}
+    return {
+        "problems": sorted(problems),
+        "waiting": sorted(waiting),
+        "executors": len({answer["folder"] for answer in answers}),
+    }
 
 
 def load_in_worker(package: str) -> str:
     """Load everything in the Python worker of an executor; the answer is JSON."""
     from gem_bundler.inside import Installed
 
-    problems = list(load_everything(Installed(package)))
-    return json.dumps({"folder": str(Path.cwd()), "problems": problems})
+    return json.dumps({"folder": str(Path.cwd()), **load_everything(Installed(package))})
 
 
-def load_everything(installed: Installed) -> Iterator[tuple[str, str]]:
-    """Load every gem and every module of a bundle; tells what can't be loaded, and why."""
+def load_everything(installed: Installed) -> dict[str, Any]:
+    """Load every gem and every module of a bundle.
+
+    Returns:
+        ``problems`` as pairs of what can't be loaded and why, and ``waiting`` as the modules that can be
+        imported only where a session is.
+    """
+    problems = list(_gems_not_loaded(installed))
+    waiting = []
+    for module in installed.manifest.modules:
+        try:
+            import_module(module)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (a module may raise anything)
+            if _needs_session(error):
+                waiting.append(module)
+            else:
+                problems.append((f"the module `{module}`", describe_error(error)))
+    return {"problems": problems, "waiting": waiting}
+
+
+def _gems_not_loaded(installed: Installed) -> Iterator[tuple[str, str]]:
     registry = load_registry()
     for used in installed.manifest.gems:
         what = f"the {used.kind} `{used.name}` of `{used.distribution}`"
@@ -83,11 +107,13 @@ def load_everything(installed: Installed) -> Iterator[tuple[str, str]]:
             yield what, error.reason + (f" ({broken})" if broken else "")
         except Exception as error:  # noqa: BLE001 (a gem may raise anything when it is used)
             yield what, describe_error(error)
-    for module in installed.manifest.modules:
-        try:
-            import_module(module)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 (a module may raise anything)
-            yield f"the module `{module}`", describe_error(error)
+
+
+def _needs_session(error: BaseException) -> bool:
+    """Whether PySpark raised it because there is no session, as for a UDF whose type is written as text."""
+    from pyspark.errors import PySparkException
+
+    return isinstance(error, PySparkException) and error.getCondition() == "SESSION_OR_CONTEXT_NOT_EXISTS"
 
 
 def _checked(installed: Installed) -> Iterator[Diagnostic]:

@@ -167,6 +167,7 @@ class _Proof:
         self._tell("Loading every gem and checking the pipelines from inside the bundle")
         answer = self._ask([str(self._python), "-P", *self._probe("driver")])
         found = [self._not_loaded(each, self.where) for each in answer["problems"]]
+        found += [_waiting(module) for module in answer["waiting"]]
         for each in answer["diagnostics"]:
             facts = {key: each[key] for key in ("code", "severity", "message", "node", "hint")}
             place = Place(each["file"], each["line"], each["column"])
@@ -226,6 +227,7 @@ class _Proof:
         reason = _reason(done.stderr + done.stdout) or f"it ended with status {done.returncode}"
         return {
             "problems": [["the bundle", reason]],
+            "waiting": [],
             "diagnostics": [],
             "executors": 0,
         }
@@ -271,6 +273,17 @@ class _Proof:
         what, reason = problem
         hint = "If a package is missing, its distribution has to require it; build again then."
         return Diagnostic("GB666", "error", f"{what} can't be used {where}: {reason}", hint=hint)
+
+
+def _waiting(module: str) -> Diagnostic:
+    return Diagnostic(
+        "GB668",
+        "warning",
+        f"the module `{module}` can be imported only where a session is, and executors have none: what its UDFs "
+        "call of it is missing there",
+        hint='Write the types of its UDFs as objects, `StringType()` for `"string"`; or make the UDFs in the '
+        "function that the pipeline names.",
+    )
 
 
 def _reason(said: str) -> str:

@@ -64,6 +64,8 @@ def bare_environment(python: Path, home: Path) -> dict[str, str]:
         "PYSPARK_PYTHON": str(python),
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        # Nothing here runs for so long that better code pays for its making.
+        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
 
 
@@ -109,7 +111,7 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_bare_python(tmp_path_factory.mktemp("bare") / "venv")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(bare_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A standalone master and two workers with one core each; import it where it is used."""
     folder = tmp_path_factory.mktemp("cluster")

@@ -137,6 +137,18 @@ def test_a_bare_python_has_nothing_but_pyspark(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[1].startswith(str(tmp_path))
 
 
+def test_a_module_that_needs_a_session_is_a_warning(tmp_path: Path) -> None:
+    """On the driver there is one when the module is imported; a UDF reaches executors without its module."""
+    shout = 'from pyspark.sql.functions import udf\n\n\n@udf("string")\ndef shout(value):\n    return value\n'
+
+    report = verify(made(tmp_path, "waiting", shout), executors=False)
+
+    assert report.ok
+    (found,) = report.diagnostics
+    assert (found.code, found.severity) == ("GB668", "warning")
+    assert found.message.startswith("the module `waiting_jobs` can be imported only where a session is")
+
+
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheels of the runtime and all that it needs, as an index would have them."""

@@ -120,4 +120,47 @@ BUNDLE_START = (
         breaks="$ pip uninstall pyspark && gem-bundle verify dist/clicks-0.1.0+g0123456789ab",
         keeps="$ pip install 'gem-bundle[spark]' && gem-bundle verify dist/clicks-0.1.0+g0123456789ab",
     ),
+    warning(
+        "GB668",
+        "a module can be imported only where a session is",
+        why="""
+            PySpark asks the session to read a type that is written as text, as in `udf("string")`. At the top
+            of a module that happens when it is imported. On the driver a pipeline's modules are imported when
+            the session is there; in the Python workers of executors there is none. A UDF itself gets there
+            without its module, but a function of the module that it calls is found by importing it.
+        """,
+        breaks="""
+            transforms:
+              loud: {gem: python, input: ticks, options: {function: "jobs:loud"}}
+
+            # jobs.py
+            from pyspark.sql.functions import udf
+
+            @udf("string")
+            def shout(value):
+                return f"{value}!"
+
+            def loud(ticks):
+                return ticks.withColumn("loud", shout("value"))
+
+            $ gem-bundle verify dist/clicks-0.1.0+g0123456789ab
+        """,
+        keeps="""
+            transforms:
+              loud: {gem: python, input: ticks, options: {function: "jobs:loud"}}
+
+            # jobs.py
+            from pyspark.sql.functions import udf
+            from pyspark.sql.types import StringType
+
+            @udf(StringType())
+            def shout(value):
+                return f"{value}!"
+
+            def loud(ticks):
+                return ticks.withColumn("loud", shout("value"))
+
+            $ gem-bundle verify dist/clicks-0.1.0+g0123456789ab
+        """,
+    ),
 )
