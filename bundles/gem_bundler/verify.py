@@ -279,8 +279,8 @@ def _waiting(module: str) -> Diagnostic:
     return Diagnostic(
         "GB668",
         "warning",
-        f"the module `{module}` can be imported only where a session is, and executors have none: what its UDFs "
-        "call of it is missing there",
+        f"the module `{module}` can be imported only where a session is, and executors have none: what its "
+        "UDFs call of it is missing there",
         hint='Write the types of its UDFs as objects, `StringType()` for `"string"`; or make the UDFs in the '
         "function that the pipeline names.",
     )
