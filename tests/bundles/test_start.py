@@ -469,9 +469,11 @@ def test_a_run_that_loses_its_lease_stops(
     thread: str,
 ) -> None:
     name = f"lossy_{thread}"
+    # Between its micro-batches there is time, or the next one may begin while the query is told to stop.
     text = (
         f"pipeline: {name}\nsources: {{ticks: {{gem: rate, options: {{rows_per_second: 10}}}}}}\n"
-        "targets: {table: {gem: delta, input: ticks, options: {path: out}}}\n"
+        "targets: {table: {gem: delta, input: ticks, trigger: {processing_time: 3 seconds}, "
+        "options: {path: out}}}\n"
     )
     wheel = built(write_files(tmp_path / "project", {"lossy.yaml": text}), "lossy.yaml")
     (tmp_path / "lossy.zip").write_bytes(wheel.data)
