@@ -1,0 +1,74 @@
+"""What counts as a disagreement, Spark's verdicts being given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gem_bundle.plugins import load_registry
+from tests.differential.compare import Comparison
+from tests.differential.engine import Verdict
+
+if TYPE_CHECKING:
+    from gem_bundle.pipeline.plan import Plan
+
+SCHEMA = "id bigint, at timestamp"
+PIPELINE: dict[str, Any] = {
+    "pipeline": "drawn",
+    "sources": {
+        "a": {"gem": "file", "options": {"format": "parquet", "path": "a", "schema": SCHEMA}},
+        "s": {
+            "gem": "file",
+            "mode": "batch",
+            "options": {"format": "parquet", "path": "s", "schema": SCHEMA},
+        },
+    },
+    "transforms": {
+        "later": {"gem": "sql", "input": "s", "options": {"query": "select id from s offset 5"}},
+        "joined": {"gem": "join", "inputs": ["a", "later"], "options": {"on": ["id"]}},
+        "chosen": {
+            "gem": "sql",
+            "inputs": ["a", "later"],
+            "options": {"query": "select * from a where id in (select id from later)"},
+        },
+    },
+    "targets": {
+        "refused": {"gem": "noop", "input": "joined"},
+        "fine": {"gem": "noop", "input": "chosen"},
+    },
+}
+OFFSET = Verdict("streaming", "refused", "", "Offset is not supported on streaming DataFrames/Datasets;")
+ACCEPTED = Verdict("accepted")
+
+
+class Given:
+    """A Spark whose verdicts are known."""
+
+    def __init__(self, **verdicts: Verdict) -> None:
+        self._given = verdicts
+
+    def verdicts(self, plan: Plan) -> dict[str, Verdict]:
+        """Those of the plan's targets."""
+        return {target.id: self._given[target.id] for target in plan.definition.of_kind("target")}
+
+
+def disagreements(**verdicts: Verdict) -> list[tuple[str, str, tuple[str, ...]]]:
+    comparison = Comparison(Given(**verdicts), load_registry())  # type: ignore[arg-type]
+    targets = {name: PIPELINE["targets"][name] for name in verdicts}
+    compared = comparison.of({**PIPELINE, "targets": targets})
+    return [(found.target, found.kind, found.codes) for found in compared.disagreements]
+
+
+def test_what_is_said_of_a_node_counts_for_the_target_that_is_the_reason() -> None:
+    """An offset before a join with a stream is refused, one in a subquery is not, and both need the node."""
+    assert disagreements(refused=OFFSET, fine=ACCEPTED) == []
+
+
+@pytest.mark.parametrize("others", [{}, {"fine": ACCEPTED}])
+def test_a_false_alarm_is_one_with_other_targets_too(others: dict[str, Verdict]) -> None:
+    assert disagreements(refused=ACCEPTED, **others) == [("refused", "false alarm", ("GB305",))]
+
+
+def test_a_missed_target_is_one() -> None:
+    assert disagreements(refused=OFFSET, fine=OFFSET) == [("fine", "missed", ())]
