@@ -132,16 +132,24 @@ def unpack(archive, folder):
 
 
 def tell_workers(folders):
-    """In local mode Python workers import from the driver's folders."""
+    """Python processes beside the driver import from its folders.
+
+    In local mode these are the workers. On a cluster Spark asks Python data sources for their plans there, in
+    the environment of executors, who look into the archive's folder of their own first.
+    """
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return
     from pyspark import SparkContext
 
     master = SparkContext.getSystemProperty("spark.master") or ""
+    key = "spark.executorEnv.PYTHONPATH"
+    given = SparkContext.getSystemProperty(key)
+    before = [given] if given else []
     if master == "local" or master.startswith("local["):
-        key = "spark.executorEnv.PYTHONPATH"
-        before = SparkContext.getSystemProperty(key)
-        SparkContext.setSystemProperty(key, os.pathsep.join(folders[::-1] + ([before] if before else [])))
+        paths = folders[::-1] + before
+    else:
+        paths = before + folders[::-1]
+    SparkContext.setSystemProperty(key, os.pathsep.join(paths))
 
 
 def fail(message, hint):

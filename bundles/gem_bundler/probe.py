@@ -52,7 +52,13 @@ def on_executors(package: str) -> dict[str, Any]:
     from pyspark.sql import SparkSession
     from pyspark.sql.functions import lit, udf
 
-    spark = SparkSession.builder.appName(f"verify {package}").getOrCreate()
+    from gem_bundler.inside import Installed
+
+    builder = SparkSession.builder.appName(f"verify {package}")
+    # These executors would find the folders of the driver too; those of a real cluster don't.
+    shipped = "./deps" if Installed(package).manifest.deps is not None else ""
+    builder = builder.config("spark.executorEnv.PYTHONPATH", shipped)
+    spark = builder.getOrCreate()
     try:
         load = udf(load_in_worker)
         rows = spark.range(0, _TASKS, 1, _TASKS).select(load(lit(package)).alias("answer")).collect()

@@ -124,7 +124,10 @@ def louder(word):
 
 
 def where():
-    return Path.cwd().parent.name
+    import example_loud_letters
+
+    here = Path(example_loud_letters.__file__).absolute().is_relative_to(Path.cwd())
+    return Path.cwd().parent.name if here else example_loud_letters.__file__
 '''
 LETTERS = Made("example-loud-letters", "2.0", files={"example_loud_letters.py": b"loud = str.upper\n"})
 GEMS = Made(

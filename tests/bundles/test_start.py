@@ -269,10 +269,12 @@ def main_folder(
     return to
 
 
-def run_main(python: Path | str, folder: Path, home: Path) -> subprocess.CompletedProcess[str]:
+def run_main(
+    python: Path | str, folder: Path, home: Path, **variables: str
+) -> subprocess.CompletedProcess[str]:
     home.mkdir(exist_ok=True)
     command = [str(python), str(folder / "main.py")]
-    environment = {"PATH": os.defpath, "HOME": str(home)}
+    environment = {"PATH": os.defpath, "HOME": str(home), **variables}
     return subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True, check=False)
 
 
@@ -285,6 +287,48 @@ def test_main_py_unpacks_once_and_starts_the_package(tmp_path: Path, bare_python
     assert first.stdout.rstrip().endswith(f"['{folder}/m-1.zip', '{kept}']")
     (kept / "gem_bundler" / "start.py").write_bytes(SAYS.replace(b"return 0", b"return 0 + 7"))
     assert run_main(bare_python, folder, tmp_path / "home").returncode == 7  # it is not unpacked again
+
+
+# Stands in for pyspark in a process that spark-submit has started.
+SPARK = """
+class SparkContext:
+    settings = {settings}
+
+    @classmethod
+    def getSystemProperty(cls, key):
+        return cls.settings.get(key)
+
+    @classmethod
+    def setSystemProperty(cls, key, value):
+        print(key, value)
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"spark.master": "local[2]"}, "{zip}:{deps}"),
+        ({"spark.master": "local", "spark.executorEnv.PYTHONPATH": "./deps"}, "{zip}:{deps}:./deps"),
+        (
+            {"spark.master": "spark://host:7077", "spark.executorEnv.PYTHONPATH": "./deps"},
+            "./deps:{zip}:{deps}",
+        ),
+        ({"spark.master": "yarn"}, "{zip}:{deps}"),
+    ],
+)
+def test_main_py_tells_processes_beside_the_driver_where_to_import_from(
+    tmp_path: Path, settings: dict[str, str], expected: str
+) -> None:
+    """Executors look into their own folder first; what Spark plans with beside the driver has only the driver's."""
+    folder = main_folder(tmp_path, archive(DEPS))
+    (folder / "pyspark.py").write_text(SPARK.format(settings=settings))
+
+    done = run_main(sys.executable, folder, tmp_path / "home", PYSPARK_GATEWAY_PORT="1")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    (kept,) = (tmp_path / "home/.cache/gem-bundle/deps").iterdir()
+    paths = expected.format(deps=kept, zip=folder / "m-1.zip")
+    assert done.stdout.splitlines()[0] == f"spark.executorEnv.PYTHONPATH {paths}"
 
 
 def test_main_py_does_without_a_home(tmp_path: Path) -> None:
