@@ -253,7 +253,7 @@ def invocation(line: str) -> Invocation:
         name, _, value = words.pop(0).partition("=")
         environment.append((name, value))
     assert words[0] == "gem-bundle"
-    command = main.get_command(click.Context(main), words[1])
+    command = main.get_command(click.Context(main, **main.context_settings), words[1])
     assert command is not None, f"there is no command {words[1]}"
     with click.Context(command, info_name=words[1]) as context:
         given, _, _ = command.make_parser(context).parse_args(args=words[2:])

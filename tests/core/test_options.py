@@ -143,6 +143,16 @@ def test_a_gem_finds_its_model_in_its_generic_argument() -> None:
     class Four(Source[Extended]):
         """Four."""
 
+    class Five(One):
+        """Five, which takes other options than the gem it is made of."""
+
+        options_type = Extended
+
+    class Six(Five):
+        """Six."""
+
+    assert Five.options_type is Extended
+    assert Six.options_type is Extended
     assert One.options_type is Example
     assert Two.options_type is Example
     assert Three.options_type is NoOptions
