@@ -253,9 +253,11 @@ def invocation(line: str) -> Invocation:
         name, _, value = words.pop(0).partition("=")
         environment.append((name, value))
     assert words[0] == "gem-bundle"
-    command = main.get_command(click.Context(main, **main.context_settings), words[1])
+    # With the group's settings: click keeps the help option that a command is first asked for.
+    group = click.Context(main, **main.context_settings)
+    command = main.get_command(group, words[1])
     assert command is not None, f"there is no command {words[1]}"
-    with click.Context(command, info_name=words[1]) as context:
+    with click.Context(command, info_name=words[1], parent=group) as context:
         given, _, _ = command.make_parser(context).parse_args(args=words[2:])
     # A bundle is of a pipeline that is there too.
     files = given.get("files") or [given.get("file") or "clicks.yaml"]
