@@ -281,3 +281,10 @@ def test_environments_that_bring_their_jars(monkeypatch: pytest.MonkeyPatch, var
     assert not brings_jars()
     monkeypatch.setenv(variable, "1")
     assert brings_jars()
+
+
+def test_a_brief_session_has_room_for_the_code_of_a_long_one(spark: "SparkSession") -> None:
+    """The session of the tests is a brief one that lasts for an hour."""
+    beans = spark._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()  # type: ignore[union-attr]
+    room = sum(bean.getUsage().getMax() for bean in beans if bean.getName().startswith("Code"))
+    assert room >= 240 << 20

@@ -106,8 +106,9 @@ def settings_to_start(
     if is_local(master):
         defaults |= request.local_settings
     if request.brief and is_local(master):
-        # Half the processor time of a session of 30 micro-batches (20 s for 36 s).
-        defaults["spark.driver.defaultJavaOptions"] = "-XX:TieredStopAtLevel=1"
+        # Half the processor time of a session of 30 micro-batches (20 s for 36 s). With fewer compilers Java
+        # also keeps less room for code, 48 MB: when they were full, queries failed in a long test session.
+        defaults["spark.driver.defaultJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
     defaults |= _files(request, master if submitted is None else None)
     wanted = merge_settings([("default", defaults), *asked])
     merged = merge_settings([("default", defaults), *asked, *told])
