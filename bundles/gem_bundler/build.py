@@ -35,7 +35,7 @@ from gem_bundler.main_py import main_py
 from gem_bundler.manifest import Manifest
 from gem_bundler.model import GemUse, Platform, Runtime
 from gem_bundler.needed import check_thin, exact_requirements, needed_distributions
-from gem_bundler.target_platform import DEFAULT_PLATFORM, Target, building_python
+from gem_bundler.target_platform import DEFAULT_PLATFORM, building_python
 from gem_bundler.wheel import build_wheel, distribution_name
 from gem_bundler.written import describe
 
@@ -182,7 +182,7 @@ class _Build:
         loaded = self._loaded(document, skip_env=True)
         checked = check_definition(loaded, self._registry)
         self._found += [found for found in checked.diagnostics if found.severity != "note"]
-        if checked.definition is None or any(found.is_error for found in checked.diagnostics):
+        if checked.definition is None or not checked.ok:
             return None
         return _Pipeline(document, checked.plan or self._open_plan(checked.definition))
 
@@ -345,11 +345,10 @@ class _Build:
         from gem_bundler.proofs import Proofs
         from gem_bundler.verify import verify
 
-        here = Target(manifest.runtime.python, manifest.runtime.platform).is_here
         found = verify(
             folder,
             # What a thin bundle needs is installed by its cluster; here it would be installed anew each time.
-            load=here and not self._options.thin,
+            load=manifest.target.is_here and not self._options.thin,
             executors=self._options.executors,
             proofs=Proofs(),
             report=self._tell,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gem_bundler.job import Job
+    from gem_bundler.target_platform import Target
 
 NAME = "bundle.json"
 SIGNATURE = "bundle.json.sig"
@@ -84,6 +85,13 @@ class Manifest:
     contents: tuple[BundleFile, ...] = ()
     files: tuple[BundleFile, ...] = ()
     format: int = FORMAT
+
+    @property
+    def target(self) -> Target:
+        """The Python and the machines that it was built for."""
+        from gem_bundler.target_platform import Target
+
+        return Target(self.runtime.python, self.runtime.platform)
 
     def bundle(self, job: Job | None = None) -> Bundle:
         """The bundle as its job definitions see it."""

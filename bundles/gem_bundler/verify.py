@@ -20,13 +20,14 @@ from packaging.tags import platform_tags
 from gem_bundle.diagnostics import Diagnostic, Place
 from gem_bundle.errors import GemError
 from gem_bundler import manifest as manifests
-from gem_bundler.target_platform import Target, building_python
+from gem_bundler.target_platform import building_python
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gem_bundler.manifest import Manifest
     from gem_bundler.proofs import Proofs
+    from gem_bundler.target_platform import Target
 
 PROVIDED = ("pyspark", "py4j")
 _ANSWER = "gem-bundle-probe: "
@@ -96,7 +97,7 @@ def verify(
     found = manifests.check_files(bundle, manifest)
     done = [f"compared {len(manifest.files)} files with their hashes"]
     left_out: list[str] = []
-    target = Target(manifest.runtime.python, manifest.runtime.platform)
+    target = manifest.target
     if not load:
         left_out.append(f"loading the gems, and checking what is in the bundle: {_where(target)} does it")
     elif not target.is_here:
