@@ -184,8 +184,9 @@ class _Proof:
         find_java()
         self._tell("Loading every gem on two executors")
         bundle, manifest = self._bundle, self._manifest
+        home = _linked(spark_home(), self._folder / "spark")
         command = [
-            str(spark_home() / "bin" / "spark-submit"),
+            str(home / "bin" / "spark-submit"),
             *("--master", "local-cluster[2,1,1024]"),
             *("--conf", "spark.ui.enabled=false", "--conf", "spark.driver.host=localhost"),
             *("--conf", "spark.driver.bindAddress=127.0.0.1"),
@@ -202,18 +203,18 @@ class _Proof:
         if manifest.deps is not None:
             command += ["--archives", f"{(bundle / manifest.deps).as_uri()}#deps"]
             command += ["--conf", "spark.executorEnv.PYTHONPATH=./deps"]
-        answer = self._ask([*command, *self._probe("executors")])
+        answer = self._ask([*command, *self._probe("executors")], SPARK_HOME=str(home))
         return [self._not_loaded(each, "on executors") for each in answer["problems"]], answer["executors"]
 
     def _probe(self, where: str) -> list[str]:
         return [str(self._folder / "probe.py"), str(self._bundle), self._manifest.package, where]
 
-    def _ask(self, command: list[str]) -> dict[str, Any]:
+    def _ask(self, command: list[str], **variables: str) -> dict[str, Any]:
         """Run the probe; its answer is a line of JSON."""
         done = subprocess.run(
             command,
             cwd=self._folder,
-            env=self._environment(),
+            env={**self._environment(), **variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -320,6 +321,19 @@ def bare_python(folder: Path) -> Path:
         for source in sources:
             (packages / source.name).symlink_to(source, target_is_directory=source.is_dir())
     return folder / "bin" / "python"
+
+
+def _linked(home: Path, folder: Path) -> Path:
+    """A Spark's folder to start it in, whose files are links.
+
+    The workers of a local cluster keep what executors get in ``work`` there, for ever: a copy of the bundle
+    for each, which has no business among installed packages. No setting of theirs names another place.
+    """
+    folder.mkdir()
+    for path in home.iterdir():
+        if path.name != "work":
+            (folder / path.name).symlink_to(path, target_is_directory=path.is_dir())
+    return folder
 
 
 def _top_levels(found: Distribution) -> Iterator[Path]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gem_bundle.errors import GemError, PipelineError
+from gem_bundle.run.jars import spark_home
 from gem_bundler.deps import DepsRequest, fetch, resolve
 from gem_bundler.manifest import read
 from gem_bundler.proofs import Proofs
@@ -214,9 +215,13 @@ def test_a_bundle_for_another_python_can_not_be_proved_here(tmp_path: Path) -> N
 @pytest.mark.spark
 def test_executors_load_everything_too_and_once(copied: Path, tmp_path: Path) -> None:
     proofs = Proofs(tmp_path / "cache")
+    kept_by_workers = spark_home() / "work"
+    before = sorted(kept_by_workers.glob("*"))
     report = verify(copied, proofs=proofs)
     assert report.ok, report.diagnostics
     assert report.left_out == []
+    # Nothing stays among installed packages.
+    assert sorted(kept_by_workers.glob("*")) == before
     assert report.done[-1] == "loaded the same on 2 executors of a cluster of two workers"
 
     told: list[str] = []
