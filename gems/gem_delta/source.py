@@ -67,8 +67,8 @@ class DeltaSourceOptions(DeltaOptions):
     starting_version: Literal["latest"] | NonNegativeInt | None = Field(
         None,
         description="Read what changed from this version of the table on; `latest` is only what comes "
-        "after the stream began (default: the whole table, then what comes). A checkpoint wins, once a "
-        "micro-batch is in it.",
+        "after the stream began (default: the whole table, then what comes). A checkpoint wins once a "
+        "micro-batch is committed to it; before that Delta looks `latest` up anew.",
     )
     starting_timestamp: Timestamp | None = Field(
         None, description="Read what was committed from this time on, in place of `starting_version`."
@@ -181,7 +181,9 @@ class DeltaSource(Source[DeltaSourceOptions]):
     def __init__(self, options: DeltaSourceOptions) -> None:
         super().__init__(options)
         if options.starting_version == "latest":
-            self.semantics = replace(self.semantics, only_new="starting_version")
+            # Delta keeps the version it began at in memory only.
+            condition = f"A first micro-batch was committed. {self.semantics.condition}"
+            self.semantics = replace(self.semantics, only_new="starting_version", condition=condition)
 
     def places(self) -> dict[str, list[str]]:
         """The table."""
