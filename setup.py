@@ -39,5 +39,6 @@ setup(
         "console_scripts": ["gem-bundle = gem_bundle.cli:entry"],
         "gem_bundle": [*_gem_entry_points(PACKAGES), "bundler = gem_bundler"],
         "gem_bundle.commands": ["bundler = gem_bundler"],
+        "pytest11": ["gem_bundle = gem_bundle.testing.plugin"],
     },
 )

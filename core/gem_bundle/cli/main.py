@@ -16,11 +16,13 @@ from gem_bundle.cli.output import wants_colour
 
 # One module of this package each, with the command in `command`; in the order of `--help`.
 COMMANDS = (
+    "new",
     "gems",
     "describe",
     "check",
     "run",
     "preview",
+    "test",
     "graph",
     "explain",
     "schema",
@@ -134,7 +136,7 @@ def main() -> None:
 main.params.append(_DEBUG)
 
 # These stay; the others are over in a moment.
-_LONG = {"run", "preview", "--watch"}
+_LONG = {"run", "preview", "test", "--watch"}
 
 
 def entry() -> None:

@@ -46,7 +46,7 @@ def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
 
 def test_the_commands() -> None:
     assert (
-        *("gems", "describe", "check", "run", "preview"),
+        *("new", "gems", "describe", "check", "run", "preview", "test"),
         *("graph", "explain", "schema", "jars", "completion"),
     ) == COMMANDS
 

@@ -1,0 +1,1 @@
+"""Tests of the kit: declared tests, conformance, scaffolds, third-party gems."""
