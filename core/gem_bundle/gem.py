@@ -63,6 +63,8 @@ class SourceSemantics:
             start: True, or the option by which it does. Such a run reads nothing when it ends by itself.
         newest_first: The option by which newer rows come before older ones; None when they don't.
         not_continuous: Options that continuous processing ignores.
+        inline: The rows stand in the options, so reading it touches nothing outside, and the tests of a
+            pipeline read it as it is.
     """
 
     batch: bool = True
@@ -74,6 +76,7 @@ class SourceSemantics:
     only_new: bool | str = False
     newest_first: str | None = None
     not_continuous: tuple[str, ...] = ()
+    inline: bool = False
 
 
 @dataclass(frozen=True, slots=True)

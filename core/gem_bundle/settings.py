@@ -112,7 +112,7 @@ def _last(tables: Sequence[Mapping[str, Any]], section: str, key: str) -> tuple[
 
 
 def _read(file: Path, problems: list[Diagnostic], *, explicit: bool) -> dict[str, Any]:
-    """One file's settings as `_model` dumps them; what is wrong goes to the problems."""
+    """One file's settings as `settings_model` dumps them; what is wrong goes to the problems."""
     import tomllib
 
     from pydantic import ValidationError
@@ -130,7 +130,7 @@ def _read(file: Path, problems: list[Diagnostic], *, explicit: bool) -> dict[str
     if file.name == _PYPROJECT:
         table = table.get("tool", {}).get(_TABLE, {})
     try:
-        return _model().model_validate(table).model_dump()
+        return settings_model().model_validate(table).model_dump()
     except ValidationError as error:
         for found in error.errors():
             path = tuple(str(part) for part in found["loc"] if part != "[key]")
@@ -147,7 +147,7 @@ def _explain(kind: str, sentence: str, path: tuple[str, ...], place: Place) -> D
     # A Spark setting's own name tells where it stands.
     name = ".".join(path[1:] if path[0] == "spark" and len(path) > 1 else path)
     if kind == "extra_forbidden":
-        known = _model().model_fields
+        known = settings_model().model_fields
         for part in path[:-1]:
             known = getattr(known[part].annotation, "model_fields", {})
         return _problem(f"unknown key `{name}`", place, suggest(path[-1], known, what="keys"), path)
@@ -176,8 +176,8 @@ def _place(file: Path, text: str, path: tuple[str, ...]) -> Place:
 
 
 @cache
-def _model() -> type[BaseModel]:
-    """What a settings file may hold. Made when there is a file: models cost milliseconds."""
+def settings_model() -> type[BaseModel]:
+    """What a settings file may hold. Made when it is needed: models cost milliseconds."""
     from typing import Annotated
 
     from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -189,19 +189,29 @@ def _model() -> type[BaseModel]:
         overrides: dict[
             Annotated[str, AfterValidator(_check_artifact)],
             Annotated[str, AfterValidator(_check_version)],
-        ] = Field(default_factory=dict)
-        repositories: list[Annotated[str, AfterValidator(_check_url)]] | None = None
+        ] = Field(default_factory=dict, description="Versions of jars to use instead, by `group:artifact`.")
+        repositories: list[Annotated[str, AfterValidator(_check_url)]] | None = Field(
+            None, description="URLs of further Maven repositories, asked before Maven Central."
+        )
 
     class Check(Table):
-        disable: list[Annotated[str, AfterValidator(_check_code)]] | None = None
-        spark_version: Annotated[str, AfterValidator(_check_spark_version)] | None = None
+        disable: list[Annotated[str, AfterValidator(_check_code)]] | None = Field(
+            None, description="Codes of warnings and notes that are not reported.", examples=[["GB103"]]
+        )
+        spark_version: Annotated[str, AfterValidator(_check_spark_version)] | None = Field(
+            None,
+            description="The Spark version that pipelines are checked for; by default the installed one.",
+            examples=["4.1"],
+        )
 
     class Root(Table):
-        jars: Jars = Field(default_factory=Jars)
-        check: Check = Field(default_factory=Check)
+        jars: Jars = Field(default_factory=Jars, description="Where jars come from, and which.")
+        check: Check = Field(default_factory=Check, description="How pipelines are checked.")
         spark: Annotated[
             dict[Annotated[str, AfterValidator(_check_spark_name)], str], BeforeValidator(_flatten)
-        ] = Field(default_factory=dict)
+        ] = Field(
+            default_factory=dict, description="Spark settings that every pipeline of the project starts with."
+        )
 
     return Root
 

@@ -73,7 +73,7 @@ class RowsSource(Source[RowsOptions]):
     Times without a time zone are in the session's.
     """
 
-    semantics = SourceSemantics(streaming=False)
+    semantics = SourceSemantics(streaming=False, inline=True)
     example = {
         "rows": [{"page": "home", "team": "web"}, {"page": "cart", "team": "shop"}],
         "schema": "page string, team string",

@@ -15,16 +15,6 @@ if TYPE_CHECKING:
 
     from gem_bundle.check.codes import Code
 
-_GROUPS = {
-    "GB0": "The file",
-    "GB1": "The graph",
-    "GB2": "Gems and their options",
-    "GB3": "Streaming semantics",
-    "GB4": "Changes and checkpoints",
-    "GB5": "The environment",
-    "GB6": "The bundle",
-}
-
 
 @click.command(
     "explain",
@@ -70,7 +60,9 @@ def _hint(code: str, known: Iterable[str]) -> str:
 
 
 def _print_list(codes: list[Code]) -> None:
-    for number, (prefix, title) in enumerate(_GROUPS.items()):
+    from gem_bundle.check.codes import GROUPS
+
+    for number, (prefix, title) in enumerate(GROUPS.items()):
         group = [code for code in codes if code.code.startswith(prefix)]
         if not group:
             continue

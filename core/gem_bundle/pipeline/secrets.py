@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FOLDER = "GEM_BUNDLE_SECRETS_DIR"
+VARIABLE = "GEM_BUNDLE_SECRET_"
 HIDDEN = "**********"
 
 
@@ -60,7 +61,7 @@ class SecretStore:
     def find(self, scope: str, key: str) -> tuple[str | None, list[str]]:
         """The secret's value if there is one, and every place that was looked at, in order."""
         looked: list[str] = []
-        variable = "GEM_BUNDLE_SECRET_" + re.sub(r"\W", "_", f"{scope}_{key}").upper()
+        variable = VARIABLE + re.sub(r"\W", "_", f"{scope}_{key}").upper()
         looked.append(f"the environment variable {variable}")
         value = self._environment.get(variable)
         if value is None:

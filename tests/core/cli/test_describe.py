@@ -147,6 +147,7 @@ def test_as_json(cli: Cli) -> None:
         "only_new": False,
         "newest_first": None,
         "not_continuous": [],
+        "inline": False,
     }
     assert target["semantics"]["output_modes"] == ["append"]
     assert source["example"] == {"brokers": ["acme:9092"], "max_rows": 10}

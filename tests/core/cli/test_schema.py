@@ -1,19 +1,21 @@
-"""`gem-bundle schema`: the JSON Schema of the pipeline file, printed or written."""
+"""`gem-bundle schema`: the JSON Schema of pipeline files and of their tests, printed or written."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from gem_bundle.pipeline.document import parse
+from gem_bundle.testing.declared.model import TestFileShape
+from gem_bundle.testing.files import find_test_files
 from tests.core.cli.conftest import PIPELINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.core.cli.conftest import Cli, Installer
 
@@ -58,3 +60,33 @@ def test_what_is_missing_is_said(cli: Cli, install: Installer, monkeypatch: pyte
     )
     assert json.loads(result.stdout)["$defs"]["sources"].keys() == {"rate", "rate_micro_batch"}
     assert cli("schema", "--quiet").stderr == ""
+
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize("file", list(find_test_files(ROOT / "examples")))
+def test_the_schema_of_test_files(cli: Cli, file: str) -> None:
+    result = cli("schema", "--tests")
+    assert (result.exit_code, result.stderr) == (0, "")
+    taken = Draft202012Validator(json.loads(result.stdout))
+    text = Path(file).read_text()
+    assert [error.message for error in taken.iter_errors(parse(text, file).values)] == []
+    for old, new in (("steps:", "step:"), ("add:", "adds:"), ("tests:", "test:")):
+        assert old in text
+        assert not taken.is_valid(parse(text.replace(old, new), file).values)
+
+
+def test_the_schema_of_test_files_takes_what_is_a_text_for_those_who_read_it(cli: Cli) -> None:
+    taken = Draft202012Validator(json.loads(cli("schema", "--tests").stdout))
+    Draft202012Validator.check_schema(taken.schema)
+    test = """
+    x-rows: &rows [{id: 1}]
+    environment: {PORT: 9092, FAST: true, HOST: h}
+    secrets: {kafka/password: 123}
+    tests:
+      t: {steps: [{add: {ticks: *rows}, expect: {screen: *rows}}]}
+    """
+    values = parse(test, "t.test.yaml").values
+    assert taken.is_valid(values)
+    TestFileShape.model_validate({key: value for key, value in values.items() if key != "x-rows"})

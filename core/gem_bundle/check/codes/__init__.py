@@ -1,7 +1,8 @@
 """The catalogue of diagnostic codes: what each means, what breaks the rule and what keeps it.
 
 GB0xx file, GB1xx graph, GB2xx options, GB3xx streaming semantics, GB4xx change and checkpoint, GB5xx
-environment, GB6xx bundle. A code is never used again for something else.
+environment, GB6xx bundle, GB7xx tests, GB8xx new projects and gems. A code is never used again for
+something else.
 
 A check doesn't import it: it is what `gem-bundle explain` reads.
 """
@@ -22,15 +23,30 @@ from gem_bundle.check.codes.graph import GRAPH
 from gem_bundle.check.codes.joins import JOINS
 from gem_bundle.check.codes.queries import QUERIES
 from gem_bundle.check.codes.references import REFERENCES
+from gem_bundle.check.codes.scaffolds import SCAFFOLDS
 from gem_bundle.check.codes.sections import SECTIONS
 from gem_bundle.check.codes.semantics import SEMANTICS
 from gem_bundle.check.codes.silence import SILENCE
 from gem_bundle.check.codes.sources import SOURCES
 from gem_bundle.check.codes.state import STATE
 from gem_bundle.check.codes.targets import TARGETS
+from gem_bundle.check.codes.tests import TESTS
 from gem_bundle.check.codes.triggers import TRIGGERS
 
-__all__ = ["CODES", "Code"]
+__all__ = ["CODES", "GROUPS", "Code"]
+
+GROUPS = {
+    "GB0": "The file",
+    "GB1": "The graph",
+    "GB2": "Gems and their options",
+    "GB3": "Streaming semantics",
+    "GB4": "Changes and checkpoints",
+    "GB5": "The environment",
+    "GB6": "The bundle",
+    "GB7": "Tests",
+    "GB8": "New projects and gems",
+}
+"""What codes are about, by how they begin."""
 
 CODES: dict[str, Code] = {
     code.code: code
@@ -55,6 +71,8 @@ CODES: dict[str, Code] = {
         BUNDLE_CONTENTS,
         BUNDLE_DEPENDENCIES,
         BUNDLE_START,
+        TESTS,
+        SCAFFOLDS,
     )
     for code in group
 }

@@ -35,6 +35,8 @@ _SUBJECTS = {
     "4": "checkpoint",
     "5": "environment",
     "6": "bundle",
+    "7": "test",
+    "8": "scaffold",
 }
 # GitHub's words for the three severities.
 _PROBLEMS = {"error": "error", "warning": "warning", "note": "recommendation"}
