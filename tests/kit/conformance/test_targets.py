@@ -1,0 +1,196 @@
+"""The built-in targets, in the suite that a stranger's target has to pass."""
+
+# ruff: noqa: RUF012 (`GemConformance` declares them class variables)
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+
+from gem_bundle.testing.conformance import TargetConformance
+from gem_debug.console import ConsoleTarget
+from gem_debug.memory import MemoryTarget
+from gem_debug.noop import NoopTarget
+from gem_delta.target import DeltaTarget
+from gem_file.target import FileTarget
+from gem_kafka.target import KafkaTarget
+from gem_python.foreach import ForeachTarget
+from gem_python.foreach_batch import ForeachBatchTarget
+from gem_table.target import TableTarget
+from tests.kit.conformance.test_sources import JAAS, LOGIN, PEM
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame
+
+UNREACHABLE = "test_an_unreachable_system_is_a_sentence"
+REPLACES = "test_replaces_a_batch"
+KILLED = "test_a_killed_run_leaves_every_row_once"
+MADE = "a folder that isn't there is made; where it can't be, Spark says so when the query starts"
+FUNCTION = "what becomes of rows that are there is up to the function"
+
+
+def plain(df: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in df.collect()]
+
+
+class TestConsole(TargetConformance):
+    gem = ConsoleTarget
+    waive = {UNREACHABLE: "there is nothing outside: it prints"}
+
+
+class TestNoop(TargetConformance):
+    gem = NoopTarget
+    waive = {UNREACHABLE: "there is nothing outside: it drops every row"}
+
+
+class TestMemory(TargetConformance):
+    gem = MemoryTarget
+    waive = {
+        UNREACHABLE: "there is nothing outside: it keeps rows in the session",
+        "test_adds_a_batch": "the table is of one run, and the next one replaces it",
+    }
+
+    def written(self) -> Sequence[Mapping[str, Any]]:
+        found = [
+            name for name in (self._name(), f"{self._name()}_target") if self.spark.catalog.tableExists(name)
+        ]
+        return [row for name in found for row in plain(self.spark.table(name))]
+
+    def clean_up(self) -> None:
+        if self._provided is not None:
+            for name in (self._name(), f"{self._name()}_target"):
+                self.spark.catalog.dropTempView(name)
+
+
+class TestDelta(TargetConformance):
+    gem = DeltaTarget
+    options = {"path": "out"}
+    unreachable = {"table": "no_such_schema.t"}
+
+    def written(self) -> Sequence[Mapping[str, Any]]:
+        return plain(self.spark.read.format("delta").load(str(self.folder / "out")))
+
+
+class TestFile(TargetConformance):
+    gem = FileTarget
+    options = {"format": "parquet", "path": "out"}
+    waive = {UNREACHABLE: MADE}
+
+    def provide(self) -> Mapping[str, Any]:
+        return self.options
+
+    def written(self) -> Sequence[Mapping[str, Any]]:
+        return plain(self.spark.read.format("parquet").load(str(self.folder / "out")))
+
+
+class TestFileOfJson(TestFile):
+    options = {"format": "json", "path": "out", "compression": "gzip"}
+    waive = {UNREACHABLE: MADE, KILLED: "the target is killed once already, with files of another format"}
+
+    def written(self) -> Sequence[Mapping[str, Any]]:
+        return plain(self.spark.read.schema(self.schema).json(str(self.folder / "out")))
+
+
+class TestKafka(TargetConformance):
+    gem = KafkaTarget
+    unreachable = {"bootstrap_servers": ["localhost:1"], "topic": "clicks"}
+    secret_samples = [{**KafkaTarget.example, **more} for more in (LOGIN, JAAS, PEM)]
+
+    def provide(self) -> Mapping[str, Any]:
+        self.broker = self.request.getfixturevalue("kafka")
+        self.topic = self.broker.new_topic("conformance")
+        return {"bootstrap_servers": [self.broker.bootstrap], "topic": self.topic}
+
+    def written(self) -> Sequence[Mapping[str, Any]]:
+        return [json.loads(record.value) for record in self.broker.consume(self.topic)]
+
+
+JOBS = """
+import json
+from pathlib import Path
+from uuid import uuid4
+
+def row(row, folder):
+    Path(folder, uuid4().hex).write_text(json.dumps(row.asDict()))
+
+def add(df, batch_id, folder):
+    for found in df.toLocalIterator():
+        row(found, folder)
+
+def replace(df, batch_id, folder):
+    Path(folder, f"{batch_id}.json").write_text(json.dumps([row.asDict() for row in df.collect()]))
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def jobs(user_modules: Path) -> None:
+    (user_modules / "conformance_saving.py").write_text(JOBS, encoding="utf-8")
+
+
+class TestForeachBatch(TargetConformance):
+    gem = ForeachBatchTarget
+    unreachable = {"function": "conformance_nowhere:save"}
+    function = "add"
+    waive = {REPLACES: FUNCTION}
+
+    def provide(self) -> Mapping[str, Any]:
+        arguments = {"folder": str(self.folder)}
+        return {**self.sample(), "function": f"conformance_saving:{self.function}", "arguments": arguments}
+
+    def written(self) -> Sequence[Mapping[str, Any]]:
+        return [json.loads(file.read_text()) for file in self.folder.iterdir()]
+
+
+class TestForeachBatchThatIsIdempotent(TestForeachBatch):
+    options = {"function": "jobs:save", "idempotent": True}
+    function = "replace"
+    waive = {
+        "test_adds_a_batch": FUNCTION + ": every batch run has the id 0, and this one replaces by it",
+        "test_completes_a_stream": FUNCTION + ": this one keeps every micro-batch",
+    }
+
+    def written(self) -> Sequence[Mapping[str, Any]]:
+        return [row for file in self.folder.glob("*.json") for row in json.loads(file.read_text())]
+
+
+class TestForeach(TargetConformance):
+    gem = ForeachTarget
+    unreachable = {"function": "conformance_nowhere:save"}
+    waive = {REPLACES: FUNCTION}
+
+    def provide(self) -> Mapping[str, Any]:
+        return {"function": "conformance_saving:row", "arguments": {"folder": str(self.folder)}}
+
+    def written(self) -> Sequence[Mapping[str, Any]]:
+        return [json.loads(file.read_text()) for file in self.folder.iterdir()]
+
+
+class TestTable(TargetConformance):
+    gem = TableTarget
+    unreachable = {"table": "no_such_schema.t"}
+    name = ""
+    waive = {KILLED: "a table without a path is the catalog's, which ends with the process that is killed"}
+
+    def provide(self) -> Mapping[str, Any]:
+        self.name = f"conformance_{uuid4().hex}"
+        return {"table": self.name, "format": "delta"}
+
+    def written(self) -> Sequence[Mapping[str, Any]]:
+        return plain(self.spark.table(self.name))
+
+    def clean_up(self) -> None:
+        if self.name:
+            self.spark.sql(f"DROP TABLE IF EXISTS {self.name}")
+
+
+class TestTableOfFiles(TestTable):
+    waive = {"test_completes_a_stream": "tables of files take append only, as the condition says"}
+
+    def provide(self) -> Mapping[str, Any]:
+        return {**super().provide(), "format": "parquet", "path": str(self.folder / "out")}

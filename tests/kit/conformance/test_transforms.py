@@ -1,0 +1,238 @@
+"""The built-in transforms, in the suite that a stranger's transform has to pass."""
+
+# ruff: noqa: RUF012 (`GemConformance` declares them class variables)
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gem_bundle.testing.conformance import Given, TransformConformance
+from gem_columns.drop import Drop
+from gem_columns.rename import Rename
+from gem_columns.select import Select
+from gem_columns.with_columns import WithColumns
+from gem_combine.join import Join
+from gem_combine.union import Union
+from gem_event_time.aggregate import Aggregate
+from gem_event_time.deduplicate import Deduplicate
+from gem_event_time.watermark import Watermark
+from gem_filter.filter import Filter
+from gem_filter.limit import Limit
+from gem_json.from_json import FromJson
+from gem_json.to_json import ToJson
+from gem_order.repartition import Repartition
+from gem_order.sort import Sort
+from gem_python.transform import PythonTransform
+from gem_sql.query import Sql
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGES = Given(
+    "page string, team string",
+    [{"page": "home", "team": "web"}, {"page": "cart", "team": "shop"}],
+)
+CLICKS = Given(
+    "id bigint, page string, seen timestamp",
+    [{"id": 1, "page": "home", "seen": "2026-01-05T09:01:00"}],
+    ("seen", "5 minutes"),
+)
+VIEWS = Given(
+    "id bigint, shown timestamp",
+    [{"id": 1, "shown": "2026-01-05T09:00:00"}, {"id": 2, "shown": "2026-01-05T09:00:00"}],
+    ("shown", "5 minutes"),
+)
+TEXTS = Given(
+    "kind string, value string, at timestamp",
+    [
+        {"kind": "click", "value": '{"a": 1, "b": ["x"]}', "at": "2026-01-05T09:00:00"},
+        {"kind": "text", "value": "no json", "at": "2026-01-05T09:00:00"},
+    ],
+    ("at", "1 minute"),
+)
+
+
+class TestSelect(TransformConformance):
+    gem = Select
+    options = {"columns": {"number": "id + 1", "at": "at", "up": "upper(page)"}}
+    expected = [
+        {"number": 2, "up": "HOME"},
+        {"number": 3, "up": "CART"},
+        {"number": 4, "up": "HOME"},
+        {"number": 5, "up": None},
+    ]
+
+
+class TestWithColumns(TransformConformance):
+    gem = WithColumns
+    options = {"columns": {"cents": "cast(amount * 100 as int)", "id": "-id"}}
+    expected = [
+        {"id": -1, "page": "home", "cents": 150},
+        {"id": -2, "page": "cart", "cents": -200},
+        {"id": -3, "page": "home", "cents": None},
+        {"id": -4, "page": None, "cents": 25},
+    ]
+
+
+class TestRename(TransformConformance):
+    gem = Rename
+    options = {"columns": {"at": "ts", "id": "key"}}
+    expected = [{"key": 1, "amount": 1.5}, {"key": 2, "amount": -2.0}, {"key": 3, "amount": None}, {"key": 4, "amount": 0.25}]  # fmt: skip
+
+
+class TestDrop(TransformConformance):
+    gem = Drop
+    options = {"columns": ["amount", "page"]}
+    expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
+
+
+class TestJoinWithATable(TransformConformance):
+    gem = Join
+    options = {"how": "left", "on": ["page"]}
+    inputs = {"events": TransformConformance.inputs["events"], "pages": PAGES}
+    expected = [{"id": 1, "team": "web"}, {"id": 2, "team": "shop"}, {"id": 3, "team": "web"}, {"id": 4, "team": None}]  # fmt: skip
+
+
+class TestJoinOfStreams(TransformConformance):
+    gem = Join
+    options = {"how": "left", "condition": "views.id = clicks.id and seen <= shown + interval 5 minutes"}
+    inputs = {"views": VIEWS, "clicks": CLICKS}
+
+
+class TestUnion(TransformConformance):
+    gem = Union
+    inputs = {"first": VIEWS, "second": CLICKS}
+    options = {"allow_missing_columns": True}
+    expected = [{"id": 1, "page": None}, {"id": 2, "page": None}, {"id": 1, "page": "home"}]
+
+
+class TestAggregate(TransformConformance):
+    gem = Aggregate
+    options = {
+        "window": {"column": "at", "duration": "1 hour"},
+        "group_by": ["page"],
+        "aggregates": {"clicks": "count(*)", "amount": "sum(amount)"},
+    }
+    expected = [
+        {"page": "home", "clicks": 2, "amount": 1.5},
+        {"page": "cart", "clicks": 1, "amount": -2.0},
+        {"page": None, "clicks": 1, "amount": 0.25},
+    ]
+
+
+class TestAggregateWithoutTime(TransformConformance):
+    gem = Aggregate
+    options = {"group_by": ["page"], "aggregates": {"clicks": "count(*)"}, "having": "clicks > 1"}
+    expected = [{"page": "home", "clicks": 2}]
+
+
+class TestAggregateOfSessions(TransformConformance):
+    gem = Aggregate
+    options = {"session": {"column": "at", "gap": "10 minutes"}, "group_by": ["page"], "aggregates": {"n": "count(*)"}}  # fmt: skip
+    expected = [{"page": "home", "n": 2}, {"page": "cart", "n": 1}, {"page": None, "n": 1}]
+
+
+class TestDeduplicate(TransformConformance):
+    gem = Deduplicate
+    options = {"columns": ["id"], "within_watermark": True}
+    expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
+
+
+class TestDeduplicateForGood(TransformConformance):
+    gem = Deduplicate
+    options = {"columns": ["page"]}
+    expected = [{"page": "home"}, {"page": "cart"}, {"page": None}]
+
+
+class TestWatermark(TransformConformance):
+    gem = Watermark
+    options = {"column": "at", "delay": "1 hour"}
+    expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
+
+
+class TestFilter(TransformConformance):
+    gem = Filter
+    options = {"condition": "amount > 0"}
+    expected = [{"id": 1, "page": "home"}, {"id": 4, "page": None}]
+
+
+class TestLimit(TransformConformance):
+    gem = Limit
+    options = {"rows": 9}
+    expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
+
+
+class TestFromJson(TransformConformance):
+    gem = FromJson
+    inputs = {"texts": TEXTS}
+    options = {"column": "value", "schema": "a int, b array<string>", "keep": True}
+    expected = [{"kind": "click", "a": 1, "b": ["x"]}, {"kind": "text", "a": None, "b": None}]
+
+
+class TestToJson(TransformConformance):
+    gem = ToJson
+    options = {"columns": ["id", "page"], "column": "text", "keep": True}
+    expected = [
+        {"id": 1, "text": '{"id":1,"page":"home"}'},
+        {"id": 2, "text": '{"id":2,"page":"cart"}'},
+        {"id": 3, "text": '{"id":3,"page":"home"}'},
+        {"id": 4, "text": '{"id":4}'},
+    ]
+
+
+class TestSort(TransformConformance):
+    gem = Sort
+    options = {"by": ["amount desc nulls last"]}
+    expected = [{"id": 1}, {"id": 4}, {"id": 2}, {"id": 3}]
+
+
+class TestRepartition(TransformConformance):
+    gem = Repartition
+    options = {"partitions": 2, "columns": ["page"]}
+    expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
+
+
+class TestSql(TransformConformance):
+    gem = Sql
+    options = {
+        "query": "select w.start as start, page, n from "
+        "(select window(at, '1 hour') as w, page, count(*) as n from events group by 1, 2) where n > 1"
+    }
+    expected = [{"page": "home", "n": 2}]
+
+
+class TestSqlJoin(TransformConformance):
+    gem = Sql
+    inputs = {"events": TransformConformance.inputs["events"], "pages": PAGES}
+    options = {"query": "select e.*, team from events e join pages using (page)"}
+    expected = [{"id": 1, "team": "web"}, {"id": 2, "team": "shop"}, {"id": 3, "team": "web"}]
+
+
+JOBS = """
+def double(df, column):
+    return df.selectExpr("id", f"{column} * 2 as doubled")
+
+def parted(df):
+    return {"good": df.filter("amount > 0"), "bad": df.filter("not amount > 0")}
+"""
+OPEN = "what a function returns is known to nobody before it is called"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def jobs(user_modules: Path) -> None:
+    (user_modules / "conformance_jobs.py").write_text(JOBS, encoding="utf-8")
+
+
+class TestPython(TransformConformance):
+    gem = PythonTransform
+    options = {"function": "conformance_jobs:double", "arguments": {"column": "amount"}}
+    expected = [{"id": 1, "doubled": 3.0}, {"id": 2, "doubled": -4.0}, {"id": 3, "doubled": None}, {"id": 4, "doubled": 0.5}]  # fmt: skip
+    waive = {"test_infers_the_columns": OPEN}
+
+
+class TestPythonWithOutputs(TransformConformance):
+    gem = PythonTransform
+    options = {"function": "conformance_jobs:parted", "outputs": ["good", "bad"]}
+    expected = [{"id": 1}, {"id": 2}, {"id": 4}]

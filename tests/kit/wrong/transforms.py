@@ -1,0 +1,275 @@
+"""Transforms that say something else than they do."""
+
+# ruff: noqa: RUF012 (`Gem` and `GemConformance` declare them class variables)
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ConfigDict, SecretStr
+
+from gem_bundle import Column, Facts, Field, Finding
+from tests.kit.wrong.right import Flag, Flagging, FlagOfStreams, FlagOptions, TransformSuite
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class ForgetsAColumn(Flag):
+    """Keep quiet about the column that is added."""
+
+    def infer(self, *inputs: Facts) -> Facts:
+        return inputs[0]
+
+
+class TestForgetsAColumn(TransformSuite):
+    gem = ForgetsAColumn
+    caught_by = {
+        "test_infers_what_a_table_becomes",
+        "test_infers_what_a_stream_becomes",
+        "test_infers_what_a_watermark_becomes",
+    }
+
+
+class CallsItStatic(Flag):
+    """Say of a stream that it is none."""
+
+    def infer(self, *inputs: Facts) -> Facts:
+        return replace(super().infer(*inputs), streaming=False)
+
+
+class TestCallsItStatic(TransformSuite):
+    gem = CallsItStatic
+    caught_by = {"test_infers_what_a_stream_becomes", "test_infers_what_a_watermark_becomes"}
+
+
+class LosesTheWatermark(Flag):
+    """Compute the event time anew, and say that it is as it was."""
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        from pyspark.sql.functions import expr
+
+        return super().apply(*inputs).withColumn("at", expr("at + interval 0 seconds"))
+
+
+class TestLosesTheWatermark(TransformSuite):
+    gem = LosesTheWatermark
+    caught_by = {"test_infers_what_a_watermark_becomes"}
+
+
+class KnowsNothing(Flag):
+    """Leave it to others to find out which columns there are."""
+
+    def infer(self, *inputs: Facts) -> Facts:
+        return inputs[0].with_columns(None)
+
+
+class TestKnowsNothing(TransformSuite):
+    gem = KnowsNothing
+    caught_by = {"test_infers_the_columns"}
+
+
+class CountsSecretly(Flag):
+    """Aggregate, and don't tell."""
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        return inputs[0].groupBy("id").count()
+
+    def infer(self, *inputs: Facts) -> Facts:
+        return inputs[0].with_columns([Column("id", "bigint"), Column("count", "bigint")])
+
+
+class TestCountsSecretly(TransformSuite):
+    gem = CountsSecretly
+    expected = [{"id": 1, "count": 1}, {"id": 2, "count": 1}, {"id": 3, "count": 1}, {"id": 4, "count": 1}]  # fmt: skip
+    caught_by = {
+        "test_tells_its_operators",
+        "test_appends_what_checks_allow",
+        "test_completes_what_checks_allow",
+    }
+
+
+class RunsAJob(Flag):
+    """Look how many rows there are, before anything runs."""
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        df = inputs[0]
+        return super().apply(df if df.isStreaming or df.count() else df.limit(0))
+
+
+class TestRunsAJob(TransformSuite):
+    gem = RunsAJob
+    caught_by = {"test_runs_nothing"}
+
+
+class Remembers(Flag):
+    """Do something else when it is called for the second path."""
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        called = vars(self).setdefault("called", [])
+        called.append(1)
+        df = super().apply(*inputs)
+        return df if len(called) == 1 else df.drop("page")
+
+
+class TestRemembers(TransformSuite):
+    gem = Remembers
+    caught_by = {"test_applies_twice"}
+
+
+class OnlyBatches(Flag):
+    """Do something else with a stream than with a batch."""
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        df = super().apply(*inputs)
+        return df.filter("id > 1") if df.isStreaming else df
+
+
+class TestOnlyBatches(TransformSuite):
+    gem = OnlyBatches
+    caught_by = {"test_appends_what_checks_allow"}
+
+
+class SilentAboutBatches(FlagOfStreams):
+    """Leave it to Spark to say that static rows have no watermark."""
+
+    def check(self, *inputs: Facts) -> tuple[Finding, ...]:  # type: ignore[override]
+        return ()
+
+
+class TestSilentAboutBatches(TransformSuite):
+    gem = SilentAboutBatches
+    caught_by = {"test_works_in_batch"}
+
+
+class RefusesBatches(Flag):
+    """Refuse what Spark would do."""
+
+    check = FlagOfStreams.check
+
+
+class TestRefusesBatches(TransformSuite):
+    gem = RefusesBatches
+    caught_by = {"test_works_in_batch"}
+
+
+class LosesRowsOfStreams(FlagOfStreams):
+    """Take streams only, and lose a row of each."""
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        return super().apply(*inputs).filter("id > 1")
+
+
+class TestLosesRowsOfStreams(TransformSuite):
+    gem = LosesRowsOfStreams
+    caught_by = {"test_appends_what_checks_allow"}
+
+
+class UndocumentedOptions(FlagOptions):
+    """One option says nothing."""
+
+    limit: int = Field(5, description="")
+
+
+class Undocumented(Flagging[UndocumentedOptions]):
+    """Take an option that nobody knows what it is for."""
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        assert self.options.limit
+        return super().apply(*inputs)
+
+
+class TestUndocumented(TransformSuite):
+    gem = Undocumented
+    caught_by = {"test_options_are_documented"}
+
+
+class InvalidDefaultOptions(FlagOptions):
+    """One default would be refused."""
+
+    share: float = Field(2.0, gt=0, lt=1, description="The share of the rows.")
+
+
+class InvalidDefault(Flagging[InvalidDefaultOptions]):
+    """Start from a share that nobody could ask for."""
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        assert self.options.share
+        return super().apply(*inputs)
+
+
+class TestInvalidDefault(TransformSuite):
+    gem = InvalidDefault
+    caught_by = {"test_defaults_are_valid"}
+
+
+class IgnoredOptions(FlagOptions):
+    """One option has no effect."""
+
+    upside_down: bool = Field(False, description="Whether odd numbers are meant.")
+
+
+class Ignores(Flagging[IgnoredOptions]):
+    """Take an option and do nothing with it."""
+
+
+class TestIgnores(TransformSuite):
+    gem = Ignores
+    caught_by = {"test_no_option_is_ignored"}
+
+
+class LaxOptions(FlagOptions):
+    """Whatever is written is taken."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Lax(Flagging[LaxOptions]):
+    """Take options that don't exist."""
+
+
+class TestLax(TransformSuite):
+    gem = Lax
+    caught_by = {"test_unknown_options_are_refused", "test_the_json_schema_is_valid"}
+
+
+class OpenSecretOptions(FlagOptions):
+    """The password is a text like any other."""
+
+    password: str | None = Field(None, description="What opens the door.")
+
+
+class OpenSecret(Flagging[OpenSecretOptions]):
+    """Print the password with everything else."""
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        assert self.options.password != ""
+        return super().apply(*inputs)
+
+
+class TestOpenSecret(TransformSuite):
+    gem = OpenSecret
+    caught_by = {"test_secrets_are_declared"}
+
+
+class UnpickledOptions(FlagOptions):
+    """One value holds what can't travel."""
+
+    keyword: SecretStr | None = Field(None, description="What opens the door.")
+
+    def __reduce__(self) -> Any:
+        raise TypeError("this can't be pickled")
+
+
+class Unpickled(Flagging[UnpickledOptions]):
+    """Have options that stay where they are."""
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        assert self.options.keyword is None
+        return super().apply(*inputs)
+
+
+class TestUnpickled(TransformSuite):
+    gem = Unpickled
+    caught_by = {"test_options_pickle"}
