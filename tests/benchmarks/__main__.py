@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.benchmarks import commands, engine
+from tests.benchmarks import commands, declared_tests, engine, plugins
 from tests.benchmarks.report import DOCS, README, markdown, with_table
 from tests.benchmarks.timing import Comparison
 
@@ -22,14 +22,19 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "help": (lambda pairs, _: commands.help_text(pairs), 21),
     "check": (commands.check, 21),
     "check-1000": (commands.check_many, 9),
+    "plugins-help": (plugins.help_text, 21),
+    "plugins-check": (plugins.check, 21),
     "dry-run": (commands.dry_run, 5),
     "build-thin": (commands.build_thin, 9),
     "build": (commands.build, 5),
     "overhead": (engine.overhead, 9),
     "small-batches": (engine.small_batches, 5),
     "start": (engine.first_batch, 5),
+    "step-stateful": (declared_tests.stateful, 9),
+    "step-stateless": (declared_tests.stateless, 9),
+    "fifty-tests": (declared_tests.fifty, 5),
 }
-NO_JVM = ("help", "check", "check-1000")
+NO_JVM = ("help", "check", "check-1000", "plugins-help", "plugins-check")
 
 
 def main() -> int:

@@ -1,7 +1,6 @@
 """How long pipelines run, against the same queries written by hand in PySpark.
 
-Each side of a comparison that needs its own session is a process of its own: `Worker` starts this
-module again, with the name of the work, and asks it for one run after the other.
+Each side of a comparison that needs its own session is a process of its own.
 """
 
 import json
@@ -11,9 +10,10 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from tests.benchmarks.timing import Comparison, clean_environment, in_turn
+from tests.benchmarks.worker import ROOT, Worker, answer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,8 +22,7 @@ ROWS = 10_000_000
 SMALL_FILES = 30
 SMALL_ROWS = 1_000
 GEM_BUNDLE = Path(sys.executable).with_name("gem-bundle")
-ROOT = Path(__file__).resolve().parents[2]
-SELF = (sys.executable, "-m", "tests.benchmarks.engine")
+MODULE = "tests.benchmarks.engine"
 SESSION = "spark: {spark.master: 'local[2]', spark.driver.memory: 1g, spark.sql.session.timeZone: UTC}"
 
 FIVE_TRANSFORMS = f"""
@@ -91,7 +90,7 @@ targets:
 
 def overhead(pairs: int, folder: Path, rows: int = ROWS) -> Comparison:
     """Five transforms, against the same query by hand in the same session."""
-    with Worker("five_transforms", folder / "five", rows) as worker:
+    with Worker(MODULE, "five_transforms", folder / "five", rows) as worker:
         found = in_turn(lambda: worker.run("pipeline"), lambda: worker.run("by_hand"), pairs)
     return found.compared(
         "overhead",
@@ -104,8 +103,8 @@ def overhead(pairs: int, folder: Path, rows: int = ROWS) -> Comparison:
 def small_batches(pairs: int, folder: Path, files: int = SMALL_FILES) -> Comparison:
     """A windowed aggregation over small micro-batches, against Spark as it comes."""
     with (
-        Worker("small_batches", folder / "ours", files) as ours,
-        Worker("small_batches_by_default", folder / "theirs", files) as theirs,
+        Worker(MODULE, "small_batches", folder / "ours", files) as ours,
+        Worker(MODULE, "small_batches_by_default", folder / "theirs", files) as theirs,
     ):
         found = in_turn(ours.run, theirs.run, pairs)
     return found.compared(
@@ -119,8 +118,8 @@ def small_batches(pairs: int, folder: Path, files: int = SMALL_FILES) -> Compari
 def first_batch(pairs: int, folder: Path) -> Comparison:
     """From the command to the end of the first micro-batch, against a bare PySpark script."""
     folder.mkdir()
-    with Worker("first_batch", folder, 1) as worker:
-        jars = worker.jars
+    with Worker(MODULE, "first_batch", folder, 1) as worker:
+        jars = worker.said
     file = folder / "first_batch.yaml"
     began_with = (folder / "table", folder / "checkpoints", folder / "checkpoint")
 
@@ -131,7 +130,7 @@ def first_batch(pairs: int, folder: Path) -> Comparison:
 
     found = in_turn(
         lambda: seconds([GEM_BUNDLE, "run", file, "--log-format", "json"]),
-        lambda: seconds([*SELF, "bare_script", folder, jars]),
+        lambda: seconds([sys.executable, "-m", MODULE, "bare_script", folder, jars]),
         pairs,
     )
     return found.compared(
@@ -140,50 +139,6 @@ def first_batch(pairs: int, folder: Path) -> Comparison:
         "a bare PySpark script with the same jars",
         more_seconds=2,
     )
-
-
-class Worker:
-    """A process that does one kind of work whenever it is asked, and says how long it took.
-
-    Args:
-        work: A name in `WORK`.
-        folder: Where its data lie; it makes them.
-        size: How large they are.
-    """
-
-    def __init__(self, work: str, folder: Path, size: int) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._log = (folder / "spark.log").open("w")
-        self._process = subprocess.Popen(
-            [*SELF, work, folder, str(size)],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            env=clean_environment(),
-            text=True,
-        )
-        self.jars = self._answer()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.communicate()
-        self._log.close()
-
-    def run(self, way: str = "") -> float:
-        """Run it once; the seconds it took."""
-        assert self._process.stdin is not None
-        print(way, file=self._process.stdin, flush=True)
-        return float(self._answer())
-
-    def _answer(self) -> str:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith("> "):
-                return line[2:].strip()
-        raise RuntimeError(f"the benchmark's worker ended, see {self._log.name}")
 
 
 def _seconds_to_progress(command: list[str | Path]) -> float:
@@ -384,9 +339,7 @@ def main(work: str, folder: str, detail: str) -> None:
         bare_script(Path(folder), detail)
         return
     run, jars = WORK[work](Path(folder), int(detail))
-    print(f"> {','.join(jars)}", flush=True)
-    for line in sys.stdin:
-        print(f"> {run(line.strip())}", flush=True)
+    answer(run, ",".join(jars))
 
 
 if __name__ == "__main__":

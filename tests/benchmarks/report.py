@@ -63,6 +63,8 @@ def result(comparison: Comparison) -> str:
     value = comparison.value
     if comparison.unit == "s":
         return f"{value:+.1f} s"
+    if comparison.unit == "s in all":
+        return f"{value:.2f} s" if value < 10 else f"{value:.0f} s"
     if comparison.at_least:
         return f"{value:.0f} times as fast" if value >= 10 else f"{value:.1f} times as fast"
     return f"{value:.2f} times as long"

@@ -1,14 +1,21 @@
 """The benchmarks that need no JVM hold, and what the README quotes is what was measured."""
 
+from __future__ import annotations
+
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.benchmarks import commands
+from tests.benchmarks import commands, declared_tests
 from tests.benchmarks.__main__ import BENCHMARKS
 from tests.benchmarks.report import DOCS, README, markdown, table, with_table
 from tests.benchmarks.timing import Comparison, Pairs, in_turn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 # On a machine that runs other things at the same time, a median of a few is not a bench's median of
 # many; what these two tests are for is the import that somebody adds and that doubles the time.
@@ -36,6 +43,13 @@ def test_a_bundle_is_built_soon_after_the_check(tmp_path: Path) -> None:
         ("whole", commands.build(3, tmp_path / "b")),
     ):
         assert found.value <= found.bound * SLACK, (name, found)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", declared_tests.SECONDS)
+def test_a_step_of_a_declared_test_in_a_warm_session(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    found = [declared_tests.step_seconds(spark, tmp_path, kind) for _ in range(4)]
+    assert min(found) <= declared_tests.SECONDS[kind] * SLACK, found
 
 
 def test_the_readme_quotes_the_record() -> None:
@@ -76,6 +90,8 @@ def test_ways_run_in_turn_and_the_first_pair_does_not_count() -> None:
         (0.25, {"at_least": 5}, False),
         (3.0, {"more_seconds": 2}, True),
         (3.1, {"more_seconds": 2}, False),
+        (3.0, {"seconds": 3}, True),
+        (3.1, {"seconds": 3}, False),
     ],
 )
 def test_a_rule_holds_up_to_its_bound(value: float, rule: dict[str, float], holds: bool) -> None:

@@ -26,7 +26,8 @@ class Comparison:
         theirs: What it is compared with.
         rule: The bound on `value`, in words.
         value: The measured number that the rule is about.
-        unit: What it is: ``x`` for a ratio, ``s`` for a difference in seconds.
+        unit: What it is: ``x`` for a ratio, ``s`` for a difference in seconds, ``s in all`` for
+            the seconds of ours.
         bound: The bound.
         at_least: Whether the bound is a lower one.
         our_seconds: The median time of ours.
@@ -83,14 +84,17 @@ class Pairs:
         at_most: float | None = None,
         at_least: float | None = None,
         more_seconds: float | None = None,
+        seconds: float | None = None,
     ) -> Comparison:
-        """The pairs under one of three rules: ours takes at most so many times as long as theirs, is at
-        least so many times as fast, or takes at most so many seconds more.
+        """The pairs under one of four rules: ours takes at most so many times as long as theirs, is at
+        least so many times as fast, takes at most so many seconds more, or at most so many in all.
         """
         if at_most is not None:
             rule, value, unit, bound = f"at most {at_most:g} times as long", self.ratio, "x", at_most
         elif at_least is not None:
             rule, value, unit, bound = f"at least {at_least:g} times as fast", self.speedup, "x", at_least
+        elif seconds is not None:
+            rule, value, unit, bound = f"at most {seconds:g} s", median(self.ours), "s in all", seconds
         else:
             assert more_seconds is not None
             bound = more_seconds
