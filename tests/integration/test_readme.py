@@ -1,140 +1,22 @@
 """The README's tour, done as it says: files written, commands typed, and what they print compared."""
 
 import os
-import pty
-import re
-import subprocess
-import sysconfig
-import venv
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-README = ROOT / "README.md"
+from tests.kit.clean import clean_variables
+from tests.tours import Command, File, follow, matches, tour, type_in, virtual_environment
+
+README = Path(__file__).resolve().parents[2] / "README.md"
 TOUR = "## Ten minutes"
-
-BLOCK = re.compile(
-    r"(?:<!-- file: (?P<file>\S+) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S
-)
-# A line of its own: any lines. Within a line: anything but a line break.
-ANY_LINES, ANY_TEXT = "...", "..."
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command of the tour and what it prints, from a line of the README."""
-
-    line: int
-    text: str
-    printed: tuple[str, ...]
 
 
 @pytest.mark.spark
 def test_the_tour_goes_as_the_readme_says(tmp_path: Path) -> None:
-    folder = tmp_path / "tour"
-    folder.mkdir()
-    environment = {
-        **os.environ,
-        "PATH": f"{virtual_environment(tmp_path / 'venv')}{os.pathsep}{os.environ['PATH']}",
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "TERM": "dumb",
-        "NO_COLOR": "1",
-        "COLUMNS": "120",
-    }
-    done = 0
-    for step in tour(README.read_text()):
-        if isinstance(step, Command):
-            printed = type_in(step.text, folder, environment)
-            assert matches(step.printed, printed), (
-                f"README.md:{step.line}: `{step.text}` printed\n{printed}\ninstead of\n"
-                + "\n".join(step.printed)
-            )
-            done += 1
-        else:
-            name, text = step
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text)
-    assert done > 10
+    scripts = virtual_environment(tmp_path / "venv")
 
-
-def virtual_environment(folder: Path) -> Path:
-    """The scripts of a virtual environment that has what this one has, and keeps what the tour installs."""
-    venv.create(folder)
-    (site_packages,) = folder.glob("lib/python*/site-packages")
-    mine = sysconfig.get_path("purelib")
-    (site_packages / "parent.pth").write_text(f"import site; site.addsitedir({mine!r})\n")
-    for command, module in {"gem-bundle": "gem_bundle", "pip": "pip"}.items():
-        script = folder / "bin" / command
-        script.write_text(f'#!/bin/sh\nexec "{folder}/bin/python" -m {module} "$@"\n')
-        script.chmod(0o755)
-    return folder / "bin"
-
-
-def tour(readme: str) -> Iterator[Command | tuple[str, str]]:
-    """The files and commands of the tour, in the order of the page."""
-    start = readme.index(TOUR)
-    end = readme.index("\n## ", start + 1)
-    for block in BLOCK.finditer(readme, start, end):
-        text = block["text"]
-        line = readme.count("\n", 0, block.start("text")) + 1
-        if block["file"]:
-            yield block["file"], text
-        else:
-            assert block["language"] == "console", f"README.md:{line}: nobody tests this block"
-            yield from commands(text, line)
-
-
-def commands(text: str, line: int) -> Iterator[Command]:
-    """The commands of a block: lines that begin with ``$``, each with the lines that follow it."""
-    found: list[tuple[int, str, list[str]]] = []
-    for number, content in enumerate(text.splitlines(), start=line):
-        if content.startswith("$ "):
-            found.append((number, content[2:], []))
-        else:
-            found[-1][2].append(content)
-    for number, command, printed in found:
-        yield Command(number, command, tuple(printed))
-
-
-def type_in(command: str, folder: Path, environment: dict[str, str]) -> str:
-    """What a command prints on a terminal."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        ["bash", "-c", command],
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    said = b""
-    # On Linux the end of the last process that has the terminal reads as an error.
-    while True:
-        try:
-            chunk = os.read(ours, 65536)
-        except OSError:
-            break
-        if not chunk:
-            break
-        said += chunk
-    os.close(ours)
-    process.wait()
-    return said.decode().replace("\r\n", "\n")
-
-
-def matches(expected: tuple[str, ...], printed: str) -> bool:
-    """Whether a text is as expected; ``...`` stands for any lines, or within a line for any text."""
-    pattern = ""
-    for line in expected:
-        if line == ANY_LINES:
-            pattern += r"(?:.*\n)*"
-        else:
-            pattern += r".*".join(re.escape(part) for part in line.rstrip().split(ANY_TEXT)) + r" *\n"
-    return re.fullmatch(pattern, printed) is not None
+    assert follow(README, tmp_path / "tour", scripts, start=TOUR, end="\n## ") > 10
 
 
 @pytest.mark.parametrize(
@@ -155,3 +37,85 @@ def matches(expected: tuple[str, ...], printed: str) -> bool:
 )
 def test_the_comparison_tells_differences(expected: tuple[str, ...], printed: str, same: bool) -> None:
     assert matches(expected, printed) is same
+
+
+PAGE = """\
+# A page
+
+```{include} ../README.md
+:start-after: "x"
+```
+
+<!-- file: a.yaml -->
+```yaml
+pipeline: a
+```
+
+<!-- shown: nobody has such a cluster -->
+```sh
+rm -rf /
+```
+
+```console
+$ cat a.yaml
+pipeline: a
+$ true
+```
+"""
+
+
+def test_a_tour_is_files_and_commands_in_their_order() -> None:
+    assert list(tour(PAGE)) == [
+        File("a.yaml", "pipeline: a\n"),
+        Command(18, "cat a.yaml", ("pipeline: a",)),
+        Command(20, "true", ()),
+    ]
+
+
+def test_a_block_that_nobody_does_says_why() -> None:
+    with pytest.raises(AssertionError, match="line 13: nobody tests this block"):
+        list(tour(PAGE.replace("<!-- shown: nobody has such a cluster -->\n", "")))
+
+
+def test_a_difference_names_the_line_and_shows_both(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.replace("pipeline: a\n$", "pipeline: b\n$"))
+    with pytest.raises(AssertionError, match=r"page\.md:18: `cat a\.yaml` printed\npipeline: a\n"):
+        follow(page, tmp_path / "tour", tmp_path)
+
+
+def test_status_lines_are_not_compared(tmp_path: Path) -> None:
+    printed = type_in(r"printf 'one\n[1/2] a \r\033[K[2/2] b \rtwo\n'", tmp_path, os.environ)
+    assert printed == "one\ntwo\n"
+
+
+MOVING = """\
+```console
+$ mkdir a
+$ cd a
+```
+
+<!-- file: b.txt -->
+```
+b
+```
+
+```console
+$ cat b.txt
+b
+$ echo "path: $PYTHONPATH"
+path: ...
+```
+"""
+
+
+@pytest.mark.parametrize(("alone", "path"), [(False, "path: /somewhere"), (True, "path:")])
+def test_a_tour_goes_into_folders_and_can_be_alone(
+    alone: bool, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/somewhere")
+    page = tmp_path / "page.md"
+    page.write_text(MOVING.replace("path: ...", path))
+    environment = clean_variables() if alone else None
+    assert follow(page, tmp_path / "tour", tmp_path, environment=environment) == 3
+    assert (tmp_path / "tour" / "a" / "b.txt").read_text() == "b\n"

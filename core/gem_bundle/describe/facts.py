@@ -103,14 +103,28 @@ def describe_gem(entry: GemEntry) -> GemDescription:
 
 
 def _options(gem: type[Gem]) -> list[OptionDescription]:
-    found = list(_fields(gem.options_type, spark=gem.kind != "transform"))
+    found = list(describe_fields(gem.options_type, spark=gem.kind != "transform"))
     return sorted(found, key=lambda option: option.advanced)
 
 
-def _fields(
-    model: type[BaseModel], prefix: str = "", *, spark: bool, advanced: bool = False
+def describe_fields(
+    model: type[BaseModel],
+    prefix: str = "",
+    *,
+    spark: bool = False,
+    advanced: bool = False,
+    within: tuple[type[BaseModel], ...] = (),
 ) -> Iterator[OptionDescription]:
-    """The options of a model, those inside an option right behind it."""
+    """The options of a model, those inside an option right behind it.
+
+    Args:
+        model: A gem's options, or what any other mapping of a pipeline file takes.
+        prefix: What stands before their names.
+        spark: Whether Spark has options of these names too.
+        advanced: Whether all of them are.
+        within: The models that this one is an option of; one that is in itself is described once.
+    """
+    around = (*within, model)
     for name, info in model.model_fields.items():
         kept = metadata(info)
         spelling = None
@@ -131,7 +145,8 @@ def _fields(
             examples=tuple(info.examples or ()),
         )
         for inner in models_in(info.annotation):
-            yield from _fields(inner, f"{prefix}{name}.", spark=False, advanced=behind)
+            if not any(issubclass(outer, inner) for outer in around):
+                yield from describe_fields(inner, f"{prefix}{name}.", advanced=behind, within=around)
 
 
 def _default(info: FieldInfo) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gem_bundle.describe.words import semantics_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from gem_bundle.describe.facts import GemDescription, OptionDescription
 
@@ -69,7 +69,7 @@ def markdown(gem: GemDescription, level: int = 2) -> str:
     mark = "#" * level
     parts = [f"{mark} `{gem.name}` ({gem.kind})", gem.summary, *gem.details]
     parts += [f"From `{gem.origin}`.", f"{mark}# Options"]
-    parts.append(_options_table(gem.options) if gem.options else "It has no options.")
+    parts.append(options_table(gem.options) if gem.options else "It has no options.")
     facts = [f"- {what}: {how}" for what, how in semantics_in_words(gem)]
     parts += [f"{mark}# Semantics", "\n".join(facts)]
     if gem.jars:
@@ -78,16 +78,35 @@ def markdown(gem: GemDescription, level: int = 2) -> str:
     return "\n\n".join(parts)
 
 
-def _options_table(options: Iterable[OptionDescription]) -> str:
-    rows = ["| option | type | default | description |", "|---|---|---|---|"]
+def options_table(options: Iterable[OptionDescription], what: str = "option") -> str:
+    """Options as a table of Markdown.
+
+    Args:
+        options: What to list.
+        what: What one of them is called.
+    """
+    rows = []
     for option in options:
         default = "required" if option.required else ""
-        if option.default not in (None, [], {}):
+        # What a mapping holds by default stands with the options inside it.
+        if not isinstance(option.default, dict) and option.default not in (None, "", []):
             default = f"`{value_in_words(option.default)}`"
         text = " ".join([option.description, *option_notes(option)])
-        cells = (f"`{option.name}`", option.type, default, text)
-        rows.append(f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |")
-    return "\n".join(rows)
+        rows.append((f"`{option.name}`", option.type, default, text))
+    return table((what, "type", "default", "description"), rows)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of Markdown; lines within a cell become one."""
+
+    def line(cells: Sequence[str]) -> str:
+        return f"| {' | '.join(' '.join(cell.split()).replace('|', BAR) for cell in cells)} |"
+
+    return "\n".join([line(head), "|---" * len(head) + "|", *map(line, rows)])
+
+
+# It stands within backquotes too, where an entity would be shown as it is written.
+BAR = r"\|"
 
 
 def option_notes(option: OptionDescription) -> list[str]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from gem_bundle.plugins import Registry, SectionEntry
 
 NULL = {"type": "null"}
+REQUIRED = ("pipeline", "sources", "targets")
+"""The keys that every pipeline file has."""
 # Python's `\w`, or a little more: in the patterns of editors that is ASCII only.
 _WORD = r"[^\u0000-\u002f\u003a-\u0040\u005b-\u005e\u0060\u007b-\u007f]"
 _ABOUT = ("description", "default", "examples")
@@ -63,7 +65,7 @@ def pipeline_schema(registry: Registry) -> dict[str, Any]:
         "$schema": DIALECT,
         "title": "A pipeline of gem-bundle",
         **top,
-        "required": ["pipeline", "sources", "targets"],
+        "required": list(REQUIRED),
         "patternProperties": {f"^{model.EXTENSION_PREFIX}": {"description": "Anything, for anchors."}},
         "$defs": definitions,
     }

@@ -1,0 +1,155 @@
+"""The site of the documentation: it builds without warnings, and its pages do what they say."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+import gem_bundle
+from gem_bundle import testing
+from tests.tours import Command, follow, tour
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+REFERENCE = DOCS / "reference"
+# Their commands install things, and have tests of their own.
+TUTORIALS = DOCS / "tutorials"
+
+
+def build(docs: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    """Build a site as `scripts/docs` does."""
+    return subprocess.run(
+        [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", docs, site],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site."""
+    folder = tmp_path_factory.mktemp("site")
+    built = build(DOCS, folder)
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+def test_the_site_builds_without_warnings(site: Path) -> None:
+    for page in DOCS.rglob("*.md"):
+        assert (site / page.relative_to(DOCS).with_suffix(".html")).is_file(), page
+
+
+def test_the_home_page_is_the_beginning_of_the_readme(site: Path) -> None:
+    home = (site / "index.html").read_text(encoding="utf-8")
+    assert "gem-bundle composes Spark Structured Streaming pipelines" in home
+    assert "_images/demo.svg" in home
+    assert (site / "_images" / "demo.svg").is_file()
+
+
+def test_every_diagnostic_has_an_address_of_its_own(site: Path) -> None:
+    assert '<section id="gb301">' in (site / "reference" / "diagnostics" / "gb3.html").read_text(
+        encoding="utf-8"
+    )
+
+
+@pytest.mark.parametrize(
+    ("link", "there"),
+    [
+        ("[`a`](docs/event-time.md#through-windows)", "[`a`](/event-time.md#through-windows)"),
+        ("![a picture](docs/demo.svg)", "![a picture](/demo.svg)"),
+        ("[`a`](examples/flights/flights.yaml)", "[`a`](/examples.md)"),
+        ("[`a`](README.md)", "[`a`](/index.md)"),
+        ("[`a`](scripts/test)", "`a`"),
+        ("[a](https://semver.org)", "[a](https://semver.org)"),
+        ("[a](#speed)", "[a](#speed)"),
+    ],
+)
+def test_links_of_included_files_become_links_of_the_site(link: str, there: str) -> None:
+    content = [f"See {link}."]
+    setup = runpy.run_path(str(DOCS / "conf.py"))
+    setup["links_of_included"](SimpleNamespace(srcdir=DOCS), Path("../README.md"), "index", content)
+    assert content == [f"See {there}."]
+
+
+def test_what_leads_nowhere_fails_the_build(tmp_path: Path) -> None:
+    shutil.copy(DOCS / "conf.py", tmp_path)
+    lost = ["# Home", "[a page](gone.md)", "[a heading](#gone)", "```{include} gone.md\n```"]
+    (tmp_path / "index.md").write_text("\n\n".join(lost))
+
+    built = build(tmp_path, tmp_path / "site")
+
+    assert built.returncode == 1
+    found = re.findall(r"index\.md:(\d+): .*", built.stderr)
+    assert sorted(found) == ["3", "5", "7"], built.stderr
+
+
+# What is on the pages
+
+
+@pytest.mark.parametrize("module", [gem_bundle, testing], ids=lambda module: module.__name__)
+def test_every_public_name_is_on_the_page_of_python(module: ModuleType) -> None:
+    page = (DOCS / "python-api.md").read_text(encoding="utf-8")
+    parts = re.split(r"^\.\. currentmodule:: ([\w.]+)$", page, flags=re.M)
+    told = dict(zip(parts[1::2], parts[2::2], strict=True))[module.__name__]
+    names = re.findall(r"^\.\. auto\w+:: (\w+)$", told, re.M)
+    assert sorted(names) == sorted(module.__all__)
+
+
+def test_every_example_is_on_the_page_of_examples() -> None:
+    page = (DOCS / "examples.md").read_text(encoding="utf-8")
+    for folder in (ROOT / "examples").iterdir():
+        assert f"../examples/{folder.name}/" in page, folder.name
+
+
+def test_every_extra_is_on_the_page_of_installation() -> None:
+    import tomllib
+
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"].keys()
+    page = (DOCS / "install.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.M)) == extras - {"dev"}
+
+
+def test_links_of_the_readme_lead_somewhere() -> None:
+    found = re.findall(r"\]\(((?!https?:)[^)#]+)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(found) > 4
+    assert [link for link in found if not (ROOT / link).exists()] == []
+
+
+def pages_with_commands(*, spark: bool) -> list[Path]:
+    """The pages whose commands are typed here: those that need a JVM, or the others."""
+    found = []
+    for page in sorted(DOCS.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        commands = [step.text for step in tour(text) if isinstance(step, Command)]
+        if commands and spark == any(re.match(r"gem-bundle (run|preview|test)\b", line) for line in commands):
+            found.append(page)
+    return found
+
+
+def by_name(page: Path) -> str:
+    return page.stem
+
+
+@pytest.mark.parametrize("page", pages_with_commands(spark=False), ids=by_name)
+def test_pages_do_what_they_say(page: Path, tmp_path: Path) -> None:
+    assert follow(page, tmp_path, Path(sys.executable).parent) > 0
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("page", pages_with_commands(spark=True), ids=by_name)
+def test_pages_that_run_pipelines_do_what_they_say(page: Path, tmp_path: Path) -> None:
+    assert follow(page, tmp_path, Path(sys.executable).parent) > 0
+
+
+def test_every_block_of_every_page_is_tested_or_says_why_not() -> None:
+    for page in DOCS.rglob("*.md"):
+        if REFERENCE not in page.parents:  # made of what other tests try
+            list(tour(page.read_text(encoding="utf-8")))

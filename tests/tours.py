@@ -1,0 +1,184 @@
+"""Pages that are done as they say: files written, commands typed, and what they print compared.
+
+A block below ``<!-- file: NAME -->`` is a file to write. In a block of ``console`` the lines that begin with ``$``
+are commands, and the lines below each are what it prints; after a line ``$ cd FOLDER`` commands are typed there, and
+files written. Any other block only shows something, and says why nobody does it: ``<!-- shown: REASON -->`` stands
+above it.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sysconfig
+import venv
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+BLOCK = re.compile(
+    r"(?:<!-- (?P<mark>file|shown): (?P<said>[^\n]+?) -->\n)?"
+    r"^```(?P<language>[^\n`]*)\n(?P<text>.*?)^```$",
+    re.M | re.S,
+)
+# A status line is gone when the next text is put in its place.
+ERASED = re.compile(r"[^\n]*\r(?:\x1b\[K)?")
+# A line of its own: any lines. Within a line: anything but a line break.
+ANY_LINES, ANY_TEXT = "...", "..."
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a tour and what it prints, from a line of the page."""
+
+    line: int
+    text: str
+    printed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that a tour has its reader write."""
+
+    name: str
+    text: str
+
+
+def tour(page: str, start: str = "", end: str = "") -> Iterator[Command | File]:
+    """The files and commands of a page, in their order.
+
+    Args:
+        page: The page, as Markdown.
+        start: Where the tour begins; by default at the top.
+        end: Where it ends, behind its start; by default at the end of the page.
+    """
+    first = page.index(start)
+    last = page.index(end, first + 1) if end else len(page)
+    for block in BLOCK.finditer(page, first, last):
+        text = block["text"]
+        line = page.count("\n", 0, block.start("text")) + 1
+        if block["mark"] == "file":
+            yield File(block["said"], text)
+        elif block["mark"] != "shown" and not block["language"].startswith("{"):
+            assert block["language"] == "console", f"line {line}: nobody tests this block"
+            yield from commands(text, line)
+
+
+def commands(text: str, line: int) -> Iterator[Command]:
+    """The commands of a block: lines that begin with ``$``, each with the lines that follow it."""
+    found: list[tuple[int, str, list[str]]] = []
+    for number, content in enumerate(text.splitlines(), start=line):
+        if content.startswith("$ "):
+            found.append((number, content[2:], []))
+        else:
+            found[-1][2].append(content)
+    for number, command, printed in found:
+        yield Command(number, command, tuple(printed))
+
+
+def follow(
+    page: Path,
+    folder: Path,
+    scripts: Path,
+    *,
+    start: str = "",
+    end: str = "",
+    environment: Mapping[str, str] | None = None,
+) -> int:
+    """Do what a page says, and compare what is printed; return how many commands that were.
+
+    Args:
+        page: The page.
+        folder: Where it is done; an empty folder.
+        scripts: The folder of the commands, which come before others of their names.
+        start: Where the tour begins; by default at the top.
+        end: Where it ends; by default at the end.
+        environment: The environment variables; by default those of this process.
+    """
+    given = os.environ if environment is None else environment
+    environment = {
+        **given,
+        "PATH": os.pathsep.join([str(scripts), given["PATH"]]),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "TERM": "dumb",
+        "NO_COLOR": "1",
+        "COLUMNS": "120",
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    done = 0
+    for step in tour(page.read_text(encoding="utf-8"), start, end):
+        if isinstance(step, File):
+            (folder / step.name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / step.name).write_text(step.text, encoding="utf-8")
+            continue
+        if step.text.startswith("cd "):
+            folder = folder / step.text.removeprefix("cd ")
+            continue
+        printed = type_in(step.text, folder, environment)
+        assert matches(step.printed, printed), (
+            f"{page.name}:{step.line}: `{step.text}` printed\n{printed}\ninstead of\n"
+            + "\n".join(step.printed)
+        )
+        done += 1
+    return done
+
+
+def virtual_environment(folder: Path, parent: Path | None = None) -> Path:
+    """The scripts of a virtual environment that has what another one has, and keeps what a tour installs.
+
+    Args:
+        folder: Where it is made.
+        parent: The site-packages of the other one; by default those of this process.
+    """
+    venv.create(folder)
+    (site_packages,) = folder.glob("lib/python*/site-packages")
+    there = str(parent or sysconfig.get_path("purelib"))
+    (site_packages / "parent.pth").write_text(f"import site; site.addsitedir({there!r})\n")
+    for command, module in {"gem-bundle": "gem_bundle", "pip": "pip"}.items():
+        script = folder / "bin" / command
+        script.write_text(f'#!/bin/sh\nexec "{folder}/bin/python" -m {module} "$@"\n')
+        script.chmod(0o755)
+    return folder / "bin"
+
+
+def type_in(command: str, folder: Path, environment: Mapping[str, str]) -> str:
+    """What a command prints on a terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    said = b""
+    # On Linux the end of the last process that has the terminal reads as an error.
+    while True:
+        try:
+            chunk = os.read(ours, 65536)
+        except OSError:
+            break
+        if not chunk:
+            break
+        said += chunk
+    os.close(ours)
+    process.wait()
+    return ERASED.sub("", said.decode().replace("\r\n", "\n"))
+
+
+def matches(expected: tuple[str, ...], printed: str) -> bool:
+    """Whether a text is as expected; ``...`` stands for any lines, or within a line for any text."""
+    pattern = ""
+    for line in expected:
+        if line == ANY_LINES:
+            pattern += r"(?:.*\n)*"
+        else:
+            pattern += r".*".join(re.escape(part) for part in line.rstrip().split(ANY_TEXT)) + r" *\n"
+    return re.fullmatch(pattern, printed) is not None
