@@ -83,7 +83,7 @@ class RemembersInMemory(Filing):
             for row in df.collect():
                 self.send([row.asDict()], file.with_name(uuid4().hex))
                 if Path(sys.argv[0]).stem == "killing":
-                    time.sleep(0.2)  # so that the half of a micro-batch is between two rows
+                    time.sleep(0.5)  # so that the half of a micro-batch is between two rows
             self.done.add(file)
 
 
