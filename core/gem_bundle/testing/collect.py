@@ -8,13 +8,12 @@ import pytest
 
 from gem_bundle.testing.declared.load import load_tests
 from gem_bundle.testing.declared.run import prepare_test, run_test
+from gem_bundle.testing.plugin import late_session
 from gem_bundle.testing.report import explanation
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
 
     from gem_bundle.testing.declared.load import DeclaredTest
     from gem_bundle.testing.outcome import TestOutcome
@@ -64,11 +63,7 @@ def _run(request: pytest.FixtureRequest) -> None:
     item = request.node
     assert isinstance(item, DeclaredItem)
 
-    def session() -> SparkSession:
-        spark: SparkSession = request.getfixturevalue("gem_bundle_spark")
-        return spark
-
-    outcome = run_test(item.test, session)
+    outcome = run_test(item.test, late_session(request))
     if not outcome.ok:
         raise DeclaredTestFailed(outcome)
 

@@ -73,6 +73,16 @@ def gem_bundle_spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     opened.close()
 
 
+def late_session(request: pytest.FixtureRequest) -> Callable[[], SparkSession]:
+    """What gives the session that all tests share, and starts it when it is first asked."""
+
+    def session() -> SparkSession:
+        spark: SparkSession = request.getfixturevalue("gem_bundle_spark")
+        return spark
+
+    return session
+
+
 def _own_session(request: pytest.FixtureRequest) -> Any:
     try:
         return request.getfixturevalue("spark")
@@ -97,10 +107,7 @@ def gem_bundle_steps(request: pytest.FixtureRequest) -> Callable[..., Any]:
         line = request.node.location[1]
         place = Place(str(request.path), (line or 0) + 1)
 
-        def session() -> SparkSession:
-            spark: SparkSession = request.getfixturevalue("gem_bundle_spark")
-            return spark
-
+        session = late_session(request)
         return run_steps(pipeline, steps, session, name=request.node.nodeid, place=place, **said)
 
     return run

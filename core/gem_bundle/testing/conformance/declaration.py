@@ -133,6 +133,14 @@ def registered(gem: type[Gem[Any]]) -> list[GemEntry]:
     return [entry for entry in entries if entry.kind == gem.kind and _loads(entry) is gem]
 
 
+def wrong_method(method: str, promised: bool, there: bool) -> Iterator[str]:
+    """What is wrong where the semantics promise a method that isn't there, or the other way round."""
+    if promised and not there:
+        yield f"the semantics promise what needs the method `{method}`, and there is none"
+    if there and not promised:
+        yield f"there is a method `{method}`, and the semantics say that it can't be used"
+
+
 def wrong_findings(gem: type[Gem[Any]], findings: Iterable[object]) -> Iterator[str]:
     """What is wrong with the form of a gem's findings."""
     for finding in findings:

@@ -8,7 +8,7 @@ import pytest
 
 from gem_bundle.gem import ReadContext, Source
 from gem_bundle.testing.conformance.code import CodeTests
-from gem_bundle.testing.conformance.declaration import DeclarationTests
+from gem_bundle.testing.conformance.declaration import DeclarationTests, wrong_method
 from gem_bundle.testing.conformance.inference import differences
 from gem_bundle.testing.conformance.options import OptionTests
 from gem_bundle.testing.conformance.outside import OutsideTests
@@ -306,11 +306,7 @@ def _undeclared(gem: type[Any], made: Any, base: type[Any]) -> list[str]:
         problems.append(f"declare `semantics = {type(base.semantics).__name__}(…)`: what the gem promises")
     semantics = made.semantics
     for declared, method in ((semantics.batch, "read"), (semantics.streaming, "read_stream")):
-        there = getattr(gem, method) is not getattr(base, method)
-        if declared and not there:
-            problems.append(f"the semantics promise what needs the method `{method}`, and there is none")
-        if there and not declared:
-            problems.append(f"there is a method `{method}`, and the semantics say that it can't be used")
+        problems += wrong_method(method, declared, getattr(gem, method) is not getattr(base, method))
     if not (reads(made, streaming=False) or reads(made, streaming=True)):
         problems.append("neither a batch nor a stream is allowed, by the semantics or by `check`")
     if not semantics.replayable and not semantics.condition:

@@ -9,7 +9,7 @@ import pytest
 from gem_bundle.errors import GemError
 from gem_bundle.gem import Target, WriteContext
 from gem_bundle.testing.conformance.code import CodeTests
-from gem_bundle.testing.conformance.declaration import DeclarationTests
+from gem_bundle.testing.conformance.declaration import DeclarationTests, wrong_method
 from gem_bundle.testing.conformance.inputs import Folder
 from gem_bundle.testing.conformance.options import OptionTests
 from gem_bundle.testing.conformance.outside import OutsideTests
@@ -320,14 +320,8 @@ def _undeclared(gem: type[Any], made: Any) -> list[str]:
         problems.append("declare `semantics = TargetSemantics(…)`: what the gem promises")
     writes = gem.write is not Target.write
     streams = gem.write_stream is not Target.write_stream or gem.write_batch is not Target.write_batch
-    for declared, there, method in (
-        (semantics.batch, writes, "write"),
-        (semantics.streaming, streams, "write_stream` or `write_batch"),
-    ):
-        if declared and not there:
-            problems.append(f"the semantics promise what needs the method `{method}`, and there is none")
-        if there and not declared:
-            problems.append(f"there is a method `{method}`, and the semantics say that it can't be used")
+    problems += wrong_method("write", semantics.batch, writes)
+    problems += wrong_method("write_stream` or `write_batch", semantics.streaming, streams)
     if not (semantics.batch or semantics.streaming):
         problems.append("the semantics allow neither a batch nor a stream")
     if not semantics.condition:
