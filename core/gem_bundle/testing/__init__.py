@@ -60,15 +60,9 @@ __all__ = sorted(_HOME)  # noqa: PLE0605 (derived, so that it can't differ from 
 
 
 def __getattr__(name: str) -> object:
-    from importlib import import_module
+    from gem_bundle.late import load_name
 
-    try:
-        home = _HOME[name]
-    except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-    value = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
+    return load_name(__name__, _HOME, name)
 
 
 def __dir__() -> list[str]:
