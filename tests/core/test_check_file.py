@@ -52,6 +52,21 @@ def test_a_right_pipeline() -> None:
 # The matrix of bad input: each is one diagnostic, at the key that must change, with a remedy
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        ("topic: t(a, ▶b)", "GB204", "no option `b)`"),
+        ("topic: 'map<a', ▶b c>", "GB204", "no option `b c>`"),
+        ("topic: a b, ▶c d", "GB204", "no option `c d`"),
+    ],
+)
+def test_a_value_that_a_comma_cut_in_two_is_told_so(options: str, code: str, message: str) -> None:
+    said = only(f"pipeline: p\nsources:\n  a: {{gem: topic, options: {{{options}}}}}\n{TAIL}", code)
+
+    assert message in said
+    assert "belongs to the value before it, put that value in quotes" in said
+
+
 def test_an_unknown_gem_is_answered_with_what_exists() -> None:
     text = "pipeline: p\nsources:\n  a: {gem: ▶%s}\ntargets: {t: {gem: sink, input: a}}"
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from gem_bundle.diagnostics import Diagnostic, suggest
 from gem_bundle.errors import PluginError
-from gem_bundle.pipeline.problems import MAX_PROBLEMS, Problem, problems, shown
+from gem_bundle.pipeline.problems import MAX_PROBLEMS, Problem, cut_by_comma, problems, shown
 from gem_bundle.plugins import describe_error
 
 if TYPE_CHECKING:
@@ -164,7 +164,10 @@ class _Reporter:
                 if len(self.found) >= MAX_PROBLEMS:
                     continue
                 hint = suggest(key, self._type.model_fields, what="options")
-                if "spark_options" in self._type.model_fields:
+                cut = cut_by_comma(self._node.options, key)
+                if cut:
+                    hint = cut
+                elif "spark_options" in self._type.model_fields:
                     hint += " Options of Spark that the gem doesn't know go into `spark_options`."
                 self._add("GB204", f"`{self._node.gem}` has no option `{key}`", (key,), hint, key=True)
             elif name in values:

@@ -219,21 +219,12 @@ def _compose(text: str, document: Document) -> _Node | None:
         else:
             line, column = mark.line + 1, mark.column + 1
         sentence = f"{context}: {problem}" if context else problem
-        hint = _yaml_hint(lines[line - 1], column, sentence)
+        from gem_bundle.pipeline.yaml_hints import yaml_hint
+
+        start = (began.line, began.column) if began else None
+        hint = yaml_hint(lines, (line - 1, column - 1), start, sentence)
         document.report("GB002", f"this isn't valid YAML: {sentence}", line, column, hint)
         return None
-
-
-def _yaml_hint(line: str, column: int, problem: str) -> str:
-    if "\t" in line[: len(line) - len(line.lstrip())]:
-        return "Indent with spaces; YAML doesn't take tabs."
-    if "scanning an alias" in problem or "scanning an anchor" in problem:
-        return "A text that begins with `*` or `&` needs quotes."
-    if "cannot start any token" in problem and line[column - 1 :].strip():
-        return f"A text that begins with `{line[column - 1]}` needs quotes."
-    if line.count(": ") > 1:
-        return "Put values that contain `: ` in quotes."
-    return "Look at the indentation, quotes and brackets of this line and the one before it."
 
 
 class _Composer:

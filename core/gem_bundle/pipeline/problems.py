@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gem_bundle.diagnostics import suggest
@@ -73,7 +74,7 @@ def problems(
             problem = Problem("ignored", path, "")
         elif kind == "extra_forbidden":
             name = str(path[-1]) if path else ""
-            hint = suggest(name, _siblings(model, path[:-1]))
+            hint = cut_by_comma(_at(data, path[:-1]), name) or suggest(name, _siblings(model, path[:-1]))
             problem = Problem("unknown", path, f"unknown key `{name}`", hint)
         elif kind == "missing":
             name = _dotted((*path, str(detail["loc"][-1])))
@@ -95,11 +96,32 @@ def problems(
             message = f"`{_dotted(there)}` {_either(sentences, '' if secret else shown(value))}"
             unquoted = kind == "string_type" and isinstance(value, int | float)
             hint = "Put it in quotes." if unquoted else ""
+            if value is None and path:
+                hint = cut_by_comma(_at(data, path[:-1]), path[-1])
             found["value", path] = Problem("value", there, message, hint)
             continue
         problem = problem._replace(path=_as_written(problem.path, written))
         found[problem] = problem
     return list(found.values())
+
+
+def cut_by_comma(data: Any, key: str | int) -> str:
+    """The hint for a key that is the rest of the value before it: within ``{…}`` a comma ends a value.
+
+    Args:
+        data: What the key stands in.
+        key: The key.
+    """
+    if not isinstance(data, dict) or data.get(key) is not None:
+        return ""
+    keys = list(data)
+    before = data[keys[keys.index(key) - 1]] if keys.index(key) else None
+    if not isinstance(before, str):
+        return ""
+    opened = any(before.count(left) > before.count(right) for left, right in ("()", "<>"))
+    if not opened and re.fullmatch(r"\w+", str(key)):
+        return ""
+    return f"If `{key}` belongs to the value before it, put that value in quotes: in `{{…}}` a comma ends it."
 
 
 def _is_unsure(kind: str, value: Any) -> bool:
