@@ -7,8 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle.errors import PluginError
-from gem_bundle.plugins import describe_error, load_registry
+from gem_bundle.errors import PluginError, describe_error
+from gem_bundle.plugins import load_registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gem_bundle.check.rules import NodeView as NodeView
-    from gem_bundle.check.rules import PipelineView as PipelineView
+    from gem_bundle.builder import Pipeline as Pipeline
     from gem_bundle.diagnostics import Diagnostic as Diagnostic
     from gem_bundle.diagnostics import Finding as Finding
     from gem_bundle.errors import GemBundleError as GemBundleError
@@ -44,11 +43,12 @@ if TYPE_CHECKING:
     from gem_bundle.options import Field as Field
     from gem_bundle.options import NoOptions as NoOptions
     from gem_bundle.options import Options as Options
-    from gem_bundle.pipeline.builder import Pipeline as Pipeline
     from gem_bundle.python import import_function as import_function
+    from gem_bundle.views import NodeView as NodeView
+    from gem_bundle.views import PipelineView as PipelineView
 
 _HOMES = {
-    "check.rules": ("NodeView", "PipelineView"),
+    "builder": ("Pipeline",),
     "diagnostics": ("Diagnostic", "Finding"),
     "errors": ("GemBundleError", "GemError", "PipelineError"),
     "facts": ("Column", "Facts", "combined", "entering", "event_times", "merged"),
@@ -73,8 +73,8 @@ _HOMES = {
         "WatermarkOperator",
     ),
     "options": ("Field", "NoOptions", "Options"),
-    "pipeline.builder": ("Pipeline",),
     "python": ("import_function",),
+    "views": ("NodeView", "PipelineView"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -1,6 +1,6 @@
 """What the checker and the runtime say: problems as values, each with a code and a place.
 
-The catalogue of codes is in `gem_bundle.check.codes`.
+The catalogue of codes is in `gem_bundle.codes`.
 """
 
 from __future__ import annotations

@@ -73,3 +73,9 @@ class GemError(GemBundleError, RuntimeError):
 
     def __str__(self) -> str:
         return f"{self.message}; {self.hint}" if self.hint else self.message
+
+
+def describe_error(error: BaseException) -> str:
+    """An exception in one line: its type and the first line of what it says."""
+    first = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {first[0]}" if first else type(error).__name__

@@ -9,9 +9,9 @@ from pluggy import HookimplMarker, HookspecMarker
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gem_bundle.check.rules import PipelineView
     from gem_bundle.diagnostics import Finding
     from gem_bundle.gem import Gem, Kind
+    from gem_bundle.views import PipelineView
 
 hookspec = HookspecMarker("gem_bundle")
 hookimpl = HookimplMarker("gem_bundle")

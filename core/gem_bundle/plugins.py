@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import pluggy
 
 from gem_bundle import hookspecs
-from gem_bundle.errors import PluginError
+from gem_bundle.errors import PluginError, describe_error
 from gem_bundle.hookspecs import OF_PLUGINS
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from gem_bundle.check.rules import PipelineView
     from gem_bundle.diagnostics import Finding
     from gem_bundle.gem import Gem, Kind
+    from gem_bundle.views import PipelineView
 
 GROUP = "gem_bundle"
 PICK = "GEM_BUNDLE_PLUGINS"
@@ -292,9 +292,3 @@ def names_in(text: str | None) -> set[str] | None:
     if text is None or not text.strip():
         return None
     return {name.strip() for name in text.split(",") if name.strip()}
-
-
-def describe_error(error: BaseException) -> str:
-    """An exception in one line: its type and the first line of what it says."""
-    first = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {first[0]}" if first else type(error).__name__

@@ -239,7 +239,7 @@ def _check_url(url: str) -> str:
 
 
 def _check_code(code: str) -> str:
-    from gem_bundle.check.codes import CODES
+    from gem_bundle.codes import CODES
 
     if not re.fullmatch(r"[A-Z]+\d+", code):
         raise ValueError(f"`{code}` is not a code; codes look like GB103")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from gem_file.source import FileSourceOptions
+    from gem_file.reading import FileSourceOptions
 
 Columns = tuple[Column, ...]
 

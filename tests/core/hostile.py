@@ -559,7 +559,7 @@ def long_options(rng: random.Random) -> bytes:
 
 def verify(checked: Checked, text: bytes) -> None:
     """The diagnostics are whole, and every format can write them down."""
-    from gem_bundle.check.codes import CODES
+    from gem_bundle.codes import CODES
 
     lines = text.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
     count = len(lines.splitlines()) + 1

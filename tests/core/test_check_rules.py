@@ -247,7 +247,7 @@ def test_a_broken_rule_is_named_and_takes_nothing_down(rule: Any, error: str) ->
 
 
 def test_the_views_are_public() -> None:
-    assert NodeView.__module__ == PipelineView.__module__ == "gem_bundle.check.rules"
+    assert NodeView.__module__ == PipelineView.__module__ == "gem_bundle.views"
 
 
 # The example

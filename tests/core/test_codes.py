@@ -17,8 +17,8 @@ import click
 import pytest
 
 from gem_bundle.check.checker import check_definition
-from gem_bundle.check.codes import CODES, Code
 from gem_bundle.cli import main
+from gem_bundle.codes import CODES, Code
 from gem_bundle.errors import PipelineError
 from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.secrets import SecretStore
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gem_bundle.diagnostics import Diagnostic
 
 ROOT = Path(__file__).parents[2]
-CATALOGUE = ROOT / "core" / "gem_bundle" / "check" / "codes"
+CATALOGUE = ROOT / "core" / "gem_bundle" / "codes"
 CODE = re.compile(r"\bGB\d{3}\b")
 
 
@@ -86,7 +86,7 @@ def test_the_catalogue_is_in_order() -> None:
 
 
 def test_a_check_does_not_import_the_catalogue() -> None:
-    probe = "import sys, gem_bundle.check; print('gem_bundle.check.codes' in sys.modules)"
+    probe = "import sys, gem_bundle.check; print('gem_bundle.codes' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
 
     assert result.stdout == "False\n"
@@ -94,7 +94,7 @@ def test_a_check_does_not_import_the_catalogue() -> None:
 
 def test_the_catalogue_is_cheap_to_import() -> None:
     probe = (
-        "import sys, gem_bundle.check.codes; "
+        "import sys, gem_bundle.codes; "
         "print([m for m in ('pydantic', 'yaml', 'pluggy', 'pyspark') if m in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)

@@ -10,11 +10,11 @@ from zipfile import ZipFile
 import pytest
 from jsonschema import Draft7Validator
 
-from gem_bundle.check.codes import CODES
 from gem_bundle.check.formats.files import checkout, relative
 from gem_bundle.check.formats.github import as_annotation
 from gem_bundle.check.formats.json import as_json
 from gem_bundle.check.formats.sarif import FINGERPRINT, SCHEMA, as_sarif
+from gem_bundle.codes import CODES
 from gem_bundle.diagnostics import Diagnostic, Place
 from tests.core.checking import check
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gem_bundle.check.checker import check_file
-from gem_bundle.check.codes import CODES
+from gem_bundle.codes import CODES
 from gem_bundle.pipeline.loader import LoadOptions
 from gem_bundle.plugins import Registry, load_registry
 

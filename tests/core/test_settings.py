@@ -111,7 +111,7 @@ def test_without_a_file_nothing_is_imported_for_it(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from gem_bundle.settings import load_settings\n"
         f"load_settings(Path({str(tmp_path)!r}), {{}})\n"
-        "print(sorted({'tomllib', 'pydantic', 'gem_bundle.check.codes'} & set(sys.modules)))"
+        "print(sorted({'tomllib', 'pydantic', 'gem_bundle.codes'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

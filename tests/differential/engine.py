@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
-from gem_bundle.check.engine import Engine
 from gem_bundle.errors import GemError
 from gem_bundle.pipeline.plan import Plan
+from gem_bundle.run.engine import Engine
 from gem_bundle.run.failures import headline
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from gem_bundle.check.engine import Answer
     from gem_bundle.gem import Source
     from gem_bundle.pipeline.model import Definition
     from gem_bundle.plugins import Registry
+    from gem_bundle.run.engine import Answer
 
 Outcome = Literal["accepted", "streaming", "analysis", "static"]
 _QUERY_CONTEXT = "spark.sql.dataFrameQueryContext.enabled"

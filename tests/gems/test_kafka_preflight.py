@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gem_bundle.check.codes import CODES
+from gem_bundle.codes import CODES
 from gem_kafka import preflight
 from gem_kafka.login import Unchecked, client_settings
 from gem_kafka.reading import KafkaSourceOptions

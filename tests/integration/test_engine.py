@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gem_bundle.check import check_file
-from gem_bundle.check.engine import check_engine
 from gem_bundle.plugins import load_registry
+from gem_bundle.run.engine import check_engine
 from tests.differential.engine import plan_of
 from tests.integration.pipelines import write_pipeline
 

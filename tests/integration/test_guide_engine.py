@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from gem_bundle.check.codes import CODES
-from gem_bundle.check.engine import check_engine
+from gem_bundle.codes import CODES
 from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.plugins import load_registry
+from gem_bundle.run.engine import check_engine
 from gem_bundle.run.frames import Frames
 from tests.core.test_guide import FILES, FOLDER, expected, remark
 from tests.differential.engine import plan_of

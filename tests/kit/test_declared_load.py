@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gem_bundle.check.codes import CODES
+from gem_bundle.codes import CODES
 from gem_bundle.diagnostics import Place
 from gem_bundle.errors import PipelineError
 from gem_bundle.testing.declared.data import expected_rows, read_rows

@@ -11,16 +11,16 @@ import pytest
 from click.testing import CliRunner
 from pydantic import BaseModel, Field
 
-from gem_bundle.check.codes import CODES, GROUPS
 from gem_bundle.cli import main
+from gem_bundle.codes import CODES, GROUPS
 from gem_bundle.describe import describe_fields, options_table, table
-from gem_bundle.describe.reference import reference, stale, write
-from gem_bundle.describe.reference.__main__ import command
-from gem_bundle.describe.reference.docstrings import docstring_markdown
-from gem_bundle.describe.reference.hooks import hooks
-from gem_bundle.describe.reference.pages import MARK
 from gem_bundle.errors import PluginError
 from gem_bundle.plugins import load_registry
+from gem_bundle.reference import reference, stale, write
+from gem_bundle.reference.__main__ import command
+from gem_bundle.reference.docstrings import docstring_markdown
+from gem_bundle.reference.hooks import hooks
+from gem_bundle.reference.pages import MARK
 from gem_bundle.settings import settings_model
 from tests.core.cli.conftest import acme, install  # noqa: F401 (fixtures)
 

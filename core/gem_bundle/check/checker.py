@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from gem_bundle.check.gems import make_gems
 from gem_bundle.check.graph import check_graph
+from gem_bundle.check.inference import infer, inputs_of
 from gem_bundle.check.places import check_places
-from gem_bundle.check.report import at_path, gem_failed, option_path
+from gem_bundle.check.report import from_finding, gem_failed
 from gem_bundle.check.rules import check_rules
 from gem_bundle.check.sections import check_sections
 from gem_bundle.check.silence import Silence, read_silence
@@ -21,7 +22,6 @@ from gem_bundle.check.versions import check_versions
 from gem_bundle.diagnostics import Diagnostic, in_order
 from gem_bundle.errors import PipelineError
 from gem_bundle.expressions import limited
-from gem_bundle.facts import UNKNOWN_OPERATOR, Facts, combined
 from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.plan import Plan
 from gem_bundle.pipeline.secrets import hidden
@@ -36,13 +36,10 @@ MAX_FINDINGS = 200
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping
 
-    from gem_bundle.diagnostics import Finding
-    from gem_bundle.gem import Gem, Source, Transform
-    from gem_bundle.operators import Operator
+    from gem_bundle.gem import Transform
     from gem_bundle.pipeline.loader import Loaded
-    from gem_bundle.pipeline.model import Definition, Node
+    from gem_bundle.pipeline.model import Definition
     from gem_bundle.plugins import Registry
 
 
@@ -110,7 +107,7 @@ def check_definition(loaded: Loaded, registry: Registry | None = None, *, discov
     found += wrong
     found += check_sections(definition, registry)
     with limited(MAX_EXPRESSIONS):
-        facts, wrong = _infer(definition, gems, order, discover=discover)
+        facts, wrong = infer(definition, gems, order, discover=discover)
         found += wrong
         plan = Plan(definition, gems, tuple(order), facts)
         found += _check_outputs(plan)
@@ -137,98 +134,6 @@ def _settings(definition: Definition) -> tuple[Settings, list[Diagnostic]]:
         return load_settings(definition.folder), []
     except PipelineError as error:
         return Settings(), list(error.diagnostics)
-
-
-def _infer(
-    definition: Definition, gems: dict[str, Gem], order: Iterable[str], *, discover: bool
-) -> tuple[dict[str, Facts], list[Diagnostic]]:
-    """The facts of each node, from its inputs' facts and its gem's declaration."""
-    sources, found = _infer_sources(definition, gems, order, discover=discover)
-    facts: dict[str, Facts] = {}
-    for name in order:
-        node = definition.nodes[name]
-        if node.kind == "target":
-            continue
-        if node.kind == "source":
-            streaming = node.mode == "stream"
-            declared = replace(sources[name], streaming=streaming, bounded=not streaming)
-        else:
-            inputs = inputs_of(node, facts)
-            declared, wrong = declared_facts(definition, node, gems.get(name), inputs)
-            found += wrong
-        facts[name] = replace(declared, operators=_of_node(declared.operators, name))
-    return facts, found
-
-
-def _infer_sources(
-    definition: Definition, gems: dict[str, Gem], order: Iterable[str], *, discover: bool
-) -> tuple[dict[str, Facts], list[Diagnostic]]:
-    """What the sources declare, and on request what they find."""
-    facts: dict[str, Facts] = {}
-    found: list[Diagnostic] = []
-    for name in order:
-        node = definition.nodes[name]
-        if node.kind == "source":
-            facts[name], wrong = declared_facts(definition, node, gems.get(name), [])
-            found += wrong
-    if discover:
-        from gem_bundle.check.connect import discover_columns
-
-        unknown = [name for name, declared in facts.items() if declared.columns is None and name in gems]
-        discovered, wrong = discover_columns(definition, gems, unknown)
-        found += wrong
-        for name, columns in discovered.items():
-            facts[name] = facts[name].with_columns(columns)
-    return facts, found
-
-
-def declared_facts(
-    definition: Definition, node: Node, gem: Gem | None, inputs: list[Facts]
-) -> tuple[Facts, list[Diagnostic]]:
-    """What a gem declares of its rows, and what is wrong with it.
-
-    Args:
-        definition: The pipeline.
-        node: A source or a transform.
-        gem: Its gem; without one, and where the gem fails, nothing is known.
-        inputs: The facts of its inputs.
-    """
-    unknown = Facts() if node.kind == "source" else combined(UNKNOWN_OPERATOR, inputs)
-    if gem is None:
-        return unknown, []
-    try:
-        declared: Any = cast("Source | Transform", gem).infer(*inputs)
-        if not isinstance(declared, Facts):
-            raise TypeError(f"Facts are needed, not {declared!r}")
-    except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
-        return unknown, [gem_failed(definition, node, "infer", error)]
-    return declared, []
-
-
-def inputs_of(node: Node, facts: Mapping[str, Facts]) -> list[Facts]:
-    """The facts of a node's inputs, in order; what can't be known of one is unknown."""
-    unknown = Facts(operators=(UNKNOWN_OPERATOR,))
-    found = [facts.get(edge.node, unknown) for edge in node.inputs]
-    # Of one of several outputs the columns aren't known: those are of all of them.
-    return [
-        known if edge.output is None else known.with_columns(None)
-        for edge, known in zip(node.inputs, found, strict=True)
-    ]
-
-
-def _of_node(operators: tuple[Operator, ...], node: str) -> tuple[Operator, ...]:
-    """The same operators, those that are new marked as this node's."""
-    marked: dict[int, Operator] = {}
-
-    def mark(operator: Operator) -> Operator:
-        if operator.node:
-            return operator
-        if id(operator) not in marked:
-            inputs = tuple(mark(before) for before in operator.inputs)
-            marked[id(operator)] = replace(operator, node=node, inputs=inputs)
-        return marked[id(operator)]
-
-    return tuple(mark(operator) for operator in operators)
 
 
 def _check_outputs(plan: Plan) -> list[Diagnostic]:
@@ -275,16 +180,3 @@ def _gem_rules(plan: Plan) -> list[Diagnostic]:
         except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
             found.append(gem_failed(plan.definition, node, "check", error))
     return found
-
-
-def from_finding(definition: Definition, node: Node, finding: Finding, gem: Gem | None = None) -> Diagnostic:
-    """A gem's finding with the node's name and the place of the option it is about.
-
-    Args:
-        definition: The pipeline.
-        node: The node whose gem says it.
-        finding: What it says.
-        gem: The gem, so that an option is found in whichever spelling the file has it.
-    """
-    path = node.path if finding.option is None else option_path(node, finding.option, gem)
-    return at_path(definition, node, path, finding.code, finding.message, finding.hint, finding.severity)

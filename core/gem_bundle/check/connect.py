@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from gem_bundle.check.checker import declared_facts, from_finding
-from gem_bundle.check.report import gem_failed
-from gem_bundle.diagnostics import Diagnostic, Finding
-from gem_bundle.errors import GemError
+from gem_bundle.check.report import from_finding, from_gem_error, gem_failed
+from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.errors import GemError, describe_error
 from gem_bundle.facts import Column
-from gem_bundle.plugins import describe_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -55,19 +52,6 @@ def discover_columns(
     return columns, [diagnostic for _, found in results for diagnostic in found]
 
 
-def as_declared(plan: Plan) -> Plan:
-    """The same plan without the columns that sources found, for whoever lets Spark read them itself.
-
-    Spark finds more than columns: tables and files have hidden ones, such as ``_metadata``.
-    """
-    facts = dict(plan.facts)
-    for node in plan.definition.of_kind("source"):
-        declared, _ = declared_facts(plan.definition, node, plan.gems[node.id], [])
-        if declared.columns is None:
-            facts[node.id] = facts[node.id].with_columns(None)
-    return replace(plan, facts=facts)
-
-
 def _at_once(ask: Callable[[str], _T], names: list[str]) -> list[_T]:
     if not names:
         return []
@@ -87,8 +71,7 @@ def _discover(
         if not all(isinstance(column, Column) for column in columns):
             raise TypeError(f"columns are needed, not {answer!r}")
     except GemError as error:
-        finding = Finding(error.code, error.message, error.hint, error.option)
-        return None, [from_finding(definition, node, finding, gem)]
+        return None, [from_gem_error(definition, node, error, gem)]
     except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
         return None, [gem_failed(definition, node, "discover", error)]
     return columns, []
@@ -99,9 +82,7 @@ def _connect(plan: Plan, name: str) -> list[Diagnostic]:
     try:
         return [from_finding(plan.definition, node, f, gem) for f in gem.connect()]
     except GemError as error:
-        from gem_bundle.run.failures import gem_error
-
-        return [gem_error(plan, node, error)]
+        return [from_gem_error(plan.definition, node, error, gem)]
     except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
         place = plan.definition.locator.place((*node.path, "gem"))
         message = f"{node.kind} `{name}`: the gem `{node.gem}` fails in `connect`: {describe_error(error)}"

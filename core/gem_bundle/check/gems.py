@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import ValidationError
 
 from gem_bundle.diagnostics import Diagnostic, suggest
-from gem_bundle.errors import PluginError
+from gem_bundle.errors import PluginError, describe_error
 from gem_bundle.pipeline.problems import MAX_PROBLEMS, Problem, cut_by_comma, problems, shown
-from gem_bundle.plugins import describe_error
 
 if TYPE_CHECKING:
     from pathlib import Path as FilePath

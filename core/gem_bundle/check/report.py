@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle.diagnostics import Diagnostic, Place
-from gem_bundle.plugins import describe_error
+from gem_bundle.diagnostics import Diagnostic, Finding, Place
+from gem_bundle.errors import describe_error
 
 if TYPE_CHECKING:
     from gem_bundle.diagnostics import Severity
+    from gem_bundle.errors import GemError
     from gem_bundle.gem import Gem
     from gem_bundle.operators import Operator, Option
     from gem_bundle.pipeline.document import Path
@@ -126,3 +127,29 @@ def gem_failed(definition: Definition, node: Node, method: str, error: Exception
     message = f"the gem `{node.gem}` fails in `{method}`: {describe_error(error)}"
     hint = "This is a bug of the gem; its part of the check is left out."
     return at_path(definition, node, (*node.path, "gem"), "GB203", message, hint, "warning")
+
+
+def from_finding(definition: Definition, node: Node, finding: Finding, gem: Gem | None = None) -> Diagnostic:
+    """A gem's finding with the node's name and the place of the option it is about.
+
+    Args:
+        definition: The pipeline.
+        node: The node whose gem says it.
+        finding: What it says.
+        gem: The gem, so that an option is found in whichever spelling the file has it.
+    """
+    path = node.path if finding.option is None else option_path(node, finding.option, gem)
+    return at_path(definition, node, path, finding.code, finding.message, finding.hint, finding.severity)
+
+
+def from_gem_error(definition: Definition, node: Node, error: GemError, gem: Gem | None = None) -> Diagnostic:
+    """What a gem raises on purpose, with the node's name and the place of the option it is about.
+
+    Args:
+        definition: The pipeline.
+        node: The node whose gem raises it.
+        error: What it raises.
+        gem: The gem, so that an option is found in whichever spelling the file has it.
+    """
+    finding = Finding(error.code, error.message, error.hint, error.option)
+    return from_finding(definition, node, finding, gem)

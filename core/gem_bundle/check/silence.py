@@ -85,7 +85,7 @@ class Silence:
         return list(islice(self._useless(complete=complete), _MOST_NOTES))
 
     def _useless(self, *, complete: bool) -> Iterator[Diagnostic]:
-        from gem_bundle.check.codes import CODES
+        from gem_bundle.codes import CODES
 
         yield from self.wrong
         for comment in (comment for comments in self.comments.values() for comment in comments):

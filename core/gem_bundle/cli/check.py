@@ -196,8 +196,8 @@ def _try(plan: Plan, file: str, request: _Request) -> tuple[list[Diagnostic], tu
         found += check_connect(plan)
         tried += ["everything it needs can be reached", *_unknown_columns(plan)]
     if request.engine:
-        from gem_bundle.check.connect import as_declared
-        from gem_bundle.check.engine import check_engine
+        from gem_bundle.check.inference import as_declared
+        from gem_bundle.run.engine import check_engine
 
         try:
             found += check_engine(as_declared(plan), report=None if request.quiet else print_note)

@@ -60,8 +60,7 @@ class PluginCommand(NamedTuple):
         """
         import click
 
-        from gem_bundle.errors import PluginError
-        from gem_bundle.plugins import describe_error
+        from gem_bundle.errors import PluginError, describe_error
 
         module, _, name = self.reference.partition(":")
         hint = f"Update or remove the distribution `{self.origin}`, or report it to its authors."

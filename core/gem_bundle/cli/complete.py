@@ -46,7 +46,7 @@ def complete_gem(ctx: click.Context, _parameter: click.Parameter, incomplete: st
 
 def complete_code(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Diagnostic codes, with their titles."""
-    from gem_bundle.check.codes import CODES
+    from gem_bundle.codes import CODES
 
     return _items({code.code: code.title for code in CODES.values()}, incomplete.upper())
 

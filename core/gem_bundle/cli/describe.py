@@ -45,7 +45,8 @@ def command(ctx: click.Context, words: tuple[str, ...], kind: str | None, output
     if output_format == "schema":
         _print_schema(ctx, name, entries)
         return
-    from gem_bundle.describe import describe_gem, markdown
+    from gem_bundle.describe import describe_gem
+    from gem_bundle.describe.markdown import markdown
 
     gems = [describe_gem(entry) for entry in entries]
     if output_format == "json":

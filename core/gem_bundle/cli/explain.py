@@ -13,7 +13,7 @@ from gem_bundle.cli.params import format_option
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gem_bundle.check.codes import Code
+    from gem_bundle.codes import Code
 
 
 @click.command(
@@ -31,7 +31,7 @@ def command(ctx: click.Context, code: str | None, output_format: str) -> None:
     """
     from dataclasses import asdict
 
-    from gem_bundle.check.codes import CODES
+    from gem_bundle.codes import CODES
 
     if code is None:
         if output_format == "json":
@@ -60,7 +60,7 @@ def _hint(code: str, known: Iterable[str]) -> str:
 
 
 def _print_list(codes: list[Code]) -> None:
-    from gem_bundle.check.codes import GROUPS
+    from gem_bundle.codes import GROUPS
 
     for number, (prefix, title) in enumerate(GROUPS.items()):
         group = [code for code in codes if code.code.startswith(prefix)]

@@ -45,7 +45,7 @@ def command(output: Path | None, *, tests: bool, quiet: bool) -> None:
 
 
 def _declared_tests() -> dict[str, Any]:
-    from gem_bundle.describe.declared_tests import declared_tests_schema
+    from gem_bundle.testing.declared.schema import declared_tests_schema
 
     return declared_tests_schema()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle.describe.words import semantics_in_words
+from gem_bundle.describe.semantics import semantics_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Types and semantics in words, for people."""
+"""Types in words, for people."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from gem_bundle import types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-    from gem_bundle.describe.facts import GemDescription
 
 # By what makes them: pydantic keeps the validators of an annotation, not its name. The ones with
 # more validators come first, for they are built of the others.
@@ -55,7 +53,7 @@ def type_in_words(annotation: Any, annotated: Sequence[Any] = (), *, plural: boo
     """
     named = _named(annotated)
     alternatives = [named] if named else _merged(list(dict.fromkeys(_alternatives(annotation))))
-    words = _either([_plural(each) if plural else each for each in alternatives])
+    words = either([_plural(each) if plural else each for each in alternatives])
     limits = _limits(annotated)
     return f"{words}, {limits}" if limits else words
 
@@ -121,7 +119,8 @@ def _plural(words: str) -> str:
     return _PLURAL.sub(r"\1s", words)
 
 
-def _either(words: list[str]) -> str:
+def either(words: Sequence[str]) -> str:
+    """Alternatives in words: ``a, b or c``."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
@@ -142,56 +141,3 @@ def models_in(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for argument in get_args(annotation) for model in models_in(argument)]
-
-
-def semantics_in_words(gem: GemDescription) -> list[tuple[str, str]]:
-    """What a gem declares, as pairs of what and how, for people."""
-    facts = gem.semantics
-    if gem.kind == "transform":
-        return [("Inputs", _input_count(facts["least_inputs"], facts["most_inputs"]))]
-    ways = _either([way for way, can in (("stream", facts["streaming"]), ("batch", facts["batch"])) if can])
-    words = [("Mode", ways)]
-    if facts["streaming"]:
-        words.append(("Triggers", ", ".join(_trigger(trigger) for trigger in facts["triggers"])))
-    if gem.kind == "source":
-        words.append(("Replayable", _with("yes" if facts["replayable"] else "no", facts["condition"])))
-        if not facts["backlog"]:
-            words.append(("Backlog", "no: rows come while the query runs, and never end"))
-        if facts["only_new"]:
-            words.append(("First run", "begins with the rows that come after its start"))
-        if facts["inline"]:
-            words.append(("In tests", "read as it is, since its rows are its options"))
-        return words
-    if facts["streaming"]:
-        words.append(("Output modes", ", ".join(facts["output_modes"])))
-        words.append(("Delivery", _with(_DELIVERY[facts["delivery"]], facts["condition"])))
-        restart = "continues from its checkpoint" if facts["restartable"] else "starts anew"
-        words.append(("Restart", restart))
-        if facts["shared"] in _SHARED:
-            words.append(("Two writers", _SHARED[facts["shared"]]))
-    return words
-
-
-_SHARED = {
-    "conflicts": "one query fails when both change the place itself, as when they create it",
-    "loses_rows": "no: the rows of one of the two queries are lost",
-}
-_DELIVERY = {
-    "exactly_once": "exactly once",
-    "at_least_once": "at least once",
-    "none": "no promise, it is for looking at",
-}
-
-
-def _with(answer: str, condition: str) -> str:
-    return f"{answer}: {condition}" if condition else answer
-
-
-def _trigger(kind: str) -> str:
-    return "none (as fast as possible)" if kind == "default" else kind
-
-
-def _input_count(least: int, most: int | None) -> str:
-    if most is None:
-        return f"{least} or more"
-    return str(least) if least == most else f"{least} to {most}"

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gem_bundle.check.report import from_gem_error
 from gem_bundle.diagnostics import NOWHERE, Diagnostic
 from gem_bundle.errors import GemError
 from gem_bundle.python import user_error
@@ -81,7 +82,7 @@ def build_failure(plan: Plan, node_id: str, error: Exception) -> Diagnostic:
     """
     node = plan.node(node_id)
     if isinstance(error, GemError):
-        return gem_error(plan, node, error)
+        return from_gem_error(plan.definition, node, error, plan.gems.get(node.id))
     return _described(plan, node, error, default=_analysis_code(error))
 
 
@@ -94,15 +95,6 @@ def query_failure(plan: Plan, target: str, error: Exception) -> Diagnostic:
         error: What Spark says of it.
     """
     return _described(plan, plan.node(target), error, default="GB508")
-
-
-def gem_error(plan: Plan, node: Node, error: GemError) -> Diagnostic:
-    """What a gem says itself, with the node's name and the place of the option it is about."""
-    from gem_bundle.check.checker import from_finding
-    from gem_bundle.diagnostics import Finding
-
-    finding = Finding(error.code, error.message, error.hint, error.option)
-    return from_finding(plan.definition, node, finding, plan.gems.get(node.id))
 
 
 def root_cause(error: BaseException) -> BaseException:

@@ -8,8 +8,8 @@ import pytest
 
 from gem_bundle.testing.declared.load import load_tests
 from gem_bundle.testing.declared.run import prepare_test, run_test
-from gem_bundle.testing.plugin import late_session
 from gem_bundle.testing.report import explanation
+from gem_bundle.testing.session import late_session
 
 if TYPE_CHECKING:
     import os

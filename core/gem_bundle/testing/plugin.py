@@ -73,16 +73,6 @@ def gem_bundle_spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     opened.close()
 
 
-def late_session(request: pytest.FixtureRequest) -> Callable[[], SparkSession]:
-    """What gives the session that all tests share, and starts it when it is first asked."""
-
-    def session() -> SparkSession:
-        spark: SparkSession = request.getfixturevalue("gem_bundle_spark")
-        return spark
-
-    return session
-
-
 def _own_session(request: pytest.FixtureRequest) -> Any:
     try:
         return request.getfixturevalue("spark")
@@ -98,6 +88,7 @@ def gem_bundle_steps(request: pytest.FixtureRequest) -> Callable[..., Any]:
     `gem_bundle.testing.run_steps`. The path of a pipeline file is relative to the test's file.
     """
     from gem_bundle.diagnostics import Place
+    from gem_bundle.testing.session import late_session
     from gem_bundle.testing.steps import run_steps
 
     def run(pipeline: Any, steps: Any, **said: Any) -> Any:

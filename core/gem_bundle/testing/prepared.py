@@ -17,9 +17,9 @@ from gem_bundle.schema import StructField, fields_of, type_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from gem_bundle.builder import Pipeline
     from gem_bundle.facts import Column, Facts
     from gem_bundle.gem import Gem, Source
-    from gem_bundle.pipeline.builder import Pipeline
     from gem_bundle.pipeline.document import Locator, Path
     from gem_bundle.pipeline.loader import Loaded
     from gem_bundle.pipeline.model import Definition

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from gem_bundle.builder import Pipeline
     from gem_bundle.diagnostics import Place
-    from gem_bundle.pipeline.builder import Pipeline
     from gem_bundle.testing.compare import Expected
     from gem_bundle.testing.outcome import TestOutcome
     from gem_bundle.testing.prepared import Circumstances

@@ -18,9 +18,10 @@ from gem_bundle.run.spark_settings import merge_settings, streaming_defaults
 from gem_bundle.settings import load_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    import pytest
     from pyspark.sql import SparkSession
 
     from gem_bundle.testing.prepared import Prepared
@@ -81,6 +82,16 @@ def open_session_for(
             brief=True,
         )
     )
+
+
+def late_session(request: pytest.FixtureRequest) -> Callable[[], SparkSession]:
+    """What gives the session that all tests share, and starts it when it is first asked."""
+
+    def session() -> SparkSession:
+        spark: SparkSession = request.getfixturevalue("gem_bundle_spark")
+        return spark
+
+    return session
 
 
 class Needs:

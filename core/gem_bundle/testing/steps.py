@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from gem_bundle.builder import Pipeline
     from gem_bundle.diagnostics import Place
-    from gem_bundle.pipeline.builder import Pipeline
     from gem_bundle.testing.outcome import Captured
 
 GivenRow = Mapping[str, Any] | Sequence[Any]

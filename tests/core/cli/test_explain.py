@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gem_bundle.check import codes
-from gem_bundle.check.codes import CODES, Code
+from gem_bundle import codes
+from gem_bundle.codes import CODES, Code
 
 if TYPE_CHECKING:
     from tests.core.cli.conftest import Cli

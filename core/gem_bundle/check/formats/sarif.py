@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from gem_bundle.check.codes import Code
+    from gem_bundle.codes import Code
     from gem_bundle.diagnostics import Diagnostic, Severity
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -154,7 +154,7 @@ class _Places:
 
 def _descriptors(found: Iterable[Diagnostic]) -> dict[str, dict[str, Any]]:
     """What is to be known of each code, in the order of the codes."""
-    from gem_bundle.check.codes import CODES
+    from gem_bundle.codes import CODES
 
     severities: dict[str, Severity] = {}
     for diagnostic in found:

@@ -13,8 +13,8 @@ import pytest
 from gem_bundle.plugins import GROUP
 from gem_bundle.testing.conformance.guard import PRIVATE, watched
 from gem_bundle.testing.conformance.reading import OwnCode
+from gem_bundle.testing.conformance.registration import registered
 from gem_bundle.testing.conformance.suite import GemConformance, fail, fail_for
-from gem_bundle.testing.conformance.use import use_once
 
 HEAVY = ("pyspark", "py4j", "delta", "kafka", "pandas", "numpy", "pyarrow")
 """What importing a gem must not import: engines, and clients of what is outside."""
@@ -56,7 +56,7 @@ class CodeTests(GemConformance):
         """Nothing private is asked for while the gem runs: by another package, or by a computed name."""
         gem = self.live()
         with watched(PRIVATE) as uses:
-            use_once(self, gem, self.spark, self.checkpoint)
+            self._use_once(gem)
         fail_for([f"{use}, which is private to Spark or not there over Spark Connect" for use in uses])
 
     def test_the_import_is_light(self) -> None:
@@ -77,8 +77,6 @@ class CodeTests(GemConformance):
 
 def _loaded(suite: GemConformance) -> dict[str, list[str]]:
     """What a new interpreter has loaded after the registration, and after the gem."""
-    from gem_bundle.testing.conformance.declaration import registered
-
     module = ""
     for entry in registered(suite.gem):
         for point in entry_points(group=GROUP, name=entry.origin.plugin):

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import re
-import sys
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from gem_bundle.diagnostics import Finding
-from gem_bundle.errors import PluginError
-from gem_bundle.facts import Facts
-from gem_bundle.plugins import GemEntry, Origin, load_registry
+from gem_bundle.testing.conformance.inputs import input_facts
 from gem_bundle.testing.conformance.outside import kept_inside
+from gem_bundle.testing.conformance.registration import entry_of, registered
 from gem_bundle.testing.conformance.suite import GemConformance, fail, fail_for, make
+from gem_bundle.testing.conformance.wording import wrong_findings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from gem_bundle.gem import Gem
-
-_CODE = re.compile(r"[A-Z]{2,}\d{3,}")
 
 
 class DeclarationTests(GemConformance):
@@ -67,9 +63,10 @@ class DeclarationTests(GemConformance):
         """`gem-bundle describe` has words for everything, as text, JSON and Markdown."""
         import json
 
-        from gem_bundle.describe import describe_gem, markdown, semantics_in_words
+        from gem_bundle.describe import describe_gem, semantics_in_words
+        from gem_bundle.describe.markdown import markdown
 
-        described = describe_gem(_entry(self.gem))
+        described = describe_gem(entry_of(self.gem))
         problems = []
         if not described.example and any(option.required for option in described.options):
             problems.append("give the gem an `example`: options that make a working node")
@@ -104,7 +101,7 @@ class DeclarationTests(GemConformance):
         """The gem's rules accept the sample options, and point at options that exist."""
         gem = self.made()
         problems = []
-        for facts in _input_facts(self):
+        for facts in input_facts(self):
             found = list(gem.check(*facts))
             problems += list(wrong_findings(self.gem, found))
             problems += [
@@ -126,13 +123,6 @@ class DeclarationTests(GemConformance):
         )
 
 
-def registered(gem: type[Gem[Any]]) -> list[GemEntry]:
-    """The entries of the registry that mean a class."""
-    # What is installed depends on where Python looks: a test may have put a distribution there.
-    entries = _entries(tuple(sys.path))
-    return [entry for entry in entries if entry.kind == gem.kind and _loads(entry) is gem]
-
-
 def wrong_method(method: str, promised: bool, there: bool) -> Iterator[str]:
     """What is wrong where the semantics promise a method that isn't there, or the other way round."""
     if promised and not there:
@@ -141,32 +131,9 @@ def wrong_method(method: str, promised: bool, there: bool) -> Iterator[str]:
         yield f"there is a method `{method}`, and the semantics say that it can't be used"
 
 
-def wrong_findings(gem: type[Gem[Any]], findings: Iterable[object]) -> Iterator[str]:
-    """What is wrong with the form of a gem's findings."""
-    for finding in findings:
-        if not isinstance(finding, Finding):
-            yield f"{finding!r} is no `Finding`"
-            continue
-        yield from wrong_words(gem, finding.code, finding.message, finding.option)
-
-
-def wrong_words(gem: type[Gem[Any]], code: str, message: str, option: object) -> Iterator[str]:
-    """What is wrong with the form of a finding, or of a `GemError`."""
-    said = f"the message {message!r}"
-    if not _CODE.fullmatch(code):
-        yield f"{said} has the code {code!r}; codes are letters and digits such as `GB503` or `ACME001`"
-    elif code.startswith("GB") and code not in _known_codes():
-        yield f"{said} has the code {code}, which the catalogue doesn't have; `gem-bundle explain` lists them"
-    if len(message.split()) < 3 or "Traceback" in message or message.rstrip().endswith("."):
-        yield f"{said} must be a sentence for the user, without a full stop and without a traceback"
-    name = option[0] if isinstance(option, tuple) and option else option
-    if name is not None and name not in gem.options_type.model_fields:
-        yield f"{said} points at `{name}`, which is no option"
-
-
 def _say_all(suite: GemConformance, gem: Any) -> None:
     """Call what a check calls."""
-    for facts in _input_facts(suite):
+    for facts in input_facts(suite):
         list(gem.check(*facts))
         if hasattr(gem, "infer"):
             gem.infer(*facts)
@@ -177,23 +144,6 @@ def _say_all(suite: GemConformance, gem: Any) -> None:
     dict(gem.local_settings())
 
 
-def _input_facts(suite: GemConformance) -> Iterator[tuple[Facts, ...]]:
-    """The facts of the gem's inputs as a check may know them: none for a source."""
-    if suite.gem.kind == "source":
-        yield ()
-        return
-    count = 1 if suite.gem.kind == "target" else len(getattr(suite, "inputs", ())) or 1
-    yield (Facts(),) * count
-    yield (Facts(streaming=True, bounded=False),) * count
-
-
-def _entry(gem: type[Gem[Any]]) -> GemEntry:
-    found = registered(gem)
-    if found:
-        return found[0]
-    return GemEntry(gem.kind, gem.__name__.lower(), gem, Origin("", gem.__module__, ""))
-
-
 def _reference(gem: type[Gem[Any]]) -> str:
     return f"{gem.__module__}:{gem.__qualname__}"
 
@@ -202,23 +152,3 @@ def _first(error: ValidationError) -> str:
     first = error.errors()[0]
     where = ".".join(str(step) for step in first["loc"])
     return f"{where}: {first['msg']}" if where else first["msg"]
-
-
-@cache
-def _entries(path: tuple[str, ...]) -> tuple[GemEntry, ...]:  # noqa: ARG001 (kept for each)
-    return tuple(load_registry())
-
-
-@cache
-def _loads(entry: GemEntry) -> type[Gem[Any]] | None:
-    try:
-        return entry.load()
-    except PluginError:  # somebody else's, and reported by `gem-bundle gems`
-        return None
-
-
-@cache
-def _known_codes() -> frozenset[str]:
-    from gem_bundle.check.codes import CODES
-
-    return frozenset(CODES)

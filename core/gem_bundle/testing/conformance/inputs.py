@@ -15,10 +15,12 @@ from gem_bundle.operators import WatermarkOperator
 from gem_bundle.schema import type_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from gem_bundle.testing.conformance.suite import GemConformance
 
 MARK = "spark.watermarkDelayMs"
 """The metadata by which Spark's analyser shows a column's watermark."""
@@ -117,3 +119,13 @@ def facts_of(df: DataFrame) -> Facts:
         if streaming and column.delay is not None:
             facts = facts.after(WatermarkOperator("watermark", column=column.name, delay=column.delay))
     return facts
+
+
+def input_facts(suite: GemConformance) -> Iterator[tuple[Facts, ...]]:
+    """The facts of the gem's inputs as a check may know them: none for a source."""
+    if suite.gem.kind == "source":
+        yield ()
+        return
+    count = 1 if suite.gem.kind == "target" else len(getattr(suite, "inputs", ())) or 1
+    yield (Facts(),) * count
+    yield (Facts(streaming=True, bounded=False),) * count

@@ -12,6 +12,7 @@ import pytest
 
 from gem_bundle.errors import GemError
 from gem_bundle.testing.conformance.suite import GemConformance, fail, fail_for
+from gem_bundle.testing.conformance.wording import wrong_findings, wrong_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,8 +105,6 @@ class OutsideTests(GemConformance):
     @pytest.mark.spark
     def test_an_unreachable_system_is_a_sentence(self) -> None:
         """The preflight, or else the first use, says what can't be reached, and soon."""
-        from gem_bundle.testing.conformance.declaration import wrong_findings, wrong_words
-
         if self.unreachable is None:
             fail(
                 "give `unreachable`: options with which the gem's system can't be reached, such as a port "
@@ -130,10 +129,8 @@ class OutsideTests(GemConformance):
         fail_for(problems)
 
     def _error_of_use(self, gem: Any) -> GemError:  # noqa: RET503 (`fail` raises)
-        from gem_bundle.testing.conformance.use import use_once
-
         try:
-            use_once(self, gem, self.spark, self.checkpoint)
+            self._use_once(gem)
         except GemError as error:
             return error
         except Exception as error:  # noqa: BLE001 (whatever else it is, it is no sentence)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import SecretStr, ValidationError
 
+from gem_bundle.testing.conformance.inputs import input_facts
 from gem_bundle.testing.conformance.options import every_option
+from gem_bundle.testing.conformance.registration import entry_of
 from gem_bundle.testing.conformance.suite import GemConformance, applies, fail, fail_for, validated
 
 if TYPE_CHECKING:
@@ -78,18 +80,17 @@ class SecretTests(GemConformance):
     def _texts(self, gem: Any, options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """Everything that may be printed of a gem, and what it is."""
         from gem_bundle.describe import describe_gem
-        from gem_bundle.testing.conformance.declaration import _entry, _input_facts
 
         yield "`repr` of the gem", repr(gem)
         yield "`str` of the gem", str(gem)
         yield "`repr` of its options", repr(gem.options)
         yield "`str` of its options", str(gem.options)
         yield "the options as JSON", gem.options.model_dump_json()
-        yield "its description", repr(describe_gem(_entry(self.gem)))
+        yield "its description", repr(describe_gem(entry_of(self.gem)))
         for name in ("places", "jars", "local_settings"):
             if hasattr(gem, name):
                 yield f"`{name}`", repr(list(_items(getattr(gem, name)())))
-        for facts in _input_facts(self):
+        for facts in input_facts(self):
             yield "`check`", repr(list(gem.check(*facts)))
             if hasattr(gem, "infer"):
                 yield "`infer`", repr(gem.infer(*facts))

@@ -27,7 +27,6 @@ from gem_bundle.testing.conformance.streams import (
     running,
 )
 from gem_bundle.testing.conformance.suite import applies, fail, fail_for
-from gem_bundle.testing.conformance.use import reads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +39,18 @@ if TYPE_CHECKING:
     Rows = Sequence[Mapping[str, Any]]
 
 _ENOUGH = 2  # micro-batches with rows, of a source that makes its own
+
+
+def reads(source: Any, *, streaming: bool) -> bool:
+    """Whether a source can be read so: its semantics allow it, and its own rules with these options."""
+    if not (source.semantics.streaming if streaming else source.semantics.batch):
+        return False
+    before = source.streaming
+    source.streaming = streaming
+    try:
+        return not any(finding.severity == "error" for finding in source.check())
+    finally:
+        source.streaming = before
 
 
 def _feeds(suite: type[GemConformance]) -> bool:
@@ -243,6 +254,14 @@ class SourceConformance(DeclarationTests, OptionTests, SecretTests, CodeTests, P
             else:
                 return
             _same(found, wanted, f"the {look} preview")
+
+    def _use_once(self, gem: Any) -> None:
+        if reads(gem, streaming=False):
+            gem.streaming = False
+            rows_of(gem.read(ReadContext(NAME, self.spark)))
+        if reads(gem, streaming=True):
+            # Only looked at: what runs is Spark's.
+            read_stream(gem, self.spark).columns  # noqa: B018
 
     def _given(self, number: int) -> list[Mapping[str, Any]]:
         """The rows that were fed, of which there must be some."""

@@ -138,6 +138,10 @@ class GemConformance:
             gem.input_names = tuple(getattr(self, "inputs", ()))
         return gem
 
+    def _use_once(self, gem: Any) -> None:
+        """Read, apply or write with a gem, in batch where it can, for what happens on the way."""
+        raise NotImplementedError
+
     @pytest.fixture(autouse=True)
     def _prepared(self, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
         self.request = request

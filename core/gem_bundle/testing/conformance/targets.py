@@ -241,6 +241,15 @@ class TargetConformance(
         writer = self.live().write_stream(reader.load().select(*columns), context)
         continuous(writer.queryName(self._name()), self.checkpoint)
 
+    def _use_once(self, gem: Any) -> None:
+        given = Folder(self.folder.with_name("given"), self.schema)
+        given.add(self.rows(1))
+        if gem.semantics.batch:
+            gem.write(given.table(self.spark), WriteContext(node="target", pipeline=NAME))
+        if gem.semantics.streaming:
+            mode: OutputMode = "append" if "append" in gem.semantics.output_modes else "update"
+            write_stream(gem, self._stream(given), self.checkpoint, mode)
+
     def _name(self) -> str:
         """A name for the query that no other test uses."""
         return f"{NAME}_{self.folder.parent.name}".replace("-", "_").replace(".", "_")

@@ -219,6 +219,10 @@ class TransformConformance(DeclarationTests, OptionTests, SecretTests, CodeTests
             found.append(df.withWatermark(*event_time) if marked and event_time else df)
         return found
 
+    def _use_once(self, gem: Any) -> None:
+        for df in _outputs(gem.apply(*self.tables())).values():
+            df.columns  # noqa: B018 (Spark analyses it)
+
     def _folders(self) -> dict[str, Folder]:
         if not hasattr(self, "_given"):
             self._given = {}

@@ -32,9 +32,9 @@ def refusals(facts: Facts, mode: OutputMode) -> list[str]:
     """
     from dataclasses import replace
 
+    from gem_bundle.builder import Pipeline
     from gem_bundle.check.streaming import check_streaming
     from gem_bundle.options import NoOptions
-    from gem_bundle.pipeline.builder import Pipeline
     from gem_bundle.pipeline.loader import LoadOptions
     from gem_bundle.pipeline.plan import Plan
 

@@ -1,0 +1,130 @@
+"""What is known of the rows between the nodes: facts that flow from the sources to the targets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from gem_bundle.check.report import gem_failed
+from gem_bundle.facts import UNKNOWN_OPERATOR, Facts, combined
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gem_bundle.diagnostics import Diagnostic
+    from gem_bundle.gem import Gem, Source, Transform
+    from gem_bundle.operators import Operator
+    from gem_bundle.pipeline.model import Definition, Node
+    from gem_bundle.pipeline.plan import Plan
+
+
+def infer(
+    definition: Definition, gems: dict[str, Gem], order: Iterable[str], *, discover: bool
+) -> tuple[dict[str, Facts], list[Diagnostic]]:
+    """The facts of each node, from its inputs' facts and its gem's declaration; and what is wrong with those.
+
+    Args:
+        definition: The pipeline.
+        gems: A gem with validated options for each node that allows it.
+        order: Sources and transforms, each after what it gets rows from.
+        discover: Let sources look at what is there for the columns that nobody declares.
+    """
+    sources, found = _infer_sources(definition, gems, order, discover=discover)
+    facts: dict[str, Facts] = {}
+    for name in order:
+        node = definition.nodes[name]
+        if node.kind == "target":
+            continue
+        if node.kind == "source":
+            streaming = node.mode == "stream"
+            declared = replace(sources[name], streaming=streaming, bounded=not streaming)
+        else:
+            inputs = inputs_of(node, facts)
+            declared, wrong = declared_facts(definition, node, gems.get(name), inputs)
+            found += wrong
+        facts[name] = replace(declared, operators=_of_node(declared.operators, name))
+    return facts, found
+
+
+def _infer_sources(
+    definition: Definition, gems: dict[str, Gem], order: Iterable[str], *, discover: bool
+) -> tuple[dict[str, Facts], list[Diagnostic]]:
+    """What the sources declare, and on request what they find."""
+    facts: dict[str, Facts] = {}
+    found: list[Diagnostic] = []
+    for name in order:
+        node = definition.nodes[name]
+        if node.kind == "source":
+            facts[name], wrong = declared_facts(definition, node, gems.get(name), [])
+            found += wrong
+    if discover:
+        from gem_bundle.check.connect import discover_columns
+
+        unknown = [name for name, declared in facts.items() if declared.columns is None and name in gems]
+        discovered, wrong = discover_columns(definition, gems, unknown)
+        found += wrong
+        for name, columns in discovered.items():
+            facts[name] = facts[name].with_columns(columns)
+    return facts, found
+
+
+def declared_facts(
+    definition: Definition, node: Node, gem: Gem | None, inputs: list[Facts]
+) -> tuple[Facts, list[Diagnostic]]:
+    """What a gem declares of its rows, and what is wrong with it.
+
+    Args:
+        definition: The pipeline.
+        node: A source or a transform.
+        gem: Its gem; without one, and where the gem fails, nothing is known.
+        inputs: The facts of its inputs.
+    """
+    unknown = Facts() if node.kind == "source" else combined(UNKNOWN_OPERATOR, inputs)
+    if gem is None:
+        return unknown, []
+    try:
+        declared: Any = cast("Source | Transform", gem).infer(*inputs)
+        if not isinstance(declared, Facts):
+            raise TypeError(f"Facts are needed, not {declared!r}")
+    except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
+        return unknown, [gem_failed(definition, node, "infer", error)]
+    return declared, []
+
+
+def as_declared(plan: Plan) -> Plan:
+    """The same plan without the columns that sources found, for whoever lets Spark read them itself.
+
+    Spark finds more than columns: tables and files have hidden ones, such as ``_metadata``.
+    """
+    facts = dict(plan.facts)
+    for node in plan.definition.of_kind("source"):
+        declared, _ = declared_facts(plan.definition, node, plan.gems[node.id], [])
+        if declared.columns is None:
+            facts[node.id] = facts[node.id].with_columns(None)
+    return replace(plan, facts=facts)
+
+
+def inputs_of(node: Node, facts: Mapping[str, Facts]) -> list[Facts]:
+    """The facts of a node's inputs, in order; what can't be known of one is unknown."""
+    unknown = Facts(operators=(UNKNOWN_OPERATOR,))
+    found = [facts.get(edge.node, unknown) for edge in node.inputs]
+    # Of one of several outputs the columns aren't known: those are of all of them.
+    return [
+        known if edge.output is None else known.with_columns(None)
+        for edge, known in zip(node.inputs, found, strict=True)
+    ]
+
+
+def _of_node(operators: tuple[Operator, ...], node: str) -> tuple[Operator, ...]:
+    """The same operators, those that are new marked as this node's."""
+    marked: dict[int, Operator] = {}
+
+    def mark(operator: Operator) -> Operator:
+        if operator.node:
+            return operator
+        if id(operator) not in marked:
+            inputs = tuple(mark(before) for before in operator.inputs)
+            marked[id(operator)] = replace(operator, node=node, inputs=inputs)
+        return marked[id(operator)]
+
+    return tuple(mark(operator) for operator in operators)

@@ -1,0 +1,199 @@
+"""GB5xx: what a run needs from its environment."""
+
+from __future__ import annotations
+
+from gem_bundle.codes.code import error
+
+ENVIRONMENT = (
+    error(
+        "GB501",
+        "no usable Java",
+        why="""
+            Spark runs on Java 17 or newer. It is looked for in `JAVA_HOME`, then on the PATH; the
+            message tells what was found there. Checking a pipeline needs no Java.
+        """,
+        breaks="$ JAVA_HOME=/usr/lib/jvm/java-8 gem-bundle run clicks.yaml",
+        keeps="$ JAVA_HOME=/usr/lib/jvm/java-17 gem-bundle run clicks.yaml",
+        source="Spark 4: Java 17 and 21",
+    ),
+    error(
+        "GB502",
+        "jars can't be resolved",
+        why="""
+            Kafka, Delta and Avro are jars that Spark doesn't bring along. The first run fetches them
+            from Maven repositories and keeps them, later ones need no network. `gem-bundle jars` shows
+            what a pipeline needs and where each comes from, and fetches it beforehand.
+
+            Where a repository lacks a version, name another one or another repository in
+            gem-bundle.toml, under [jars].
+        """,
+        breaks="""
+            # gem-bundle.toml
+            [jars]
+            overrides = {"io.delta:delta-spark_4.2_2.13" = "0.0.1"}
+        """,
+        keeps="""
+            # gem-bundle.toml
+            [jars]
+            overrides = {"io.delta:delta-spark_4.2_2.13" = "4.4.0"}
+            repositories = ["https://maven.example.com/releases"]
+        """,
+    ),
+    error(
+        "GB503",
+        "a system can't be reached",
+        why="""
+            A broker, a server or a catalog doesn't answer at the address that the pipeline names, or it
+            refuses the login. `gem-bundle check --connect` tries all of them without running anything,
+            and so does every run before its queries start.
+        """,
+        breaks="$ gem-bundle check --connect clicks.yaml -p brokers=localhost:9093",
+        keeps="$ gem-bundle check --connect clicks.yaml -p brokers=localhost:9092",
+    ),
+    error(
+        "GB504",
+        "a topic doesn't exist",
+        why="""
+            The Kafka cluster has no topic of that name, or the topic lacks a partition that the
+            pipeline names. Without this check Spark would wait, or, where the broker creates topics by
+            itself, read an empty one for ever.
+        """,
+        breaks="$ gem-bundle check --connect clicks.yaml -p topic=clikcs",
+        keeps="$ gem-bundle check --connect clicks.yaml -p topic=clicks",
+    ),
+    error(
+        "GB505",
+        "a path doesn't exist",
+        why="""
+            There is nothing at the path that the pipeline reads. Relative paths are relative to the
+            pipeline file, and not to the folder that the command is run in.
+        """,
+        breaks="$ gem-bundle run jobs/clicks.yaml -p path=jobs/data",
+        keeps="$ gem-bundle run jobs/clicks.yaml -p path=data",
+    ),
+    error(
+        "GB506",
+        "a Python function doesn't exist",
+        why="""
+            `function: module:name` is a name in a module that lies beside the pipeline file or belongs
+            to an installed package. It is imported when the pipeline runs, or when `check --engine`
+            builds it; a plain check imports nothing.
+        """,
+        breaks="""
+            transforms:
+              clean: {gem: python, input: ticks, options: {function: "jobs:claen"}}
+
+            # jobs.py
+            def clean(ticks):
+                return ticks.where("value > 0")
+        """,
+        keeps="""
+            transforms:
+              clean: {gem: python, input: ticks, options: {function: "jobs:clean"}}
+
+            # jobs.py
+            def clean(ticks):
+                return ticks.where("value > 0")
+        """,
+    ),
+    error(
+        "GB507",
+        "Python code of the pipeline raised an error",
+        why="""
+            A function that the pipeline names raised an error, takes other arguments than it is given,
+            or returned something else than it should. The message has the error and its line. In a
+            streaming pipeline the micro-batch isn't committed: mend the function and run again, and no
+            row is lost.
+        """,
+        breaks="""
+            # jobs.py
+            def clean(ticks):
+                ticks.where("value > 0")
+        """,
+        keeps="""
+            # jobs.py
+            def clean(ticks):
+                return ticks.where("value > 0")
+        """,
+    ),
+    error(
+        "GB508",
+        "a query failed",
+        why="""
+            A streaming query, or a batch write, ended with an error of Spark. The message says which
+            node it belongs to and what Spark's reason is; `--debug` shows all of it. The other
+            queries of the run are stopped, and the next run continues from the checkpoints.
+        """,
+        breaks="""
+            spark:
+              spark.sql.ansi.enabled: true
+            transforms:
+              shares: {gem: select, input: ticks, options: {columns: [100 / value as share]}}
+
+            $ gem-bundle run clicks.yaml
+        """,
+        keeps="""
+            spark:
+              spark.sql.ansi.enabled: true
+            transforms:
+              shares: {gem: select, input: ticks, options: {columns: ["try_divide(100, value) as share"]}}
+
+            $ gem-bundle run clicks.yaml
+        """,
+    ),
+    error(
+        "GB509",
+        "pyspark is missing, or too old for what the pipeline uses",
+        why="""
+            Checking needs no Spark, so gem-bundle doesn't install one: a cluster brings its own. To run
+            pipelines on this machine, install the extra `spark`; preflights of Kafka need the extra
+            `kafka`. Some options exist from a later Spark on only, which the message then says.
+        """,
+        breaks="$ pip install gem-bundle && gem-bundle run clicks.yaml",
+        keeps="$ pip install 'gem-bundle[spark]' && gem-bundle run clicks.yaml",
+    ),
+    error(
+        "GB510",
+        "a table doesn't exist",
+        why="""
+            The catalog of the session has no table of that name. A name without a schema is looked up
+            in the current one, `default`. Targets create tables where they know the columns.
+        """,
+        breaks="$ gem-bundle run clicks.yaml -p table=pages",
+        keeps="$ gem-bundle run clicks.yaml -p table=web.pages",
+    ),
+    error(
+        "GB511",
+        "a file can't be written",
+        why="""
+            The place for a report or for the rows of a target doesn't exist, may not be written to by
+            this user, or already holds something that must not be replaced.
+        """,
+        breaks="$ gem-bundle run clicks.yaml --report reports/today.json",
+        keeps="""
+            $ mkdir reports
+            $ gem-bundle run clicks.yaml --report reports/today.json
+        """,
+    ),
+    error(
+        "GB512",
+        "the Spark session can't start",
+        why="""
+            Java is there, but Spark doesn't come up: a setting it can't read, too little memory, a
+            master that doesn't answer. `gem-bundle run --show-settings` lists what the session is
+            started with, and where each setting comes from.
+        """,
+        breaks="""
+            spark:
+              spark.driver.memory: 4 gigabytes
+
+            $ gem-bundle run clicks.yaml
+        """,
+        keeps="""
+            spark:
+              spark.driver.memory: 4g
+
+            $ gem-bundle run clicks.yaml
+        """,
+    ),
+)

@@ -1,0 +1,172 @@
+"""GB210 to GB216: expressions, and the names of columns."""
+
+from __future__ import annotations
+
+from gem_bundle.codes.code import error, warning
+
+EXPRESSIONS = (
+    error(
+        "GB210",
+        "unknown column",
+        why="""
+            Neither the input has a column of that name, nor a struct in it a field, nor did the same
+            node make one before. Spark compares names without case; a name with other characters than
+            letters, digits and underscores needs backquotes in an expression. Behind a join a column
+            can be called by its input's name too: `orders.id`.
+
+            It is only said where all columns of the input are known, from a declared schema or because
+            a source always has the same.
+        """,
+        breaks="""
+            transforms:
+              even: {gem: filter, input: ticks, options: {condition: valeu % 2 = 0}}
+        """,
+        keeps="""
+            transforms:
+              even: {gem: filter, input: ticks, options: {condition: value % 2 = 0}}
+        """,
+    ),
+    error(
+        "GB211",
+        "several columns have the name",
+        why="""
+            Two inputs of a join both have a column of that name, and Spark doesn't choose one of them.
+            Write the input's name before it, there and in the node right behind the join; or choose and
+            rename columns in a `select` first. A join with `on` has the columns it is on once only.
+        """,
+        breaks="""
+            sources:
+              orders: {gem: rate}
+              payments: {gem: rate}
+            transforms:
+              paid:
+                gem: join
+                inputs: [orders, payments]
+                options: {condition: orders.value = payments.value and timestamp is not null}
+            targets:
+              screen: {gem: console, input: paid}
+        """,
+        keeps="""
+            sources:
+              orders: {gem: rate}
+              payments: {gem: rate}
+            transforms:
+              ordered:
+                gem: watermark
+                input: orders
+                options: {column: timestamp, delay: 1 minute}
+              settled:
+                gem: watermark
+                input: payments
+                options: {column: timestamp, delay: 1 minute}
+              paid:
+                gem: join
+                inputs: {orders: ordered, payments: settled}
+                options:
+                  condition: orders.value = payments.value and orders.timestamp = payments.timestamp
+            targets:
+              screen: {gem: console, input: paid}
+        """,
+    ),
+    error(
+        "GB212",
+        "a function can't stand there",
+        why="""
+            Aggregate functions (`sum`, `count`, …) are of many rows: they belong into an `aggregate`, and
+            nowhere else unless they have an `over (…)`. In an aggregation a column that isn't grouped by can
+            only stand within one, since it has many values in each group. Window functions
+            (`… over (…)`) and functions that make several rows of one (`explode`, …) belong into a
+            `select` or `with_columns`, and not into conditions, groups or sort keys.
+        """,
+        breaks="""
+            transforms:
+              largest: {gem: filter, input: ticks, options: {condition: value = max(value)}}
+        """,
+        keeps="""
+            transforms:
+              largest:
+                gem: aggregate
+                input: ticks
+                options: {aggregates: {largest: max(value)}}
+            targets:
+              screen: {gem: console, input: largest, output_mode: update}
+        """,
+    ),
+    error(
+        "GB213",
+        "an expression has the wrong type",
+        why="""
+            A condition must be a boolean, a window needs a time to be over, a sum needs numbers. Spark
+            converts some types by itself, a text into a number for example; where it doesn't, write
+            what is meant: a comparison, a `cast(… as …)`, `to_timestamp(…)`.
+        """,
+        breaks="""
+            transforms:
+              odd: {gem: filter, input: ticks, options: {condition: value % 2}}
+        """,
+        keeps="""
+            transforms:
+              odd: {gem: filter, input: ticks, options: {condition: value % 2 = 1}}
+        """,
+        source="Spark SQL reference, ANSI compliance, type promotion and precedence",
+    ),
+    error(
+        "GB214",
+        "an expression can't be read",
+        why="""
+            What stands there is no Spark SQL expression: an operator lacks what it is applied to, two
+            operators stand side by side, or a bracket or a quote isn't closed.
+        """,
+        breaks="""
+            transforms:
+              even: {gem: filter, input: ticks, options: {condition: value % = 0}}
+        """,
+        keeps="""
+            transforms:
+              even: {gem: filter, input: ticks, options: {condition: value % 2 = 0}}
+        """,
+    ),
+    error(
+        "GB215",
+        "a function has the wrong number of arguments",
+        why="""
+            Each of Spark's functions takes so many arguments and no others. `gem-bundle` knows the
+            functions of Spark 4.2; what a session defines itself may take anything.
+        """,
+        breaks="""
+            transforms:
+              hours: {gem: with_columns, input: ticks, options: {columns: {hour: date_trunc(timestamp)}}}
+        """,
+        keeps="""
+            transforms:
+              hours:
+                gem: with_columns
+                input: ticks
+                options: {columns: {hour: "date_trunc('hour', timestamp)"}}
+        """,
+        source="Spark SQL reference, built-in functions",
+    ),
+    warning(
+        "GB216",
+        "a function that Spark doesn't have",
+        why="""
+            None of Spark's own functions is called so, and one of them nearly is. It is a warning, since a
+            session or a catalog can have functions of its own under any name.
+        """,
+        breaks="""
+            transforms:
+              days:
+                gem: with_columns
+                input: ticks
+                options: {columns: {day: "dateformat(timestamp, 'yyyy-MM-dd')"}}
+        """,
+        keeps="""
+            transforms:
+              days:
+                gem: with_columns
+                input: ticks
+                options: {columns: {day: "date_format(timestamp, 'yyyy-MM-dd')"}}
+        """,
+        source="Spark SQL reference, built-in functions",
+    ),
+)

@@ -1,0 +1,63 @@
+"""What a gem declares of itself, in words, for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle.describe.words import either
+
+if TYPE_CHECKING:
+    from gem_bundle.describe.facts import GemDescription
+
+
+def semantics_in_words(gem: GemDescription) -> list[tuple[str, str]]:
+    """What a gem declares, as pairs of what and how, for people."""
+    facts = gem.semantics
+    if gem.kind == "transform":
+        return [("Inputs", _input_count(facts["least_inputs"], facts["most_inputs"]))]
+    ways = either([way for way, can in (("stream", facts["streaming"]), ("batch", facts["batch"])) if can])
+    words = [("Mode", ways)]
+    if facts["streaming"]:
+        words.append(("Triggers", ", ".join(_trigger(trigger) for trigger in facts["triggers"])))
+    if gem.kind == "source":
+        words.append(("Replayable", _with("yes" if facts["replayable"] else "no", facts["condition"])))
+        if not facts["backlog"]:
+            words.append(("Backlog", "no: rows come while the query runs, and never end"))
+        if facts["only_new"]:
+            words.append(("First run", "begins with the rows that come after its start"))
+        if facts["inline"]:
+            words.append(("In tests", "read as it is, since its rows are its options"))
+        return words
+    if facts["streaming"]:
+        words.append(("Output modes", ", ".join(facts["output_modes"])))
+        words.append(("Delivery", _with(_DELIVERY[facts["delivery"]], facts["condition"])))
+        restart = "continues from its checkpoint" if facts["restartable"] else "starts anew"
+        words.append(("Restart", restart))
+        if facts["shared"] in _SHARED:
+            words.append(("Two writers", _SHARED[facts["shared"]]))
+    return words
+
+
+_SHARED = {
+    "conflicts": "one query fails when both change the place itself, as when they create it",
+    "loses_rows": "no: the rows of one of the two queries are lost",
+}
+_DELIVERY = {
+    "exactly_once": "exactly once",
+    "at_least_once": "at least once",
+    "none": "no promise, it is for looking at",
+}
+
+
+def _with(answer: str, condition: str) -> str:
+    return f"{answer}: {condition}" if condition else answer
+
+
+def _trigger(kind: str) -> str:
+    return "none (as fast as possible)" if kind == "default" else kind
+
+
+def _input_count(least: int, most: int | None) -> str:
+    if most is None:
+        return f"{least} or more"
+    return str(least) if least == most else f"{least} to {most}"
