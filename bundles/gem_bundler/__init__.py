@@ -13,4 +13,4 @@ def gem_bundle_register_commands(register: RegisterCommand) -> None:
 @hookimpl
 def gem_bundle_register_sections(register: RegisterSection) -> None:
     """Register the section `job`."""
-    register("job", "gem_bundler.job:Job")
+    register("job", "gem_bundler.job.section:Job")

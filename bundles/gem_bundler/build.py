@@ -26,18 +26,18 @@ from gem_bundle.pipeline.loader import LoadOptions, load_document, read_file
 from gem_bundle.pipeline.plan import Plan
 from gem_bundle.plugins import load_registry
 from gem_bundle.run.jars import spark_version
-from gem_bundler import manifest as manifests
-from gem_bundler.contents import check_dependencies, collect
-from gem_bundler.deps import DepsRequest, fetch, resolve
-from gem_bundler.jar_lock import JarRequest, jar_lock_bytes, lock_jars, vendor
-from gem_bundler.job import Job
-from gem_bundler.main_py import main_py
-from gem_bundler.manifest import Manifest
-from gem_bundler.model import GemUse, Platform, Runtime
-from gem_bundler.needed import check_thin, exact_requirements, needed_distributions
-from gem_bundler.target_platform import DEFAULT_PLATFORM, building_python
-from gem_bundler.wheel import build_wheel, distribution_name
-from gem_bundler.written import describe
+from gem_bundler.bundle import manifest as manifests
+from gem_bundler.bundle.contents import check_dependencies, collect
+from gem_bundler.bundle.manifest import Manifest
+from gem_bundler.bundle.model import GemUse, Platform, Runtime
+from gem_bundler.bundle.target_platform import DEFAULT_PLATFORM, building_python
+from gem_bundler.bundle.written import describe
+from gem_bundler.dependencies.needed import check_thin, exact_requirements, needed_distributions
+from gem_bundler.dependencies.request import DepsRequest, fetch, resolve
+from gem_bundler.jars.lock import JarRequest, jar_lock_bytes, lock_jars, vendor
+from gem_bundler.job.section import Job
+from gem_bundler.start.main_py import main_py
+from gem_bundler.wheels.bundle import build_wheel, distribution_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.loader import Loaded
     from gem_bundle.pipeline.model import Definition, Node
     from gem_bundle.plugins import GemEntry, Registry
-    from gem_bundler.contents import Contents
-    from gem_bundler.dependency_lock import DepsLock
-    from gem_bundler.model import Bundle, BundlePipeline, LockedJar
-    from gem_bundler.wheel import Wheel
+    from gem_bundler.bundle.contents import Contents
+    from gem_bundler.bundle.model import Bundle, BundlePipeline, LockedJar
+    from gem_bundler.dependencies.lock import DepsLock
+    from gem_bundler.wheels.bundle import Wheel
 
 JAVA = 17
 SCALA = "2.13"
@@ -311,8 +311,8 @@ class _Build:
         deps: DepsLock | None,
         locked: tuple[JarRequest, tuple[LockedJar, ...]],
     ) -> Manifest:
-        from gem_bundler.archive import write_archive
-        from gem_bundler.signing import sign
+        from gem_bundler.dependencies.archive import write_archive
+        from gem_bundler.proof.signing import sign
 
         made = wheel.manifest
         _write(folder / made.wheel, wheel.data)
@@ -342,8 +342,8 @@ class _Build:
 
     def _proved(self, folder: Path, manifest: Manifest) -> tuple[str, ...]:
         """What was done to prove that the bundle works, as far as that is possible here, and soon."""
-        from gem_bundler.proofs import Proofs
-        from gem_bundler.verify import verify
+        from gem_bundler.proof.proofs import Proofs
+        from gem_bundler.proof.verify import verify
 
         found = verify(
             folder,
@@ -360,7 +360,7 @@ class _Build:
 
 def _definitions(platform: Platform) -> Any:
     """The module that writes a platform's job definitions."""
-    return import_module(f"gem_bundler.{platform.replace('-', '_')}")
+    return import_module(f"gem_bundler.platforms.{platform.replace('-', '_')}.definition")
 
 
 def _placed(definition: Definition, finding: Finding) -> Diagnostic:

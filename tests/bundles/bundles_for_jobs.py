@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gem_bundler.job import Job
-from gem_bundler.model import (
+from gem_bundler.bundle.model import (
     Bundle,
     BundleParameter,
     BundlePipeline,
@@ -14,6 +13,7 @@ from gem_bundler.model import (
     LockedJar,
     Runtime,
 )
+from gem_bundler.job.section import Job
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from gem_bundle.check.checker import check_file
 from gem_bundle.pipeline.loader import LoadOptions
 from gem_bundle.plugins import load_registry
-from gem_bundler.archive import write_archive
-from gem_bundler.deps import DepsRequest, fetch, resolve
-from gem_bundler.jar_lock import JarRequest, lock_jars, vendor
-from gem_bundler.main_py import main_py
-from gem_bundler.manifest import Manifest, write
-from gem_bundler.model import GemUse
-from gem_bundler.needed import needed_distributions
-from gem_bundler.spark_submit import files as job_files
-from gem_bundler.wheel import build_wheel
+from gem_bundler.bundle.manifest import Manifest, write
+from gem_bundler.bundle.model import GemUse
+from gem_bundler.dependencies.archive import write_archive
+from gem_bundler.dependencies.needed import needed_distributions
+from gem_bundler.dependencies.request import DepsRequest, fetch, resolve
+from gem_bundler.jars.lock import JarRequest, lock_jars, vendor
+from gem_bundler.platforms.spark_submit.definition import files as job_files
+from gem_bundler.start.main_py import main_py
+from gem_bundler.wheels.bundle import build_wheel
 from tests.bundles.making import collected, draft
 
 if TYPE_CHECKING:

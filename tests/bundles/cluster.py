@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gem_bundler.verify import bare_python as make_bare_python
+from gem_bundler.proof.verify import bare_python as make_bare_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

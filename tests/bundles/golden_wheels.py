@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
-from gem_bundler.model import GemUse
+from gem_bundler.bundle.model import GemUse
 from tests.bundles.making import (
     ACME,
     CLEAN,
@@ -29,7 +29,7 @@ from tests.bundles.making import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gem_bundler.wheel import Wheel
+    from gem_bundler.wheels.bundle import Wheel
 
 GOLDEN = Path(__file__).with_name("golden")
 _RATE = GemUse("source", "rate", "gem-bundle", "0.1.0")

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gem_bundler.wheel_files import make_wheel
+from gem_bundler.wheels.files import make_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path

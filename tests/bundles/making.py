@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from gem_bundle.pipeline.loader import LoadOptions, load_file, read_file
 from gem_bundle.plugins import load_registry
-from gem_bundler.contents import Contents, collect
-from gem_bundler.manifest import Manifest
-from gem_bundler.model import LockedDistribution, LockedJar, Runtime
-from gem_bundler.wheel import Wheel, build_wheel, distribution_name
-from gem_bundler.written import describe
+from gem_bundler.bundle.contents import Contents, collect
+from gem_bundler.bundle.manifest import Manifest
+from gem_bundler.bundle.model import LockedDistribution, LockedJar, Runtime
+from gem_bundler.bundle.written import describe
+from gem_bundler.wheels.bundle import Wheel, build_wheel, distribution_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

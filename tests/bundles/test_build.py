@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from gem_bundle.cli import main
 from gem_bundle.errors import GemError, PipelineError
 from gem_bundler.build import BuildOptions, Built, build
-from gem_bundler.signing import generate_keys
+from gem_bundler.proof.signing import generate_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -342,7 +342,7 @@ def test_a_build_that_fails_late_leaves_nothing(
     def fail(*_arguments: Any, **_names: Any) -> None:
         raise GemError("GB667", "no environment", "Install one.")
 
-    monkeypatch.setattr("gem_bundler.verify.verify", fail)
+    monkeypatch.setattr("gem_bundler.proof.verify.verify", fail)
     (folder / "limits.py").write_text("LOWEST = 9\n")
     with pytest.raises(GemError):
         made(folder)

@@ -10,11 +10,11 @@ import click
 from gem_bundle.cli.complete import complete_profile
 from gem_bundle.cli.output import counted, print_diagnostics, print_note
 from gem_bundle.cli.params import files_argument, quiet_option
-from gem_bundler.model import PLATFORMS
+from gem_bundler.bundle.model import PLATFORMS
 
 if TYPE_CHECKING:
     from gem_bundler.build import Built
-    from gem_bundler.model import Platform
+    from gem_bundler.bundle.model import Platform
 
 
 def _platforms(_ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[Platform, ...]:

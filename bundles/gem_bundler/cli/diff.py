@@ -22,8 +22,8 @@ def command(old: Path, new: Path, output_format: str) -> None:
 
     Values of secrets are in no bundle. The exit status is 0 also when something changed.
     """
-    from gem_bundler.diff import diff, to_json, to_text
-    from gem_bundler.manifest import read
+    from gem_bundler.bundle.manifest import read
+    from gem_bundler.proof.diff import diff, to_json, to_text
 
     changes = diff(read(old), read(new))
     if output_format == "json":

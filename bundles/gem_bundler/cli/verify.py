@@ -30,10 +30,10 @@ def command(bundle: Path, key: Path | None, *, no_executors: bool, quiet: bool) 
     That is done in an environment that has nothing but pyspark, on a driver and on two executors, and
     the pipelines are checked from inside the bundle.
     """
-    from gem_bundler.verify import verify
+    from gem_bundler.proof.verify import verify
 
     if key is not None:
-        from gem_bundler.signing import verify as verify_signature
+        from gem_bundler.proof.signing import verify as verify_signature
 
         verify_signature(bundle, key)
         if not quiet:

@@ -1,0 +1,1 @@
+"""What a bundle is: its facts, its manifest, and what of a project goes into it."""

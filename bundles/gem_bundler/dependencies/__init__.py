@@ -1,0 +1,1 @@
+"""The Python dependencies of a bundle: which they are, where they come from, and how they are packed."""

@@ -1,0 +1,1 @@
+"""The `job:` section of a pipeline file, and the schedules in it."""

@@ -1,0 +1,1 @@
+"""Databricks: a bundle for its CLI, and a request for its Jobs API."""

@@ -1,0 +1,1 @@
+"""Kubernetes: resources for both Spark operators, and the image."""

@@ -1,0 +1,1 @@
+"""`spark-submit`: a script that starts the bundle on any cluster manager."""

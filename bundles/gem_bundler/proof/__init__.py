@@ -1,0 +1,1 @@
+"""What proves a bundle: its verification, its signature, its bill of materials, and what changed in it."""

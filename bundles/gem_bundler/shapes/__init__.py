@@ -1,1 +1,0 @@
-"""Closed models of what the tools take that read our job definitions."""

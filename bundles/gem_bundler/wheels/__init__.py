@@ -1,0 +1,1 @@
+"""Wheels: how one is read and made, and the one that is the bundle."""
