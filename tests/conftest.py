@@ -69,6 +69,7 @@ def spark(
 
     Delta is its catalog, Kafka and Avro are there. Spark's log is `spark.log` in its folder.
     """
+    from gem_bundle.run.jars import cache_folder
     from gem_bundle.run.session import SessionRequest, open_session
 
     folder = tmp_path_factory.mktemp("spark")
@@ -93,6 +94,7 @@ def spark(
             module_folders=[user_modules],
             spark_log=folder / "spark.log",
             brief=True,
+            class_archive=cache_folder() / "classes",
         )
     )
     yield session.spark

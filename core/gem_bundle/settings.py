@@ -14,6 +14,9 @@ pipeline file's folder or the nearest one above it::
     [spark]
     spark.sql.session.timeZone = "UTC"
 
+    [session]
+    class_archive = false
+
 The file that the environment variable ``GEM_BUNDLE_SETTINGS`` names is read too, and its values win.
 """
 
@@ -50,6 +53,7 @@ class Settings:
         disabled: Codes of warnings and notes that are not reported.
         spark_version: The Spark version that pipelines are checked for; None for the installed one.
         spark: Spark settings that every pipeline of the project starts with.
+        class_archive: Whether a Spark that is started here may use and make an archive of its classes.
         files: The files they were read from, the one that wins last.
     """
 
@@ -58,6 +62,7 @@ class Settings:
     disabled: frozenset[str] = frozenset()
     spark_version: str | None = None
     spark: Mapping[str, str] = field(default_factory=dict)
+    class_archive: bool = True
     files: tuple[Path, ...] = ()
 
 
@@ -87,6 +92,9 @@ def load_settings(start: Path, environment: Mapping[str, str] | None = None) -> 
         disabled=frozenset(_last(tables, "check", "disable")),
         spark_version=next((v for t in reversed(tables) if (v := t["check"]["spark_version"])), None),
         spark={k: v for table in tables for k, v in table["spark"].items()},
+        class_archive=next(
+            (v for t in reversed(tables) if (v := t["session"]["class_archive"]) is not None), True
+        ),
         files=tuple(dict.fromkeys(file.absolute() for file in files)),
     )
 
@@ -204,6 +212,13 @@ def settings_model() -> type[BaseModel]:
             examples=["4.1"],
         )
 
+    class Session(Table):
+        class_archive: bool | None = Field(
+            None,
+            description="Whether a Spark that is started here may use an archive of its classes, which the "
+            "first run leaves in the cache: it starts in less time. By default it may.",
+        )
+
     class Root(Table):
         jars: Jars = Field(default_factory=Jars, description="Where jars come from, and which.")
         check: Check = Field(default_factory=Check, description="How pipelines are checked.")
@@ -212,6 +227,7 @@ def settings_model() -> type[BaseModel]:
         ] = Field(
             default_factory=dict, description="Spark settings that every pipeline of the project starts with."
         )
+        session: Session = Field(default_factory=Session, description="How a Spark of one's own starts.")
 
     return Root
 

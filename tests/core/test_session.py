@@ -5,9 +5,12 @@ A JVM belongs to its process for good, so each way of starting one is tried in a
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +20,8 @@ from gem_bundle.run.jars import spark_home
 from gem_bundle.run.session import SessionRequest, brings_jars, open_session
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
@@ -132,6 +137,89 @@ def test_a_spark_of_ones_own(tmp_path: Path) -> None:
     assert "Picked up JDK_JAVA_OPTIONS" in log
     assert "NativeCodeLoader" in log
     assert "from a worker" in log
+
+
+ARCHIVED = """
+request = SessionRequest(
+    "archived",
+    settings={"spark.master": "local[2]", "spark.driver.memory": "1g"},
+    spark_log=Path("spark.log").absolute(),
+    brief=True,
+    class_archive=Path("classes").absolute(),
+)
+print("first", flush=True)
+session = open_session(request)
+session.spark.range(1).write.format("console").save()
+session.flush()
+print("last", flush=True)
+pids = [pid for pid in os.listdir("/proc") if pid.isdigit()]
+children = [pid for pid in pids if f"PPid:\\t{os.getpid()}\\n" in Path("/proc", pid, "status").read_text()]
+tell(
+    options={s.key: s.value for s in session.settings}["spark.driver.defaultJavaOptions"],
+    mapped=any(".jsa" in maps and "classes/" in maps for pid in children
+               for maps in Path("/proc", pid, "maps").read_text().splitlines()),
+)
+session.close()
+"""
+
+PRINTED = ["first", "+---+", "| id|", "+---+", "|  0|", "+---+", "", "last"]
+
+
+def java_that_writes(file: Path) -> int:
+    """The process of the Java that has this file in its options."""
+    (pid,) = (
+        int(found.parent.name)
+        for found in Path("/proc").glob("[0-9]*/cmdline")
+        if f"ArchiveClassesAtExit={file}".encode() in found.read_bytes()
+    )
+    return pid
+
+
+def wait_for(condition: "Callable[[], bool]") -> None:
+    deadline = time.monotonic() + 300
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_an_archive_of_classes_through_kills_and_damage(tmp_path: Path) -> None:
+    folder = tmp_path / "classes"
+
+    def start() -> dict[str, Any]:
+        told, done = run(tmp_path, ARCHIVED)
+        assert (done.stdout.splitlines(), done.stderr, done.returncode) == (PRINTED, "", 0)
+        return told
+
+    # Java is killed while it writes: nothing is left.
+    told = start()
+    assert "ArchiveClassesAtExit" in told["options"]
+    wait_for(lambda: any(folder.glob("*.new")))
+    (aside,) = folder.glob("*.new")
+    os.kill(java_that_writes(aside), signal.SIGKILL)
+    wait_for(lambda: not list(folder.iterdir()))
+
+    # The next one records again.
+    assert "ArchiveClassesAtExit" in start()["options"]
+    wait_for(lambda: any(folder.glob("*.json")))
+
+    # And the next one uses it.
+    told = start()
+    assert "SharedArchiveFile" in told["options"]
+    assert told["mapped"]
+
+    # Half an archive that is described as if it were whole makes Java crash, aloud. Then it starts without.
+    (place,) = folder.glob("*.json")
+    (archive,) = folder.glob("*.jsa")
+    archive.chmod(0o644)
+    os.truncate(archive, 100_000)
+    said = json.loads(place.read_text())
+    said.update(size=100_000, crc32=zlib.crc32(archive.read_bytes()))
+    place.write_text(json.dumps(said))
+    told, done = run(tmp_path, ARCHIVED)
+    assert "SharedArchiveFile" not in told["options"]
+    assert done.stdout.splitlines()[-len(PRINTED) + 1 :] == PRINTED[1:]
+    assert list(folder.iterdir()) == []
 
 
 SUBMITTED = """

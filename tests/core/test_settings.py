@@ -8,6 +8,7 @@ import pytest
 
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import PipelineError
+from gem_bundle.run.environment import class_archives
 from gem_bundle.settings import Settings, load_settings, setting_text
 
 
@@ -39,6 +40,8 @@ def test_everything_a_file_may_hold(tmp_path: Path) -> None:
         spark.sql.session.timeZone = "UTC"
         spark.ui.enabled = true
         spark.sql.extensions = ["a.B", "c.D"]
+        [session]
+        class_archive = false
         """,
     )
     assert load_settings(tmp_path, {}) == Settings(
@@ -52,8 +55,20 @@ def test_everything_a_file_may_hold(tmp_path: Path) -> None:
             "spark.ui.enabled": "true",
             "spark.sql.extensions": "a.B,c.D",
         },
+        class_archive=False,
         files=(file,),
     )
+
+
+def test_a_project_or_a_machine_does_without_an_archive_of_classes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEM_BUNDLE_CACHE", str(tmp_path / "cache"))
+    project, machine = tmp_path / "project", tmp_path / "machine"
+    write(project, "session.class_archive = true")
+    off = {"GEM_BUNDLE_SETTINGS": str(write(machine, "session.class_archive = false"))}
+    assert class_archives(load_settings(tmp_path, {})) == tmp_path / "cache" / "classes"
+    assert class_archives(load_settings(project, off)) is None
 
 
 def test_the_nearest_file_above_the_pipeline_counts(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.jars import Jar
     from gem_bundle.run.session import Session
+    from gem_bundle.settings import Settings
 
 
 def needed_jars(plan: Plan, nodes: Iterable[str] | None = None) -> list[str]:
@@ -99,6 +100,7 @@ def open_plan_session(
         GemError: GB501, GB502 or GB509 when something is missing.
     """
     definition = plan.definition
+    settings = load_settings(definition.folder, environment)
     chosen = None if nodes is None else list(nodes)
     jars = [] if brings_jars() else find_jars(plan, chosen, report, environment)
     return open_session(
@@ -109,9 +111,10 @@ def open_plan_session(
             local_settings=local_settings(plan, chosen),
             jars=[jar.path for jar in jars],
             module_folders=[definition.folder],
-            defaults=load_settings(definition.folder, environment).spark,
+            defaults=settings.spark,
             spark_log=spark_log or default_log(definition.name),
             brief=brief,
+            class_archive=class_archives(settings),
         )
     )
 
@@ -121,6 +124,11 @@ def default_log(pipeline: str) -> Path:
     folder = cache_folder() / "logs"
     folder.mkdir(parents=True, exist_ok=True)
     return folder / f"{pipeline}.log"
+
+
+def class_archives(settings: Settings) -> Path | None:
+    """The folder of archives of Spark's classes, in the cache; None where the project does without."""
+    return cache_folder() / "classes" if settings.class_archive else None
 
 
 def _gems(plan: Plan, nodes: Iterable[str] | None) -> list[Gem]:

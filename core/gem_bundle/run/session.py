@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.errors import GemError
+from gem_bundle.run.class_archive import class_archive
+from gem_bundle.run.java_output import JavaOutput
 from gem_bundle.run.spark_settings import (
     SessionRequest,
     Setting,
@@ -30,10 +32,15 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from gem_bundle.run.class_archive import ClassArchive
+    from gem_bundle.run.java import Java
+
 __all__ = ["Session", "SessionRequest", "Setting", "brings_jars", "open_session"]
 
 _REMOTE = "SPARK_REMOTE"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
+# What a pipeline or a project gives stands in `extraJavaOptions`, and counts before these.
+_JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
 
 
 @dataclass(slots=True)
@@ -52,11 +59,18 @@ class Session:
     settings: tuple[Setting, ...]
     refused: tuple[Setting, ...] = ()
     _before: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+    _output: JavaOutput | None = field(default=None, repr=False)
+
+    def flush(self) -> None:
+        """Let what Spark has printed come before what is printed next."""
+        if self._output is not None:
+            self._output.flush()
 
     def close(self) -> None:
         """Stop Spark if it was started for this run; otherwise put changed settings back."""
         if self.owned:
             self.spark.stop()
+            self.flush()
             return
         for key, value in self._before.items():
             if value is None:
@@ -89,10 +103,9 @@ def open_session(request: SessionRequest) -> Session:
     submitted = _submitted() if _SUBMITTED in os.environ else None
     settings = settings_to_start(request, version, submitted)
     if submitted is None:
-        spark = _start(settings, request.spark_log)
-    else:
-        told = submitted.items()
-        spark = _build({k: s for k, s in settings.items() if (k, s.value) not in told})
+        return _start(request, settings)
+    told = submitted.items()
+    spark = _build({k: s for k, s in settings.items() if (k, s.value) not in told})
     return Session(spark, True, _sorted(settings))
 
 
@@ -196,7 +209,7 @@ def _submitted() -> dict[str, str]:
     return dict(SparkConf().getAll())
 
 
-def _start(settings: Mapping[str, Setting], log: Path | None) -> SparkSession:
+def _start(request: SessionRequest, settings: Mapping[str, Setting]) -> Session:
     """Start a Spark of one's own."""
     from gem_bundle.run.java import find_java
 
@@ -204,12 +217,19 @@ def _start(settings: Mapping[str, Setting], log: Path | None) -> SparkSession:
         # Spark would start the first python3 on the search path, which may be another Python.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    java = find_java().path
+    java = find_java()
+    archive = _archive(request, java, settings)
+    log = request.spark_log
     began = log.stat().st_size if log is not None and log.is_file() else 0
-    with _java_home(java), _stderr_into(log):
+    output = JavaOutput() if archive is not None and archive.recorded else None
+    told = settings if archive is None else {**settings, _JAVA_OPTIONS: _with_options(settings, archive)}
+    with _java_home(java.path), _stderr_into(log), output.given() if output else nullcontext():
         try:
-            return _build(settings)
+            spark = _build(told)
         except _start_errors() as error:
+            if archive is not None and "JAVA_GATEWAY_EXITED" in str(error):
+                archive.forget()
+                return _start(replace(request, class_archive=None), settings)
             said = _read_from(log, began) or str(error)
             reason = _first_problem(said) or _first_line(error)
             where = f"Spark's log is {log}. " if log else ""
@@ -218,6 +238,26 @@ def _start(settings: Mapping[str, Setting], log: Path | None) -> SparkSession:
                 f"the Spark session can't start: {reason}",
                 f"{where}`gem-bundle run --show-settings` lists what it is started with.",
             ) from error
+    if archive is not None and output is not None:
+        archive.finish(output)
+    return Session(spark, True, _sorted(told), _output=output)
+
+
+def _archive(request: SessionRequest, java: Java, settings: Mapping[str, Setting]) -> ClassArchive | None:
+    """The archive of classes to start with, unless nobody wants one or Java's options are somebody's own."""
+    from gem_bundle.run.jars import spark_home
+
+    given = settings.get(_JAVA_OPTIONS)
+    own = given is not None and given.origin != "default"
+    if request.class_archive is None or request.spark_log is None or own:
+        return None
+    values = {key: setting.value for key, setting in settings.items()}
+    return class_archive(request.class_archive, java, spark_home(), values, os.environ)
+
+
+def _with_options(settings: Mapping[str, Setting], archive: ClassArchive) -> Setting:
+    given = settings.get(_JAVA_OPTIONS)
+    return Setting(_JAVA_OPTIONS, " ".join([*([given.value] if given else []), *archive.options]), "default")
 
 
 def _start_errors() -> tuple[type[Exception], ...]:

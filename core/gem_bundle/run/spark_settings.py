@@ -70,6 +70,8 @@ class SessionRequest:
         spark_log: The file that Spark's own log goes to; by default it goes to standard error.
         brief: The session is over in a minute or two, as for a preview or a test: a local Spark then
             spends less on compiling code that hardly runs.
+        class_archive: The folder of archives of classes, with which a Spark that is started here starts
+            sooner; None to do without.
     """
 
     app_name: str
@@ -81,6 +83,7 @@ class SessionRequest:
     module_folders: Sequence[Path] = ()
     spark_log: Path | None = None
     brief: bool = False
+    class_archive: Path | None = None
 
 
 def settings_to_start(

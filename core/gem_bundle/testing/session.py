@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.diagnostics import NOWHERE, Diagnostic, Place
 from gem_bundle.errors import PipelineError
-from gem_bundle.run.environment import default_log, local_settings, needed_jars, needed_settings
+from gem_bundle.run.environment import (
+    class_archives,
+    default_log,
+    local_settings,
+    needed_jars,
+    needed_settings,
+)
 from gem_bundle.run.session import Session, SessionRequest, brings_jars, open_session
 from gem_bundle.run.spark_settings import merge_settings, streaming_defaults
 from gem_bundle.settings import load_settings
@@ -80,6 +86,7 @@ def open_session_for(
             jars=[jar.path for jar in jars],
             spark_log=log or default_log("tests"),
             brief=True,
+            class_archive=class_archives(settings),
         )
     )
 

@@ -1,0 +1,204 @@
+"""An archive of Spark's classes, with which a Spark that is started here starts in about half the time.
+
+Java reads, checks and links thousands of classes until a first micro-batch has run. What it has made of them
+it can write to a file when it ends, and map into memory the next time: class data sharing with a dynamic
+archive (JEP 350). There is one for each Java, Spark and set of jars. The first session that finds none has
+one recorded: Java writes it aside when it ends, after this process, and `class_archive_finish` puts it in
+its place.
+
+An archive that is missing, cut off, of another Java or can't be written never shows: a start is then as slow
+as it is without.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gem_bundle.run import class_archive_finish
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from gem_bundle.run.java import Java
+    from gem_bundle.run.java_output import JavaOutput
+
+# Where Java's archive of its own classes lies, on which this one stands; other makes of Java have none.
+_BASE = ("lib/server/classes.jsa", "lib/server/libjvm.so", "lib/server/libjvm.dylib")
+# Java says aloud what it can't share. Options that come later, those of a pipeline, say otherwise.
+_QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+# Who gives one of these has an archive of their own, or wants none; with an agent Java makes none.
+_OTHERS = (
+    "-Xshare",
+    "-XX:SharedArchiveFile",
+    "-XX:ArchiveClassesAtExit",
+    "-XX:+AutoCreateSharedArchive",
+    "-XX:AOT",
+    "-javaagent",
+    "-agentlib",
+    "-agentpath",
+)
+_ROOM = 1 << 30
+# From this size of the heap on, pointers are wider, and so are classes.
+_WIDE_HEAP = 32 << 30
+_UNITS = {"": 1 << 20, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+@dataclass(frozen=True, slots=True)
+class ClassArchive:
+    """What a session's Java is told about its archive.
+
+    Args:
+        place: The archive's description in the cache.
+        file: The archive; when it is recorded, the file aside that Java writes.
+        recorded: Whether it is recorded, and not used.
+    """
+
+    place: Path
+    file: Path
+    recorded: bool
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Options for Java."""
+        option = "ArchiveClassesAtExit" if self.recorded else "SharedArchiveFile"
+        return (f"-XX:{option}={self.file}", *_QUIET)
+
+    def forget(self) -> None:
+        """Remove it: a Java doesn't start with it."""
+        for file in (self.place, self.file):
+            with suppress(OSError):
+                file.unlink()
+
+    def finish(self, output: JavaOutput) -> None:
+        """See to it that what is recorded comes to its place, once this process and then Java have ended.
+
+        Args:
+            output: What Java prints. It is this process's as long as it lives.
+        """
+
+        def leave() -> None:
+            with suppress(OSError):
+                ended = output.hand_over()
+                subprocess.Popen(
+                    [
+                        *(sys.executable, "-I", "-S", class_archive_finish.__file__),
+                        *(str(ended), self.file, self.place),
+                    ],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    cwd="/",
+                    pass_fds=[ended],
+                    start_new_session=True,
+                )
+
+        atexit.register(leave)
+
+
+def class_archive(
+    folder: Path, java: Java, home: Path, settings: Mapping[str, str], environment: Mapping[str, str]
+) -> ClassArchive | None:
+    """The archive that suits a session, or where to record it; None where neither can be.
+
+    Args:
+        folder: Where archives are kept.
+        java: The Java that will run.
+        home: The Spark that will run.
+        settings: What the session is started with.
+        environment: The environment variables that it is started with.
+    """
+    # An option is split at such characters, and by more than one program. From a zip nothing can be started.
+    if re.search(r"[\s'\"\\]", str(folder)) or not Path(class_archive_finish.__file__).is_file():
+        return None
+    try:
+        key = _key(java, home, settings, environment)
+        if key is None:
+            return None
+        place = folder / f"{key}.json"
+        known = class_archive_finish.read(place)
+        if known is not None:
+            with suppress(OSError):
+                os.utime(place)  # what wasn't used for long is removed first
+            return ClassArchive(place, known, recorded=False)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK) or shutil.disk_usage(folder).free < _ROOM:
+            return None
+        class_archive_finish.tidy(folder)
+    except (OSError, ValueError):
+        return None
+    aside = folder / f"{key}-{os.getpid()}{class_archive_finish.ASIDE}"
+    return ClassArchive(place, aside, recorded=True)
+
+
+def _key(java: Java, home: Path, settings: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
+    """What an archive is valid for; None where Java can't make one.
+
+    An archive is tied to the Java that made it, to the class path, each file of it unchanged, and to options
+    that decide how classes lie in memory.
+    """
+    java_home = java.path.resolve().parent.parent
+    base = [java_home / name for name in _BASE if (java_home / name).is_file()]
+    class_path = list(_class_path(home, settings, environment))
+    options = list(_java_options(settings, environment))
+    if (
+        len(base) < 2
+        or any(option.startswith(_OTHERS) for option in options)
+        # Java makes none for a class path with folders in it, unless they are empty.
+        or any(path.is_dir() and any(path.iterdir()) for path in class_path)
+    ):
+        return None
+    jars = sorted((home / "jars").glob("*.jar"))
+    asked = {
+        "java": [_stamp(file) for file in base],
+        "spark": [_stamp(file) for file in jars],
+        "class_path": [_stamp(path) if path.is_file() else str(path) for path in class_path],
+        "jars": sorted(jar for jar in settings.get("spark.jars", "").split(",") if jar),
+        "options": options,
+        "wide": _size(settings.get("spark.driver.memory", "1g")) >= _WIDE_HEAP,
+    }
+    return sha256(json.dumps(asked).encode()).hexdigest()[:32]
+
+
+def _class_path(home: Path, settings: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[Path]:
+    """What Spark puts on Java's class path beside its own jars."""
+    yield Path(environment.get("SPARK_CONF_DIR") or home / "conf")
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH"):
+        yield from _paths(environment.get(name, ""))
+    yield from _paths(settings.get("spark.driver.extraClassPath", ""))
+
+
+def _paths(text: str) -> Iterable[Path]:
+    return (Path(item) for item in text.split(os.pathsep) if item)
+
+
+def _java_options(settings: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[str]:
+    """Options of Java that somebody gives; system properties change no class."""
+    given = [settings.get("spark.driver.extraJavaOptions", "")]
+    given += [
+        environment.get(name, "") for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+    ]
+    for text in given:
+        yield from (option for option in shlex.split(text) if not option.startswith("-D"))
+
+
+def _stamp(file: Path) -> tuple[str, int, int]:
+    found = file.stat()
+    return str(file), found.st_size, found.st_mtime_ns
+
+
+def _size(text: str) -> int:
+    """A size of Spark's, such as ``4g``, in bytes; without a unit it is in MiB."""
+    match = re.fullmatch(r"(\d+)\s*([bkmgt]?)b?", text.strip().lower())
+    return int(match[1]) * _UNITS[match[2]] if match else 0
