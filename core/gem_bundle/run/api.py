@@ -89,6 +89,8 @@ def run_pipeline(
             run_batch(plan, targets, session.spark, report, view, stop)
         else:
             run_queries(plan, targets, session.spark, report, view, stop, stop_timeout=options.stop_timeout)
+        if not report.ok:
+            session.drop_classes()
         report.diagnostics = [found.rewritten(hidden) for found in report.diagnostics]
         if options.report is not None:
             report.write(options.report)
@@ -240,6 +242,9 @@ def open_for(
         if options.show_settings:
             _show_settings(session)
         yield session
+    except BaseException:
+        session.drop_classes()
+        raise
     finally:
         session.close()
 

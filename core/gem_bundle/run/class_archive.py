@@ -55,7 +55,7 @@ _WIDE_HEAP = 32 << 30
 _UNITS = {"": 1 << 20, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ClassArchive:
     """What a session's Java is told about its archive.
 
@@ -63,11 +63,13 @@ class ClassArchive:
         place: The archive's description in the cache.
         file: The archive; when it is recorded, the file aside that Java writes.
         recorded: Whether it is recorded, and not used.
+        wanted: Whether what is recorded is to be kept: a session in which nothing has run knows few classes.
     """
 
     place: Path
     file: Path
     recorded: bool
+    wanted: bool = True
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -94,7 +96,7 @@ class ClassArchive:
                 subprocess.Popen(
                     [
                         *(sys.executable, "-I", "-S", class_archive_finish.__file__),
-                        *(str(ended), self.file, self.place),
+                        *(str(ended), str(self.file), *([str(self.place)] if self.wanted else [])),
                     ],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
@@ -108,7 +110,13 @@ class ClassArchive:
 
 
 def class_archive(
-    folder: Path, java: Java, home: Path, settings: Mapping[str, str], environment: Mapping[str, str]
+    folder: Path,
+    java: Java,
+    home: Path,
+    settings: Mapping[str, str],
+    environment: Mapping[str, str],
+    *,
+    records: bool = True,
 ) -> ClassArchive | None:
     """The archive that suits a session, or where to record it; None where neither can be.
 
@@ -118,6 +126,7 @@ def class_archive(
         home: The Spark that will run.
         settings: What the session is started with.
         environment: The environment variables that it is started with.
+        records: Whether one is recorded where there is none.
     """
     # An option is split at such characters, and by more than one program. From a zip nothing can be started.
     if re.search(r"[\s'\"\\]", str(folder)) or not Path(class_archive_finish.__file__).is_file():
@@ -132,6 +141,8 @@ def class_archive(
             with suppress(OSError):
                 os.utime(place)  # what wasn't used for long is removed first
             return ClassArchive(place, known, recorded=False)
+        if not records:
+            return None
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK) or shutil.disk_usage(folder).free < _ROOM:
             return None

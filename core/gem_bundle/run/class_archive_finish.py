@@ -160,12 +160,15 @@ def _age(file: Path) -> float:
 
 
 def main() -> None:
-    """Wait for the end of a Java, read what it still says, and put its archive in its place."""
-    ended, aside, place = int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
-    while os.read(ended, _CHUNK):
+    """Wait for the end of a Java, read what it still says, and put its archive in its place, if any."""
+    ended, aside, *place = sys.argv[1:]
+    while os.read(int(ended), _CHUNK):
         pass
     with suppress(OSError):
-        finish(aside, place)
+        if place:
+            finish(Path(aside), Path(*place))
+        else:
+            Path(aside).unlink()
 
 
 if __name__ == "__main__":

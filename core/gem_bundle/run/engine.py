@@ -51,7 +51,7 @@ def check_engine(
     """
     with ExitStack() as stack:
         if spark is None:
-            session = open_plan_session(plan, report=report, brief=True)
+            session = open_plan_session(plan, report=report, brief=True, records=False)
             spark = session.spark
             stack.callback(session.close)
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gem-bundle-"))

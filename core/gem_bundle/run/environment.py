@@ -82,6 +82,7 @@ def open_plan_session(
     report: Callable[[str], None] | None = None,
     spark_log: Path | None = None,
     brief: bool = False,
+    records: bool = True,
     environment: Mapping[str, str] | None = None,
 ) -> Session:
     """A session in which these nodes of a pipeline can run.
@@ -94,6 +95,7 @@ def open_plan_session(
         report: Told what takes long.
         spark_log: Where Spark's own log goes.
         brief: The session is over in a minute or two.
+        records: Whether an archive of classes is made where there is none.
         environment: Environment variables; None is the process's.
 
     Raises:
@@ -115,6 +117,7 @@ def open_plan_session(
             spark_log=spark_log or default_log(definition.name),
             brief=brief,
             class_archive=class_archives(settings),
+            records=records,
         )
     )
 

@@ -60,6 +60,12 @@ class Session:
     refused: tuple[Setting, ...] = ()
     _before: Mapping[str, str | None] = field(default_factory=dict, repr=False)
     _output: JavaOutput | None = field(default=None, repr=False)
+    _archive: ClassArchive | None = field(default=None, repr=False)
+
+    def drop_classes(self) -> None:
+        """Keep no archive of the classes of this session: what it was opened for has not run."""
+        if self._archive is not None:
+            self._archive.wanted = False
 
     def flush(self) -> None:
         """Let what Spark has printed come before what is printed next."""
@@ -240,7 +246,7 @@ def _start(request: SessionRequest, settings: Mapping[str, Setting]) -> Session:
             ) from error
     if archive is not None and output is not None:
         archive.finish(output)
-    return Session(spark, True, _sorted(told), _output=output)
+    return Session(spark, True, _sorted(told), _output=output, _archive=archive)
 
 
 def _archive(request: SessionRequest, java: Java, settings: Mapping[str, Setting]) -> ClassArchive | None:
@@ -252,7 +258,8 @@ def _archive(request: SessionRequest, java: Java, settings: Mapping[str, Setting
     if request.class_archive is None or request.spark_log is None or own:
         return None
     values = {key: setting.value for key, setting in settings.items()}
-    return class_archive(request.class_archive, java, spark_home(), values, os.environ)
+    folder, home = request.class_archive, spark_home()
+    return class_archive(folder, java, home, values, os.environ, records=request.records)
 
 
 def _with_options(settings: Mapping[str, Setting], archive: ClassArchive) -> Setting:

@@ -72,6 +72,7 @@ class SessionRequest:
             spends less on compiling code that hardly runs.
         class_archive: The folder of archives of classes, with which a Spark that is started here starts
             sooner; None to do without.
+        records: Whether an archive is made where there is none; not for a session in which little runs.
     """
 
     app_name: str
@@ -84,6 +85,7 @@ class SessionRequest:
     spark_log: Path | None = None
     brief: bool = False
     class_archive: Path | None = None
+    records: bool = True
 
 
 def settings_to_start(

@@ -58,6 +58,7 @@ def test_the_first_session_records_and_the_next_one_uses_it(tmp_path: Path, java
     assert first is not None
     assert first.recorded
     assert first.options[0] == f"-XX:ArchiveClassesAtExit={first.file}"
+    assert class_archive(folder, java, home, {}, {}, records=False) is None
     first.file.write_bytes(MAGIC + b"classes")
     finishing.finish(first.file, first.place)
     second = class_archive(folder, java, home, {}, {})
@@ -186,6 +187,25 @@ def test_what_java_has_not_written_whole_comes_to_no_place(tmp_path: Path) -> No
     finishing.finish(tmp_path / "k-1.new", tmp_path / "k.json")
     finishing.finish(tmp_path / "never-written.new", tmp_path / "k.json")
     assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_it_comes_to_its_place_when_java_has_ended_and_something_has_run(
+    tmp_path: Path, *, wanted: bool
+) -> None:
+    place, aside = tmp_path / "k.json", tmp_path / "k-1.new"
+    aside.write_bytes(MAGIC)
+    read, write = os.pipe()
+    command = [sys.executable, "-I", "-S", finishing.__file__, str(read), aside, *([place] if wanted else [])]
+    with subprocess.Popen(command, pass_fds=[read]) as program:
+        os.close(read)
+        os.write(write, b"what Java still says")
+        assert program.poll() is None
+        assert aside.exists()
+        os.close(write)  # as Java does when it ends
+        assert program.wait() == 0
+    assert place.exists() is wanted
+    assert not aside.exists()
 
 
 def test_of_two_sessions_at_once_the_one_with_more_classes_counts(tmp_path: Path) -> None:
