@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -33,6 +33,7 @@ from gem_bundler.bundle.model import GemUse, Platform, Runtime
 from gem_bundler.bundle.target_platform import DEFAULT_PLATFORM, building_python
 from gem_bundler.bundle.written import describe
 from gem_bundler.dependencies.needed import check_thin, exact_requirements, needed_distributions
+from gem_bundler.dependencies.published import missing_from_index
 from gem_bundler.dependencies.request import DepsRequest, fetch, resolve
 from gem_bundler.jars.lock import JarRequest, jar_lock_bytes, lock_jars, vendor
 from gem_bundler.job.section import Job
@@ -166,9 +167,11 @@ class _Build:
         self._stop_at_errors()
         wheel = build_wheel(draft, contents)
         bundle = wheel.manifest.bundle(job)
-        for platform in self._options.platforms:
-            found = _definitions(platform).check(bundle)
-            self._found += [_placed(definitions[0], finding) for finding in found]
+        platforms = [_definitions(platform) for platform in self._options.platforms]
+        asked = {text for platform in platforms for text in platform.asked(bundle)}
+        bundle = replace(bundle, missing=missing_from_index(sorted(asked), draft.target))
+        for platform in platforms:
+            self._found += [_placed(definitions[0], finding) for finding in platform.check(bundle)]
         self._stop_at_errors()
         return self._written(wheel, bundle, deps, jars)
 
@@ -318,10 +321,11 @@ class _Build:
         _write(folder / made.wheel, wheel.data)
         _write(folder / made.archive, wheel.data)
         _write(folder / SBOM, wheel.sbom)
-        digest = None
+        digest, wheels = None, dict[str, Path]()
         if deps is not None:
+            wheels = fetch(deps, report=self._tell)
             _write(folder / DEPS_LOCK, deps.to_bytes())
-            write_archive(deps, fetch(deps, report=self._tell), folder / DEPS, self._tell)
+            write_archive(deps, wheels, folder / DEPS, self._tell)
             (folder / DEPS).chmod(0o644)
             digest = manifests.describe_file(DEPS, (folder / DEPS).read_bytes()).sha256
         _write(folder / "main.py", main_py(made, digest))
@@ -334,6 +338,8 @@ class _Build:
         for platform in self._options.platforms:
             for path, content in _definitions(platform).files(bundle).items():
                 _write(folder / path, content, executable=path.endswith(".sh"))
+            for path in _definitions(platform).wheels(bundle):
+                _write(folder / path, wheels[Path(path).name].read_bytes())
         manifest = manifests.write(folder, made)
         (folder / manifests.NAME).chmod(0o644)
         if self._options.key is not None:
@@ -359,7 +365,7 @@ class _Build:
 
 
 def _definitions(platform: Platform) -> Any:
-    """The module that writes a platform's job definitions."""
+    """The module that writes a platform's job definitions, and says what they install."""
     return import_module(f"gem_bundler.platforms.{platform.replace('-', '_')}.definition")
 
 

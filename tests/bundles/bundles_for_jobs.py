@@ -10,6 +10,7 @@ from gem_bundler.bundle.model import (
     BundleParameter,
     BundlePipeline,
     BundleTarget,
+    LockedDistribution,
     LockedJar,
     Runtime,
 )
@@ -83,6 +84,25 @@ KAFKA_CLIENTS = jar("org.apache.kafka:kafka-clients:3.9.2")
 ACME = jar("com.acme:acme-spark:1.2.0")
 
 
+def distribution(
+    name: str, *requires: str, tag: str = "py3-none-any", version: str = "1.0"
+) -> LockedDistribution:
+    """A locked distribution."""
+    file = f"{name.replace('-', '_')}-{version}-{tag}.whl"
+    return LockedDistribution(name, version, file, "cd" * 32, requires)
+
+
+# By name, as a lock has them; the gem needs the runtime, which needs two others.
+DISTRIBUTIONS = (
+    distribution("acme-gems", "gem-bundle", version="1.2.0"),
+    distribution("delta-spark", "pyspark"),
+    distribution("gem-bundle", "pluggy", "pydantic", version="0.1.0"),
+    distribution("pluggy"),
+    distribution("pydantic", "pydantic-core"),
+    distribution("pydantic-core", tag="cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64"),
+)
+
+
 def pipeline(**differences: Any) -> BundlePipeline:
     own = BundlePipeline(
         name="clicks_per_minute",
@@ -112,6 +132,7 @@ def bundle(job: dict[str, Any] | None = None, **differences: Any) -> Bundle:
         package="clicks_per_minute_bundle",
         entry_point="clicks-per-minute",
         requires=("gem-bundle==0.1.0", "acme-gems==1.2.0", "pyspark==4.2.0", "delta-spark==4.4.0"),
+        distributions=DISTRIBUTIONS,
         deps="deps.tar.gz",
         jars=(DELTA, KAFKA, KAFKA_CLIENTS),
         job=None if job is None else Job.model_validate(job),

@@ -286,7 +286,30 @@ def test_a_missing_module(project: Callable[..., Path]) -> None:
     assert codes(error) == ["GB620"]
 
 
-def test_what_a_platform_can_not_do_is_said_at_the_job(project: Callable[..., Path]) -> None:
+def test_what_the_index_has_not_got_is_said_at_the_job(
+    project: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = project(
+        "job:\n  root: /Volumes/a/b\n  parameters: {rows: 5}\n  libraries: index\n"
+        "  cluster: {node_type: i3.xlarge, spark_version: 19.x-scala2.13}\n"
+    )
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+
+    with pytest.raises(PipelineError) as error:
+        made(folder, replace(THIN, platforms=("databricks",)))
+
+    assert codes(error) == ["GB617"]
+    (found,) = (found for found in error.value.diagnostics if found.is_error)
+    assert found.message.startswith("the job would install `gem-bundle` 0.1.0+editable from a package index")
+    assert found.path == ("job", "libraries")
+    assert (found.line, found.column) == (13, 14)
+
+
+def test_what_a_platform_can_not_do_is_said_at_the_job(
+    project: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
     folder = project("job:\n  continuous: true\n  root: /Volumes/a/b\n  cluster: {serverless: true}\n")
 
     with pytest.raises(PipelineError) as error:

@@ -95,7 +95,7 @@ class Manifest:
 
     def bundle(self, job: Job | None = None) -> Bundle:
         """The bundle as its job definitions see it."""
-        names = (name for name in Bundle.__slots__ if name not in {"profiles", "job"})
+        names = (name for name in Bundle.__slots__ if name not in {"profiles", "job", "missing"})
         profiles = tuple(self.pipelines[0].profiles)
         return Bundle(**{name: getattr(self, name) for name in names}, profiles=profiles, job=job)
 

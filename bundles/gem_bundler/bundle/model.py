@@ -204,6 +204,8 @@ class Bundle:
         package: The import name of the package that the build makes, ``<name>_bundle``.
         entry_point: The console entry point, by the name of its script.
         requires: ``name==version`` of the distributions that a cluster installs by itself.
+        missing: Those of them that the index in use hasn't got.
+        distributions: All that are locked, with what they need; empty for a thin bundle.
         deps: The name of the archive of dependencies, or None for a thin bundle.
         jars: The jars, those that a platform brings itself included.
         vendored: Whether the jars' files are in the bundle (in ``jars/``).
@@ -224,6 +226,8 @@ class Bundle:
     package: str
     entry_point: str
     requires: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    distributions: tuple[LockedDistribution, ...] = ()
     deps: str | None = None
     jars: tuple[LockedJar, ...] = ()
     vendored: bool = False

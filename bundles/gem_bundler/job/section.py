@@ -302,6 +302,11 @@ class JobDifferences(_Shape):
         None, description="The values of the pipeline's parameters in this job."
     )
     cluster: Cluster = Field(default_factory=Cluster, description="What the job runs on.")
+    libraries: Literal["bundle", "index"] = Field(
+        "bundle",
+        description="Databricks: where the Python distributions that the job installs are from: the bundle, "
+        "which holds them as they were locked, or the workspace's package index.",
+    )
     retries: int | Retries = Field(0, description="How often a failed run is started again.")
     timeout: Length | None = Field(None, description="How long a run may take.")
     stop_timeout: Length = Field(

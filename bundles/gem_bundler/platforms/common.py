@@ -88,7 +88,12 @@ def kubernetes_name(text: str) -> str:
 
 def installed_requirements(bundle: Bundle) -> list[str]:
     """What a cluster installs by itself, without what the platform is made of."""
-    return [r for r in bundle.requires if r.partition("==")[0].lower() not in _OF_THE_PLATFORM]
+    return [r for r in bundle.requires if not of_the_platform(r.partition("==")[0].lower())]
+
+
+def of_the_platform(name: str) -> bool:
+    """Whether a distribution, by its normalised name, is part of what every Spark platform is made of."""
+    return name in _OF_THE_PLATFORM
 
 
 def secret_variable(secret: str) -> str:

@@ -41,6 +41,16 @@ def main() -> int:
     return main("{package}")
 
 
+def task() -> None:
+    """Do the same where only what is raised counts, and no value that is returned: a task on Databricks.
+
+    Raises:
+        SystemExit: When something was wrong.
+    """
+    if status := main():
+        raise SystemExit(f"{entry_point} failed with status {{status}}; what it printed says why.")
+
+
 if __name__ == "__main__":
     raise SystemExit(main())
 '''
@@ -205,7 +215,11 @@ def _wheel(manifest: Manifest) -> bytes:
 
 
 def _entry_points(manifest: Manifest, contents: Contents) -> bytes:
-    lines = ["[console_scripts]", f"{manifest.entry_point} = {manifest.package}.__main__:main"]
+    main = f"{manifest.package}.__main__"
+    # Databricks writes the name of a task's entry point into Python code, where a hyphen or a word of the
+    # language can be a syntax error; the package's name is neither.
+    scripts = {manifest.entry_point: f"{main}:main", manifest.package: f"{main}:task"}
+    lines = ["[console_scripts]", *(f"{name} = {value}" for name, value in scripts.items())]
     if contents.entry_points:
         lines += ["", "[gem_bundle]"]
         lines += [f"{name} = {value}" for name, value in sorted(contents.entry_points)]

@@ -288,12 +288,14 @@ BUNDLE_JOBS = (
             $ gem-bundle build clicks.yaml --for spark-submit
         """,
     ),
-    warning(
+    error(
         "GB611",
         "another version of Python on Databricks",
         why="""
-            The bundle is tested with the Python it is built for. On Databricks the runtime decides which
-            one it is: 3.11 in runtime 15, 3.12 in 16 and 17 and in serverless environments 3 and 4.
+            On Databricks the runtime decides which Python it is: 3.11 in runtime 15, 3.12 in 16 and 17 and
+            in serverless environments 3 and 4. The job installs the wheels in the bundle, and those with
+            native parts are for one version: another one refuses them. Where the job installs none of
+            these it is a warning, since the bundle is tested with the Python it is built for.
         """,
         breaks="""
             job:
@@ -307,9 +309,9 @@ BUNDLE_JOBS = (
             job:
               continuous: true
               root: /Volumes/main/streams/clicks
-              cluster: {node_type: i3.xlarge, spark_version: 19.x-scala2.13}
+              cluster: {node_type: i3.xlarge, spark_version: 17.3.x-scala2.13}
 
-            $ gem-bundle build clicks.yaml --for databricks
+            $ gem-bundle build clicks.yaml --for databricks --python 3.12
         """,
         source="Databricks: runtime release notes",
     ),
@@ -480,17 +482,29 @@ BUNDLE_JOBS = (
     ),
     error(
         "GB617",
-        "a cluster can't install an unpublished version",
+        "the package index hasn't got what a job installs",
         why="""
-            Databricks installs the bundle's dependencies from a package index. A version that exists on
+            With `libraries: index`, and with a thin bundle, a job on Databricks installs what the bundle
+            needs from a package index. The one that pip asks here has to have it: a version that exists on
             the machine that builds only, such as an editable installation's, is nowhere to be had.
         """,
         breaks="""
+            job:
+              continuous: true
+              root: /Volumes/main/streams/clicks
+              cluster: {node_type: i3.xlarge, spark_version: 19.x-scala2.13}
+              libraries: index
+
             $ pip install --editable ./acme-gems
             $ gem-bundle build clicks.yaml --for databricks
         """,
         keeps="""
-            $ pip install acme-gems==1.2.0
+            job:
+              continuous: true
+              root: /Volumes/main/streams/clicks
+              cluster: {node_type: i3.xlarge, spark_version: 19.x-scala2.13}
+
+            $ pip install --editable ./acme-gems
             $ gem-bundle build clicks.yaml --for databricks
         """,
     ),

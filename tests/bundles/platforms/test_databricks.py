@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,19 +12,22 @@ from databricks.sdk.service import jobs
 from pydantic import ValidationError
 
 from gem_bundle import GemError
-from gem_bundler.bundle.model import Bundle, BundleTarget
+from gem_bundler.bundle.model import Bundle, BundleTarget, Runtime
 from gem_bundler.platforms.databricks import definition as databricks
 from gem_bundler.platforms.databricks.shapes import BundleFile, BundleJob, CreateJob
 from tests.bundles.bundles_for_jobs import (
     ACME,
     AVAILABLE_NOW,
     DELTA,
+    DISTRIBUTIONS,
     ON_DATABRICKS,
     PARAMETERS,
     SERVERLESS,
     bundle,
     codes,
+    distribution,
     full_bundle,
+    jar,
     merged,
     only,
     pipeline,
@@ -60,6 +64,13 @@ JOBS = {
     ),
     "serverless": bundle(
         merged(SERVERLESS, schedule="@hourly"), pipelines=(pipeline(targets=AVAILABLE_NOW),)
+    ),
+    "from an index": bundle(merged(ON_DATABRICKS, libraries="index")),
+    "thin": bundle(ON_DATABRICKS, deps=None, distributions=()),
+    "for serverless": bundle(
+        merged(SERVERLESS, schedule="@hourly"),
+        pipelines=(pipeline(targets=AVAILABLE_NOW),),
+        runtime=Runtime("3.12", "4.2.0", "2.13", 17, "manylinux2014_x86_64", "0.1.0"),
     ),
     "two pipelines": bundle(ON_DATABRICKS, pipelines=(pipeline(), pipeline(name="late_clicks"))),
     "without a root": bundle({"cluster": ON_DATABRICKS["cluster"]}, pipelines=(pipeline(mode="batch"),)),
@@ -141,7 +152,7 @@ def test_the_job_says_everything() -> None:
     task = job["tasks"][0]
     assert task["python_wheel_task"] == {
         "package_name": "clicks-per-minute",
-        "entry_point": "clicks-per-minute",
+        "entry_point": "clicks_per_minute_bundle",
         "parameters": [
             *("-p", "topic=clicks", "-p", 'brokers=["b1:9092", "b2:9092"]'),
             *("--root", "${var.root}"),
@@ -161,23 +172,82 @@ def test_dev_and_prod_have_checkpoints_of_their_own() -> None:
     assert "/Volumes/main/streams/prod" in request["tasks"][0]["python_wheel_task"]["parameters"]
 
 
-def test_only_the_wheel_and_what_databricks_lacks_is_installed() -> None:
+# What is installed: a cluster takes one after the other, and asks an index for what isn't there by then
+
+WHEELS = [
+    "wheels/pluggy-1.0-py3-none-any.whl",
+    "wheels/pydantic_core-1.0-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+    "wheels/pydantic-1.0-py3-none-any.whl",
+    "wheels/gem_bundle-0.1.0-py3-none-any.whl",
+    "wheels/acme_gems-1.2.0-py3-none-any.whl",
+]
+OWN = "clicks_per_minute-1.4.0+g0123456789ab-py3-none-any.whl"
+
+
+def test_a_job_installs_what_is_in_the_bundle_each_after_what_it_needs() -> None:
     own = bundle(ON_DATABRICKS, jars=(DELTA, ACME))
 
+    assert databricks.wheels(own) == WHEELS
+    assert databricks.asked(own) == []
     assert job_in(own)["tasks"][0]["libraries"] == [
-        {"whl": "../../clicks_per_minute-1.4.0+g0123456789ab-py3-none-any.whl"},
+        *({"whl": f"../../{path}"} for path in (*WHEELS, OWN)),
+        {"maven": {"coordinates": "com.acme:acme-spark:1.2.0"}},
+    ]
+
+
+def test_distributions_that_need_each_other_are_installed_all_the_same() -> None:
+    circle = (distribution("a", "b"), distribution("b", "c"), distribution("c", "a"))
+
+    found = databricks.wheels(bundle(ON_DATABRICKS, distributions=circle))
+
+    assert found == [f"wheels/{name}-1.0-py3-none-any.whl" for name in "cba"]
+
+
+def test_a_job_asks_an_index_where_it_is_told_to() -> None:
+    own = bundle(merged(ON_DATABRICKS, libraries="index"), jars=(DELTA, ACME))
+
+    assert databricks.wheels(own) == []
+    assert databricks.asked(own) == ["gem-bundle==0.1.0", "acme-gems==1.2.0"]
+    assert job_in(own)["tasks"][0]["libraries"] == [
+        {"whl": f"../../{OWN}"},
         {"pypi": {"package": "gem-bundle==0.1.0"}},
         {"pypi": {"package": "acme-gems==1.2.0"}},
         {"maven": {"coordinates": "com.acme:acme-spark:1.2.0"}},
     ]
 
 
-def test_the_request_names_the_wheel_where_it_has_to_be() -> None:
-    request = read(bundle(ON_DATABRICKS))[2]
-    place = "/Volumes/main/streams/bundles/clicks_per_minute/clicks_per_minute-1.4.0+g0123456789ab-py3-none-any.whl"
+def test_a_thin_bundle_has_to_ask_an_index() -> None:
+    thin = bundle(ON_DATABRICKS, deps=None, distributions=())
 
-    assert request["tasks"][0]["libraries"][0] == {"whl": place}
-    assert place in request["description"]
+    assert databricks.wheels(thin) == []
+    assert {"pypi": {"package": "gem-bundle==0.1.0"}} in job_in(thin)["tasks"][0]["libraries"]
+
+
+def test_the_targets_may_differ_in_where_libraries_are_from() -> None:
+    own = bundle(merged(ON_DATABRICKS, profiles={"prod": {"libraries": "index"}}), profiles=("prod",))
+
+    assert databricks.wheels(own) == WHEELS
+    assert databricks.asked(own) == ["gem-bundle==0.1.0", "acme-gems==1.2.0"]
+    assert "wheels/" not in json.dumps(read(own)[2])
+
+
+def test_a_jar_that_the_platform_brings_is_not_asked_for() -> None:
+    brought = replace(
+        jar("com.fasterxml.jackson.datatype:jackson-datatype-jdk8:2.13.5"), platforms=("databricks",)
+    )
+    own = bundle(ON_DATABRICKS, jars=(DELTA, brought))
+    without_machines = bundle(SERVERLESS, jars=(brought,), pipelines=(pipeline(targets=AVAILABLE_NOW),))
+
+    assert not [library for library in job_in(own)["tasks"][0]["libraries"] if "maven" in library]
+    assert "GB602" not in codes(databricks.check(without_machines))
+
+
+def test_the_request_names_the_wheels_where_they_have_to_be() -> None:
+    request = read(bundle(ON_DATABRICKS))[2]
+    place = "/Volumes/main/streams/bundles/clicks_per_minute"
+
+    assert request["tasks"][0]["libraries"] == [{"whl": f"{place}/{path}"} for path in (*WHEELS, OWN)]
+    assert request["description"].endswith(f"Upload {OWN} and the folder wheels first, to {place}.")
 
 
 def test_keep_alive_looks_and_leaves() -> None:
@@ -200,11 +270,7 @@ def test_serverless_installs_in_its_environment() -> None:
 
     assert job["environments"][0]["spec"] == {
         "environment_version": "4",
-        "dependencies": [
-            "../../clicks_per_minute-1.4.0+g0123456789ab-py3-none-any.whl",
-            "gem-bundle==0.1.0",
-            "acme-gems==1.2.0",
-        ],
+        "dependencies": [f"../../{path}" for path in (*WHEELS, OWN)],
     }
     assert "job_clusters" not in job
     assert "libraries" not in job["tasks"][0]
@@ -254,7 +320,7 @@ def test_the_files_are_the_same_every_time() -> None:
 
 def test_what_is_fine_is_not_complained_of() -> None:
     assert codes(databricks.check(bundle(ON_DATABRICKS))) == []
-    assert codes(databricks.check(JOBS["serverless"])) == ["GB611"]  # its Python is 3.12
+    assert codes(databricks.check(JOBS["for serverless"])) == []
     assert codes(databricks.check(full_bundle())) == ["GB610"]  # its stop_timeout
 
 
@@ -290,7 +356,9 @@ def test_serverless_takes_what_ends(own: Any) -> None:
         (merged(ON_DATABRICKS, cluster={"spark_version": "17.3.x-scala2.13"}), {}, "GB611"),
         (merged(ON_DATABRICKS, continuous=True), {"pipelines": (pipeline(targets=AVAILABLE_NOW),)}, "GB616"),
         (merged(ON_DATABRICKS, schedule="@daily"), {}, "GB616"),
-        (ON_DATABRICKS, {"requires": ("acme-gems==1.2.0+editable",)}, "GB617"),
+        (merged(ON_DATABRICKS, libraries="index"), {"missing": ("acme-gems==1.2.0+editable",)}, "GB617"),
+        (ON_DATABRICKS, {"deps": None, "missing": ("gem-bundle==0.1.0",)}, "GB617"),
+        (merged(ON_DATABRICKS, libraries="bundle"), {"deps": None}, "GB617"),
     ],
 )
 def test_what_databricks_cannot_do_is_said(
@@ -300,6 +368,18 @@ def test_what_databricks_cannot_do_is_said(
 
     assert found
     assert all(finding.hint for finding in found)
+
+
+def test_another_python_is_a_warning_only_where_its_wheels_are_for_any() -> None:
+    older = merged(ON_DATABRICKS, cluster={"spark_version": "17.3.x-scala2.13"})
+    for_any = tuple(found for found in DISTRIBUTIONS if found.file.endswith("-any.whl"))
+
+    refused = only(databricks.check(bundle(older)), "GB611")
+    assert refused.severity == "error"
+    assert "3.12, which doesn't install `pydantic_core-1.0-cp311" in refused.message
+    assert refused.hint.startswith("Build it with `--python 3.12`")
+    for fine in (bundle(older, distributions=for_any), bundle({**older, "libraries": "index"})):
+        assert only(databricks.check(fine), "GB611").severity == "warning"
 
 
 def test_a_profile_may_bring_the_parameters() -> None:

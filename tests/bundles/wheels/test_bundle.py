@@ -110,7 +110,10 @@ def test_entry_points_can_be_read(tmp_path: Path) -> None:
     points = ConfigParser()
     points.read_string(member(make("gem_of_the_project"), "/entry_points.txt").decode())
 
-    assert dict(points["console_scripts"]) == {"ticks": "ticks_bundle.__main__:main"}
+    assert dict(points["console_scripts"]) == {
+        "ticks": "ticks_bundle.__main__:main",
+        "ticks_bundle": "ticks_bundle.__main__:task",
+    }
     assert dict(points["gem_bundle"]) == {"sheep": "acme_sheep"}
 
 

@@ -7,27 +7,29 @@ from typing import TYPE_CHECKING, Literal
 
 from gem_bundle import Finding
 from gem_bundle.types import is_remote
+from gem_bundler.bundle.target_platform import Target
 from gem_bundler.job import cron
 from gem_bundler.platforms.common import (
     ENDING_TRIGGERS,
     check_common,
     check_left_out,
     check_root,
-    installed_requirements,
     job_of,
 )
+from gem_bundler.platforms.databricks.libraries import from_index, own_jars, wheels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gem_bundler.bundle.model import Bundle, LockedJar
-    from gem_bundler.job.section import Cluster, Job
+    from gem_bundler.bundle.model import Bundle
+    from gem_bundler.job.section import Job
 
 TARGETS: dict[Literal["dev", "prod"], str] = {"dev": "development", "prod": "production"}
 # The Spark of a runtime by its major version (Databricks' release notes, as of 2026).
 SPARK_OF_RUNTIME = {13: "3.4", 14: "3.5", 15: "3.5", 16: "3.5", 17: "4.0", 18: "4.1", 19: "4.2"}
 PYTHON_OF_RUNTIME = {13: "3.10", 14: "3.10", 15: "3.11", 16: "3.12", 17: "3.12"}
 PYTHON_OF_SERVERLESS = {1: "3.10", 2: "3.11", 3: "3.12", 4: "3.12"}
+_MOST_LISTED = 3
 LEAST_RUNTIME = 17
 LEAST_SERVERLESS = 4  # the first one whose Spark is 4
 # What a serverless session is known to let a job set.
@@ -41,9 +43,6 @@ SERVERLESS_SETTINGS = frozenset(
         "spark.sql.sources.partitionOverwriteMode",
     }
 )
-_PLATFORM_GROUPS = frozenset({"org.apache.spark", "io.delta", "org.apache.kafka"})
-# Further jars that those bring along.
-_PLATFORM_JARS = frozenset({"org.apache.commons:commons-pool2", "org.antlr:antlr4-runtime"})
 
 
 def check(bundle: Bundle) -> Iterator[Finding]:
@@ -76,7 +75,7 @@ def _check(bundle: Bundle, profile: str | None) -> Iterator[Finding]:
     if job.cluster.serverless:
         yield from _check_serverless(bundle, job)
     else:
-        yield from _check_cluster(bundle, job.cluster)
+        yield from _check_cluster(bundle, job)
     timetable = job.timetable
     if timetable is not None and cron.parse(timetable.cron).has_two_kinds_of_days:
         yield Finding(
@@ -85,14 +84,30 @@ def _check(bundle: Bundle, profile: str | None) -> Iterator[Finding]:
             "Put `*` for one of the two.",
             option="schedule",
         )
-    for requirement in installed_requirements(bundle):
-        if "+" in requirement:
-            name, _, version = requirement.partition("==")
-            yield Finding(
-                "GB617",
-                f"the job would install `{name}` {version} from a package index, where no such version is",
-                f"Install a released version of `{name}` (not an editable one), and build again.",
-            )
+    yield from _check_index(bundle, job)
+
+
+def _check_index(bundle: Bundle, job: Job) -> Iterator[Finding]:
+    if not from_index(bundle, job):
+        return
+    if bundle.deps is None and "libraries" in job.model_fields_set and job.libraries == "bundle":
+        yield Finding(
+            "GB617",
+            "`libraries: bundle` names what is in the bundle, and a thin bundle has no dependencies in it",
+            "Build without --thin; or set `libraries: index`.",
+            option="libraries",
+        )
+    else_ = "build without --thin" if bundle.deps is None else "set `libraries: bundle`"
+    for requirement in bundle.missing:
+        name, _, version = requirement.partition("==")
+        yield Finding(
+            "GB617",
+            f"the job would install `{name}` {version} from a package index, and the one in use here has no "
+            "such version",
+            "Publish it in the workspace's index, and let pip ask that one here too (PIP_INDEX_URL); or "
+            f"{else_}, so that the job installs what is in the bundle.",
+            option="libraries" if "libraries" in job.model_fields_set else None,
+        )
 
 
 def _check_separate(bundle: Bundle) -> Iterator[Finding]:
@@ -153,11 +168,11 @@ def _check_serverless(bundle: Bundle, job: Job) -> Iterator[Finding]:
             f'Set `serverless_version: "{LEAST_SERVERLESS}"` or a newer one.',
             option=("cluster", "serverless_version"),
         )
-    yield from _check_python(bundle, PYTHON_OF_SERVERLESS.get(version), f"environment {version}")
+    yield from _check_python(bundle, job, PYTHON_OF_SERVERLESS.get(version), f"environment {version}")
 
 
-def _check_cluster(bundle: Bundle, cluster: Cluster) -> Iterator[Finding]:
-    missing = []
+def _check_cluster(bundle: Bundle, job: Job) -> Iterator[Finding]:
+    cluster, missing = job.cluster, []
     if cluster.node_type is None and cluster.pool is None and cluster.policy is None:
         missing.append("`node_type`")
     if cluster.spark_version is None:
@@ -183,24 +198,28 @@ def _check_cluster(bundle: Bundle, cluster: Cluster) -> Iterator[Finding]:
             f"{SPARK_OF_RUNTIME[max(SPARK_OF_RUNTIME)]}.",
             option=("cluster", "spark_version"),
         )
-    yield from _check_python(bundle, PYTHON_OF_RUNTIME.get(major), f"runtime {major}")
+    yield from _check_python(bundle, job, PYTHON_OF_RUNTIME.get(major), f"runtime {major}")
 
 
-def _check_python(bundle: Bundle, python: str | None, platform: str) -> Iterator[Finding]:
-    if python is not None and python != bundle.runtime.python:
+def _check_python(bundle: Bundle, job: Job, python: str | None, platform: str) -> Iterator[Finding]:
+    if python is None or python == bundle.runtime.python:
+        return
+    there = Target(python, bundle.runtime.platform)
+    names = [path.rpartition("/")[2] for path in wheels(bundle, job)]
+    refused = [name for name in names if not there.runs(name)]
+    if refused:
+        yield Finding(
+            "GB611",
+            f"Databricks' {platform} has Python {python}, which doesn't install "
+            f"{', '.join(f'`{name}`' for name in refused[:_MOST_LISTED])}"
+            + (f" and {len(refused) - _MOST_LISTED} more" if len(refused) > _MOST_LISTED else "")
+            + f": the bundle is built for {bundle.runtime.python}",
+            f"Build it with `--python {python}`; or with Python {python} itself, which tests it too.",
+        )
+    else:
         yield Finding(
             "GB611",
             f"Databricks' {platform} has Python {python}; the bundle is built for {bundle.runtime.python}",
             f"Build it with Python {python}, with which it is then tested too.",
             severity="warning",
         )
-
-
-def own_jars(bundle: Bundle) -> list[str]:
-    """The coordinates of the jars that Databricks doesn't bring itself."""
-    return [jar.coordinate for jar in bundle.jars if not _is_of_the_platform(jar)]
-
-
-def _is_of_the_platform(jar: LockedJar) -> bool:
-    group, artifact = jar.coordinate.split(":")[:2]
-    return group in _PLATFORM_GROUPS or f"{group}:{artifact}" in _PLATFORM_JARS

@@ -13,23 +13,34 @@ from gem_bundle import GemError
 from gem_bundler.job import cron
 from gem_bundler.job.section import seconds
 from gem_bundler.platforms.common import (
-    installed_requirements,
     job_of,
     spark_settings,
     start_arguments,
     validated,
     yaml_text,
 )
-from gem_bundler.platforms.databricks.checks import TARGETS, check, own_jars, profile_of
+from gem_bundler.platforms.databricks.checks import TARGETS, check, profile_of
+from gem_bundler.platforms.databricks.libraries import own_jars, requirements
+from gem_bundler.platforms.databricks.libraries import wheels as wheels_of
 from gem_bundler.platforms.databricks.shapes import BundleFile, BundleJob, CreateJob, ResourceFile
 
 if TYPE_CHECKING:
     from gem_bundler.bundle.model import Bundle, BundlePipeline
     from gem_bundler.job.section import Job, Principal, Recipients
 
-__all__ = ["check", "files"]
+__all__ = ["asked", "check", "files", "wheels"]
 
 _LEVELS = {"view": "CAN_VIEW", "run": "CAN_MANAGE_RUN", "manage": "CAN_MANAGE", "owner": "IS_OWNER"}
+
+
+def wheels(bundle: Bundle) -> list[str]:
+    """The wheels that have to lie in the bundle's folder, by their paths there."""
+    return list(dict.fromkeys(path for job in _jobs(bundle).values() for path in wheels_of(bundle, job)))
+
+
+def asked(bundle: Bundle) -> list[str]:
+    """What the job asks a package index for."""
+    return list(dict.fromkeys(text for job in _jobs(bundle).values() for text in requirements(bundle, job)))
 
 
 def files(bundle: Bundle) -> dict[str, bytes]:
@@ -38,7 +49,7 @@ def files(bundle: Bundle) -> dict[str, bytes]:
     Raises:
         GemError: GB618 when Databricks wouldn't take what the `job:` section says.
     """
-    jobs = {target: job_of(bundle, profile_of(bundle, target)) for target in TARGETS}
+    jobs = _jobs(bundle)
     definitions = {target: _bundle_job(bundle, target, jobs[target]) for target in TARGETS}
     key = bundle.name
     content: dict[str, Any]
@@ -63,6 +74,10 @@ def files(bundle: Bundle) -> dict[str, bytes]:
             json.dumps(_create_job(bundle, jobs["prod"]), indent=2, ensure_ascii=False) + "\n"
         ).encode(),
     }
+
+
+def _jobs(bundle: Bundle) -> dict[Literal["dev", "prod"], Job]:
+    return {target: job_of(bundle, profile_of(bundle, target)) for target in TARGETS}
 
 
 _BUNDLE_HEADER = """
@@ -122,7 +137,7 @@ def _bundle_job(bundle: Bundle, target: str, job: Job) -> dict[str, Any]:
     content = _job(
         bundle,
         job,
-        wheel=f"../../{bundle.wheel}",
+        folder="../..",
         root="${var.root}" if job.root is not None else None,
         profile=profile_of(bundle, target),
     )
@@ -132,11 +147,11 @@ def _bundle_job(bundle: Bundle, target: str, job: Job) -> dict[str, Any]:
 
 
 def _create_job(bundle: Bundle, job: Job) -> dict[str, Any]:
-    place = f"{(job.root or '/Workspace/Shared').rstrip('/')}/bundles/{bundle.name}/{bundle.wheel}"
+    place = f"{(job.root or '/Workspace/Shared').rstrip('/')}/bundles/{bundle.name}"
     content = _job(
         bundle,
         job,
-        wheel=place,
+        folder=place,
         root=_root(job, "prod") if job.root is not None else None,
         profile=profile_of(bundle, "prod"),
     )
@@ -144,11 +159,21 @@ def _create_job(bundle: Bundle, job: Job) -> dict[str, Any]:
         content["access_control_list"] = [
             {**_holder(p), "permission_level": _LEVELS[p.level]} for p in job.permissions
         ]
-    content["description"] = f"{content['description']} Upload the wheel first, to {place}."
+    which = f"{bundle.wheel} and the folder wheels" if wheels_of(bundle, job) else bundle.wheel
+    content["description"] = f"{content['description']} Upload {which} first, to {place}."
     return validated(CreateJob, content, "Databricks' Jobs API")
 
 
-def _job(bundle: Bundle, job: Job, *, wheel: str, root: str | None, profile: str | None) -> dict[str, Any]:
+def _job(bundle: Bundle, job: Job, *, folder: str, root: str | None, profile: str | None) -> dict[str, Any]:
+    """The job.
+
+    Args:
+        bundle: The bundle.
+        job: What its section says.
+        folder: Where the bundle's folder is, for the paths of wheels.
+        root: What relative paths are relative to.
+        profile: The profile.
+    """
     about = " ".join(bundle.description.split())
     content: dict[str, Any] = {
         "name": job.name or bundle.name,
@@ -177,7 +202,7 @@ def _job(bundle: Bundle, job: Job, *, wheel: str, root: str | None, profile: str
                 "environment_key": "default",
                 "spec": {
                     "environment_version": job.cluster.serverless_version,
-                    "dependencies": [wheel, *installed_requirements(bundle)],
+                    "dependencies": [*_wheels(bundle, job, folder), *requirements(bundle, job)],
                 },
             }
         ]
@@ -191,12 +216,17 @@ def _job(bundle: Bundle, job: Job, *, wheel: str, root: str | None, profile: str
             bundle,
             pipeline,
             job,
-            wheel=wheel,
+            folder=folder,
             arguments=start_arguments(bundle, pipeline, job, root=root, profile=profile),
         )
         for pipeline in bundle.pipelines
     ]
     return content
+
+
+def _wheels(bundle: Bundle, job: Job, folder: str) -> list[str]:
+    """Where the wheels are that the job installs, in their order: the bundle's own needs the others."""
+    return [f"{folder}/{path}" for path in (*wheels_of(bundle, job), bundle.wheel)]
 
 
 def _quartz(text: str) -> str:
@@ -207,7 +237,7 @@ def _quartz(text: str) -> str:
 
 
 def _task(
-    bundle: Bundle, pipeline: BundlePipeline, job: Job, *, wheel: str, arguments: list[str]
+    bundle: Bundle, pipeline: BundlePipeline, job: Job, *, folder: str, arguments: list[str]
 ) -> dict[str, Any]:
     task: dict[str, Any] = {"task_key": pipeline.name}
     if pipeline.description and len(bundle.pipelines) > 1:
@@ -216,13 +246,13 @@ def _task(
     task.update({"environment_key": "default"} if serverless else {"job_cluster_key": pipeline.name})
     task["python_wheel_task"] = {
         "package_name": bundle.name.replace("_", "-"),
-        "entry_point": bundle.entry_point,
+        "entry_point": bundle.package,
         **({"parameters": arguments} if arguments else {}),
     }
     if not serverless:
         task["libraries"] = [
-            {"whl": wheel},
-            *({"pypi": {"package": requirement}} for requirement in installed_requirements(bundle)),
+            *({"whl": path} for path in _wheels(bundle, job, folder)),
+            *({"pypi": {"package": requirement}} for requirement in requirements(bundle, job)),
             *({"maven": {"coordinates": coordinate}} for coordinate in own_jars(bundle)),
         ]
     if not job.continuous:

@@ -40,6 +40,16 @@ _RESTART_WAIT = Retries(max=0, wait="10 seconds")
 _FOR_EVER = 1_000_000_000
 
 
+def wheels(bundle: Bundle) -> list[str]:  # noqa: ARG001 (the same for all platforms)
+    """The wheels that have to lie in the bundle's folder: none, since everything is in the image."""
+    return []
+
+
+def asked(bundle: Bundle) -> list[str]:  # noqa: ARG001 (the same for all platforms)
+    """What the job asks a package index for when it starts: nothing."""
+    return []
+
+
 def files(bundle: Bundle) -> dict[str, bytes]:
     """The job definitions by their path within the bundle's folder.
 

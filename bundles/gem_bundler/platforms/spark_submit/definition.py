@@ -63,6 +63,16 @@ def check(bundle: Bundle) -> Iterator[Finding]:
     )
 
 
+def wheels(bundle: Bundle) -> list[str]:  # noqa: ARG001 (the same for all platforms)
+    """The wheels that have to lie in the bundle's folder: none, since the archive has them unpacked."""
+    return []
+
+
+def asked(bundle: Bundle) -> list[str]:  # noqa: ARG001 (the same for all platforms)
+    """What the job asks a package index for when it starts: nothing."""
+    return []
+
+
 def files(bundle: Bundle) -> dict[str, bytes]:
     """The job definition by its path within the bundle's folder; it has to be executable."""
     return {"submit.sh": script(bundle).encode()}
