@@ -87,3 +87,27 @@ def test_the_import_contracts_know_every_gem_family() -> None:
     assert contracts["runtime"]["forbidden_modules"] == ["gem_bundler", *FAMILIES]
     assert contracts["public-api"]["source_modules"] == FAMILIES
     assert contracts["independence"]["modules"] == FAMILIES
+
+
+@pytest.mark.parametrize(
+    ("arguments", "most"),
+    [
+        (["--help"], 24),
+        (["check", "--help"], 8),
+        (["explain", "GB301"], 32),
+        (["describe", "rate"], 22),
+        (["check", "examples/flights/worst_hours.yaml"], 83),
+        (["check", "examples/flights/flights.yaml"], 91),
+    ],
+)
+def test_a_command_imports_no_more_of_the_runtime_than_it_needs(arguments: list[str], most: int) -> None:
+    """What a start costs is what it imports. A command that needs more must be worth it to all its users."""
+    code = (
+        "import sys\n"
+        "from gem_bundle.cli import main\n"
+        f"main({arguments!r}, standalone_mode=False)\n"
+        "print(*sorted(name for name in sys.modules if name.partition('.')[0] == 'gem_bundle'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    imported = done.stdout.splitlines()[-1].split()
+    assert len(imported) <= most, f"{len(imported)} modules: {imported}"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from packaging.utils import canonicalize_name
 
 from gem_bundle.check.checker import check_definition
-from gem_bundle.check.gems import make_gems
+from gem_bundle.check.stages.gems import make_gems
 from gem_bundle.diagnostics import Diagnostic, Place, in_order
 from gem_bundle.errors import GemError, PipelineError
 from gem_bundle.pipeline.document import Unknown

@@ -166,7 +166,7 @@ def _by_hand(spark: SparkSession, kind: str) -> float:
 
 def main(kind: str, folder: str) -> None:
     """Be a worker for tests of a kind."""
-    from gem_bundle.testing.session import open_session_for
+    from gem_bundle.testing.running.session import open_session_for
 
     spark = open_session_for().spark
     at = Path(folder)

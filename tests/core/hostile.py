@@ -33,7 +33,7 @@ from gem_bundle.check.formats.text import as_text
 from gem_bundle.expressions.analysis import parsed
 from gem_bundle.pipeline.loader import LoadOptions
 from gem_bundle.plugins import Registry, load_registry
-from gem_bundle.testing.files import is_test_file
+from gem_bundle.testing.declared.files import is_test_file
 
 SECONDS = 2
 MEGABYTES = 300

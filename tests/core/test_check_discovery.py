@@ -9,7 +9,7 @@ import pytest
 
 from gem_bundle import Column, Facts, GemError, Source, Target, Transform
 from gem_bundle.check.checker import Checked, check_definition
-from gem_bundle.check.inference import as_declared
+from gem_bundle.check.stages.inference import as_declared
 from tests.core.checking import load, registry
 
 PIPELINE = """

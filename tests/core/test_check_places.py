@@ -5,7 +5,7 @@ from typing import Literal
 import pytest
 
 from gem_bundle import Field, Options, Source, Target, TargetSemantics
-from gem_bundle.check.areas import areas_of
+from gem_bundle.check.stages.areas import areas_of
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.types import DataPath
 from tests.core.checking import check, found, marked

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from gem_bundle import Facts, Finding, Transform
 from gem_bundle.check import check_file
-from gem_bundle.check.silence import read_silence
+from gem_bundle.check.stages.silence import read_silence
 from gem_bundle.cli import main
 from gem_bundle.pipeline.document import parse
 from gem_bundle.pipeline.loader import LoadOptions

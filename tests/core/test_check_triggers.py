@@ -333,7 +333,7 @@ def test_what_a_version_of_spark_lacks(
 
 
 def test_without_pyspark_it_is_the_version_that_all_is_tested_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gem_bundle.check import versions
+    from gem_bundle.check.stages import versions
 
     monkeypatch.setattr(versions, "_installed", lambda: None)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gem_bundle.check.graph import check_graph
+from gem_bundle.check.stages.graph import check_graph
 from gem_bundle.pipeline.document import Document
 from gem_bundle.pipeline.model import Definition, Input, Node
 from tests.core.checking import found, load, marked

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BeforeValidator, PlainValidator
 
 from gem_bundle import Field, Options, Source
 from gem_bundle.check.checker import check_definition
-from gem_bundle.check.gems import make_gem
+from gem_bundle.check.stages.gems import make_gem
 from gem_bundle.codes import CODES
 from gem_bundle.describe import json_schema, pipeline_schema
 from gem_bundle.pipeline.document import parse

@@ -113,8 +113,8 @@ def started(folder: Path) -> Iterator[SparkSession]:
 
 def plan_of(definition: Definition, registry: Registry) -> Plan | None:
     """What the engine is asked about, whatever the checker thinks of it; None without valid options."""
-    from gem_bundle.check.gems import make_gems
-    from gem_bundle.check.graph import check_graph
+    from gem_bundle.check.stages.gems import make_gems
+    from gem_bundle.check.stages.graph import check_graph
 
     order, _ = check_graph(definition, ())
     gems, wrong = make_gems(definition, registry)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gem_bundle.check.gems import make_gems
+from gem_bundle.check.stages.gems import make_gems
 from gem_bundle.pipeline.document import Document
 from gem_bundle.pipeline.loader import LoadOptions, load_values
 from gem_bundle.plugins import load_registry

@@ -11,7 +11,7 @@ import pytest
 import yaml  # noqa: F401 (pytester forgets what is imported inside; PyYAML's parser can't be imported twice)
 
 import gem_bundle.testing.declared.run  # noqa: F401 (nor would it be quick)
-from gem_bundle.testing.files import declared_beside, find_test_files, is_test_file
+from gem_bundle.testing.declared.files import declared_beside, find_test_files, is_test_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from gem_bundle.pipeline.document import parse
 from gem_bundle.schema import DataType, StructField, fields_of, type_of
-from gem_bundle.testing.compare import Difference, Expected, compare
-from gem_bundle.testing.notation import flow
+from gem_bundle.testing.rows.compare import Difference, Expected, compare
+from gem_bundle.testing.rows.notation import flow
 from gem_bundle.testing.values import MisfitError, Reader, Shower, TextRow, zone_of
 
 OSLO = "Europe/Oslo"

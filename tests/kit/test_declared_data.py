@@ -11,9 +11,9 @@ import pytest
 
 from gem_bundle.errors import PipelineError
 from gem_bundle.schema import StructField, fields_of
-from gem_bundle.testing.compare import compare
 from gem_bundle.testing.declared.data import expected_rows, read_rows
 from gem_bundle.testing.declared.load import DeclaredTest, load_tests
+from gem_bundle.testing.rows.compare import compare
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gem_bundle.errors import PipelineError
-from gem_bundle.testing.compare import compare
 from gem_bundle.testing.declared.data import expected_rows, read_rows
 from gem_bundle.testing.declared.load import load_tests
 from gem_bundle.testing.declared.run import prepare_test
+from gem_bundle.testing.rows.compare import compare
 from tests.core.hostile import STRANGE, places
 from tests.core.test_check_fuzz import FUZZ, ODD
 

@@ -10,7 +10,7 @@ import pytest
 from gem_bundle.errors import PipelineError
 from gem_bundle.testing.declared.load import load_tests
 from gem_bundle.testing.declared.run import prepare_test, run_test
-from gem_bundle.testing.report import explanation
+from gem_bundle.testing.running.report import explanation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from gem_bundle.testing.outcome import TestOutcome
+    from gem_bundle.testing.running.outcome import TestOutcome
 
     Run = Callable[..., TestOutcome]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gem_bundle.schema import StructField, fields_of
-from gem_bundle.testing.generate import generate
+from gem_bundle.testing.rows.generate import generate
 from gem_bundle.testing.values import MisfitError, Reader, Shower
 
 EVERY_TYPE = """

@@ -14,17 +14,17 @@ import pytest
 
 from gem_bundle.check.checker import check_definition
 from gem_bundle.pipeline.loader import load_file
+from gem_bundle.testing.declared.files import declared_beside, find_test_files
 from gem_bundle.testing.declared.load import load_tests
 from gem_bundle.testing.declared.run import run_test
-from gem_bundle.testing.files import declared_beside, find_test_files
-from gem_bundle.testing.report import explanation
+from gem_bundle.testing.running.report import explanation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
-    from gem_bundle.testing.outcome import TestOutcome
+    from gem_bundle.testing.running.outcome import TestOutcome
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FLIGHTS = "flights/flights.yaml"

@@ -7,9 +7,9 @@ from xml.etree import ElementTree as ET
 
 from gem_bundle.diagnostics import Diagnostic, Place
 from gem_bundle.pipeline.secrets import SecretStore
-from gem_bundle.testing.compare import Difference, Line
-from gem_bundle.testing.outcome import Captured, Mismatch, StepOutcome, TestOutcome
-from gem_bundle.testing.report import explanation, headline, junit_xml
+from gem_bundle.testing.rows.compare import Difference, Line
+from gem_bundle.testing.running.outcome import Captured, Mismatch, StepOutcome, TestOutcome
+from gem_bundle.testing.running.report import explanation, headline, junit_xml
 
 PLACE = Place("orders.test.yaml", 7, 9)
 ROWS = Mismatch(

@@ -23,11 +23,10 @@ from gem_bundle.testing import (
     Step,
     StepsFailed,
     Stop,
-    engine,
     run_steps,
-    runner,
 )
-from gem_bundle.testing.stand_ins import read_lines, to_lines
+from gem_bundle.testing.running import engine, runner
+from gem_bundle.testing.running.stand_ins import read_lines, to_lines
 from gem_bundle.testing.values import Reader, fields_of_schema, take_row
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from gem_bundle.testing import TestOutcome
-    from gem_bundle.testing.outcome import StepOutcome
+    from gem_bundle.testing.running.outcome import StepOutcome
 
     Run = Callable[..., TestOutcome]
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.pipeline.document import parse
 from gem_bundle.schema import fields_of
-from gem_bundle.testing.compare import compare
 from gem_bundle.testing.declared.data import expected_rows
 from gem_bundle.testing.declared.edit import CannotEditError, Editor, Entry
 from gem_bundle.testing.declared.load import load_tests
 from gem_bundle.testing.declared.update import Update, is_left, update, write
-from gem_bundle.testing.notation import flow
-from gem_bundle.testing.outcome import Captured, Mismatch, Rows, StepOutcome, TestOutcome
+from gem_bundle.testing.rows.compare import compare
+from gem_bundle.testing.rows.notation import flow
+from gem_bundle.testing.running.outcome import Captured, Mismatch, Rows, StepOutcome, TestOutcome
 from gem_bundle.testing.values import Reader
 
 if TYPE_CHECKING:

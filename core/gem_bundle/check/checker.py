@@ -6,19 +6,17 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, cast
 
-from gem_bundle.check.gems import make_gems
-from gem_bundle.check.graph import check_graph
-from gem_bundle.check.inference import infer, inputs_of
-from gem_bundle.check.places import check_places
 from gem_bundle.check.report import from_finding, gem_failed
-from gem_bundle.check.rules import check_rules
-from gem_bundle.check.sections import check_sections
-from gem_bundle.check.silence import Silence, read_silence
-from gem_bundle.check.sources import check_sources
+from gem_bundle.check.stages.gems import make_gems
+from gem_bundle.check.stages.graph import check_graph
+from gem_bundle.check.stages.inference import infer, inputs_of
+from gem_bundle.check.stages.places import check_places
+from gem_bundle.check.stages.silence import Silence, read_silence
+from gem_bundle.check.stages.versions import check_versions
 from gem_bundle.check.streaming import check_streaming
-from gem_bundle.check.targets import check_targets
-from gem_bundle.check.triggers import check_triggers
-from gem_bundle.check.versions import check_versions
+from gem_bundle.check.streaming.sources import check_sources
+from gem_bundle.check.streaming.targets import check_targets
+from gem_bundle.check.streaming.triggers import check_triggers
 from gem_bundle.diagnostics import Diagnostic, in_order
 from gem_bundle.errors import PipelineError
 from gem_bundle.expressions import limited
@@ -105,7 +103,10 @@ def check_definition(loaded: Loaded, registry: Registry | None = None, *, discov
     found += wrong
     settings, wrong = _settings(definition)
     found += wrong
-    found += check_sections(definition, registry)
+    if definition.sections:
+        from gem_bundle.check.stages.sections import check_sections
+
+        found += check_sections(definition, registry)
     with limited(MAX_EXPRESSIONS):
         facts, wrong = infer(definition, gems, order, discover=discover)
         found += wrong
@@ -118,7 +119,10 @@ def check_definition(loaded: Loaded, registry: Registry | None = None, *, discov
         found += check_versions(plan, settings.spark_version)
         found += check_streaming(plan)
         found += _gem_rules(plan)
-        found += check_rules(plan, registry)
+        if registry.rules:
+            from gem_bundle.check.stages.plugin_rules import check_rules
+
+            found += check_rules(plan, registry)
     complete = gems.keys() == definition.nodes.keys() and not loaded.broken
     runs = complete and not any(d.is_error for d in found)
     text = getattr(definition.locator, "source", "")

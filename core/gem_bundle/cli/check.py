@@ -191,12 +191,12 @@ def _try(plan: Plan, file: str, request: _Request) -> tuple[list[Diagnostic], tu
     found: list[Diagnostic] = []
     tried: list[str] = []
     if request.connect:
-        from gem_bundle.check.connect import check_connect
+        from gem_bundle.check.stages.connect import check_connect
 
         found += check_connect(plan)
         tried += ["everything it needs can be reached", *_unknown_columns(plan)]
     if request.engine:
-        from gem_bundle.check.inference import as_declared
+        from gem_bundle.check.stages.inference import as_declared
         from gem_bundle.run.engine import check_engine
 
         try:

@@ -44,7 +44,7 @@ def command(
     editors show as a picture; SVG needs Graphviz. A pipeline with errors is drawn as far as it can be
     read, and the exit status is 1.
     """
-    from gem_bundle.check.graph import check_graph
+    from gem_bundle.check.stages.graph import check_graph
     from gem_bundle.diagnostics import in_order
     from gem_bundle.pipeline.loader import LoadOptions, load_file
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.testing.declared.load import DeclaredTest, TestFile
     from gem_bundle.testing.declared.suite import Suite
-    from gem_bundle.testing.outcome import TestOutcome
+    from gem_bundle.testing.running.outcome import TestOutcome
 
 _PAINTS = {"missing": "red", "unexpected": "green", "changed": "yellow"}
 
@@ -111,7 +111,7 @@ def command(
     suite.run(view, stop_early=stop_early, keep_going=update)
     view.summary(suite)
     if junit_xml is not None:
-        from gem_bundle.testing.report import junit_xml as as_junit_xml
+        from gem_bundle.testing.running.report import junit_xml as as_junit_xml
 
         junit_xml.write_text(as_junit_xml(suite.outcomes, suite.broken), encoding="utf-8")
     if update and not _update(suite, quiet=quiet):
@@ -128,7 +128,7 @@ def _refuse(ctx: click.Context, given: Mapping[str, object], why: str) -> None:
 
 def _test_files(ctx: click.Context, named: Iterable[str]) -> list[str]:
     """The test files that the arguments mean, each once."""
-    from gem_bundle.testing.files import declared_beside, find_test_files, is_test_file
+    from gem_bundle.testing.declared.files import declared_beside, find_test_files, is_test_file
 
     found: dict[str, None] = {}
     for name in named or (".",):
@@ -178,7 +178,7 @@ class _View:
 
     def ended(self, outcome: TestOutcome) -> None:
         """One line, and for a test that failed all that is known of it."""
-        from gem_bundle.testing.report import explanation
+        from gem_bundle.testing.running.report import explanation
 
         self._status("")
         if outcome.ok and self._quiet:

@@ -3,24 +3,76 @@
 Names are resolved, and types and event time followed, as Spark's analyser does it. Whatever isn't
 certain is unknown, and nothing is said of it: never a false alarm. Plain column references are
 read by regular expressions; anything else is parsed by sqlglot, which is imported for the first of them.
+
+Names are imported when they are first used: a pipeline without joins pays nothing for the reading of theirs.
 """
 
-from gem_bundle.expressions.analysis import Analysis as Analysis
-from gem_bundle.expressions.analysis import analyse as analyse
-from gem_bundle.expressions.analysis import calls_functions as calls_functions
-from gem_bundle.expressions.analysis import limited as limited
-from gem_bundle.expressions.findings import check_expression as check_expression
-from gem_bundle.expressions.findings import missing_columns as missing_columns
-from gem_bundle.expressions.findings import missing_names as missing_names
-from gem_bundle.expressions.findings import several_windows as several_windows
-from gem_bundle.expressions.joins import JoinCondition as JoinCondition
-from gem_bundle.expressions.joins import join_condition as join_condition
-from gem_bundle.expressions.names import keyed as keyed
-from gem_bundle.expressions.names import reference as reference
-from gem_bundle.expressions.names import split_alias as split_alias
-from gem_bundle.expressions.projection import WINDOW_TYPE as WINDOW_TYPE
-from gem_bundle.expressions.projection import column_of as column_of
-from gem_bundle.expressions.projection import find as find
-from gem_bundle.expressions.projection import project as project
-from gem_bundle.expressions.projection import time_delay as time_delay
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from gem_bundle.facts import UNKNOWN_DELAY as UNKNOWN_DELAY
+
+if TYPE_CHECKING:
+    from gem_bundle.expressions.analysis import Analysis as Analysis
+    from gem_bundle.expressions.analysis import analyse as analyse
+    from gem_bundle.expressions.analysis import calls_functions as calls_functions
+    from gem_bundle.expressions.analysis import limited as limited
+    from gem_bundle.expressions.findings import check_expression as check_expression
+    from gem_bundle.expressions.findings import missing_columns as missing_columns
+    from gem_bundle.expressions.findings import missing_names as missing_names
+    from gem_bundle.expressions.findings import several_windows as several_windows
+    from gem_bundle.expressions.joins import JoinCondition as JoinCondition
+    from gem_bundle.expressions.joins import join_condition as join_condition
+    from gem_bundle.expressions.names import keyed as keyed
+    from gem_bundle.expressions.names import reference as reference
+    from gem_bundle.expressions.names import split_alias as split_alias
+    from gem_bundle.expressions.projection import WINDOW_TYPE as WINDOW_TYPE
+    from gem_bundle.expressions.projection import column_of as column_of
+    from gem_bundle.expressions.projection import find as find
+    from gem_bundle.expressions.projection import project as project
+    from gem_bundle.expressions.projection import time_delay as time_delay
+
+_HOMES = {
+    "analysis": (
+        "Analysis",
+        "analyse",
+        "calls_functions",
+        "limited",
+    ),
+    "findings": (
+        "check_expression",
+        "missing_columns",
+        "missing_names",
+        "several_windows",
+    ),
+    "joins": (
+        "JoinCondition",
+        "join_condition",
+    ),
+    "names": (
+        "keyed",
+        "reference",
+        "split_alias",
+    ),
+    "projection": (
+        "WINDOW_TYPE",
+        "column_of",
+        "find",
+        "project",
+        "time_delay",
+    ),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = sorted([*_HOME, "UNKNOWN_DELAY"])  # noqa: PLE0605 (derived, so that it can't differ from what is importable)
+
+
+def __getattr__(name: str) -> object:
+    from gem_bundle.late import load_name
+
+    return load_name(__name__, _HOME, name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_HOME]

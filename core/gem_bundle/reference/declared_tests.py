@@ -9,7 +9,7 @@ from gem_bundle.describe.facts import describe_fields
 from gem_bundle.describe.markdown import options_table
 from gem_bundle.describe.words import type_in_words
 from gem_bundle.testing.declared import model
-from gem_bundle.testing.generate import ColumnShape
+from gem_bundle.testing.rows.generate import ColumnShape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.check.checker import check_definition
-from gem_bundle.check.connect import check_connect
+from gem_bundle.check.stages.connect import check_connect
 from gem_bundle.diagnostics import Diagnostic, suggest
 from gem_bundle.errors import GemError, PipelineError
 from gem_bundle.pipeline.loader import LoadOptions, load_file

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from gem_bundle.testing.conformance import SourceConformance as SourceConformance
     from gem_bundle.testing.conformance import TargetConformance as TargetConformance
     from gem_bundle.testing.conformance import TransformConformance as TransformConformance
-    from gem_bundle.testing.outcome import Captured as Captured
-    from gem_bundle.testing.outcome import TestOutcome as TestOutcome
-    from gem_bundle.testing.prepared import Replace as Replace
-    from gem_bundle.testing.session import open_session_for as open_session_for
+    from gem_bundle.testing.running.outcome import Captured as Captured
+    from gem_bundle.testing.running.outcome import TestOutcome as TestOutcome
+    from gem_bundle.testing.running.prepared import Replace as Replace
+    from gem_bundle.testing.running.session import open_session_for as open_session_for
     from gem_bundle.testing.steps import AddRows as AddRows
     from gem_bundle.testing.steps import AdvanceWatermark as AdvanceWatermark
     from gem_bundle.testing.steps import CheckRows as CheckRows
@@ -37,9 +37,9 @@ _HOMES = {
         "TargetConformance",
         "TransformConformance",
     ),
-    "outcome": ("Captured", "TestOutcome"),
-    "prepared": ("Replace",),
-    "session": ("open_session_for",),
+    "running.outcome": ("Captured", "TestOutcome"),
+    "running.prepared": ("Replace",),
+    "running.session": ("open_session_for",),
     "steps": (
         "AddRows",
         "AdvanceWatermark",

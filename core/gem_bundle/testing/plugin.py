@@ -25,11 +25,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect files of declared tests: ``orders.test.yaml``."""
-    from gem_bundle.testing.files import is_test_file
+    from gem_bundle.testing.declared.files import is_test_file
 
     if not is_test_file(file_path):
         return None
-    from gem_bundle.testing.collect import DeclaredFile
+    from gem_bundle.testing.declared.collect import DeclaredFile
 
     found: pytest.Collector = DeclaredFile.from_parent(parent, path=file_path)
     return found
@@ -59,8 +59,8 @@ def gem_bundle_spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     if own is not None:
         yield own
         return
-    from gem_bundle.testing.collect import prepared_tests
-    from gem_bundle.testing.session import open_session_for
+    from gem_bundle.testing.declared.collect import prepared_tests
+    from gem_bundle.testing.running.session import open_session_for
 
     items = request.session.items
     conformance = sys.modules.get("gem_bundle.testing.conformance.suite")
@@ -88,7 +88,7 @@ def gem_bundle_steps(request: pytest.FixtureRequest) -> Callable[..., Any]:
     `gem_bundle.testing.run_steps`. The path of a pipeline file is relative to the test's file.
     """
     from gem_bundle.diagnostics import Place
-    from gem_bundle.testing.session import late_session
+    from gem_bundle.testing.running.session import late_session
     from gem_bundle.testing.steps import run_steps
 
     def run(pipeline: Any, steps: Any, **said: Any) -> Any:

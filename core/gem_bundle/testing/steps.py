@@ -26,19 +26,19 @@ from typing import TYPE_CHECKING, Any
 
 from gem_bundle.diagnostics import NOWHERE, Diagnostic
 from gem_bundle.errors import PipelineError
-from gem_bundle.testing.compare import Expected
-from gem_bundle.testing.event_time import (
+from gem_bundle.testing.rows.compare import Expected
+from gem_bundle.testing.rows.notation import flow
+from gem_bundle.testing.running.event_time import (
     carriers,
     has_reached,
     is_watermarked,
     moment,
     watermark_text,
 )
-from gem_bundle.testing.notation import flow
-from gem_bundle.testing.outcome import Mismatch, StepOutcome, TestOutcome
-from gem_bundle.testing.prepared import Circumstances, Feed, Replace
-from gem_bundle.testing.report import explanation
-from gem_bundle.testing.runner import Course, failure_mismatch, is_of_the_test, run
+from gem_bundle.testing.running.outcome import Mismatch, StepOutcome, TestOutcome
+from gem_bundle.testing.running.prepared import Circumstances, Feed, Replace
+from gem_bundle.testing.running.report import explanation
+from gem_bundle.testing.running.runner import Course, failure_mismatch, is_of_the_test, run
 from gem_bundle.testing.values import MisfitError, Reader, Shower
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.builder import Pipeline
     from gem_bundle.diagnostics import Place
-    from gem_bundle.testing.outcome import Captured
+    from gem_bundle.testing.running.outcome import Captured
 
 GivenRow = Mapping[str, Any] | Sequence[Any]
 

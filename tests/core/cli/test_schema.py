@@ -10,8 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gem_bundle.pipeline.document import parse
+from gem_bundle.testing.declared.files import find_test_files
 from gem_bundle.testing.declared.model import TestFileShape
-from gem_bundle.testing.files import find_test_files
 from tests.core.cli.conftest import PIPELINE
 
 if TYPE_CHECKING:

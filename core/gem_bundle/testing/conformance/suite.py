@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.gem import Gem
     from gem_bundle.options import Options
-    from gem_bundle.testing.session import Needs
+    from gem_bundle.testing.running.session import Needs
 
     Suite = type["GemConformance"]
 
@@ -182,7 +182,7 @@ class GemConformance:
 def session_needs(items: Iterable[pytest.Item]) -> list[Needs]:
     """What the gems of the collected tests need of a session from its start on: jars and settings."""
     from gem_bundle.run.jars import fill, spark_version
-    from gem_bundle.testing.session import Needs
+    from gem_bundle.testing.running.session import Needs
 
     found = []
     for suite in dict.fromkeys(getattr(item, "cls", None) for item in items):

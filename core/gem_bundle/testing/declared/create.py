@@ -16,14 +16,14 @@ from gem_bundle.run.api import prepare as prepare_run
 from gem_bundle.run.preview import preview
 from gem_bundle.schema import quoted
 from gem_bundle.testing.declared.edit import CannotEditError, Editor
+from gem_bundle.testing.declared.files import SUFFIXES, declared_beside
 from gem_bundle.testing.declared.load import load_tests, tests_in
 from gem_bundle.testing.declared.run import run_test
 from gem_bundle.testing.declared.update import replace_file, update
-from gem_bundle.testing.event_time import carriers, moment
-from gem_bundle.testing.files import SUFFIXES, declared_beside
-from gem_bundle.testing.notation import flow, text
-from gem_bundle.testing.prepared import Circumstances, Feed, Prepared, prepare
-from gem_bundle.testing.session import session_for
+from gem_bundle.testing.rows.notation import flow, text
+from gem_bundle.testing.running.event_time import carriers, moment
+from gem_bundle.testing.running.prepared import Circumstances, Feed, Prepared, prepare
+from gem_bundle.testing.running.session import session_for
 from gem_bundle.testing.values import Shower, fields_of_schema, take_row
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.options import RunOptions
     from gem_bundle.schema import StructField
-    from gem_bundle.testing.outcome import TestOutcome
+    from gem_bundle.testing.running.outcome import TestOutcome
 
 _STATIC_ROWS = 100
 # How far event time passes for what is in the state to come out: windows are rarely longer.

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from gem_bundle.diagnostics import Diagnostic, Place, suggest
 from gem_bundle.errors import PipelineError
 from gem_bundle.pipeline.problems import FILE_CODES, problems
-from gem_bundle.testing.generate import ColumnShape, generate
+from gem_bundle.testing.rows.generate import ColumnShape, generate
 from gem_bundle.testing.values import MisfitError, Reader, TextRow
 
 if TYPE_CHECKING:

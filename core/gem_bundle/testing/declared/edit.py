@@ -22,7 +22,7 @@ from gem_bundle.testing.declared.edit_list import (
     content_end,
     is_inline,
 )
-from gem_bundle.testing.notation import flow
+from gem_bundle.testing.rows.notation import flow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

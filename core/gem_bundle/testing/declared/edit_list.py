@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from gem_bundle.testing.notation import flow, text
+from gem_bundle.testing.rows.notation import flow, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

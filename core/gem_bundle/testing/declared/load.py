@@ -12,7 +12,6 @@ from gem_bundle.diagnostics import NOWHERE, Diagnostic, Place, in_order
 from gem_bundle.pipeline.loader import read_file
 from gem_bundle.pipeline.model import EXTENSION_PREFIX
 from gem_bundle.pipeline.problems import FILE_CODES, problems
-from gem_bundle.testing.compare import Expected
 from gem_bundle.testing.declared.model import (
     SUFFIX,
     DataShape,
@@ -23,6 +22,7 @@ from gem_bundle.testing.declared.model import (
     TestFileShape,
     TestShape,
 )
+from gem_bundle.testing.rows.compare import Expected
 
 if TYPE_CHECKING:
     import os

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from gem_bundle.errors import PipelineError
 from gem_bundle.testing.declared.data import expected_rows, read_rows
-from gem_bundle.testing.outcome import StepOutcome, TestOutcome
-from gem_bundle.testing.prepared import Circumstances, Feed, Prepared, Replace, prepare
-from gem_bundle.testing.runner import Course, failure_mismatch, is_of_the_test, run
+from gem_bundle.testing.running.outcome import StepOutcome, TestOutcome
+from gem_bundle.testing.running.prepared import Circumstances, Feed, Prepared, Replace, prepare
+from gem_bundle.testing.running.runner import Course, failure_mismatch, is_of_the_test, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.testing.declared.load import Data, DeclaredStep, DeclaredTest
-    from gem_bundle.testing.engine import Row
+    from gem_bundle.testing.running.engine import Row
 
 Given = dict[str, "list[Row]"]
 

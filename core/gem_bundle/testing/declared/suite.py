@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.testing.declared.load import DeclaredTest, TestFile
-    from gem_bundle.testing.outcome import TestOutcome
+    from gem_bundle.testing.running.outcome import TestOutcome
 
 
 class View(Protocol):
@@ -109,7 +109,7 @@ def _session(tests: Sequence[DeclaredTest], view: View, stack: ExitStack) -> Cal
 
     def session() -> SparkSession:
         if not opened:
-            from gem_bundle.testing.session import open_session_for
+            from gem_bundle.testing.running.session import open_session_for
 
             view.starting_spark()
             prepared = []

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from gem_bundle.schema import quoted
 from gem_bundle.testing.declared.data import expected_rows
 from gem_bundle.testing.declared.edit import CannotEditError, Editor, Entry
-from gem_bundle.testing.matching import Table
-from gem_bundle.testing.notation import flow
+from gem_bundle.testing.rows.matching import Table
+from gem_bundle.testing.rows.notation import flow
 from gem_bundle.testing.values import Shower
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.document import Path
     from gem_bundle.schema import StructField
     from gem_bundle.testing.declared.load import DeclaredStep, DeclaredTest, Delivery, TestFile
-    from gem_bundle.testing.matching import Pair
-    from gem_bundle.testing.outcome import Captured, StepOutcome, TestOutcome
+    from gem_bundle.testing.rows.matching import Pair
+    from gem_bundle.testing.running.outcome import Captured, StepOutcome, TestOutcome
 
 
 @dataclass

@@ -8,16 +8,16 @@ import pytest
 
 from gem_bundle.testing.declared.load import load_tests
 from gem_bundle.testing.declared.run import prepare_test, run_test
-from gem_bundle.testing.report import explanation
-from gem_bundle.testing.session import late_session
+from gem_bundle.testing.running.report import explanation
+from gem_bundle.testing.running.session import late_session
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
     from gem_bundle.testing.declared.load import DeclaredTest
-    from gem_bundle.testing.outcome import TestOutcome
-    from gem_bundle.testing.prepared import Prepared
+    from gem_bundle.testing.running.outcome import TestOutcome
+    from gem_bundle.testing.running.prepared import Prepared
 
 
 class DeclaredTestFailed(Exception):  # noqa: N818 (pytest shows its name)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pytest
     from pyspark.sql import SparkSession
 
-    from gem_bundle.testing.prepared import Prepared
+    from gem_bundle.testing.running.prepared import Prepared
 
 _TIME_ZONE = "spark.sql.session.timeZone"
 

@@ -12,7 +12,7 @@ from gem_bundle.testing.values import Reader, Shower
 from gem_bundle.types import interval_length
 
 if TYPE_CHECKING:
-    from gem_bundle.testing.prepared import Fed, Prepared
+    from gem_bundle.testing.running.prepared import Fed, Prepared
 
 _TIMESTAMP = DataType("timestamp")
 

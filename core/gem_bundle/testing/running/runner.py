@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import PipelineError
-from gem_bundle.testing.compare import compare
-from gem_bundle.testing.engine import Engine, SplitError, StepError
-from gem_bundle.testing.event_time import is_at, is_watermarked, moment, watermark_text
-from gem_bundle.testing.outcome import Captured, Mismatch, Rows, StepOutcome
-from gem_bundle.testing.prepared import Prepared, prepare
-from gem_bundle.testing.session import session_for
+from gem_bundle.testing.rows.compare import compare
+from gem_bundle.testing.running.engine import Engine, SplitError, StepError
+from gem_bundle.testing.running.event_time import is_at, is_watermarked, moment, watermark_text
+from gem_bundle.testing.running.outcome import Captured, Mismatch, Rows, StepOutcome
+from gem_bundle.testing.running.prepared import Prepared, prepare
+from gem_bundle.testing.running.session import session_for
 from gem_bundle.testing.values import MisfitError
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from gem_bundle.builder import Pipeline
     from gem_bundle.diagnostics import Place
-    from gem_bundle.testing.compare import Expected
-    from gem_bundle.testing.outcome import TestOutcome
-    from gem_bundle.testing.prepared import Circumstances
+    from gem_bundle.testing.rows.compare import Expected
+    from gem_bundle.testing.running.outcome import TestOutcome
+    from gem_bundle.testing.running.prepared import Circumstances
 
 _ATTEMPTS = 5
 

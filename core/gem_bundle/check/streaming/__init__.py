@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle.check.event_times import check_event_times
-from gem_bundle.check.joins import check_joins
-from gem_bundle.check.operations import check_operations
-from gem_bundle.check.output_modes import check_output_mode
-from gem_bundle.check.state import check_state, check_target_state
+from gem_bundle.check.streaming.event_times import check_event_times
+from gem_bundle.check.streaming.joins import check_joins
+from gem_bundle.check.streaming.operations import check_operations
+from gem_bundle.check.streaming.output_modes import check_output_mode
+from gem_bundle.check.streaming.state import check_state, check_target_state
 from gem_bundle.operators import Ancestry
 
 if TYPE_CHECKING:

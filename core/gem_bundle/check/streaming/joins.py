@@ -1,6 +1,6 @@
 """The rules of joins and unions of streams (guide: *Join Operations*, its support matrix).
 
-What is about the output mode is in `gem_bundle.check.output_modes`.
+What is about the output mode is in `gem_bundle.check.streaming.output_modes`.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from gem_bundle.check.areas import BELOW, Area, areas_of
 from gem_bundle.check.report import at_node, at_option, gem_failed
+from gem_bundle.check.stages.areas import BELOW, Area, areas_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Self
 from gem_bundle.gem import ReadContext, StreamReadContext
 from gem_bundle.run.failures import build_failure, query_failure
 from gem_bundle.run.frames import Frames, NodeFailure, read_source
-from gem_bundle.testing.outcome import Captured, Rows
-from gem_bundle.testing.stand_ins import read_lines, to_lines
+from gem_bundle.testing.running.outcome import Captured, Rows
+from gem_bundle.testing.running.stand_ins import read_lines, to_lines
 from gem_bundle.testing.values import fields_of_schema, take_row
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.pipeline.model import Node
     from gem_bundle.schema import StructField
-    from gem_bundle.testing.prepared import Fed, Prepared
+    from gem_bundle.testing.running.prepared import Fed, Prepared
 
 Row = tuple[Any, ...]
 

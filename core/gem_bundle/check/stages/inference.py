@@ -58,7 +58,7 @@ def _infer_sources(
             facts[name], wrong = declared_facts(definition, node, gems.get(name), [])
             found += wrong
     if discover:
-        from gem_bundle.check.connect import discover_columns
+        from gem_bundle.check.stages.connect import discover_columns
 
         unknown = [name for name, declared in facts.items() if declared.columns is None and name in gems]
         discovered, wrong = discover_columns(definition, gems, unknown)

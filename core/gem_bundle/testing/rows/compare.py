@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gem_bundle.schema import fields_of, quoted
-from gem_bundle.testing.matching import Pair, Table, UnknownColumnError
-from gem_bundle.testing.notation import flow
+from gem_bundle.testing.rows.matching import Pair, Table, UnknownColumnError
+from gem_bundle.testing.rows.notation import flow
 from gem_bundle.testing.values import MisfitError, Shower
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gem_bundle.schema import StructField
-    from gem_bundle.testing.matching import Row
+    from gem_bundle.testing.rows.matching import Row
 
 _MOST_ROWS = 10
 _LONGEST_ROW = 300

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from gem_bundle.check.report import at_key, at_operator
-from gem_bundle.check.state import MULTIPLE
+from gem_bundle.check.streaming.state import MULTIPLE
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 from gem_bundle.types import ColumnExpressions, Expression, ExpressionList
 

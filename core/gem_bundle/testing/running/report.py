@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from gem_bundle.pipeline.secrets import hidden
-from gem_bundle.testing.event_time import watermark_text
+from gem_bundle.testing.running.event_time import watermark_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from gem_bundle.diagnostics import Diagnostic
-    from gem_bundle.testing.compare import Paint
-    from gem_bundle.testing.outcome import Mismatch, StepOutcome, TestOutcome
+    from gem_bundle.testing.rows.compare import Paint
+    from gem_bundle.testing.running.outcome import Mismatch, StepOutcome, TestOutcome
 
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
