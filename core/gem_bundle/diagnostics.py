@@ -134,6 +134,10 @@ class Finding:
             A gem speaks of its own node only.
         key: For the rules of plugins, in place of an option: the key of the node that must change, such
             as ``gem`` or ``trigger``.
+        word: From a gem: the part of the option's text that must change: where it stands in it once, the
+            diagnostic points there.
+        since: From a gem's `check`: the Spark version, ``4.1``, that has what it is about: for that one and
+            later ones there is nothing to report.
     """
 
     code: str
@@ -143,6 +147,8 @@ class Finding:
     severity: Severity = "error"
     node: str | None = None
     key: str | None = None
+    word: str = ""
+    since: str = ""
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:

@@ -3,15 +3,14 @@
 Types are written as Spark writes them back: ``long`` is ``bigint``, ``decimal`` is ``decimal(10,0)``.
 """
 
-import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from gem_bundle.ddl import DataType, SchemaError, StructField, quoted, read_columns, read_type
 from gem_bundle.facts import Column
 from gem_bundle.options import Options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = [
     "DataType",
@@ -24,61 +23,6 @@ __all__ = [
     "schema_of",
     "type_of",
 ]
-
-_T = TypeVar("_T")
-
-# Spark's other names of a type (SQL reference: Data Types).
-_SAME = {
-    "byte": "tinyint",
-    "short": "smallint",
-    "integer": "int",
-    "long": "bigint",
-    "real": "float",
-    "dec": "decimal",
-    "numeric": "decimal",
-    "character": "char",
-    "timestamp_ltz": "timestamp",
-}
-_DEFAULT_ARGUMENTS: dict[str, tuple[int, ...]] = {"decimal": (10, 0), "time": (6,)}
-_INTERVAL_UNITS = frozenset({"year", "month", "day", "hour", "minute", "second"})
-_TOKEN = re.compile(
-    r"\s*(?P<token>`(?:[^`]|``)+`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\w+|[<>(),:])", re.DOTALL
-)
-
-
-@dataclass(frozen=True, slots=True)
-class DataType:
-    """A Spark type.
-
-    Args:
-        name: ``bigint``, ``decimal``, ``array``, ``interval day to second`` …
-        arguments: The numbers in brackets: precision and scale of a decimal, the length of a char.
-        parts: The type of an array's elements, or of a map's keys and values.
-        fields: The fields of a struct.
-    """
-
-    name: str
-    arguments: tuple[int, ...] = ()
-    parts: "tuple[DataType, ...]" = ()
-    fields: "tuple[StructField, ...]" = ()
-
-    def __str__(self) -> str:
-        if self.name == "struct":
-            return f"struct<{', '.join(f'{quoted(f.name)}: {f.type}' for f in self.fields)}>"
-        if self.parts:
-            return f"{self.name}<{', '.join(map(str, self.parts))}>"
-        if self.arguments:
-            return f"{self.name}({','.join(map(str, self.arguments))})"
-        return self.name
-
-
-@dataclass(frozen=True, slots=True)
-class StructField:
-    """A column of a schema or a field of a struct."""
-
-    name: str
-    type: DataType
-    nullable: bool = True
 
 
 class SchemaOptions(Options):
@@ -106,7 +50,10 @@ def fields_of(schema: str) -> tuple[StructField, ...] | None:
     Returns:
         The columns, or None when this is no DDL that can be read without Spark.
     """
-    return _parsed(schema, lambda reader: reader.fields(end=None))
+    try:
+        return read_columns(schema).fields
+    except SchemaError:
+        return None
 
 
 def columns_of(schema: str) -> tuple[Column, ...] | None:
@@ -117,7 +64,10 @@ def columns_of(schema: str) -> tuple[Column, ...] | None:
 
 def type_of(text: str) -> DataType | None:
     """A type in DDL taken apart (``array<long>``); None when it can't be read without Spark."""
-    return _parsed(text, lambda reader: reader.type())
+    try:
+        return read_type(text).type
+    except SchemaError:
+        return None
 
 
 _FAMILIES = {
@@ -204,142 +154,3 @@ def type_of_json(kind: "str | Mapping[str, Any]") -> DataType | None:
 def _type_of_field(entry: "Mapping[str, Any]") -> DataType | None:
     """The type of a field; None where it has a collation, which stands beside it."""
     return None if "__COLLATIONS" in entry.get("metadata", {}) else type_of_json(entry["type"])
-
-
-def quoted(name: str) -> str:
-    """A name as DDL takes it: in backquotes where it isn't a plain word."""
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else f"`{name.replace('`', '``')}`"
-
-
-def _parsed(text: str, parse: "Callable[[_Reader], _T]") -> _T | None:
-    try:
-        reader = _Reader(text)
-        found = parse(reader)
-        reader.expect("")
-    except _Unreadable:
-        return None
-    return found
-
-
-class _Unreadable(Exception):  # noqa: N818 (it never leaves this module)
-    """This is no DDL, or DDL that only Spark knows."""
-
-
-class _Reader:
-    """Reads DDL from left to right."""
-
-    def __init__(self, text: str) -> None:
-        self._tokens: list[str] = []
-        position = 0
-        while text[position:].strip():
-            match = _TOKEN.match(text, position)
-            if match is None:
-                raise _Unreadable
-            self._tokens.append(match["token"])
-            position = match.end()
-        self._tokens.append("")
-        self._at = 0
-
-    def fields(self, end: str | None) -> tuple[StructField, ...]:
-        """Fields with commas between them, up to a closing bracket or to the end of the text."""
-        found = [self._field()]
-        while self.take(","):
-            found.append(self._field())
-        if end is not None:
-            self.expect(end)
-        return tuple(found)
-
-    def _field(self) -> StructField:
-        name = self._name()
-        self.take(":")
-        kind = self.type()
-        nullable = not self._words("not", "null")
-        if self._words("comment") and self._next()[:1] not in {"'", '"'}:
-            raise _Unreadable
-        return StructField(name, kind, nullable)
-
-    def _name(self) -> str:
-        token = self._next()
-        if token.startswith("`"):
-            return token[1:-1].replace("``", "`")
-        if not re.fullmatch(r"\w+", token):
-            raise _Unreadable
-        return token
-
-    def type(self) -> DataType:
-        """One type."""
-        word = self._next().lower()
-        if not re.fullmatch(r"[a-z_]\w*", word):
-            raise _Unreadable
-        name = _SAME.get(word, word)
-        if name in {"array", "map"}:
-            self.expect("<")
-            parts = [self.type()]
-            if name == "map":
-                self.expect(",")
-                parts.append(self.type())
-            self.expect(">")
-            return DataType(name, parts=tuple(parts))
-        if name == "struct":
-            self.expect("<")
-            if self.take(">"):
-                return DataType(name)
-            return DataType(name, fields=self.fields(end=">"))
-        if name == "interval":
-            return DataType(" ".join([name, *self._interval()]))
-        if name == "string" and self._words("collate"):
-            return DataType(f"string collate {self._next()}")
-        return DataType(name, self._arguments(name))
-
-    def _interval(self) -> list[str]:
-        if self._peek().lower() not in _INTERVAL_UNITS:
-            return []
-        units = [self._next().lower()]
-        if self._words("to"):
-            units += ["to", self._next().lower()]
-        return units
-
-    def _arguments(self, name: str) -> tuple[int, ...]:
-        default = _DEFAULT_ARGUMENTS.get(name, ())
-        if not self.take("("):
-            return default
-        found = [self._number()]
-        while self.take(","):
-            found.append(self._number())
-        self.expect(")")
-        return (*found, *default[len(found) :])
-
-    def _number(self) -> int:
-        token = self._next()
-        if not token.isdecimal():
-            raise _Unreadable
-        return int(token)
-
-    def _words(self, *words: str) -> bool:
-        """Take these words if they come next."""
-        following = self._tokens[self._at : self._at + len(words)]
-        if [token.lower() for token in following] != list(words):
-            return False
-        self._at += len(words)
-        return True
-
-    def _peek(self) -> str:
-        return self._tokens[self._at]
-
-    def _next(self) -> str:
-        token = self._tokens[self._at]
-        if token:
-            self._at += 1
-        return token
-
-    def take(self, token: str) -> bool:
-        """Take a token if it comes next."""
-        if self._peek() != token or not token:
-            return False
-        self._at += 1
-        return True
-
-    def expect(self, token: str) -> None:
-        """Take a token that must come next; an empty one is the end of the text."""
-        if self._next() != token:
-            raise _Unreadable

@@ -9,9 +9,12 @@ import os
 import re
 from datetime import date, datetime
 from pathlib import PurePosixPath
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr, ValidationInfo, WithJsonSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = [
     "BrokerList",
@@ -208,25 +211,27 @@ def _schema_text(value: Any) -> Any:
     if isinstance(value, dict):
         if not value:
             raise ValueError("a schema needs at least one column")
+        from gem_bundle.ddl import Mistake, SchemaError, read_column
+
+        mistakes: list[Mistake] = []
+        columns: list[str] = []
         for name, kind in value.items():
             if not isinstance(kind, str):
                 raise ValueError(f"write the type of `{name}` as a text, for example `int`")
-        return ", ".join(f"`{name}` {kind}" for name, kind in value.items())
+            try:
+                columns.append(read_column(str(name), kind).text)
+            except SchemaError as error:
+                mistakes += error.mistakes
+        if mistakes:
+            raise SchemaError(*mistakes)
+        return ", ".join(columns)
     return value
 
 
 def _check_schema(text: str) -> str:
-    problem = _unbalanced(text, {"(": ")", "<": ">"})
-    if problem:
-        raise ValueError(problem)
-    if not text.strip():
-        raise ValueError("a schema needs at least one column")
-    for part in split_top_level(text):
-        if not re.match(r"^\s*(`[^`]+`|\w+)\s*(:|\s)\s*\S", part):
-            raise ValueError(
-                f"write columns as `name type`, separated by commas; `{part.strip()}` is not one"
-            )
-    return text.strip()
+    from gem_bundle.ddl import read_columns
+
+    return read_columns(text).text.strip()
 
 
 Schema = Annotated[
@@ -328,6 +333,19 @@ def _as_list(value: Any) -> Any:
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return value
+
+
+def is_schema(annotation: Any, annotated: Iterable[Any] = ()) -> bool:
+    """Whether an option is a `Schema`, or may be one.
+
+    Args:
+        annotation: The field's annotation as pydantic keeps it.
+        annotated: What pydantic took out of ``Annotated`` and ``Field``.
+    """
+    parts = (*annotated, *getattr(annotation, "__metadata__", ()))
+    if any(getattr(part, "func", None) is _check_schema for part in parts):
+        return True
+    return any(is_schema(part) for part in get_args(annotation))
 
 
 StringList = Annotated[list[str], BeforeValidator(_as_list)]

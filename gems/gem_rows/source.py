@@ -35,8 +35,6 @@ class RowsOptions(SchemaOptions):
 
     @model_validator(mode="after")
     def _rows_fit(self) -> Self:
-        if self.schema is not None and fields_of(self.schema) is None:
-            raise ValueError(f"`{self.schema}` has a type that can't be given as rows")
         try:
             fields = fields_of(self.ddl()) or ()
         except Misfit as misfit:

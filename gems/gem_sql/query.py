@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gem_bundle import Facts, Field, Finding, GemError, Operator, Options, Transform, combined
-from gem_bundle.expressions import check_expression
+from gem_bundle.expressions import check_expression, check_types
 from gem_sql.reading import StreamInSubquery, parts, read
 from gem_sql.text import blanked, with_placeholders
 from gem_sql.tree import UnknownQuery
@@ -104,6 +104,7 @@ class Sql(Transform[SqlOptions]):
                 "query",
                 "warning",
             )
+        yield from check_types(self.options.query, "query")
         try:
             found = parts(self.options.query, self._tables(inputs))
         except StreamInSubquery as refused:

@@ -113,7 +113,7 @@ OPTIONS = "pipeline: p\nsources:\n  a:\n    gem: topic\n    options:\n      topi
         ("brokers: ▶nowhere", "GB205", "write brokers as `host:port`"),
         ("columns: [a, ▶5]", "GB205", "`columns[1]` must be a text, not `5` | Put it in quotes."),
         ("every: ▶5", "GB205", "`5 seconds`"),
-        ("shape: ▶a", "GB205", "write columns as `name type`"),
+        ("shape: ▶a", "GB205", "the column `a` has no type"),
         ("path: ▶''", "GB205", "a path can't be empty"),
         ("password: ▶ab", "GB205", "`password` must have at least 3"),
         ("spark_options: {a: ▶[1]}", "GB205", "`spark_options.a` must be a text"),

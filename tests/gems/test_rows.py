@@ -177,7 +177,7 @@ def test_all_misfits_are_reported_at_once():
         ([{"a": [1]}], None, "a list needs a type; give a `schema`"),
         ([{"pgae": "x"}], "page string", "row 1: `pgae` is no column of the schema. Did you mean `page`?"),
         ([[1]], "a int, b int", "row 1: has 1 values for 2 columns (a, b)"),
-        ([{"a": 1}], "a int not nul", "has a type that can't be given as rows"),
+        ([{"a": 1}], "a int not nul", "`not` can't stand behind the type of `a`"),
     ],
 )
 def test_rows_that_can_not_be(rows, schema, message):

@@ -12,7 +12,7 @@ from gem_bundle.check.stages.graph import check_graph
 from gem_bundle.check.stages.inference import infer, inputs_of
 from gem_bundle.check.stages.places import check_places
 from gem_bundle.check.stages.silence import Silence, read_silence
-from gem_bundle.check.stages.versions import check_versions
+from gem_bundle.check.stages.versions import TargetSpark, check_versions
 from gem_bundle.check.streaming import check_streaming
 from gem_bundle.check.streaming.sources import check_sources
 from gem_bundle.check.streaming.targets import check_targets
@@ -116,9 +116,10 @@ def check_definition(loaded: Loaded, registry: Registry | None = None, *, discov
         found += check_targets(plan)
         found += check_places(plan)
         found += check_triggers(plan)
-        found += check_versions(plan, settings.spark_version)
+        target = TargetSpark(settings.spark_version)
+        found += check_versions(plan, target)
         found += check_streaming(plan)
-        found += _gem_rules(plan)
+        found += _gem_rules(plan, target)
         if registry.rules:
             from gem_bundle.check.stages.plugin_rules import check_rules
 
@@ -168,7 +169,7 @@ def _check_outputs(plan: Plan) -> list[Diagnostic]:
     return found
 
 
-def _gem_rules(plan: Plan) -> list[Diagnostic]:
+def _gem_rules(plan: Plan, spark: TargetSpark) -> list[Diagnostic]:
     """What the gems themselves have to say."""
     found: list[Diagnostic] = []
     for name, gem in plan.gems.items():
@@ -179,7 +180,9 @@ def _gem_rules(plan: Plan) -> list[Diagnostic]:
         inputs = inputs_of(node, plan.facts)
         try:
             found += [
-                from_finding(plan.definition, node, f, gem) for f in islice(gem.check(*inputs), MAX_FINDINGS)
+                from_finding(plan.definition, node, spark.told(f), gem)
+                for f in islice(gem.check(*inputs), MAX_FINDINGS)
+                if not f.since or spark.lacks(f.since)
             ]
         except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
             found.append(gem_failed(plan.definition, node, "check", error))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.diagnostics import Diagnostic, Finding, Place
 from gem_bundle.errors import describe_error
+from gem_bundle.pipeline.document import place_within
 
 if TYPE_CHECKING:
     from gem_bundle.diagnostics import Severity
@@ -139,7 +140,8 @@ def from_finding(definition: Definition, node: Node, finding: Finding, gem: Gem 
         gem: The gem, so that an option is found in whichever spelling the file has it.
     """
     path = node.path if finding.option is None else option_path(node, finding.option, gem)
-    return at_path(definition, node, path, finding.code, finding.message, finding.hint, finding.severity)
+    made = at_path(definition, node, path, finding.code, finding.message, finding.hint, finding.severity)
+    return made.moved(place_within(definition.locator, path, 0, finding.word)) if finding.word else made
 
 
 def from_gem_error(definition: Definition, node: Node, error: GemError, gem: Gem | None = None) -> Diagnostic:

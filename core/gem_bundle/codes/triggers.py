@@ -178,8 +178,9 @@ TRIGGERS = (
         "GB370",
         "Spark has this in a later version only",
         why="""
-            An option or a trigger came with a later Spark than the one that the pipeline is for. Spark
-            ignores options and settings that it doesn't know, so nothing fails and nothing happens.
+            An option, a trigger or a type came with a later Spark than the one the pipeline is for. Spark
+            ignores options and settings that it doesn't know, so nothing fails and nothing happens; a type
+            that it doesn't know (`time`, in a schema or a cast) it refuses.
             Which Spark that is, the project's settings say: `spark_version` in the table `[check]`; by
             default it is the installed one.
         """,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.analysis import analyse as analyse
     from gem_bundle.expressions.analysis import calls_functions as calls_functions
     from gem_bundle.expressions.analysis import limited as limited
+    from gem_bundle.expressions.casts import check_types as check_types
     from gem_bundle.expressions.findings import check_expression as check_expression
     from gem_bundle.expressions.findings import missing_columns as missing_columns
     from gem_bundle.expressions.findings import missing_names as missing_names
@@ -40,6 +41,7 @@ _HOMES = {
         "calls_functions",
         "limited",
     ),
+    "casts": ("check_types",),
     "findings": (
         "check_expression",
         "missing_columns",

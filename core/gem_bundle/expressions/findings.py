@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal
 
 from gem_bundle.diagnostics import Finding, suggest
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 Wanted = Literal["boolean", "timestamp", "interval"]
 _LONGEST = 60
+_CAST = re.compile(r"cast\s*\(|::", re.IGNORECASE)
 _HINTS = {
     "boolean": "Compare it with something, for example `{0} > 0`.",
     "timestamp": "Make a time of it first, for example by `to_timestamp({0})`.",
@@ -71,10 +73,17 @@ def check_expression(
 
     Yields:
         Findings: GB210 unknown column, GB211 ambiguous column, GB212 a function that can't stand there,
-        GB213 wrong type, GB214 unreadable, GB215 wrong number of arguments; and the warning GB216 unknown
-        function.
+        GB213 wrong type, GB214 unreadable, GB215 wrong number of arguments, GB370 a type that only newer
+        Sparks have; and the warning GB216 unknown function.
     """
     body, _ = split_alias(expression)
+    if _CAST.search(body):
+        from gem_bundle.expressions.casts import check_types
+
+        types = list(check_types(body, option, f"`{_short(body)}`"))
+        yield from types
+        if any(not found.since for found in types):
+            return
     for problem in _problems(
         body,
         Scope(facts.columns, also=also, dropped=dropped, qualifiers=facts.qualifiers),
@@ -85,7 +94,8 @@ def check_expression(
         groups=groups,
     ):
         severity = _SEVERITIES.get(problem.code, "error")
-        yield Finding(problem.code, problem.message, problem.hint, option, severity)
+        since, word = problem.since, problem.word
+        yield Finding(problem.code, problem.message, problem.hint, option, severity, word=word, since=since)
 
 
 def _problems(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 
-from gem_bundle.expressions.functions import words
 from gem_bundle.expressions.names import LONGEST
 
 _TOKEN = re.compile(
@@ -22,14 +21,6 @@ _TOKEN = re.compile(
 )
 _TYPE = re.compile(r"\b(array|map|struct)\s*<", re.IGNORECASE)
 _PAIRS = {"(": ")", "[": "]"}
-# Those that a cast can be to: one word each, in any case.
-_TYPES = words(
-    """
-    bigint binary boolean byte char character date dec decimal double float geography geometry int integer
-    interval long numeric real short smallint string time timestamp timestamp_ltz timestamp_ntz tinyint
-    varchar variant void
-    """
-)
 _PREFIX = frozenset({"+", "-", "~", "!"})
 _OPENING = frozenset(_PAIRS)
 _CLOSING = frozenset(_PAIRS.values())
@@ -67,18 +58,14 @@ def _brackets(tokens: list[tuple[str, str]]) -> str | None:
 
 
 def _casts(tokens: list[tuple[str, str]]) -> str | None:
-    """A cast to nothing, or to a type that doesn't exist."""
+    """A cast to nothing; whether there is such a type is looked at where types are read."""
     casts: list[bool] = []
     texts = [text.lower() for _, text in tokens]
-    for at, (before, text) in enumerate(zip(["", *texts], texts, strict=False)):
+    for before, text in zip(["", *texts], texts, strict=False):
         if text == "(":
             casts.append(before in {"cast", "try_cast"})
-        elif text == ")" and casts and casts.pop():
-            if before == "as":
-                return "the type is missing behind the last `as` of a `cast`"
-            plain = at >= 2 and texts[at - 2] == "as" and tokens[at - 1][0] == "word"
-            if plain and before not in _TYPES:
-                return f"there is no type `{before}`"
+        elif text == ")" and casts and casts.pop() and before == "as":
+            return "the type is missing behind the last `as` of a `cast`"
     return None
 
 

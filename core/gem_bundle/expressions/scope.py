@@ -25,6 +25,8 @@ class Problem:
     code: str
     message: str
     hint: str = ""
+    word: str = ""
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True)

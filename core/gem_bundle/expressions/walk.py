@@ -78,6 +78,7 @@ _SIGNS: dict[type[exp.Expr], str] = {
     exp.BitwiseXor: "^",
     **_ARITHMETIC,
 }
+_TOLD_TYPES = frozenset({"from_csv", "from_json", "from_xml", "try_variant_get", "variant_get"})
 
 
 @dataclass
@@ -578,8 +579,24 @@ class Walk:
         kind = values[0].type if values else None
         if kind is not None and family(kind) and family(kind) in REFUSED.get(name, ""):
             self._say("GB213", f"`{name}` can't be applied to {with_article(kind)}")
+        self._check_schema(name, values)
         if name == "concat":
             self._check_joined("`concat`", [value.type for value in values])
+
+    def _check_schema(self, name: str, values: Sequence[Value]) -> None:
+        """The type or the schema that a function is told as a text."""
+        at = 2 if name in {"variant_get", "try_variant_get"} else 1
+        text = values[at].text if name in _TOLD_TYPES and len(values) > at else None
+        if text is None:
+            return
+        from gem_bundle.expressions.casts import newer_type, schema_problems
+
+        mistakes, newer = schema_problems(text, columns=at == 1)
+        for mistake in mistakes:
+            said = Problem("GB213", f"`{name}`: {mistake.message}", mistake.hint, mistake.word)
+            self.problems += [said] if said not in self.problems else []
+        for found in newer:
+            self.problems.append(Problem(*newer_type(found)))
 
     def _with_lambdas(self, name: str, arguments: Sequence[exp.Expr]) -> list[Value]:
         found: list[Value] = []

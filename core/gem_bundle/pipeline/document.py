@@ -9,6 +9,7 @@ are texts and ``12:30`` is not a number; dates stay texts too. Anchors, aliases 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gem_bundle.diagnostics import Diagnostic, Place
@@ -33,6 +34,7 @@ _WORDS: dict[str, Any] = (
     | dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf"))
     | dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan"))
 )
+_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _NUMERIC_START = frozenset("-+.0123456789")
 # What YAML doesn't allow in a text (YAML 1.2, 5.1). A file that is all ASCII, as most are, doesn't
 # pay for the second expression, which takes longer to compile than such a file to parse.
@@ -61,6 +63,42 @@ class Locator(Protocol):
 
     def text(self, path: Sequence[str | int]) -> str | None:
         """The scalar at a path as it was written, if there is one."""
+
+
+def place_within(locator: Locator, path: Sequence[str | int], start: int, word: str) -> Place:
+    """The place of a part of a scalar; that of the scalar where the file doesn't have it as it stands.
+
+    Args:
+        locator: Tells places of the file.
+        path: The way to the scalar.
+        start: Where the part begins in the value, from 0.
+        word: The part. Where it isn't there but stands in the scalar just once, that is meant.
+    """
+    place = locator.place(path)
+    written = locator.text(path) or ""
+    source: str = getattr(locator, "source", "")
+    if not word or not source or not place.line:
+        return place
+    if not written.startswith(word, start):
+        if written.count(word) != 1:
+            return place
+        start = written.index(word)
+    ends = [0, *(found.end() for found in _LINE_BREAK.finditer(source))]
+    at = ends[place.line - 1] + place.column - 2
+    for _ in range(_count(written, word, start) + 1):
+        at = source.find(word, at + 1)
+        if at < 0:
+            return place
+    line = bisect_right(ends, at)
+    return Place(place.file, line, at - ends[line - 1] + 1)
+
+
+def _count(text: str, word: str, end: int) -> int:
+    """How often a word begins before a position."""
+    count, at = 0, text.find(word)
+    while 0 <= at < end:
+        count, at = count + 1, text.find(word, at + 1)
+    return count
 
 
 class _Node:

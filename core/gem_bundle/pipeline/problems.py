@@ -6,16 +6,18 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gem_bundle.diagnostics import suggest
-from gem_bundle.pipeline.document import Unknown
+from gem_bundle.pipeline.document import Unknown, place_within
 from gem_bundle.pipeline.secrets import Secret
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
 
-    from gem_bundle.pipeline.document import Path
+    from gem_bundle.ddl import Mistake
+    from gem_bundle.diagnostics import Place
+    from gem_bundle.pipeline.document import Locator, Path
 
 
 MAX_PROBLEMS = 200
@@ -32,17 +34,30 @@ class Problem(NamedTuple):
         path: The keys below the mapping that lead to the place.
         message: What is wrong.
         hint: What to do about it.
+        within: Where in the value it stands, from 0, and what stands there, if it isn't the whole.
     """
 
     kind: str
     path: Path
     message: str
     hint: str = ""
+    within: tuple[int, str] | None = None
 
     @property
     def at_key(self) -> bool:
         """Whether the key itself is wrong, and not its value."""
         return self.kind != "value"
+
+    def place(self, locator: Locator, path: Path) -> Place:
+        """Where it stands in a file.
+
+        Args:
+            locator: Tells places of the file.
+            path: The path in the file of what `path` leads to.
+        """
+        if self.within is not None:
+            return place_within(locator, path, *self.within)
+        return locator.place(path, key=self.at_key)
 
 
 def problems(
@@ -86,6 +101,11 @@ def problems(
             continue
         else:
             secret = path[0] in hidden or _holds(value, Secret)
+            mistakes = getattr(detail.get("ctx", {}).get("error"), "mistakes", ())
+            if mistakes and not secret:
+                for problem in _of_schema(_as_written(path, written), mistakes):
+                    found[problem] = problem
+                continue
             sentence = _sentence(detail)
             if secret and kind == "value_error":
                 sentence = "must be another one"  # what the gem says may quote the secret
@@ -103,6 +123,14 @@ def problems(
         problem = problem._replace(path=_as_written(problem.path, written))
         found[problem] = problem
     return list(found.values())
+
+
+def _of_schema(path: Path, mistakes: Iterable[Mistake]) -> Iterator[Problem]:
+    """A problem for each mistake in a schema."""
+    for mistake in mistakes:
+        there = path if mistake.key is None else (*path, mistake.key)
+        message = f"`{_dotted(there)}`: {mistake.message}"
+        yield Problem("value", there, message, mistake.hint, (mistake.start, mistake.word))
 
 
 def cut_by_comma(data: Any, key: str | int) -> str:

@@ -13,6 +13,7 @@ from gem_bundle.pipeline.problems import MAX_PROBLEMS, Problem, cut_by_comma, pr
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
 
+    from gem_bundle.diagnostics import Place
     from gem_bundle.gem import Gem, Kind, Source, Transform
     from gem_bundle.options import Options
     from gem_bundle.pipeline.document import Locator, Path
@@ -188,14 +189,23 @@ class _Reporter:
         if problem.kind == "missing":
             option = problem.message.removesuffix(" is missing")
             message = f"`{self._node.gem}` needs the option {option}"
-        self._add(_CODES[problem.kind], message, problem.path, problem.hint, key=problem.at_key)
+        path: Path = (*self._node.path, "options", *problem.path)
+        place = None if problem.within is None else problem.place(self._locator, path)
+        self._add(_CODES[problem.kind], message, problem.path, problem.hint, key=problem.at_key, place=place)
 
     def _add(
-        self, code: str, message: str, below: tuple[str | int, ...], hint: str, *, key: bool = False
+        self,
+        code: str,
+        message: str,
+        below: tuple[str | int, ...],
+        hint: str,
+        *,
+        key: bool = False,
+        place: Place | None = None,
     ) -> None:
         node = self._node
         path: Path = (*node.path, "options", *below)
         # Without an `options` mapping there is nothing to point at but the node itself.
-        place = self._locator.place(path, key=key or not below)
+        place = place or self._locator.place(path, key=key or not below)
         message = f"`{node.id}`: {message}"
         self.found.append(Diagnostic(code, "error", message, node.id, path, place, hint))

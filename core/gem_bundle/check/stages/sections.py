@@ -39,7 +39,7 @@ def check_sections(definition: Definition, registry: Registry) -> Iterator[Diagn
                 if problem.kind == "ignored":
                     continue
                 path = (name, *problem.path)
-                place = definition.locator.place(path, key=problem.at_key)
+                place = problem.place(definition.locator, path)
                 message = f"{name}: {problem.message}"
                 yield Diagnostic(
                     FILE_CODES[problem.kind], "error", message, path=path, place=place, hint=problem.hint

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gem_bundle.check.report import at_key, at_option
+from gem_bundle.ddl import read_columns
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.options import metadata
+from gem_bundle.pipeline.document import place_within
+from gem_bundle.types import is_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gem_bundle.diagnostics import Finding
+    from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
 
 DEFAULT = "4.2"
@@ -27,20 +33,20 @@ _SETTINGS = {
 }
 
 
-def check_versions(plan: Plan, spark: str | None = None) -> Iterator[Diagnostic]:
+def check_versions(plan: Plan, target: TargetSpark) -> Iterator[Diagnostic]:
     """What a pipeline names that its Spark doesn't have: options, triggers, settings.
 
     Args:
         plan: The pipeline.
-        spark: The Spark version that the project is for; by default that of the installed pyspark.
+        target: The Spark that it is for.
     """
-    target = _Target(spark)
     for name, gem in plan.gems.items():
         for option in sorted(gem.options.model_fields_set):
             since = metadata(type(gem.options).model_fields[option]).get("since")
             if since and target.lacks(since):
                 message = f"Spark has the option `{option}` since {since}; Spark {target.version} ignores it"
                 yield at_option(plan, plan.node(name), "GB370", message, option, _HINT)
+        yield from _newer_types(plan, plan.node(name), target)
     for node in plan.definition.of_kind("target"):
         since = _TRIGGERS.get(node.trigger.kind)
         if since and target.lacks(since):
@@ -55,19 +61,47 @@ def check_versions(plan: Plan, spark: str | None = None) -> Iterator[Diagnostic]
             yield Diagnostic("GB370", "warning", message, None, path, place, _HINT)
 
 
-class _Target:
-    """The Spark that a pipeline is for; looked for when something depends on it, which takes a while."""
+def _newer_types(plan: Plan, node: Node, target: TargetSpark) -> Iterator[Diagnostic]:
+    """The types in a node's schemas that its Spark doesn't have."""
+    options = plan.gems[node.id].options
+    for option in sorted(options.model_fields_set):
+        field = type(options).model_fields[option]
+        text = getattr(options, option)
+        if text is None or not is_schema(field.annotation, field.metadata):
+            continue
+        for found in read_columns(text).newer:
+            if target.lacks(found.since):
+                message = f"Spark has the type `{found.name}` since {found.since}, not in {target.version}"
+                made = at_option(plan, node, "GB370", message, option, _HINT)
+                word = found.name.partition(" ")[0]
+                yield made.moved(place_within(plan.definition.locator, made.path, found.start, word))
+
+
+class TargetSpark:
+    """The Spark that a pipeline is for; looked for when something depends on it, which takes a while.
+
+    Args:
+        version: Its version, where the project says it; by default that of the installed pyspark.
+    """
 
     def __init__(self, version: str | None) -> None:
         self._version = version
 
     @cached_property
     def version(self) -> str:
+        """Its version."""
         return self._version or _installed() or DEFAULT
 
     def lacks(self, since: str) -> bool:
         """Whether it is older."""
         return _parts(self.version) < _parts(since)
+
+    def told(self, finding: Finding) -> Finding:
+        """A finding about what this Spark lacks, with its version."""
+        if not finding.since:
+            return finding
+        message = f"{finding.message} since {finding.since}, not in {self.version}"
+        return replace(finding, message=message, hint=finding.hint or _HINT)
 
 
 def _installed() -> str | None:

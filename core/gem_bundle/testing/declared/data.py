@@ -127,7 +127,7 @@ def _made_up(
                     "error",
                     f"`{name}`: {problem.message}",
                     path=(*path, name, *problem.path),
-                    place=document.place((*path, name, *problem.path), key=problem.at_key),
+                    place=problem.place(document, (*path, name, *problem.path)),
                     hint=problem.hint,
                 )
                 for problem in problems(error, values, ColumnShape)

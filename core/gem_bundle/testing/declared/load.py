@@ -361,13 +361,11 @@ class _Reader:
             subject = f"`{path[-1]}`: " if path else ""
             for problem in problems(error, values, model):
                 if problem.kind != "ignored":
-                    self._add(
-                        FILE_CODES[problem.kind],
-                        f"{subject}{problem.message}",
-                        (*path, *problem.path),
-                        problem.hint,
-                        key=problem.at_key,
-                    )
+                    there = (*path, *problem.path)
+                    place = problem.place(self._document, there)
+                    message = f"{subject}{problem.message}"
+                    code = FILE_CODES[problem.kind]
+                    self.found.append(Diagnostic(code, "error", message, None, there, place, problem.hint))
             return None
 
     def _add(self, code: str, message: str, path: Path, hint: str = "", *, key: bool = False) -> None:

@@ -1,0 +1,306 @@
+"""What is taken as DDL without a JVM is what Spark takes, and what it refuses is said at its place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gem_bundle.check.checker import check_file
+from gem_bundle.ddl import SchemaError, read_columns, read_type
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TYPES = """
+    boolean byte tinyint short smallint int integer bigint long float real double date timestamp timestamp_ntz
+    timestamp_ltz string character char varchar binary decimal dec numeric void null interval variant geometry
+    geography time array map struct object INT bigintt strng text json uuid number int8 bool datetime row any
+    unsigned double|precision int|unsigned int|4 `int` 'int' char(3) varchar(0) varchar(-1) char(3,4) string(3)
+    decimal(10) decimal(10,|2) decimal(10,2,1) decimal(0,0) decimal(38,38) decimal(39,2) decimal(10,11)
+    decimal(10,-2) decimal() numeric(5) decimal(010,2) decimal(1e1) decimal(99999999999) int(3) date(3)
+    timestamp(3) time(0) time(7) time(3,3) float(3) variant(1) interval(3) geometry(4326) geometry(ANY)
+    geography(4326) geometry(srid) array<int> array<> array<foo> array<int array<int>> array<int,string>
+    array<array<map<string,|array<int>>>> map<int,string> map<string> map<string,> map<int|int> struct<>
+    struct<|> struct<a|int> struct<a:int> struct<a> struct<a|int,> struct<a|int|b|int> struct<a:|int|not|null>
+    struct<a|int|comment|'x'> struct<a|int|default|5> struct<1a:int> struct<1|int> struct<a.b|int> struct<x::int>
+    struct<`a|b`|int,|b:struct<>> list<int> array(int) interval|day interval|week interval|year|to|month
+    interval|day|to|second interval|second|to|day interval|year|to|year interval|month|to|day
+    string|collate|UTF8_LCASE string|collate int|collate|UTF8_LCASE char(3)|collate|UNICODE_CI
+    string|collate|system.builtin.UTF8_LCASE timestamp|without|time|zone timestamp|with|local|time|zone
+    timestamp|with|time|zone time|without|time|zone time(3)|without|time|zone timestamp_ntz|without|time|zone
+"""
+SCHEMAS = [
+    "a int not null", "a int null", "a int NOT  NULL COMMENT 'x'", "a int COMMENT 'x' NOT NULL",
+    'a int comment "x"', "a int comment x", "a int comment", "a int comment 'it''s'", r"a int comment 'x\'y'",
+    "a int comment r'x'", "a int comment 'x", "a int default 5", "a int not null not null", "a int not", "a",
+    "1a int", "1 int", "1.5 int", "1e int", "1e5 int", "1e5a int", "1d int", "1L int", "5bd int", "0x1 int",
+    "1_0 int", "_ int", "a-b int", "a.b int", "`a.b` int", "`a``b` int", "`` int", '"a" int', "'a' int", "$a int",
+    "größe int", "a, b int", "a int, a int", "a int,", ",a int", "a int,, b int", "", "  ",
+    "id bigint k string", "int", "struct<a:int>", "array<int>", "select int, from int, not int, null int",
+    "array array<int>, map map<int,int>, struct struct<a:int>, interval interval, comment string, collate int",
+    "a int -- b", "a /* x */ int", "a /* x /* y */ z */ int", "a /* x int", "a int; b int", "a\tint,\nb int",
+    "(a int)", "a int)", "a int>", "a array<int>>", "a int primary key", "a int b", "a 'int'", "a <int>", "a ?",
+    "a int generated always as (b)", "a struct<x: foo, y: int", "a map<string, struct<x:int>> not null",
+    "`a int", "a\N{NO-BREAK SPACE}int",
+]  # fmt: skip
+
+
+def taken(schema: str) -> bool:
+    try:
+        read_columns(schema)
+    except SchemaError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def parser(spark: Any) -> Any:
+    """Spark's own parser of schemas, which a reader's ``schema(…)`` asks."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    parse = spark._jvm.org.apache.spark.sql.types.StructType.fromDDL
+
+    def takes(schema: str) -> bool:
+        try:
+            parse(schema)
+        except (PySparkException, Py4JJavaError):
+            return False
+        return True
+
+    return takes
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "schemas",
+    [[f"c {kind.replace('|', ' ')}, d int" for kind in TYPES.split()], SCHEMAS],
+    ids=["types", "schemas"],
+)
+def test_what_spark_takes_is_taken_and_nothing_else(parser: Any, schemas: list[str]) -> None:
+    assert {schema: taken(schema) for schema in schemas} == {schema: parser(schema) for schema in schemas}
+
+
+WORDS = st.sampled_from(
+    [
+        "a",
+        "b",
+        "`c",
+        "d`",
+        "1x",
+        "7",
+        "int",
+        "bigint",
+        "long",
+        "string",
+        "decimal",
+        "decimal(",
+        "char(",
+        "time(",
+        "3",
+        ")",
+        "array<",
+        "map<",
+        "struct<",
+        ">",
+        "<",
+        ",",
+        ",",
+        ":",
+        ".",
+        "not",
+        "null",
+        "comment",
+        "'x'",
+        '"y"',
+        "interval",
+        "day",
+        "second",
+        "to",
+        "year",
+        "month",
+        "timestamp",
+        "with",
+        "without",
+        "local",
+        "zone",
+        "collate",
+        "UNICODE",
+        "void",
+        "variant",
+        "foo",
+        "--",
+        "/*",
+        "*/",
+        "geometry(",
+        "any",
+        "",
+    ]
+)
+TEXTS = st.lists(WORDS, max_size=8).map(" ".join)
+SIMPLE = st.sampled_from(["int", "LONG", "string", "decimal(5,2)", "char(3)", "interval day to hour", "time"])
+NAMES = st.sampled_from(["a", "B", "`c d`", "1x", "date", "struct"])
+NESTED = st.recursive(
+    SIMPLE,
+    lambda inner: (
+        inner.map("array<{}>".format)
+        | st.tuples(inner, inner).map(lambda both: f"map<{both[0]}, {both[1]}>")
+        | st.lists(st.tuples(NAMES, inner), max_size=3).map(
+            lambda fields: f"struct<{', '.join(f'{name}: {kind}' for name, kind in fields)}>"
+        )
+    ),
+    max_leaves=5,
+)
+RIGHT = st.lists(
+    st.tuples(NAMES, NESTED, st.sampled_from(["", " not null", " comment 'x'"])), min_size=1
+).map(lambda columns: ", ".join(f"{name} {kind}{rest}" for name, kind, rest in columns))
+
+
+@st.composite
+def nearly_right(draw: Any) -> str:
+    """A schema with a part of it gone, or there twice, or exchanged for something else."""
+    schema = draw(RIGHT)
+    start, end = sorted(draw(st.tuples(*[st.integers(0, len(schema))] * 2)))
+    return (
+        schema[:start]
+        + draw(st.sampled_from(["", schema[start:end] * 2, ",", ">", "<", " x ", "(", ":"]))
+        + schema[end:]
+    )
+
+
+@pytest.mark.spark
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(schema=TEXTS.map("a ".__add__) | RIGHT | nearly_right())
+def test_drawn_schemas_are_judged_as_spark_does(parser: Any, schema: str) -> None:
+    try:
+        text = read_columns(schema).text
+    except SchemaError:
+        assert not parser(schema)
+    else:
+        # PySpark takes a colon behind the name of a column, and Spark gets it without.
+        assert parser(text)
+
+
+@pytest.mark.parametrize(
+    ("schema", "mistakes"),
+    [
+        (
+            "id bigintt, k strng",
+            [(3, "bigintt", "Did you mean `bigint`?"), (14, "strng", "Did you mean `string`?")],
+        ),
+        ("id bigint k string", [(10, "k", "Put a comma before `k`")]),
+        ("id array<foo>, k map<string>", [(9, "foo", "Types are"), (17, "map", "Write `map<string, int>`")]),
+        ("a text, b json", [(2, "text", "Spark's type is `string`"), (10, "json", "`string`")]),
+        ("a list<int>, b struct<x: bool>", [(2, "list", "`array<…>`"), (25, "bool", "`boolean`")]),
+        ("a int, b", [(7, "b", "Write `b string`")]),
+        ("a-b int", [(0, "a", "in backquotes")]),
+        ("struct<a: int>", [(0, "struct", "its fields alone")]),
+        ("a decimal(39)", [(2, "decimal", "decimal(38, 9)")]),
+        ("a char", [(2, "char", "char(20)")]),
+        ("a int)", [(5, ")", "Remove it")]),
+    ],
+)
+def test_each_mistake_is_told_with_its_place(schema: str, mistakes: list[tuple[int, str, str]]) -> None:
+    with pytest.raises(SchemaError) as raised:
+        read_columns(schema)
+
+    found = raised.value.mistakes
+    assert [(mistake.start, mistake.word) for mistake in found] == [mistake[:2] for mistake in mistakes]
+    for mistake, (_, _, hint) in zip(found, mistakes, strict=True):
+        assert hint in mistake.hint
+
+
+@pytest.mark.parametrize(
+    ("kind", "since"),
+    [
+        ("map<string, array<variant>>", "4.0"), ("string collate UNICODE", "4.0"), ("time(3)", "4.1"),
+        ("geometry(4326)", "4.1"), ("geography(any)", "4.1"), ("timestamp without time zone", "4.1"),
+        ("timestamp with local time zone", "4.2"), ("char(3) collate UNICODE", "4.2"), ("timestamp_ntz", None),
+    ],
+)  # fmt: skip
+def test_types_are_known_with_the_first_spark_that_has_them(kind: str, since: str | None) -> None:
+    # As Spark 4.0.1, 4.1.1 and 4.2.0 answered.
+    assert [found.since for found in read_type(kind).newer] == ([since] if since else [])
+
+
+PIPELINE = """\
+pipeline: p
+mode: batch
+sources:
+  files: {gem: file, options: {format: json, path: x, schema: "id bigintt, k strng"}}
+  named: {gem: rows, options: {rows: [], schema: {id: int, k: array<foo>}}}
+  block:
+    gem: file
+    options:
+      format: json
+      path: x
+      schema: |
+        id bigint,
+        foo foo
+  ids: {gem: rows, options: {rows: [{id: 1, text: "{}"}]}}
+transforms:
+  parsed: {gem: from_json, input: ids, options: {column: text, schema: id bigint k string}}
+  casts:
+    gem: select
+    input: ids
+    options:
+      columns: {a: cast(id as bigintt), b: "id::array<foo>", c: "from_json(text, 'a strng')"}
+  query:
+    gem: sql
+    input: ids
+    options:
+      query: |
+        select id,
+          cast(id as bigintt) as b
+        from ids
+targets:
+  t1: {gem: noop, input: files}
+  t2: {gem: noop, input: named}
+  t3: {gem: noop, input: block}
+  t4: {gem: noop, input: parsed}
+  t5: {gem: noop, input: casts}
+  t6: {gem: noop, input: query}
+"""
+
+
+def places(path: Path) -> list[tuple[str, int, str]]:
+    """What is wrong: the code, the line, and the text where it stands."""
+    lines = path.read_text().splitlines()
+    found = check_file(path).diagnostics
+    return [(d.code, d.line, lines[d.line - 1][d.column - 1 :].split(",")[0].rstrip("'\"}>)")) for d in found]
+
+
+def test_a_check_points_at_the_types_that_do_not_exist(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(PIPELINE)
+
+    assert places(path) == [
+        ("GB205", 4, "bigintt"),
+        ("GB205", 4, "strng"),
+        ("GB205", 5, "foo"),
+        ("GB205", 13, "foo"),
+        ("GB205", 16, "k string"),
+        ("GB214", 21, "bigintt"),
+        ("GB214", 21, "foo"),
+        ("GB213", 21, "strng"),
+        ("GB214", 28, "bigintt) as b"),
+    ]
+
+
+def test_a_check_tells_which_types_its_spark_lacks(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(
+        "pipeline: p\nmode: batch\n"
+        'sources: {a: {gem: file, options: {format: parquet, path: x, schema: "v variant, g geometry(4326)"}}}\n'
+        "transforms: {b: {gem: with_columns, input: a, options: {columns: {t: cast(null as time)}}}}\n"
+        "targets: {c: {gem: noop, input: b}}\n"
+    )
+    (tmp_path / "gem-bundle.toml").write_text('[check]\nspark_version = "4.0"\n')
+
+    assert places(path) == [("GB370", 3, "geometry(4326"), ("GB370", 4, "time")]
+    assert "since 4.1, not in 4.0" in check_file(path).diagnostics[0].message
+    (tmp_path / "gem-bundle.toml").write_text('[check]\nspark_version = "4.1"\n')
+    assert places(path) == []
