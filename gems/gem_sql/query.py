@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gem_bundle import Facts, Field, Finding, GemError, Operator, Options, Transform, combined
-from gem_bundle.expressions import check_expression, check_types
+from gem_bundle.expressions import check_expression, check_functions, check_types
 from gem_sql.reading import StreamInSubquery, parts, read
 from gem_sql.text import blanked, with_placeholders
 from gem_sql.tree import UnknownQuery
@@ -105,6 +105,7 @@ class Sql(Transform[SqlOptions]):
                 "warning",
             )
         yield from check_types(self.options.query, "query")
+        yield from check_functions(self.options.query, "query")
         try:
             found = parts(self.options.query, self._tables(inputs))
         except StreamInSubquery as refused:
@@ -118,7 +119,7 @@ class Sql(Transform[SqlOptions]):
             return
         yield from found.problems
         for text, facts, clause, also, groups in found.expressions:
-            yield from check_expression(
+            findings = check_expression(
                 text,
                 facts,
                 "query",
@@ -129,6 +130,8 @@ class Sql(Transform[SqlOptions]):
                 generators=clause == "select",
                 groups=groups,
             )
+            # Unknown functions are told of the whole query already.
+            yield from (finding for finding in findings if finding.code != "GB216")
 
     def _tables(self, inputs: tuple[Facts, ...]) -> dict[str, Facts]:
         return dict(zip(self.input_names, inputs, strict=True))

@@ -452,6 +452,8 @@ def test_functions_that_are_nearly_spark_s() -> None:
         "max(subsrting(made, 1))": "Did you mean `substring`?",
         "count_distinct(id)": "In SQL it is `count(distinct …)`.",
         "id > lit(5)": "In SQL it is the value itself.",
+        "cnt(id)": "Did you mean `count`?",
+        "lwr(made)": "Did you mean `lower`?",
     }.items():
         assert said(expression) == [("GB216", "warning", hint)]
     for fine in ("sun(id)", "ours(id)", "our_own(id)", "upper(made)"):

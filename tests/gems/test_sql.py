@@ -111,6 +111,41 @@ def test_two_inputs_of_one_name_are_an_error() -> None:
     assert finding.message == "the inputs `orders` and `Orders` are one table: Spark ignores case"
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select page, {}(at) from clicks group by page",
+        "select page as p from clicks where {}(page) = 'x'",
+        "select page from clicks group by page having {}(at) > 1",
+        "select page from clicks order by {}(page)",
+        "with c as (select {}(page) as p from clicks) select * from c",
+        "select * from clicks join other on {}(clicks.page) = other.page",
+        "select page from clicks where page in (select {}(x) from other)",
+    ],
+)
+@pytest.mark.parametrize(("name", "meant"), [("cnt", "count"), ("uper", "upper")])
+def test_a_function_that_spark_does_not_have_is_told_wherever_it_stands(
+    query: str, name: str, meant: str
+) -> None:
+    sql = Sql(Sql.options_type(query=query.format(name)))
+    sql.input_names = ("clicks",)
+
+    found = [finding for finding in sql.check(Facts()) if finding.code == "GB216"]
+
+    assert [(finding.severity, finding.word) for finding in found] == [("warning", name)]
+    assert f"`{meant}`" in found[0].hint
+
+
+@pytest.mark.parametrize(
+    "query", ["select count(*) from clicks", "select ours(page), my.cnt(at) from clicks"]
+)
+def test_functions_that_there_may_be_are_passed_over(query: str) -> None:
+    sql = Sql(Sql.options_type(query=query))
+    sql.input_names = ("clicks",)
+
+    assert [finding for finding in sql.check(Facts()) if finding.code == "GB216"] == []
+
+
 def test_what_is_known_of_a_query_that_can_be_followed() -> None:
     sql = made(Sql, "orders", "pages", query="select * from orders join pages using (id)")
     facts = sql.infer(ROWS, PAGES)

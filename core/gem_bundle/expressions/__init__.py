@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.analysis import limited as limited
     from gem_bundle.expressions.casts import check_types as check_types
     from gem_bundle.expressions.findings import check_expression as check_expression
+    from gem_bundle.expressions.findings import check_functions as check_functions
     from gem_bundle.expressions.findings import missing_columns as missing_columns
     from gem_bundle.expressions.findings import missing_names as missing_names
     from gem_bundle.expressions.findings import several_windows as several_windows
@@ -44,6 +45,7 @@ _HOMES = {
     "casts": ("check_types",),
     "findings": (
         "check_expression",
+        "check_functions",
         "missing_columns",
         "missing_names",
         "several_windows",

@@ -162,6 +162,26 @@ def _short(text: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
+def check_functions(query: str, option: Option) -> Iterator[Finding]:
+    """The warning GB216 for each function of a query, wherever in it, that Spark doesn't have.
+
+    Args:
+        query: The query.
+        option: Where it stands.
+    """
+    from gem_bundle.expressions.functions import unknown
+    from gem_bundle.expressions.query import exp, query_tree
+
+    tree = query_tree(query)
+    for call in tree.find_all(exp.Anonymous) if tree is not None else ():
+        # In `from` stand functions of another kind, and behind a dot those of a schema.
+        told = (
+            None if isinstance(call.parent, exp.Dot | exp.Lateral | exp.Table) else unknown(call.name.lower())
+        )
+        if told is not None:
+            yield Finding("GB216", *told, option, "warning", word=call.name)
+
+
 def several_windows(
     expressions: Iterable[str], option: Option, *, made: Iterable[TimeWindow] = (), home: str = "a node"
 ) -> Iterator[Finding]:

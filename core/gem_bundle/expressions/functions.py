@@ -3,6 +3,7 @@
 A function that isn't named here may be anything: one that was registered in the session, or a newer one.
 """
 
+import re
 from functools import lru_cache
 
 
@@ -130,11 +131,30 @@ def instead_of(name: str) -> str | None:
     if name in _PYSPARK_ONLY:
         return f"In SQL it is {_PYSPARK_ONLY[name]}."
     plain = name.replace("_", "")
-    if len(plain) < _SHORT:
-        return None
-    same = [known for known in FUNCTIONS if known.replace("_", "") == plain]
-    near = same or [known for known in FUNCTIONS if _one_letter_apart(name, known)]
+    near: list[str] = []
+    if len(plain) >= _SHORT:
+        same = [known for known in FUNCTIONS if known.replace("_", "") == plain]
+        near = same or [known for known in FUNCTIONS if _one_letter_apart(name, known)]
+    if not near and len(plain) >= _SHORT - 1 and plain == _consonants(plain):
+        near = [known for known in FUNCTIONS if _consonants(known) == plain]
     return f"Did you mean {' or '.join(f'`{known}`' for known in sorted(near))}?" if near else None
+
+
+def _consonants(name: str) -> str:
+    """What is left of a name in an abbreviation: ``cnt`` of ``count``."""
+    return re.sub(r"[aeiou_]", "", name)
+
+
+def unknown(name: str) -> tuple[str, str] | None:
+    """What to say of a function that Spark doesn't have: message and hint; None where that isn't certain.
+
+    Args:
+        name: The function, in lower case.
+    """
+    hint = None if name in FUNCTIONS else instead_of(name)
+    if hint is None:
+        return None
+    return f"`{name}` is no function of Spark's SQL, unless the session has one of its own", hint
 
 
 def _one_letter_apart(one: str, other: str) -> bool:

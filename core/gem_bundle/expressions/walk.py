@@ -545,10 +545,9 @@ class Walk:
     def _check_call(self, name: str, arguments: Sequence[exp.Expr]) -> None:
         """Whether there is such a function, and whether it takes so many arguments."""
         if name not in functions.FUNCTIONS:
-            hint = functions.instead_of(name)
-            if hint is not None:
-                told = f"`{name}` is no function of Spark's SQL, unless the session has one of its own"
-                self._say("GB216", told, hint)
+            told = functions.unknown(name)
+            if told is not None:
+                self._say("GB216", *told)
             return
         if arguments and isinstance(arguments[0], exp.Distinct):
             arguments = [*arguments[0].expressions, *arguments[1:]]
