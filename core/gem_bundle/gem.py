@@ -36,6 +36,7 @@ OutputMode = Literal["append", "update", "complete"]
 TriggerKind = Literal["default", "processing_time", "available_now", "once", "continuous", "real_time"]
 DeliveryGuarantee = Literal["exactly_once", "at_least_once", "none"]
 SharedPlace = Literal["fine", "conflicts", "loses_rows"]
+ColumnsTaken = Literal["any", "new", "same"]
 
 MICRO_BATCH_TRIGGERS: frozenset[TriggerKind] = frozenset(
     {"default", "processing_time", "available_now", "once"}
@@ -390,6 +391,17 @@ class Target(Gem[OptionsT]):
     def places(self) -> Mapping[str, Iterable[str]]:
         """Where the rows go to, as `Source.places` says where they come from; without wildcards."""
         return {}
+
+    def columns_taken(self) -> ColumnsTaken:
+        """Which rows fail because of their columns, where the place holds others already.
+
+        Called by every check, without a JVM and without a network.
+
+        Returns:
+            ``same``: those with a column that the place doesn't have, or has with another type; ``new``:
+            those with another type only, for new columns are added; ``any``: none, as far as is known.
+        """
+        return "any"
 
     def write(self, df: DataFrame, context: WriteContext) -> None:
         """Write a static relation; called once for each run of a batch pipeline, on the driver.

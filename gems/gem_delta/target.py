@@ -88,6 +88,14 @@ class DeltaTarget(Target[DeltaTargetOptions]):
         """The table."""
         return self.options.places()
 
+    def columns_taken(self) -> Literal["any", "new", "same"]:
+        """A table to which rows are added takes new columns when it is told so."""
+        options = self.options
+        if options.save_mode not in {None, "append"} or options.replace_where or options.overwrite_schema:
+            return "any"
+        raw = {name.lower() for name in options.spark_options}
+        return "new" if options.merge_schema or "mergeschema" in raw else "same"
+
     def jars(self) -> tuple[str, ...]:
         """Delta's own."""
         return (DELTA_JAR,)

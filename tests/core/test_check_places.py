@@ -4,9 +4,10 @@ from typing import Literal
 
 import pytest
 
-from gem_bundle import Field, Options, Source, Target, TargetSemantics
+from gem_bundle import Facts, Field, Options, Source, Target, TargetSemantics
 from gem_bundle.check.stages.areas import areas_of
 from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.schema import columns_of
 from gem_bundle.types import DataPath
 from tests.core.checking import check, found, marked
 
@@ -54,6 +55,13 @@ class TableTarget(OutTarget):
     semantics = TargetSemantics(delivery="exactly_once", shared="conflicts")
 
 
+class StrictTarget(TableTarget):
+    """Writes into a table that takes the columns it has, and maybe others."""
+
+    def columns_taken(self) -> Literal["any", "new", "same"]:
+        return "new" if self.options.topic == "new" else "same"
+
+
 class FolderTarget(OutTarget):
     """Writes as into a folder with a log."""
 
@@ -71,6 +79,7 @@ GEMS = {
     "source_in": InSource,
     "target_out": OutTarget,
     "target_table": TableTarget,
+    "target_strict": StrictTarget,
     "target_folder": FolderTarget,
     "target_broken": BrokenTarget,
 }
@@ -142,6 +151,50 @@ def test_two_queries_write_into_one_table() -> None:
         "GB343 warning: target `second`: `first` writes to `out/x` too: when both change the table at the same "
         "time, as when they create it, one fails"
     )
+
+
+@pytest.mark.parametrize(
+    ("columns", "more", "difference"),
+    [
+        (("a int, b int", "a int, c int"), "", "only `first` has `b`, and only `second` has `c`"),
+        (("a int", "A date"), "", "`a` is `int` in `first` and `date` in `second`"),
+        (("a int", "a array<int>"), "topic: new", "`a` is `int` in `first` and `array<int>` in `second`"),
+        (("a int, b int", "a int, c int"), "topic: new", None),
+        (("a int, b int", "a int"), "", None),
+        (("a int", "a int, b int"), "", None),
+        (("a int", "a string"), "", None),
+        (("a int", None), "", None),
+    ],
+)
+@pytest.mark.parametrize("mode", ["stream", "batch"])
+def test_one_table_has_one_set_of_columns(
+    columns: tuple[str, str | None], more: str, difference: str | None, mode: str
+) -> None:
+    class ColumnsSource(InSource):
+        """Reads what it is told."""
+
+        def places(self) -> dict[str, list[str]]:
+            return {}
+
+        def infer(self, *inputs: Facts) -> Facts:
+            return Facts(columns=None if self.options.table is None else columns_of(self.options.table))
+
+    first, second = (f"{{table: '{schema}'}}" if schema else "{}" for schema in columns)
+    text = (
+        f"pipeline: p\nmode: {mode}\n"
+        f"sources: {{a: {{gem: columns, options: {first}}}, b: {{gem: columns, options: {second}}}}}\n"
+        "targets:\n"
+        f"  first: {{gem: strict, input: a, options: {{path: out/x, {more}}}}}\n"
+        "  second: {gem: strict, input: b, options: {path: ▶out/x}}\n"
+    )
+    plain, places = marked(text)
+    found_ = [d for d in check(plain, **GEMS, source_columns=ColumnsSource).diagnostics if d.code != "GB312"]
+
+    if difference is None:
+        assert [d.code for d in found_] == (["GB343"] if mode == "stream" else [])
+        return
+    assert [(d.code, d.severity, d.line, d.column) for d in found_] == [("GB342", "error", *places[0])]
+    assert found_[0].message.endswith(f"one table can't take the rows of both: {difference}")
 
 
 @pytest.mark.parametrize("modes", [("append", "complete"), ("complete", "append")])

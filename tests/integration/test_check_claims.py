@@ -103,6 +103,28 @@ LOOP = (
 )
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "merged"),
+    [
+        ("1 as a, 2 as b", "1 as a, 2 as c", False),
+        ("1 as a, 2 as c", "1 as a, 2 as b", False),
+        ("1 as a", "date'2024-01-31' as a", True),
+        ("date'2024-01-31' as a", "1 as a", True),
+        ("'x' as a", "array(1) as a", True),
+        ("array(1) as a", "'x' as a", True),
+    ],
+)
+def test_the_second_writer_with_other_columns_fails(
+    spark: SparkSession, tmp_path: Path, first: str, second: str, merged: bool
+) -> None:
+    table = str(tmp_path / "table")
+    spark.range(1).selectExpr(*first.split(", ")).write.format("delta").save(table)
+    rows = spark.range(1).selectExpr(*second.split(", ")).write.format("delta").mode("append")
+
+    with pytest.raises(PySparkException, match=r"DELTA_(METADATA_MISMATCH|FAILED_TO_MERGE_FIELDS)"):
+        rows.option("mergeSchema", merged).save(table)
+
+
 def test_a_query_that_writes_where_it_reads_reads_nothing(
     spark: SparkSession, tmp_path: Path, said: Callable[[str], set[str]]
 ) -> None:

@@ -65,7 +65,8 @@ TARGETS = (
             without an error.
 
             A target with `output_mode: complete` replaces what is there, and so removes what another
-            target wrote.
+            target wrote. And where each of two writes a column to a Delta table that the other one doesn't
+            have, or both write one with types that can't become one, the second to write fails.
         """,
         breaks="""
             targets:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gem_bundle.check.report import at_node, at_option, gem_failed
 from gem_bundle.check.stages.areas import BELOW, Area, areas_of
+from gem_bundle.check.stages.inference import inputs_of
+from gem_bundle.schema import differ_for_certain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -80,6 +82,12 @@ def _check_pair(plan: Plan, first: _Place, second: _Place) -> Iterator[Diagnosti
     replacing = next((p.node.id for p in (second, first) if p.node.output_mode == "complete"), None)
     if shared == {"fine"}:
         return
+    different = "loses_rows" not in shared and replacing is None and _different_columns(plan, first, second)
+    if different:
+        message = f"{what}, and one table can't take the rows of both: {different}"
+        hint = "Let both have the same columns, or give each a table of its own."
+        yield at_option(plan, second.node, "GB342", message, second.option, hint)
+        return
     if plan.definition.mode == "batch":
         if second.node.output_mode == "complete":
             message = f"{what}, and this one, which runs after it, replaces what it wrote"
@@ -98,6 +106,31 @@ def _check_pair(plan: Plan, first: _Place, second: _Place) -> Iterator[Diagnosti
         yield at_option(plan, second.node, "GB343", message, second.option, hint, "warning")
         return
     yield at_option(plan, second.node, "GB342", message, second.option, _APART)
+
+
+def _different_columns(plan: Plan, first: _Place, second: _Place) -> str:
+    """How the columns of two targets differ for certain, so that the later one to write fails."""
+    if any(name.lower().endswith("automerge.enabled") for name in plan.definition.spark):
+        return ""  # Delta's switch for all tables
+    sides = (first, second)
+    taken = [_target(plan, place).columns_taken() for place in sides]
+    if "any" in taken:
+        return ""
+    columns = [inputs_of(place.node, plan.facts)[0].columns for place in sides]
+    ours, theirs = ({c.name.lower(): c for c in found or ()} for found in columns)
+    if not ours or not theirs:
+        return ""
+    for name in [name for name in ours if name in theirs]:
+        if differ_for_certain(ours[name].type, theirs[name].type):
+            kinds = (
+                f"`{ours[name].type}` in `{first.node.id}` and `{theirs[name].type}` in `{second.node.id}`"
+            )
+            return f"`{ours[name].name}` is {kinds}"
+    pairs = ((ours, theirs), (theirs, ours))
+    only = [next((one[name].name for name in one if name not in other), None) for one, other in pairs]
+    if None in only or "new" in taken:
+        return ""  # what only lacks columns is taken
+    return f"only `{first.node.id}` has `{only[0]}`, and only `{second.node.id}` has `{only[1]}`"
 
 
 _APART = "Let one target write the `union` of both, or give each a place of its own."
