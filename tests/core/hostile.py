@@ -61,7 +61,7 @@ def hostile_file(seed: int, index: int) -> tuple[str, bytes]:
 @cache
 def bases() -> list[bytes]:
     """Files that are right, or nearly."""
-    from tests.core.test_check_fuzz import PIPELINE
+    from tests.core.check.test_fuzz import PIPELINE
 
     pipelines = [file for file in sorted(EXAMPLES.rglob("*.yaml")) if not is_test_file(file)]
     return [PIPELINE.encode(), *(file.read_bytes() for file in pipelines)]

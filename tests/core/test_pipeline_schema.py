@@ -25,7 +25,7 @@ from gem_bundle.pipeline.document import parse
 from gem_bundle.pipeline.loader import LoadOptions, load_values
 from gem_bundle.pipeline.model import SECTIONS, Input, Node
 from gem_bundle.plugins import GemEntry, Origin, Registry, load_registry
-from tests.core.test_check_fuzz import FUZZ, PIPELINE, SCALARS, gems, structures
+from tests.core.check.test_fuzz import FUZZ, PIPELINE, SCALARS, gems, structures
 from tests.core.test_codes import completed, read
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from gem_bundle.testing.declared.data import expected_rows, read_rows
 from gem_bundle.testing.declared.load import load_tests
 from gem_bundle.testing.declared.run import prepare_test
 from gem_bundle.testing.rows.compare import compare
+from tests.core.check.test_fuzz import FUZZ, ODD
 from tests.core.hostile import STRANGE, places
-from tests.core.test_check_fuzz import FUZZ, ODD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -24,7 +24,7 @@ from tests.core.checking import load, marked, registry
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "platform_rules"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "platform_rules"
 
 TEXT = """\
 pipeline: p

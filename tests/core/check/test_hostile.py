@@ -32,7 +32,7 @@ COUNT = int(os.environ.get("GEM_BUNDLE_HOSTILE", "1300"))
 # The same files with each run: what is slow on a loaded machine must not come and go with the seed.
 SEED = int(os.environ.get("GEM_BUNDLE_HOSTILE_SEED") or 20261121)
 BATCH = 500
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 COMMAND = (sys.executable, "-m", "tests.core.hostile")

@@ -100,7 +100,9 @@ def test_a_section_that_nobody_reads(tmp_path: Path, registering: Any) -> None:
     assert checked.plan is not None
 
 
-@pytest.mark.parametrize("model", ["tests.core.test_sections:Missing", "tests.core.test_sections:NIGHTLY"])
+@pytest.mark.parametrize(
+    "model", ["tests.core.check.test_sections:Missing", "tests.core.check.test_sections:NIGHTLY"]
+)
 def test_a_section_whose_model_is_broken(tmp_path: Path, registering: Any, model: str) -> None:
     checked = check(tmp_path, "job: {at: noon}", registering(("job", model)))
 
