@@ -1,4 +1,4 @@
-"""Files in a folder (csv, json, parquet, orc, text, avro): the source and the target `file`."""
+"""Files in a folder: the source and the target `file`, and the source `auto_loader`."""
 
 from gem_bundle import Register, hookimpl
 
@@ -7,4 +7,5 @@ from gem_bundle import Register, hookimpl
 def gem_bundle_register_gems(register: Register) -> None:
     """Register this family's gems."""
     register("source", "file", "gem_file.source:FileSource")
+    register("source", "auto_loader", "gem_file.auto_loader:AutoLoaderSource")
     register("target", "file", "gem_file.target:FileTarget")

@@ -22,6 +22,7 @@ from gem_bundle.testing.conformance.streams import (
     read_stream,
 )
 from gem_delta.source import DeltaSource
+from gem_file.auto_loader import AutoLoaderSource
 from gem_file.source import FileSource
 from gem_kafka.source import KafkaSource
 from gem_rate.micro_batch import RateMicroBatchSource
@@ -108,6 +109,28 @@ class TestFile(SourceConformance):
         hidden.write_text(lines, encoding="utf-8")
         hidden.rename(self.folder / "in" / f"{number}.json")
         return rows(number)
+
+
+class TestAutoLoader(TestFile):
+    """What only Databricks has: here Spark's own source of JSON files stands in for `cloudFiles`."""
+
+    gem = AutoLoaderSource
+    secret_samples = (
+        {
+            **AutoLoaderSource.example,
+            "use_notifications": True,
+            "aws_access_key": "…",
+            "aws_secret_key": "…",
+            "client_secret": "…",
+            "connection_string": "…",
+            "private_key": "…",
+        },
+    )
+    waive = {"test_secrets_are_declared": "`service_credential` is the name of one that the workspace keeps"}
+
+    @pytest.fixture(autouse=True)
+    def _stand_in(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("gem_file.auto_loader.FORMAT", "json")
 
 
 class TestFileInferred(TestFile):
