@@ -395,6 +395,18 @@ def test_functions_that_may_stand_there() -> None:
         ("coalesce(at, 0)", {}, "`coalesce` can't be a timestamp and an int at once"),
         ("case when id then 1 end", {}, "a bigint is no condition for a `when`"),
         ("array(1) || 'x'", {}, "`||` can't be applied to an array<int> and a string"),
+        ("-at", {}, "`-` can't be applied to a timestamp"),
+        ("~ (id > 1)", {}, "`~` can't be applied to a boolean"),
+        ("array(1) like 'x'", {}, "`like` can't be applied to an array<int>"),
+        ("array(1) not rlike 'x'", {}, "`rlike` can't be applied to an array<int>"),
+        ("at is true", {}, "`is` can't be applied to a timestamp and a boolean"),
+        ("trim(array(id))", {}, "`trim` can't be applied to an array<bigint>"),
+        ("substring(array(id), 1)", {}, "`substring` can't be applied to an array<bigint>"),
+        ("extract(hour from id)", {}, "`extract` can't be applied to a bigint"),
+        ("position('a' in array(id))", {}, "`position` can't be applied to an array<bigint>"),
+        ("window(id, '1 minute').start", {}, "`window` is over times, and this is a bigint"),
+        ("window_time(struct(id))", {}, "`window_time` is over windows, and this is a struct<id: bigint>"),
+        ("id in", {"wants": "boolean"}, "`id in` is a bigint, and a condition must be true or false"),
     ],
 )  # fmt: skip
 def test_wrong_types(expression: str, rules: dict[str, Any], message: str) -> None:
@@ -412,6 +424,9 @@ def test_wrong_types(expression: str, rules: dict[str, Any], message: str) -> No
         ("make_timestamp(1, 2, 3, 4)", "`make_timestamp` takes 1, 2, 3, 6 or 7 arguments, not 4"),
         ("sum(distinct id, made)", "`sum` takes 1 argument, not 2"),
         ("sum(id, 1) over (order by id)", "`sum` takes 1 argument, not 2"),
+        ("substring()", "`substring` takes 2 or 3 arguments, not 0"),
+        ("substr(made)", "`substring` takes 2 or 3 arguments, not 1"),
+        ("trim()", "`trim` takes 1 or 2 arguments, not 0"),
     ],
 )
 def test_wrong_numbers_of_arguments(expression: str, message: str) -> None:
@@ -430,6 +445,7 @@ def test_wrong_numbers_of_arguments(expression: str, message: str) -> None:
         "dateadd(at, 1)",
         "datediff(hour, at, at)",
         "count(distinct id, made)",
+        "count(distinct *)",
         "count(id, made)",
         "ours(1, 2, 3)",
         "percentile_cont(0.5) within group (order by id)",
@@ -458,6 +474,14 @@ def test_functions_that_are_nearly_spark_s() -> None:
         assert said(expression) == [("GB216", "warning", hint)]
     for fine in ("sun(id)", "ours(id)", "our_own(id)", "upper(made)"):
         assert said(fine) == []
+
+
+def test_elements_of_what_has_none() -> None:
+    assert problems("id[0] > 1") == [("GB210", "a bigint has no elements")]
+    assert problems("upper(made)['x'] = 1") == []
+    assert problems("array(struct(id as a))['a'][0] + at") == [
+        ("GB213", "`+` can't be applied to a bigint and a timestamp")
+    ]
 
 
 def test_names_that_no_input_has() -> None:
@@ -492,6 +516,7 @@ def test_fields_of_structs_that_are_made_on_the_spot() -> None:
     ]
     for fine in (
         "struct(id as a, ours(id) as b).B",
+        "struct((id)).id",
         "struct(ours(id)).x",
         "ours(id).c",
         "struct(id, made).made",
@@ -527,6 +552,8 @@ def test_types_that_fit(expression: str, wants: Any) -> None:
         ("upper(try_cast(f(id) as ) )", "the type is missing behind the last `as` of a `cast`"),
         ("cast(id as nothing)", "there is no type `nothing`"),
         ("* id", "nothing stands before `*`"),
+        ("a b c", "`a`, `b` and `c` stand side by side"),
+        ("f(id, `a b` c `d`)", "`a b`, `c` and `d` stand side by side"),
     ],
 )
 def test_what_can_t_be_read(expression: str, reason: str) -> None:
@@ -534,7 +561,14 @@ def test_what_can_t_be_read(expression: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "expression", ["* except (id)", "cast(id as interval day)", "cast(id as Numeric)", "f(id as x)", "f(*)"]
+    "expression",
+    [
+        *("* except (id)", "cast(id as interval day)", "cast(id as Numeric)", "f(id as x)", "f(*)"),
+        *("id in", "at + interval 1 day 2 hours", "position('a' in made)"),
+        "first(made) ignore nulls over (partition by id)",
+        "sum(id) over (partition by made order by at desc nulls last rows between 1 preceding and current row)",
+        "id in (select a b from c d where e > 1)",
+    ],
 )
 def test_what_looks_odd_and_can_be_read(expression: str) -> None:
     assert problems(expression) == []
@@ -544,7 +578,6 @@ def test_what_looks_odd_and_can_be_read(expression: str) -> None:
     "expression",
     [
         "id >>> 1",
-        "a b c",
         "made:x[0]",
         "/* + */ (",
         "cast(made as array<void>)",

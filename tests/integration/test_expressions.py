@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gem_bundle.expressions import UNKNOWN_DELAY, analyse, check_expression, join_condition, project
-from gem_bundle.expressions.calls import REFUSED, wrong_count
+from gem_bundle.expressions.calls import REFUSED, REFUSED_BY_SYNTAX, wrong_count
 from gem_bundle.expressions.functions import AGGREGATES, ANALYTIC, FUNCTIONS, GENERATORS
 from gem_bundle.expressions.kinds import family
+from gem_bundle.expressions.readable import unreadable
 from gem_bundle.facts import Column, Facts
 from gem_bundle.schema import type_of
 from gem_bundle.types import split_top_level
@@ -45,6 +46,14 @@ PAIRS = [
     "{0} + {1}", "{0} - {1}", "{0} * {1}", "{0} / {1}", "{0} % {1}", "{0} div {1}", "{0} = {1}", "{0} < {1}",
     "{0} and {1}", "{0} || {1}", "{0} & {1}", "coalesce({0}, {1})", "{0} in ({1})", "array({0}, {1})",
     "case when b then {0} else {1} end",
+]  # fmt: skip
+# And with one operand: functions of their own syntax among them.
+SINGLE = [
+    "- {0}", "+ {0}", "~ {0}", "not {0}", "negative({0})", "positive({0})", "{0} is true", "{0} is not false",
+    "{0} like 'a'", "{0} ilike 'a'", "{0} rlike 'a'", "{0} not like 'a'", "{0} like any ('a', 'b')", "{0}[0]",
+    "{0}['a']", "substring({0}, 1)", "substr({0}, 1, 2)", "trim({0})", "trim(both from {0})", "trim('a' from {0})",
+    "extract(hour from {0})", "position('a' in {0})", "position({0} in s)", "overlay({0} placing 'x' from 1)",
+    "window({0}, '1 minute')", "session_window({0}, '1 minute')", "window_time({0})",
 ]  # fmt: skip
 PAIRED = ["b", "i", "l", "f", "n", "s", "x", "dt", "ts", "nt", "iv", "idd", "ym", "a", "m", "st", "z"]
 
@@ -90,6 +99,12 @@ EXPRESSIONS = [
     "current_database", "(select max(i) from values (1) as q(i))", "exists(select 1)", "i in (select 1)", "i >>> 1",
     "X '1f'", "f(i)", "i % = 2", "i +", "f(i,)", "i )", "(i", "i == 1", "i <> 1", "i != 1", "- - i", "i -- comment",
     "i /* comment */ + 1", "a b", "i as n", "i n", "st.*", "*", "count(i, *)",
+    "count(distinct *)",
+    "struct(ts).ts", "struct(ts).TS", "struct((i))", "struct((i)).i", "(st).a", "(st).A", "array(st)", "array(st)[0]", "array(st)[0].A", "array(st).a",
+    "m['a'] + 1", "m[s]", "a[i]", "a[0] + i", "upper(sa[0])", "map('k', st)['k']", "first(a)[0]", "st['a']", "a[-1]",
+    "i in", "i not in", "(i in)", "in", "position('a' in s)", "case", "case when", "case + 1", "upper(case)", "i case",
+    "substring()", "substring(s)", "substr(s, 1, 2, 3)", "trim()", "position()", "overlay()", "extract()",
+    "i i i", "`i` i `i`", "i as n m", "f(i i i)",
 ]  # fmt: skip
 
 
@@ -208,6 +223,51 @@ def test_operators_over_all_types(typed: DataFrame, expression: str) -> None:
     pairs = [expression.format(*pair) for pair in product(PAIRED, PAIRED)]
     wrong = {pair: found for pair in pairs if (found := disagreements(pair, typed, facts))}
     assert wrong == {}
+
+
+@pytest.mark.parametrize("expression", SINGLE)
+def test_operators_over_one_type(typed: DataFrame, expression: str) -> None:
+    facts = facts_of(typed)
+    wrong = {}
+    for name in TYPED:
+        text = expression.format(name)
+        wrong |= {text: found} if (found := disagreements(text, typed, facts)) else {}
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("sign", sorted(REFUSED_BY_SYNTAX))
+def test_syntax_refuses_types(typed: DataFrame, sign: str) -> None:
+    """What can't stand in it is found."""
+    written = {"-": "- {0}", "~": "~ {0}", "extract": "extract(hour from {0})"}
+    written |= {"position": "position('a' in {0})", "overlay": "overlay({0} placing 'x' from 1)"}
+    written |= {name: f"{{0}} {name} 'a'" for name in ("like", "ilike", "rlike")}
+    written |= {"substring": "substring({0}, 1)", "trim": "trim({0})"}
+    facts = facts_of(typed)
+    one_of_each = {family(type_of(column.type or "")): column.name for column in facts.columns or ()}
+    for kind in REFUSED_BY_SYNTAX[sign]:
+        text = written[sign].format(one_of_each[kind])
+        assert not _is_taken(typed, text)
+        assert [found.code for found in check_expression(text, facts, "o")] == ["GB213"], text
+
+
+def test_three_names_side_by_side(spark: SparkSession) -> None:
+    """No word of Spark's own makes an expression of three names, but those that are known for it."""
+    from pyspark.errors import ParseException, PySparkException
+
+    keywords = [row[0].lower() for row in spark.sql("select keyword from sql_keywords()").collect()]
+    words = [word for word in keywords if unreadable(f"p {word} q") is not None]
+    assert len(words) > 0.7 * len(keywords) > 200
+    forms = ["{0} p q", "f(p {0} q)", "p q {0}", "cast(p as {0} p q)", "x over ({0} p q)"]
+    row, taken = spark.range(1), []
+    for text in (form.format(word) for form in forms for word in words):
+        try:
+            row.selectExpr(text)
+        except ParseException:
+            continue
+        except PySparkException:  # it was read, and then nobody knew the names
+            pass
+        taken.append(text)
+    assert taken == []
 
 
 def test_the_lists_are_about_something(typed: DataFrame) -> None:

@@ -115,7 +115,8 @@ EXPRESSIONS = (
         "an expression can't be read",
         why="""
             What stands there is no Spark SQL expression: an operator lacks what it is applied to, two
-            operators stand side by side, or a bracket or a quote isn't closed.
+            operators or three names stand side by side, a bracket or a quote isn't closed, or a cast is to
+            a type that doesn't exist. It is said of whole queries too.
         """,
         breaks="""
             transforms:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.findings import several_windows as several_windows
     from gem_bundle.expressions.joins import JoinCondition as JoinCondition
     from gem_bundle.expressions.joins import join_condition as join_condition
+    from gem_bundle.expressions.names import backquoted as backquoted
     from gem_bundle.expressions.names import keyed as keyed
     from gem_bundle.expressions.names import reference as reference
     from gem_bundle.expressions.names import split_alias as split_alias
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.projection import find as find
     from gem_bundle.expressions.projection import project as project
     from gem_bundle.expressions.projection import time_delay as time_delay
+    from gem_bundle.expressions.readable import unreadable_query as unreadable_query
 
 _HOMES = {
     "analysis": (
@@ -55,6 +57,7 @@ _HOMES = {
         "join_condition",
     ),
     "names": (
+        "backquoted",
         "keyed",
         "reference",
         "split_alias",
@@ -66,6 +69,7 @@ _HOMES = {
         "project",
         "time_delay",
     ),
+    "readable": ("unreadable_query",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

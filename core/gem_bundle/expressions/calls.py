@@ -172,7 +172,7 @@ _REFUSED = {
     "m": "max min",
     "mr": "reverse",
     "bxdamr": "sum avg mean try_sum try_avg",
-    "bxdtamr": "abs median sign",
+    "bxdtamr": "abs median negative positive sign",
     "bxamr": "percentile_approx",
     "bifndtvyamr": "base64 crc32 md5",
     "bifnxdtvyamr": "from_json get_json_object",
@@ -204,3 +204,14 @@ _REFUSED = {
 }
 REFUSED = {name: refused for refused, names in _REFUSED.items() for name in names.split()}
 """The families of types that a function certainly doesn't take as its first argument."""
+
+NO_TIME_FOR_WINDOWS = "bifnxvycam"
+"""The families of types over which there are no windows; of structs, windows only are times."""
+
+REFUSED_BY_SYNTAX = {
+    "-": "bxdtamr",
+    "~": "bfnsxdtvycamr",
+    "extract": "bifnxyamr",
+    **dict.fromkeys(("like", "ilike", "rlike", "overlay", "position", "substring", "trim"), _NO_TEXT),
+}
+"""The same for what isn't written as functions are."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from gem_bundle.diagnostics import Finding, suggest
 from gem_bundle.expressions.analysis import of_reference, time_windows, walked
-from gem_bundle.expressions.kinds import family, read
+from gem_bundle.expressions.calls import NO_TIME_FOR_WINDOWS
+from gem_bundle.expressions.kinds import family, is_window, read
 from gem_bundle.expressions.names import VALUES, reference, split_alias
 from gem_bundle.expressions.readable import unreadable
 from gem_bundle.expressions.scope import Problem, Scope
@@ -37,7 +38,7 @@ _NEEDED = {
     "interval": "a length of time is needed, as a text",
 }
 # The families of types that certainly can't be used so.
-_REFUSED = {"boolean": "ifnsxdtvycamr", "timestamp": "bifnxvycam", "interval": "bifnxdtvyamr"}
+_REFUSED = {"boolean": "ifnsxdtvycamr", "timestamp": NO_TIME_FOR_WINDOWS, "interval": "bifnxdtvyamr"}
 _SEVERITIES: dict[str, Severity] = {"GB216": "warning"}
 _NO_AGGREGATE = Problem("GB212", "there is no aggregate function in it", "Use one, for example `max(…)`.")
 
@@ -149,7 +150,7 @@ def _mismatch(body: str, kind: DataType | None, wants: Wanted | None) -> list[Pr
     if wants == "boolean":
         refused |= kind.name == "void"
     if wants == "timestamp" and kind.name == "struct":
-        refused = [made.name for made in kind.fields] != ["start", "end"]
+        refused = not is_window(kind)
     if not refused:
         return []
     text = _short(body)

@@ -142,6 +142,11 @@ def family(kind: DataType | None) -> str:
     return _FAMILIES.get(kind.name, "")
 
 
+def is_window(kind: DataType) -> bool:
+    """Whether it is the type of windows over time."""
+    return [made.name for made in kind.fields] == ["start", "end"]
+
+
 def fits(operator: str, left: DataType | None, right: DataType | None) -> bool | None:
     """Whether an operator takes these operands; None where that can't be told.
 

@@ -78,6 +78,8 @@ class Pretty:
         parts = parts_of(node)
         if parts is not None:
             return parts[-1]
+        if isinstance(node, exp.Dot) and parts_of(bare(node.this)) is not None:
+            return str(node.expression.name)
         cast = self._cast(node)
         return self._text(node) if cast is None else self._name_of(cast)
 
@@ -104,7 +106,19 @@ class Pretty:
             return None if inner is None or isinstance(bare(node.this), exp.Is) else f"(NOT {inner})"
         if isinstance(node, exp.Anonymous):
             return self._call(node)
-        return self._operator(node)
+        if isinstance(node, exp.Dot):
+            owner = self._text(node.this) if isinstance(node.expression, exp.Identifier) else None
+            return None if owner is None else f"{owner}.{node.expression.name}"
+        return self._element(node) if isinstance(node, exp.Bracket) else self._operator(node)
+
+    def _element(self, node: exp.Bracket) -> str | None:
+        """An element of an array, or a value of a map."""
+        if len(node.expressions) != 1 or family(self._type_of(node.this)) not in {"a", "m"}:
+            return None
+        if family(self._type_of(node.this)) == "a" and family(self._type_of(node.expressions[0])) != "i":
+            return None
+        owner, key = self._text(node.this), self._text(node.expressions[0])
+        return None if owner is None or key is None else f"{owner}[{key}]"
 
     def _operator(self, node: exp.Expr) -> str | None:
         sign = _ARITHMETIC.get(type(node)) or _COMPARISONS.get(type(node))

@@ -12,7 +12,7 @@ from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from gem_bundle.expressions.spark_parser import GemBundleSpark
+from gem_bundle.expressions.spark_parser import GemBundleSpark, names_among
 
 __all__ = ["TableName", "exp", "query_tree", "table_names"]
 
@@ -45,6 +45,7 @@ def query_tree(query: str) -> exp.Query | None:
         return None
     try:
         tokens = _DIALECT.tokenize(query)
+        names_among(tokens)
         for position, token in enumerate(tokens):
             # sqlglot takes the function and the column for the clause that names windows.
             behind = [following.text.lower() for following in tokens[position + 2 : position + 4]]

@@ -23,6 +23,7 @@ from gem_bundle.expressions.kinds import (
     computed,
     family,
     field,
+    is_window,
     read,
 )
 from gem_bundle.schema import DataType, fields_of
@@ -285,7 +286,7 @@ def _window(kinds: Sequence[DataType | None]) -> DataType | None:
     kind = kinds[0]
     time = TIMESTAMP_NTZ if kind == TIMESTAMP_NTZ else TIMESTAMP
     if family(kind) == "r" and kind is not None:
-        return kind if [made.name for made in kind.fields] == ["start", "end"] else None
+        return kind if is_window(kind) else None
     if family(kind) not in set("tsd"):
         return None
     return DataType("struct", fields=(field("start", time), field("end", time)))

@@ -5,7 +5,7 @@ Importing this module imports sqlglot, which costs about 0.1 s: only what needs 
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import ErrorLevel, exp
 from sqlglot.dialects.spark import Spark
@@ -15,9 +15,15 @@ from sqlglot.tokenizer_core import TokenType
 
 from gem_bundle.expressions.names import LONGEST
 
-__all__ = ["exp", "tree_of"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-_OWN_SYNTAX = ("CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTR", "SUBSTRING", "TRIM", "TRY_CAST")
+    from sqlglot.tokenizer_core import Token
+
+__all__ = ["exp", "names_among", "tree_of"]
+
+_CASTS = ("CAST", "TRY_CAST")
+_OWN_SYNTAX = ("EXTRACT", "OVERLAY", "POSITION", "SUBSTR", "SUBSTRING", "TRIM")
 _NOT_SPARK = frozenset(
     {
         TokenType.ARROW,
@@ -29,11 +35,24 @@ _NOT_SPARK = frozenset(
 )
 
 
+def _unless_empty(name: str) -> Callable[[SparkParser], exp.Expr | None]:
+    """Reads a function of its own syntax; without any arguments it is a call like others."""
+    own: Callable[[SparkParser], exp.Expr | None] = SparkParser.FUNCTION_PARSERS[name]
+
+    def parse(parser: SparkParser) -> exp.Expr | None:
+        if parser._curr and parser._curr.token_type == TokenType.R_PAREN:
+            return exp.Anonymous(this=name.lower())
+        return own(parser)
+
+    return parse
+
+
 class _Parser(SparkParser):
     # sqlglot would turn functions into its own ones, which have no Spark names and other arguments.
     FUNCTIONS: ClassVar[dict] = {}  # type: ignore[type-arg]
     FUNCTION_PARSERS: ClassVar[dict] = {  # type: ignore[type-arg]
-        name: SparkParser.FUNCTION_PARSERS[name] for name in _OWN_SYNTAX
+        **{name: SparkParser.FUNCTION_PARSERS[name] for name in _CASTS},
+        **{name: _unless_empty(name) for name in _OWN_SYNTAX},
     }
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict] = {  # type: ignore[type-arg]
         "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
@@ -69,7 +88,20 @@ def tree_of(expression: str) -> exp.Expr | None:
         return None
     try:
         tokens = _DIALECT.tokenize(expression)
+        names_among(tokens)
         trees = _DIALECT.parser(error_level=ErrorLevel.IMMEDIATE).parse_into(exp.Expr, tokens, expression)
     except (SqlglotError, RecursionError):
         return None
     return trees[0] if len(trees) == 1 else None
+
+
+def names_among(tokens: Sequence[Token]) -> None:
+    """Make names of the keywords that can only be names there for Spark: ``page in`` calls a column `in`."""
+    kinds = [token.token_type for token in tokens]
+    no_case = TokenType.END not in kinds
+    # `position('a' in page)` has it without brackets.
+    no_position = all(token.text.lower() != "position" for token in tokens)
+    for token, kind, after in zip(tokens, kinds, [*kinds[1:], None], strict=False):
+        in_name = no_position and kind == TokenType.IN and after != TokenType.L_PAREN
+        if in_name or (no_case and kind in {TokenType.CASE, TokenType.WHEN}):
+            token.token_type = TokenType.IDENTIFIER

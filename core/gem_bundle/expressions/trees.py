@@ -171,6 +171,7 @@ def field_name(node: exp.Expr, position: int) -> str | None:
     """The name that `struct` gives a field; None when only Spark knows it."""
     if isinstance(node, exp.Alias):
         return node.alias
+    node = bare(node)
     parts = parts_of(node)
     if parts is not None:
         return parts[-1]

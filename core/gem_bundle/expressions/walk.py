@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from gem_bundle.expressions import functions
-from gem_bundle.expressions.calls import REFUSED, wrong_count
+from gem_bundle.expressions.calls import NO_TIME_FOR_WINDOWS, REFUSED, REFUSED_BY_SYNTAX, wrong_count
 from gem_bundle.expressions.kinds import (
     BINARY,
     BOOLEAN,
@@ -26,6 +26,7 @@ from gem_bundle.expressions.kinds import (
     computed,
     family,
     fits,
+    is_window,
     kind_of,
 )
 from gem_bundle.expressions.pretty import Pretty
@@ -76,9 +77,11 @@ _SIGNS: dict[type[exp.Expr], str] = {
     exp.BitwiseAnd: "&",
     exp.BitwiseOr: "|",
     exp.BitwiseXor: "^",
+    exp.Is: "is",
     **_ARITHMETIC,
 }
 _TOLD_TYPES = frozenset({"from_csv", "from_json", "from_xml", "try_variant_get", "variant_get"})
+_LIKE: dict[type[exp.Expr], str] = {exp.Like: "like", exp.ILike: "ilike", exp.RegexpLike: "rlike"}
 
 
 @dataclass
@@ -145,8 +148,11 @@ class Walk:
         elif isinstance(tree, exp.Aliases):
             self.name = ""
         value = self.value(root)
+        if not self.source.lstrip(" \t\n(").startswith("+"):
+            return value
         # sqlglot leaves out a plus sign before a value; for Spark it makes an expression of a column.
-        return Value(value.type) if self.source.lstrip(" \t\n(").startswith("+") else value
+        same = isinstance(root, exp.Binary) or family(value.type) in set("ifnvyc")
+        return Value(value.type if same else None)
 
     def auto_name(self) -> str | None:
         """The name that the expression has without being given one; None where only Spark knows it."""
@@ -300,11 +306,16 @@ class Walk:
         kind = owner.type
         if kind is None:
             return Value(delay=self.scope.possible_delay)
-        if kind.name == "struct" and len(keys) == 1:
-            text = keys[0].text
+        text = keys[0].text if len(keys) == 1 else None
+        if kind.name == "struct":
             return Value(delay=self.scope.possible_delay) if text is None else self._field(owner, text, "")
+        if kind.name == "array" and keys and family(keys[0].type) == "s":
+            known = text is not None and kind.parts[0].name == "struct"
+            return self._field(owner, text or "", "") if known else UNKNOWN
         if kind.name in {"array", "map"}:
             return Value(kind.parts[-1])
+        if kind != VOID:
+            self._say("GB210", f"{with_article(kind)} has no elements")
         return UNKNOWN
 
     # Values and operators
@@ -317,6 +328,19 @@ class Walk:
 
     def _boolean(self, node: exp.Expr) -> Value:
         self.each(node.iter_expressions())
+        return Value(BOOLEAN)
+
+    def _like(self, node: exp.Expr) -> Value:
+        values = self.each(node.iter_expressions())
+        self._check_syntax(_LIKE[type(node)], values[0])
+        return Value(BOOLEAN)
+
+    def _is(self, node: exp.Is) -> Value:
+        value = self.value(node.this)
+        if isinstance(node.expression, exp.Boolean):
+            self._check("compare", node, value, Value(BOOLEAN))
+        else:
+            self.value(node.expression)
         return Value(BOOLEAN)
 
     def _unknown(self, node: exp.Expr) -> Value:
@@ -384,11 +408,18 @@ class Walk:
             both = f"{with_article(left.type)} and {with_article(right.type)}"
             self._say("GB213", f"`{sign}` can't be applied to {both}")
 
+    def _check_syntax(self, sign: str, value: Value) -> None:
+        """Whether an operator with one operand, or a function of its own syntax, takes it."""
+        kind = value.type
+        if kind is not None and family(kind) and family(kind) in REFUSED_BY_SYNTAX[sign]:
+            self._say("GB213", f"`{sign}` can't be applied to {with_article(kind)}")
+
     def _negated(self, node: exp.Expr) -> Value:
         if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
             # The sign is a part of the number: the least int is one, and its digits alone are a bigint.
             return Value(number_type(f"-{node.this.name}"))
         value = self.value(node.this)
+        self._check_syntax("-" if isinstance(node, exp.Neg) else "~", value)
         return Value(value.type if family(value.type) in set("ifnvyc") else None)
 
     def _joined_texts(self, node: exp.Expr) -> Value:
@@ -615,11 +646,21 @@ class Walk:
         if not values:
             return UNKNOWN
         over = values[0]
+        self._check_window(name, over.type)
         keeps = over.plain or over.window
         delay = over.delay if keeps else None
         if name == "window_time":
             return Value(result_of(name, values, ()).type, delay, window=keeps)
         return Value(result_of(name, values, ()).type, delay, session=name == "session_window", window=True)
+
+    def _check_window(self, name: str, kind: DataType | None) -> None:
+        if name == "window_time":
+            wrong = family(kind) not in {"", "r"}
+        else:
+            wrong = bool(family(kind)) and family(kind) in NO_TIME_FOR_WINDOWS
+        if kind is not None and (wrong or (kind.name == "struct" and not is_window(kind))):
+            what = "windows" if name == "window_time" else "times"
+            self._say("GB213", f"`{name}` is over {what}, and this is {with_article(kind)}")
 
     def _filtered(self, node: exp.Filter) -> Value:
         value = self.value(node.this)
@@ -637,15 +678,23 @@ class Walk:
 
     def _extract(self, node: exp.Expr) -> Value:
         value = self.value(node.expression)
+        self._check_syntax("extract", value)
         whole = node.this.name.lower() in _WHOLE_FIELDS and family(value.type) in {"d", "t"}
         return Value(INT) if whole else UNKNOWN
 
     def _position(self, node: exp.Expr) -> Value:
-        self.each(node.iter_expressions())
+        for value in self.each(node.iter_expressions()):
+            self._check_syntax("position", value)
         return Value(INT)
 
     def _text_function(self, node: exp.Expr) -> Value:
         values = [self.value(child) for child in node.iter_expressions() if not isinstance(child, exp.Var)]
+        name = type(node).__name__.lower()
+        takes = wrong_count(name, len(values)) if isinstance(node, exp.Substring) else None
+        if takes is not None:
+            self._say("GB215", f"`{name}` takes {takes} arguments, not {len(values)}")
+        for value in values[:1]:
+            self._check_syntax(name, value)
         texts = family(values[0].type) == "s" if values else False
         return Value(STRING if texts else None)
 
@@ -763,18 +812,18 @@ _VISITS: dict[type[exp.Expr] | type[None], Callable[..., Value]] = {
     exp.GT: Walk._compare,
     exp.GTE: Walk._compare,
     exp.HexString: _constant(Value(BINARY)),
-    exp.ILike: Walk._boolean,
+    exp.ILike: Walk._like,
     exp.Identifier: Walk._column,
     exp.IgnoreNulls: Walk._through,
     exp.In: Walk._in,
     exp.IntDiv: Walk._arithmetic,
     exp.Interval: Walk._interval,
-    exp.Is: Walk._boolean,
+    exp.Is: Walk._is,
     exp.Kwarg: lambda walk, node: walk.value(node.expression),
     exp.LT: Walk._compare,
     exp.LTE: Walk._compare,
     exp.Lambda: Walk._lambda,
-    exp.Like: Walk._boolean,
+    exp.Like: Walk._like,
     exp.Literal: Walk._literal,
     exp.Mod: Walk._arithmetic,
     exp.Mul: Walk._arithmetic,
@@ -789,7 +838,7 @@ _VISITS: dict[type[exp.Expr] | type[None], Callable[..., Value]] = {
     exp.Overlay: Walk._text_function,
     exp.Paren: Walk._through,
     exp.RawString: _constant(Value(STRING)),
-    exp.RegexpLike: Walk._boolean,
+    exp.RegexpLike: Walk._like,
     exp.RespectNulls: Walk._through,
     exp.Select: Walk._subquery,
     exp.SessionUser: _named_value("session_user", Value(STRING)),
