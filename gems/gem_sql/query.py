@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _STARTS = ("select", "with", "from", "values", "table")
+_AGGREGATING = frozenset({"select", "group by", "having", "order groups by"})
+_ANALYTIC = _AGGREGATING | {"order by"}
 _WRITES = re.compile(r"\b(insert\s+(into|overwrite)|merge\s+into)\b")
 
 
@@ -118,15 +120,16 @@ class Sql(Transform[SqlOptions]):
                 )
             return
         yield from found.problems
-        for text, facts, clause, also, groups in found.expressions:
+        for text, facts, clause, also, groups, hidden in found.expressions:
             findings = check_expression(
                 text,
                 facts,
                 "query",
                 also=also,
-                wants="boolean" if clause in {"where", "on"} else None,
-                aggregates="allowed" if clause in {"select", "group by"} else "no",
-                analytic=clause in {"select", "group by"},
+                dropped=hidden,
+                wants="boolean" if clause in {"where", "on", "having"} else None,
+                aggregates="allowed" if clause in _AGGREGATING else "no",
+                analytic=clause in _ANALYTIC,
                 generators=clause == "select",
                 groups=groups,
             )

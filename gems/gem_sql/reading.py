@@ -12,11 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gem_bundle import Column, Facts, Finding, JoinOperator, Operator, combined, entering
-from gem_bundle.expressions import analyse, join_condition
+from gem_bundle.expressions import analyse, backquoted, join_condition, unreadable_query
+from gem_sql.behind import Names, names_behind, order_keys, wrong_order_positions, wrong_stars
 from gem_sql.grouping import (
     aggregation,
     group_key,
     grouped_by,
+    is_window,
     plain_keys,
     several_times_over,
     with_others,
@@ -25,11 +27,21 @@ from gem_sql.grouping import (
 )
 from gem_sql.joining import JOINS, beside, hidden_by_using, joined_using, owner_of
 from gem_sql.text import defined
-from gem_sql.tree import OPTION, Item, UnknownQuery, columns_in, item_of, only, sql_of, subqueries
-from gem_sql.uniting import distinct_rows, side_by_side, unfit_columns
+from gem_sql.tree import (
+    OPTION,
+    Item,
+    UnknownQuery,
+    columns_in,
+    item_of,
+    names_of,
+    only,
+    sql_of,
+    subqueries,
+)
+from gem_sql.uniting import distinct_rows, side_by_side, unfit_choices, unfit_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gem_bundle.expressions import Analysis
 
@@ -90,9 +102,11 @@ class Part(NamedTuple):
     Args:
         text: The expression.
         facts: What the rows are that it is over.
-        clause: ``select``, ``where``, ``on`` or ``group by``.
+        clause: ``select``, ``where``, ``on``, ``key`` (what is grouped by), ``having``, ``order by``,
+            ``order groups by``, or ``group by``: an item of a `select` that aggregates.
         also: Other names that it may use, in lower case: those given in the same `select`.
         groups: What its rows are grouped by.
+        hidden: Names that mean something there of which nothing is known.
     """
 
     text: str
@@ -100,6 +114,7 @@ class Part(NamedTuple):
     clause: str
     also: frozenset[str] = frozenset()
     groups: tuple[str, ...] | None = None
+    hidden: frozenset[str] = frozenset()
 
 
 class Parts(NamedTuple):
@@ -125,8 +140,18 @@ def parts(query: str, inputs: Mapping[str, Facts]) -> Parts:
     try:
         _read(reader, query, inputs)
     except UnknownQuery:
-        return Parts([], [])
+        # What is wrong with a part isn't mended by one that can't be followed.
+        return Parts([], [*reader.problems, *unreadable(query)])
     return Parts(reader.seen, reader.problems)
+
+
+def unreadable(query: str) -> Iterator[Finding]:
+    """What keeps a query from being read, if something certainly does."""
+    from gem_bundle.expressions.query import query_tree
+
+    reason = unreadable_query(query) if query_tree(query) is None else None
+    if reason is not None:
+        yield Finding("GB214", f"the query can't be read: {reason}", "", OPTION)
 
 
 def _parsed(query: str) -> Any:
@@ -200,7 +225,7 @@ class _Reader:
             facts = combined(made, [left, right]).with_columns(columns)
         else:
             facts = combined(Operator("intersect", OPTION), [left, right]).with_columns(columns)
-        return self._ordered(node, facts)
+        return self._ordered(node, facts, Names(replace(facts, qualifiers=None)), "order by")
 
     def _select(self, node: Any, tables: Mapping[str, Facts]) -> Facts:
         only(node, _SELECT)
@@ -223,9 +248,11 @@ class _Reader:
         known = [analysis for analysis in found if analysis is not None]
         if any(not analysis.parsed for analysis in known):
             raise UnknownQuery
-        aggregated = group is not None or any(analysis.aggregates for analysis in known)
-        if having is not None and not aggregated:
-            raise UnknownQuery
+        # `having` without `group by` makes one group of all rows.
+        aggregated = any(clause is not None for clause in (group, having))
+        aggregated = aggregated or any(analysis.aggregates for analysis in known)
+        if group is not None and not group.args.get("all"):
+            self._see_keys(keys, items, facts)
         if aggregated:
             keys = self._all_keys(group, keys, items, found)
             distinct = tuple(text for analysis in known for text in analysis.distinct)
@@ -234,27 +261,30 @@ class _Reader:
             made = replace(made, clock=clock, clock_option=OPTION)
             facts = facts.after(with_others(made) if several_times_over(group) else made)
         clause = "group by" if aggregated else "select"
-        also = frozenset(item.name.lower() for item in items if item.name)
+        also = names_of(items)
         groups = grouped_by(group, keys) if aggregated else None
         self.seen += [Part(item.text, scope, clause, also, groups) for item in items if not item.star]
+        self.problems += wrong_stars(items, scope, self._hidden)
         columns = self._columns(scope, items, found)
+        behind = names_behind(scope, columns, self._hidden)
+        if groups is not None and columns is not None:
+            groups = (*groups, *(backquoted(column.name) for column in columns))
         self._hidden = hidden_outside
         if having is not None:
             facts = facts.after(Operator("filter", OPTION))
-        if any(analysis.analytic for analysis in known):
-            facts = facts.after(Operator("analytic_window", OPTION))
-        if any(analysis.generator for analysis in known):
-            facts = facts.after(Operator("generate", OPTION))
-        if any(analysis.row_ids for analysis in known):
-            facts = facts.after(Operator("row_ids", OPTION))
-        if any(analysis.current_time for analysis in known):
-            facts = facts.after(Operator("current_time", OPTION))
-        facts = facts.with_columns(columns)
+            text = sql_of(having.this)
+            self.seen.append(Part(text, behind.facts, "having", frozenset(), groups, behind.hidden))
+        facts = _with_operators(facts, known).with_columns(columns)
         if node.args.get("distinct"):
             if node.args["distinct"].args.get("on"):
                 raise UnknownQuery
             facts = facts.after(distinct_rows(facts))
-        return self._ordered(node, facts)
+        return self._ordered(node, facts, behind, "order groups by" if aggregated else "order by", groups)
+
+    def _see_keys(self, keys: list[str], items: list[Item], facts: Facts) -> None:
+        """What is grouped by is over the rows, and may be called as an item is."""
+        windows = {"window", "session_window"} if any(map(is_window, keys)) else frozenset()
+        self.seen += [Part(key, facts, "key", names_of(items) | windows) for key in keys]
 
     def _look_into_subqueries(self, node: Any, tables: Mapping[str, Facts]) -> None:
         """A stream in a subquery of an expression is refused by Spark's analyser."""
@@ -266,6 +296,7 @@ class _Reader:
                     facts = _Reader().query(query, tables)
                     if facts.streaming is not False:
                         raise StreamInSubquery(facts.streaming)
+                    self.problems += unfit_choices(query.parent, facts)
 
     def _lateral(self, facts: Facts, node: Any) -> Facts:
         """`lateral view`: the columns of a function that makes several rows of one, beside the others."""
@@ -439,13 +470,20 @@ class _Reader:
                 return None
             elif item.owner is None:
                 columns += facts.columns
+            elif item.owner not in (facts.qualifiers or ()):
+                return None  # the fields of a struct
             else:
                 both = [*self._hidden, *facts.columns]
                 columns += [c for c in both if (c.qualifier or "").lower() == item.owner]
         return columns
 
-    def _ordered(self, node: Any, facts: Facts) -> Facts:
+    def _ordered(
+        self, node: Any, facts: Facts, names: Names, clause: str, groups: tuple[str, ...] | None = None
+    ) -> Facts:
         """`order by`, `sort by`, `limit` and `offset`."""
+        self.problems += wrong_order_positions(node, facts.columns)
+        for key in order_keys(node):
+            self.seen.append(Part(sql_of(key), names.facts, clause, frozenset(), groups, names.hidden))
         if any(node.args.get(name) for name in ("order", "sort", "cluster")):
             facts = facts.after(Operator("sort", OPTION))
         elif node.args.get("distribute"):
@@ -453,6 +491,19 @@ class _Reader:
         if node.args.get("offset"):
             facts = facts.after(Operator("offset", OPTION))
         return facts.after(Operator("limit", OPTION)) if node.args.get("limit") else facts
+
+
+def _with_operators(facts: Facts, items: Sequence[Analysis]) -> Facts:
+    """The facts behind the operators that items of a `select` ask for."""
+    if any(item.analytic for item in items):
+        facts = facts.after(Operator("analytic_window", OPTION))
+    if any(item.generator for item in items):
+        facts = facts.after(Operator("generate", OPTION))
+    if any(item.row_ids for item in items):
+        facts = facts.after(Operator("row_ids", OPTION))
+    if any(item.current_time for item in items):
+        facts = facts.after(Operator("current_time", OPTION))
+    return facts
 
 
 def _analysed(items: list[Item], facts: Facts) -> list[Analysis | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 OPTION = "query"
 
@@ -39,6 +39,11 @@ def item_of(node: Any) -> Item:
     if isinstance(node, exp.Aliases):
         raise UnknownQuery
     return Item(sql_of(node), None)
+
+
+def names_of(items: Iterable[Item]) -> frozenset[str]:
+    """The names, in lower case, that the items of a `select` have been given."""
+    return frozenset(item.name.lower() for item in items if item.name)
 
 
 def subqueries(node: Any) -> Iterator[Any]:

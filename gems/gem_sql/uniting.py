@@ -1,9 +1,9 @@
-"""Set operations in a query: `union`, `except`, `intersect`, and the `distinct` that they imply."""
+"""Two queries side by side: `union`, `except`, `intersect` with the `distinct` that they imply, and `in`."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gem_bundle import AggregateOperator, Finding, event_times
 from gem_bundle.expressions import UNKNOWN_DELAY
@@ -51,6 +51,25 @@ def unfit_columns(left: Facts, right: Facts) -> Iterator[Finding]:
                 "Cast one of them.",
                 OPTION,
             )
+
+
+def unfit_choices(node: Any, choices: Facts) -> Iterator[Finding]:
+    """`id in (select id, page …)`: there must be as many columns as values."""
+    from sqlglot import exp
+
+    # What makes a struct counts as its fields.
+    plain = isinstance(node, exp.In) and isinstance(node.this, exp.Column | exp.Tuple)
+    if not plain or choices.columns is None:
+        return
+    values = len(node.this.expressions) if isinstance(node.this, exp.Tuple) else 1
+    count = len(choices.columns)
+    if values != count:
+        yield Finding(
+            "GB213",
+            f"`in` needs a query of {values} column{'s' * (values != 1)}, and this one has {count}",
+            "Select as many columns as stand before `in`.",
+            OPTION,
+        )
 
 
 def distinct_rows(facts: Facts) -> AggregateOperator:
