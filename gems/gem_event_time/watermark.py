@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle import Facts, Field, Finding, Options, Transform, WatermarkOperator
-from gem_bundle.expressions import missing_names, reference
+from gem_bundle.expressions import check_expression, reference
 from gem_bundle.schema import with_article
 from gem_bundle.types import Interval
 
@@ -69,8 +69,7 @@ class Watermark(Transform[WatermarkOptions]):
         parts = reference(self.options.column)
         if parts is None or len(parts) > 1:
             return
-        missing = list(missing_names(parts, facts, "column"))
-        yield from missing
+        yield from check_expression(self.options.column, facts, "column")
         column = facts.column(parts[0])
         if column is None or column.type is None:
             return

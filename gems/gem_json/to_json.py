@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gem_bundle import Column, Facts, Field, Finding, Options, Transform
-from gem_bundle.expressions import missing_columns
+from gem_bundle.expressions import check_expression, keyed, split_alias
 from gem_bundle.types import ColumnExpressions
 
 if TYPE_CHECKING:
@@ -99,9 +99,10 @@ class ToJson(Transform[ToJsonOptions]):
         return facts.with_columns(columns if text in columns else [*columns, text])
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
-        """Plain names are columns of the input."""
-        columns = self.options.columns
-        if isinstance(columns, dict):
-            yield from missing_columns(columns.values(), inputs[0], "columns")
-        elif columns is not None:
-            yield from missing_columns(columns, inputs[0], "columns")
+        """The expressions are over columns that exist; a star stands for all of them."""
+        for key, expression in keyed(self.options.columns or ()):
+            if not split_alias(expression)[0].endswith("*"):
+                place = ("columns", key)
+                yield from check_expression(
+                    expression, inputs[0], place, aggregates="allowed", generators=False
+                )

@@ -58,6 +58,9 @@ def test_event_time_exists_and_is_a_timestamp() -> None:
     (finding,) = findings(Watermark, CLICKS, column="page", delay="1 hour")
     assert finding.message == "`page` is a string; event time must be a timestamp"
     assert "to_timestamp(page)" in finding.hint
+    both = stream_of(Column("at", "timestamp", qualifier="a"), Column("at", "timestamp", qualifier="b"))
+    (finding,) = findings(Watermark, both, column="at", delay="1 hour")
+    assert (finding.code, finding.message) == ("GB211", "`at` may be `a.at` or `b.at`")
     window = stream_of(Column("window", WINDOW_TYPE), Column("made"))
     for column in ("window", "made", "window.end", "`made`"):
         assert findings(Watermark, window, column=column, delay="1 hour") == []

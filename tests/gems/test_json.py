@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -103,6 +104,25 @@ def test_options_of_from_json_that_are_refused(options: dict[str, Any]) -> None:
 def test_options_of_to_json_that_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         made(ToJson, **options)
+
+
+@pytest.mark.parametrize(
+    ("columns", "codes"),
+    [
+        (["topic", "*", "upper(topic) as t"], []),
+        (["tpic"], ["GB210"]),
+        ({"t": "upper(tpic)"}, ["GB210"]),
+        (["nobody.topic"], ["GB210"]),
+        (["struct(at as a).b"], ["GB210"]),
+        (["at + at"], ["GB213"]),
+        (["explode(array(1))"], ["GB212"]),
+        (["topic +"], ["GB214"]),
+        (["upper()"], ["GB215"]),
+    ],
+)
+def test_what_is_packed_can_be_computed(columns: Any, codes: list[str]) -> None:
+    facts = replace(KAFKA, qualifiers=frozenset({"kafka"}))
+    assert [finding.code for finding in findings(ToJson, facts, columns=columns)] == codes
 
 
 def test_spark_gets_its_own_options_and_no_other() -> None:
