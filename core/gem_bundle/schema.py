@@ -75,6 +75,7 @@ _FAMILIES = {
     **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), "time"),
     **dict.fromkeys(("boolean", "binary", "array", "map", "struct"), ""),
 }
+_UNEQUAL = frozenset({"map", "variant"})
 _COMPOSED = frozenset({"array", "map", "struct"})
 _ATOMIC = frozenset(_FAMILIES) - _COMPOSED | {"string", "char", "varchar"}
 
@@ -115,6 +116,22 @@ def differ_for_certain(left: str | None, right: str | None) -> bool:
         return len(names) > 1 and names <= _ATOMIC | _COMPOSED
     families = {_FAMILIES.get(name) or name for name in names}
     return len(families) > 1 and families <= {"number", "time", "boolean", "binary"}
+
+
+def without_equality(kind: str | None) -> bool:
+    """Whether rows with a column of a type can't be told equal, as `distinct` has to: a map is in it.
+
+    Args:
+        kind: A type in DDL, or None when it isn't known.
+    """
+    possible = kind is not None and any(name in kind.lower() for name in _UNEQUAL)
+    read = type_of(kind) if possible and kind is not None else None
+    return read is not None and _holds_unequal(read)
+
+
+def _holds_unequal(kind: DataType) -> bool:
+    inner = [*kind.parts, *(made.type for made in kind.fields)]
+    return kind.name in _UNEQUAL or any(map(_holds_unequal, inner))
 
 
 def schema_of(columns: "Iterable[Column]") -> str:

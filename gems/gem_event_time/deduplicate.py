@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from gem_bundle import DeduplicateOperator, Facts, Field, Finding, Options, Transform, entering
 from gem_bundle.expressions import missing_names
 from gem_bundle.operators import any_of
+from gem_bundle.schema import with_article, without_equality
 from gem_bundle.types import StringList
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Deduplicate(Transform[DeduplicateOptions]):
         (facts,) = inputs
         yield from missing_names(self.options.columns or (), facts, "columns")
         if not self.options.within_watermark:
+            yield from self._unequal(facts)
             return
         if facts.streaming is False:
             yield Finding(
@@ -73,6 +75,18 @@ class Deduplicate(Transform[DeduplicateOptions]):
                 "Remove it: without it all duplicates of a static relation are dropped.",
                 "within_watermark",
             )
+
+    def _unequal(self, facts: Facts) -> "Iterator[Finding]":
+        """A finding for each column that decides and whose values are never equal."""
+        for column in facts.columns or ():
+            if self._compares(column.name) and without_equality(column.type):
+                kind = with_article(column.type or "")
+                yield Finding(
+                    "GB213",
+                    f"`{column.name}` is {kind}, and Spark can't tell two of them equal",
+                    "Name other `columns`, or make a text of it before: `to_json(…)`.",
+                    "columns",
+                )
 
     def _by_event_time(self, facts: Facts) -> bool | None:
         """Whether a column that decides carries a watermark."""

@@ -83,8 +83,15 @@ def order_keys(node: Any) -> list[Any]:
 
 
 def wrong_stars(items: Iterable[Any], facts: Facts, hidden: Iterable[Column]) -> Iterator[Finding]:
-    """`nobody.*` where no table and no column has the name."""
+    """`nobody.*` where no table and no column has the name, and a star that is given one."""
     for item in items:
+        if item.star and item.name is not None:
+            yield Finding(
+                "GB205",
+                f"`*` is several columns and can't be called `{item.name}`",
+                "Write a comma between them, or no name.",
+                OPTION,
+            )
         if item.owner is not None and not _is_known(item.owner, facts, hidden):
             tables = ", ".join(f"`{name}`" for name in sorted(facts.qualifiers or ()))
             yield Finding(

@@ -38,7 +38,7 @@ from gem_sql.tree import (
     sql_of,
     subqueries,
 )
-from gem_sql.uniting import distinct_rows, side_by_side, unfit_choices, unfit_columns
+from gem_sql.uniting import distinct_rows, side_by_side, unequal_rows, unfit_choices, unfit_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -216,6 +216,8 @@ class _Reader:
         left, right = (self.query(side, tables) for side in (node.this, node.expression))
         self.problems += unfit_columns(left, right)
         columns = side_by_side(left, right)
+        if not isinstance(node, exp.Union) or node.args.get("distinct"):
+            self.problems += unequal_rows(left, node.key)
         if isinstance(node, exp.Union):
             facts = combined(Operator("union", OPTION), [left, right]).with_columns(columns)
             facts = facts.after(distinct_rows(facts)) if node.args.get("distinct") else facts
@@ -278,6 +280,7 @@ class _Reader:
         if node.args.get("distinct"):
             if node.args["distinct"].args.get("on"):
                 raise UnknownQuery
+            self.problems += unequal_rows(facts, "distinct")
             facts = facts.after(distinct_rows(facts))
         return self._ordered(node, facts, behind, "order groups by" if aggregated else "order by", groups)
 

@@ -35,7 +35,8 @@ def item_of(node: Any) -> Item:
         only(node.this, frozenset())
         return Item("*", None, star=True, owner=node.table.lower())
     if isinstance(node, exp.Alias):
-        return Item(sql_of(node.this), node.alias)
+        star = isinstance(node.this, exp.Star)
+        return Item(sql_of(node.this), node.alias, star=star)
     if isinstance(node, exp.Aliases):
         raise UnknownQuery
     return Item(sql_of(node), None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gem_bundle import AggregateOperator, Finding, event_times
 from gem_bundle.expressions import UNKNOWN_DELAY
-from gem_bundle.schema import differ_for_certain, with_article
+from gem_bundle.schema import differ_for_certain, with_article, without_equality
 from gem_sql.tree import OPTION
 
 if TYPE_CHECKING:
@@ -49,6 +49,24 @@ def unfit_columns(left: Facts, right: Facts) -> Iterator[Finding]:
                 f"`{one.name}` is {with_article(one.type)} in the first query of a set operation and "
                 f"`{other.name}` {with_article(other.type)} in the second one: they can't be one column",
                 "Cast one of them.",
+                OPTION,
+            )
+
+
+def unequal_rows(facts: Facts, what: str) -> Iterator[Finding]:
+    """Columns that keep rows from being told equal, which `distinct` and all like it need.
+
+    Args:
+        facts: The rows.
+        what: What needs it, as it is written.
+    """
+    for column in facts.columns or ():
+        if without_equality(column.type):
+            kind = with_article(column.type or "")
+            yield Finding(
+                "GB213",
+                f"`{column.name}` is {kind}, and `{what}` can't tell two of them equal",
+                "Leave it out, or make a text of it: `to_json(…)`.",
                 OPTION,
             )
 

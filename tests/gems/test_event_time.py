@@ -12,7 +12,7 @@ from gem_bundle.expressions import UNKNOWN_DELAY, WINDOW_TYPE
 from gem_event_time.aggregate import Aggregate
 from gem_event_time.deduplicate import Deduplicate
 from gem_event_time.watermark import Watermark
-from tests.gems.transforms import Folder, drain, findings, kinds, made, stream_of, table_of
+from tests.gems.transforms import Folder, drain, events, findings, kinds, made, stream_of, table_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -153,6 +153,32 @@ def test_groups_that_do_not_exist_are_found() -> None:
 def test_options_of_an_aggregation_that_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         made(Aggregate, **{**COUNT, **options})
+
+
+NO_EQUALITY = "map<string,int>", "variant", "array<struct<a: int, b: map<string, int>>>"
+
+
+def test_values_that_are_never_equal_have_no_duplicates() -> None:
+    for kind in NO_EQUALITY:
+        rows = table_of(ID, Column("m", kind))
+        for columns in (None, ["id", "M"]):
+            (finding,) = findings(Deduplicate, rows, columns=columns)
+            assert (finding.code, finding.option) == ("GB213", "columns")
+            assert finding.message.startswith("`m` is ")
+        assert findings(Deduplicate, rows, columns=["id"]) == []
+    assert findings(Deduplicate, table_of(Column("m", "struct<mapped: int>"))) == []
+
+
+@pytest.mark.spark
+def test_spark_finds_no_duplicates_of_them_either(spark: SparkSession) -> None:
+    from pyspark.errors import AnalysisException
+
+    made_of = [f"from_json('', 'm {kind}').m as m{n}" for n, kind in enumerate(NO_EQUALITY)]
+    df = events(spark, "a", "timestamp as at", "value as id", *made_of, delay="1 minute")
+    for column in ("m0", "m1", "m2"):
+        with pytest.raises(AnalysisException):
+            made(Deduplicate, columns=[column]).apply(df)
+    made(Deduplicate, columns=["id"]).apply(df)
 
 
 def test_deduplication_is_state_on_a_stream() -> None:

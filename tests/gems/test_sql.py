@@ -408,6 +408,7 @@ select upper(page) as page, count(*) as n from a group by upper(page) having upp
 select date(at) as at, count(*) as n from a group by date(at) having max(at) > timestamp '2024-01-01'
 select window, count(*) as n from a group by window(at, '1 minute') having window.start > now() order by window.end
 select id in from a
+select map('k', id) as m from a union all select map('k', id) from b
 select id from a where (id, at) in (select id, since from c)
 select id from a where struct(id, at) in (select id, since from c)
 select count(distinct *) as n from a
@@ -576,6 +577,15 @@ def test_queries_are_what_sparks_analyser_makes_of_them(
         ("select id = = 1, a.* from a", "GB214"),
         ("select *, cast(id as) from a", "GB214"),
         ("select a.*, cast(id as nothing) from a", "GB214"),
+        ("select distinct map('k', id) as m from a", "GB213"),
+        ("select map('k', id) as m from a union select map('k', id) from b", "GB213"),
+        (
+            "select struct(map('k', id) as x) as m from a except all select struct(map('k', id) as x) from c",
+            "GB213",
+        ),
+        ("select array(map('k', id)) as m from a intersect select array(map('k', id)) from c", "GB213"),
+        ("select distinct parse_json(page) as m from a", "GB213"),
+        ("select * id from a", "GB205"),
         ("select (id from a", "GB214"),
         ("select id from a where id in (select id, name from c)", "GB213"),
         ("select id from a where (id, at) in (select id from c)", "GB213"),
