@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.differential.compare import Comparison, Disagreement
 
 PROOFS = 5
-MISSED = 0.02
+MISSED = 0.005
 ENOUGH = 1500
 
 
