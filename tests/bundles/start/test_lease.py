@@ -8,7 +8,7 @@ import sys
 import threading
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import fsspec
 import pytest
@@ -316,6 +316,13 @@ class Contender:
         return "released"
 
 
+class Moment(NamedTuple):
+    """When something happened: of what happens at one time, the order counts."""
+
+    time: float
+    number: int
+
+
 class GatedStore:
     """fsspec's memory file system, one operation at a time when the scheduler says so."""
 
@@ -323,7 +330,7 @@ class GatedStore:
         self._world, self._contender = world, contender
         self._store = FileStore(world.place)
         self.settle = 0.0 if world.atomic else SETTLE_SECONDS
-        self._looked = 0.0
+        self._looked = Moment(0.0, 0)
 
     def generations(self) -> list[int]:
         self._contender.gate()
@@ -332,7 +339,7 @@ class GatedStore:
     def read(self, generation: int) -> bytes:
         self._contender.gate()
         content = self._store.read(generation)
-        self._looked = self._world.time
+        self._looked = self._world.moment()
         return content
 
     def create(self, generation: int, content: bytes) -> None:
@@ -371,7 +378,8 @@ class World(RuleBasedStateMachine):
         self.contenders: list[Contender] = []
         self.holders: dict[int, list[str]] = {}
         self.free: set[int] = {0}
-        self.written: dict[int, float] = {}
+        self.written: dict[int, Moment] = {}
+        self.moments = 0
         self.failures: list[BaseException] = []
 
     # What the contenders tell
@@ -379,14 +387,18 @@ class World(RuleBasedStateMachine):
     def took(self, contender: Contender) -> None:
         self.holders.setdefault(contender.lease.generation, []).append(contender.name)
 
-    def wrote(self, generation: int) -> None:
-        self.written[generation] = self.time
+    def moment(self) -> Moment:
+        self.moments += 1
+        return Moment(self.time, self.moments)
 
-    def superseded(self, generation: int, looked: float) -> None:
+    def wrote(self, generation: int) -> None:
+        self.written[generation] = self.moment()
+
+    def superseded(self, generation: int, looked: Moment) -> None:
         """Nobody who beat in time is taken for dead: at the last look the content was six beats old."""
         if generation not in self.free and generation in self.written:
-            last = min(self.written[generation], looked)
-            assert looked - last >= DEAD or self.written[generation] > looked
+            written = self.written[generation]
+            assert looked.time - written.time >= DEAD or written.number > looked.number
 
     # What may happen
 
