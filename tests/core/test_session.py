@@ -360,7 +360,7 @@ def test_spark_connect_without_its_packages_is_told(tmp_path: Path) -> None:
         )
     assert told["code"] == "GB509"
     assert told["message"].startswith(f"talking to `{url}` needs packages that aren't installed: ")
-    assert told["hint"] == "Install them with `pip install 'pyspark[connect]'`."
+    assert told["hint"] == "Install them with `pip install 'gem-bundle[connect-client]'`."
 
 
 @pytest.mark.parametrize("variable", ["SPARK_REMOTE", "PYSPARK_GATEWAY_PORT", "DATABRICKS_RUNTIME_VERSION"])

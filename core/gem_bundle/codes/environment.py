@@ -147,7 +147,8 @@ ENVIRONMENT = (
         why="""
             Checking needs no Spark, so gem-bundle doesn't install one: a cluster brings its own. To run
             pipelines on this machine, install the extra `spark`; preflights of Kafka need the extra
-            `kafka`. Some options exist from a later Spark on only, which the message then says.
+            `kafka`, and to talk to a Spark Connect server pyspark needs what the extra `connect-client`
+            brings. Some options exist from a later Spark on only, which the message then says.
         """,
         breaks="$ pip install gem-bundle && gem-bundle run clicks.yaml",
         keeps="$ pip install 'gem-bundle[spark]' && gem-bundle run clicks.yaml",

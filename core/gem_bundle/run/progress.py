@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyspark.sql import Row
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -124,9 +126,10 @@ def micro_batch(report: StreamingQueryProgress) -> MicroBatch:
     rows_out: int | None = report.sink.numOutputRows if report.sink is not None else -1
     observed = report.observedMetrics.get(ROWS_OUT) if report.observedMetrics else None
     if observed is not None:
-        rows_out = int(observed["rows"])
+        rows_out = _observed_rows(observed)
     if rows_out is None or rows_out < 0:
         rows_out = None
+    # Without input it is not a number, which progress over Spark Connect leaves out.
     speed = report.processedRowsPerSecond
     event_time = report.eventTime or {}
     operators = report.stateOperators or []
@@ -135,12 +138,18 @@ def micro_batch(report: StreamingQueryProgress) -> MicroBatch:
         timestamp=report.timestamp,
         rows_in=report.numInputRows,
         rows_out=rows_out,
-        rows_per_second=round(speed, 1) if speed == speed else 0.0,  # noqa: PLR0124 (NaN without input)
+        rows_per_second=0.0 if speed is None or isnan(speed) else round(speed, 1),
         watermark=_watermark(event_time.get("watermark")),
         state_rows=sum(operator.numRowsTotal for operator in operators),
         late_rows=sum(operator.numRowsDroppedByWatermark for operator in operators),
         duration_ms=int(report.batchDuration),
     )
+
+
+def _observed_rows(observed: Row) -> int:
+    """The count that `counted` asks for: the only one in its row, whatever the row looks like."""
+    # Spark Connect 4.2 sends a row as its values and its schema, and PySpark takes these for its columns.
+    return int(observed["rows"] if "rows" in observed else observed["values"][0])
 
 
 def _watermark(text: str | None) -> str | None:

@@ -185,7 +185,7 @@ def _connect(url: str) -> SparkSession:
         raise GemError(
             "GB509",
             f"talking to `{url}` needs packages that aren't installed: {_first_line(error)}",
-            "Install them with `pip install 'pyspark[connect]'`.",
+            "Install them with `pip install 'gem-bundle[connect-client]'`.",
         ) from error
     except (PySparkException, OSError) as error:
         raise GemError(

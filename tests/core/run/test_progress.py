@@ -29,7 +29,7 @@ class Progress:
     sink: Sink = field(default_factory=lambda: Sink(-1))
     durationMs: dict[str, int] = field(default_factory=lambda: {"addBatch": 5, "triggerExecution": 9})  # noqa: N815
     observedMetrics: dict[str, Any] = field(default_factory=dict)  # noqa: N815
-    processedRowsPerSecond: float = 100.0  # noqa: N815
+    processedRowsPerSecond: float | None = 100.0  # noqa: N815
     eventTime: dict[str, str] = field(default_factory=dict)  # noqa: N815
     stateOperators: list[Operator] = field(default_factory=list)  # noqa: N815
     batchDuration: int = 9  # noqa: N815
@@ -91,14 +91,25 @@ def test_idle_reports_do_not_count() -> None:
 
 
 def test_rows_out_come_from_the_sink_or_from_the_counter_or_are_unknown() -> None:
+    from pyspark.sql import Row
+
     assert micro_batch(Progress(0, sink=Sink(7))).rows_out == 7  # type: ignore[arg-type]
     observed = Progress(0, observedMetrics={ROWS_OUT: {"rows": 5}})
     assert micro_batch(observed).rows_out == 5  # type: ignore[arg-type]
+    values = Row(values=[6], schema={"type": "struct", "fields": [{"name": "rows", "type": "long"}]})
+    over_connect = Progress(0, observedMetrics={ROWS_OUT: values})
+    assert micro_batch(over_connect).rows_out == 6  # type: ignore[arg-type]
     assert micro_batch(Progress(0)).rows_out is None  # type: ignore[arg-type]
     totals = Totals("t")
     totals.add(micro_batch(Progress(0)))  # type: ignore[arg-type]
     totals.add(micro_batch(observed))  # type: ignore[arg-type]
     assert totals.rows_out is None
+
+
+def test_a_speed_without_input_is_nothing() -> None:
+    for speed in (float("nan"), None):  # None: Spark Connect leaves it out
+        report = Progress(0, numInputRows=0, processedRowsPerSecond=speed)
+        assert micro_batch(report).rows_per_second == 0  # type: ignore[arg-type]
 
 
 def test_state_and_late_rows_are_summed_over_operators() -> None:
