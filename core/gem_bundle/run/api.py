@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from gem_bundle.run.lock import CheckpointLocks
 from gem_bundle.run.options import RunOptions
 from gem_bundle.run.progress import Totals
 from gem_bundle.run.report import Report
+from gem_bundle.run.start_guard import StartGivenUp, StartGuard
 from gem_bundle.run.supervisor import StopRequest, View, run_queries
 from gem_bundle.run.view import QuietView
 
@@ -202,7 +203,7 @@ def open_for(
 ) -> Iterator[Session]:
     """A session in which some nodes and what they need can run, after their preflight.
 
-    While Java starts, the gems try what they need from the outside.
+    While Java starts, the gems try what they need from the outside; when that fails, the start is given up.
 
     Args:
         plan: The pipeline.
@@ -219,8 +220,15 @@ def open_for(
         if not options.quiet:
             print(text, file=sys.stderr, flush=True)
 
+    guard = StartGuard()
+
+    def look(done: Future[list[Diagnostic]]) -> None:
+        if done.exception() is None and any(diagnostic.is_error for diagnostic in done.result()):
+            guard.give_up()
+
     with ThreadPoolExecutor(max_workers=1) as pool:
         preflight = pool.submit(check_connect, plan, needed)
+        preflight.add_done_callback(look)
         try:
             session = open_plan_session(
                 plan,
@@ -228,8 +236,11 @@ def open_for(
                 report=report,
                 spark_log=options.spark_log,
                 brief=brief,
+                guard=guard,
                 environment=options.environment,
             )
+        except StartGivenUp:
+            raise PipelineError(diagnostic.rewritten(hidden) for diagnostic in preflight.result()) from None
         except GemError as error:
             place = plan.definition.locator.place(())
             failure = Diagnostic(error.code, "error", error.message, place=place, hint=error.hint)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.jars import Jar
     from gem_bundle.run.session import Session
+    from gem_bundle.run.start_guard import StartGuard
     from gem_bundle.settings import Settings
 
 
@@ -83,6 +84,7 @@ def open_plan_session(
     spark_log: Path | None = None,
     brief: bool = False,
     records: bool = True,
+    guard: StartGuard | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Session:
     """A session in which these nodes of a pipeline can run.
@@ -96,10 +98,12 @@ def open_plan_session(
         spark_log: Where Spark's own log goes.
         brief: The session is over in a minute or two.
         records: Whether an archive of classes is made where there is none.
+        guard: What ends the start when nobody needs the session any more.
         environment: Environment variables; None is the process's.
 
     Raises:
         GemError: GB501, GB502 or GB509 when something is missing.
+        StartGivenUp: When the guard ended the start.
     """
     definition = plan.definition
     settings = load_settings(definition.folder, environment)
@@ -118,6 +122,7 @@ def open_plan_session(
             brief=brief,
             class_archive=class_archives(settings),
             records=records,
+            guard=guard,
         )
     )
 

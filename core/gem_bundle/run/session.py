@@ -29,6 +29,7 @@ from gem_bundle.run.spark_settings import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from pyspark.sql import SparkSession
 
@@ -229,10 +230,17 @@ def _start(request: SessionRequest, settings: Mapping[str, Setting]) -> Session:
     began = log.stat().st_size if log is not None and log.is_file() else 0
     output = JavaOutput() if archive is not None and archive.recorded else None
     told = settings if archive is None else {**settings, _JAVA_OPTIONS: _with_options(settings, archive)}
-    with _java_home(java.path), _stderr_into(log), output.given() if output else nullcontext():
+    with (
+        _java_home(java.path),
+        _stderr_into(log),
+        output.given() if output else nullcontext(),
+        _watched(request),
+    ):
         try:
             spark = _build(told)
         except _start_errors() as error:
+            if request.guard is not None and request.guard.given_up:
+                raise
             if archive is not None and "JAVA_GATEWAY_EXITED" in str(error):
                 archive.forget()
                 return _start(replace(request, class_archive=None), settings)
@@ -247,6 +255,11 @@ def _start(request: SessionRequest, settings: Mapping[str, Setting]) -> Session:
     if archive is not None and output is not None:
         archive.finish(output)
     return Session(spark, True, _sorted(told), _output=output, _archive=archive)
+
+
+def _watched(request: SessionRequest) -> AbstractContextManager[None]:
+    """While Spark starts, whoever asked for it may give it up."""
+    return nullcontext() if request.guard is None else request.guard.watched()
 
 
 def _archive(request: SessionRequest, java: Java, settings: Mapping[str, Setting]) -> ClassArchive | None:

@@ -19,6 +19,8 @@ from gem_bundle.settings import setting_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from gem_bundle.run.start_guard import StartGuard
+
 Origin = Literal["default", "project", "gem", "pipeline", "environment"]
 Layer = tuple[Origin, "Mapping[str, object]"]
 
@@ -73,6 +75,7 @@ class SessionRequest:
         class_archive: The folder of archives of classes, with which a Spark that is started here starts
             sooner; None to do without.
         records: Whether an archive is made where there is none; not for a session in which little runs.
+        guard: What ends the start when nobody needs the session any more.
     """
 
     app_name: str
@@ -86,6 +89,7 @@ class SessionRequest:
     brief: bool = False
     class_archive: Path | None = None
     records: bool = True
+    guard: StartGuard | None = None
 
 
 def settings_to_start(
