@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import samples, workers
+from tests.guard import Guard
 from tests.kafka_broker import kafka, kafka_sasl  # noqa: F401 (fixtures for all tests)
 
 if TYPE_CHECKING:
@@ -30,8 +32,18 @@ DELTA_SETTINGS = {
 }
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take the options of samples: only a conftest is asked for its options early enough."""
+    samples.add_options(parser)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Let PySpark 4.2 say, when it first makes a UDF, that it has its doubts about pandas 3."""
+    """Set up what decides on which tests run, where, and what they may start."""
+    samples.decide(config)
+    for plugin in (samples, workers, Guard()):
+        config.pluginmanager.register(plugin)
+    # PySpark 4.2 says, when it first makes a UDF, that it has its doubts about pandas 3.
     config.addinivalue_line(
         "filterwarnings", "ignore:PySpark does not yet fully support pandas:FutureWarning"
     )

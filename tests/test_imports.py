@@ -67,6 +67,7 @@ def test_no_module_imports_an_engine_or_a_client_at_its_top() -> None:
     assert not wrong
 
 
+@pytest.mark.programs
 def test_importing_every_module_loads_no_engine_and_no_client() -> None:
     names = [name for name, _ in _modules() if not name.endswith("__main__")]
     code = (
@@ -89,6 +90,7 @@ def test_the_import_contracts_know_every_gem_family() -> None:
     assert contracts["independence"]["modules"] == FAMILIES
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize(
     ("arguments", "most"),
     [

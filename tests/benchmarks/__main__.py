@@ -11,8 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.benchmarks import commands, declared_tests, engine, plugins
-from tests.benchmarks.report import DOCS, README, markdown, with_table
+from tests.benchmarks import commands, declared_tests, engine, limits, plugins
+from tests.benchmarks.report import DOCS, README, falls_short, markdown, with_table
 from tests.benchmarks.timing import Comparison
 
 Benchmark = Callable[[int, Path], Comparison | str]
@@ -24,6 +24,11 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "check-1000": (commands.check_many, 9),
     "plugins-help": (plugins.help_text, 21),
     "plugins-check": (plugins.check, 21),
+    "long-chain": (limits.chain, 9),
+    "hostile-files": (limits.hostile_files, 3),
+    "limits": (limits.limits, 5),
+    "hostile-expressions": (limits.hostile_expressions, 9),
+    "expressions": (limits.expressions, 9),
     "dry-run": (commands.dry_run, 5),
     "build-thin": (commands.build_thin, 9),
     "build": (commands.build, 5),
@@ -34,7 +39,12 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "step-stateless": (declared_tests.stateless, 9),
     "fifty-tests": (declared_tests.fifty, 5),
 }
-NO_JVM = ("help", "check", "check-1000", "plugins-help", "plugins-check")
+NO_JVM = (
+    *("help", "check", "check-1000", "plugins-help", "plugins-check"),
+    *("long-chain", "hostile-files", "limits", "hostile-expressions", "expressions"),
+)
+# As many pairs as a first look takes, and a bound takes that is kept with room to spare.
+FEW = 5
 
 
 def main() -> int:
@@ -42,6 +52,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=(__doc__ or "").partition(";")[0])
     parser.add_argument(
         "--quick", action="store_true", help="only what needs no JVM, and write nothing: for a first look"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing, and end with the rows that break their bounds"
     )
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, metavar="NAME", help="; ".join(BENCHMARKS))
     options = parser.parse_args()
@@ -51,7 +64,7 @@ def main() -> int:
     remarks: list[str] = []
     for name in names:
         measure, pairs = BENCHMARKS[name]
-        pairs = 5 if options.quick else pairs
+        pairs = min(FEW, pairs) if options.quick or options.check else pairs
         print(f"{name}: {pairs} pairs …", file=sys.stderr, flush=True)
         with TemporaryDirectory(prefix="gem-bundle-bench-") as folder:
             result = measure(pairs, Path(folder) / name)
@@ -66,14 +79,17 @@ def main() -> int:
         )
 
     print(markdown(found, remarks, machine()))
-    if not options.quick:
+    broken = [comparison for comparison in found if not comparison.holds]
+    if not options.quick and not options.check:
         found, remarks = with_earlier(found, remarks)
         DOCS.mkdir(exist_ok=True)
         record = {"machine": machine(), "comparisons": [asdict(c) for c in found], "remarks": remarks}
         (DOCS / "benchmarks.json").write_text(json.dumps(record, indent=2) + "\n")
         (DOCS / "benchmarks.md").write_text(markdown(found, remarks, machine()))
         README.write_text(with_table(README.read_text(), found))
-    return 0 if all(comparison.holds for comparison in found) else 1
+    for comparison in broken:
+        print(f"BROKEN {comparison.name}: {falls_short(comparison)}", file=sys.stderr)
+    return 1 if broken else 0
 
 
 def with_earlier(found: list[Comparison], remarks: list[str]) -> tuple[list[Comparison], list[str]]:

@@ -70,6 +70,14 @@ def result(comparison: Comparison) -> str:
     return f"{value:.2f} times as long"
 
 
+def falls_short(comparison: Comparison) -> str:
+    """What breaks its bound, in a sentence."""
+    return (
+        f"{comparison.ours} against {comparison.theirs}: {result(comparison)}, "
+        f"where {comparison.rule} is allowed"
+    )
+
+
 def seconds(value: float) -> str:
     """A time with three digits, in its unit."""
     return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gem_bundler.proof.verify import bare_python as make_bare_python
+from tests.workers import shared_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,7 +109,11 @@ def _daemon(
 @pytest.fixture(scope="session")
 def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Python that has nothing but pyspark."""
-    return make_bare_python(tmp_path_factory.mktemp("bare") / "venv")
+
+    def make(folder: Path) -> None:
+        make_bare_python(folder / "venv")
+
+    return shared_folder(tmp_path_factory, "bare", make) / "venv" / "bin" / "python"
 
 
 @pytest.fixture(scope="package")

@@ -191,6 +191,7 @@ def test_nothing_of_this_machine_is_in_it(project: Callable[..., Path]) -> None:
 # Always the same
 
 
+@pytest.mark.programs
 def test_two_builds_are_the_same_files(tmp_path: Path) -> None:
     """In other folders, with other umask, time zone, locale, hash seed and dates."""
     folders = []
@@ -270,6 +271,7 @@ def test_errors_of_a_pipeline_stop_the_build(project: Callable[..., Path]) -> No
     assert not (folder / "dist").exists()
 
 
+@pytest.mark.programs
 def test_a_missing_module(project: Callable[..., Path]) -> None:
     folder = project(
         **{"checks.py": "import nowhere_to_be_found\n\ndef positive(ticks):\n    return ticks\n"}
@@ -286,6 +288,7 @@ def test_a_missing_module(project: Callable[..., Path]) -> None:
     assert codes(error) == ["GB620"]
 
 
+@pytest.mark.programs
 def test_what_the_index_has_not_got_is_said_at_the_job(
     project: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -306,6 +309,7 @@ def test_what_the_index_has_not_got_is_said_at_the_job(
     assert (found.line, found.column) == (13, 14)
 
 
+@pytest.mark.programs
 def test_what_a_platform_can_not_do_is_said_at_the_job(
     project: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,6 +85,7 @@ def test_the_catalogue_is_in_order() -> None:
     assert all(name == code.code for name, code in CODES.items())
 
 
+@pytest.mark.programs
 def test_a_check_does_not_import_the_catalogue() -> None:
     probe = "import sys, gem_bundle.check; print('gem_bundle.codes' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
@@ -92,6 +93,7 @@ def test_a_check_does_not_import_the_catalogue() -> None:
     assert result.stdout == "False\n"
 
 
+@pytest.mark.programs
 def test_the_catalogue_is_cheap_to_import() -> None:
     probe = (
         "import sys, gem_bundle.codes; "

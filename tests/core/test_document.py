@@ -1,13 +1,13 @@
 """YAML with positions: what values mean, where they stand, and what can't be done with a file."""
 
 import math
-import time
 from typing import Any
 
 import pytest
 
 from gem_bundle.pipeline.document import MAX_BYTES, MAX_DEPTH, MAX_VALUES, Document, parse
 from tests.core.checking import marked
+from tests.counting import calls_of
 
 
 def values(text: str) -> Any:
@@ -384,21 +384,20 @@ def test_billion_laughs() -> None:
     for n in range(1, 20):
         items = ", ".join([f"*a{n - 1}"] * 10)
         lines.append(f"a{n}: &a{n} [{items}]")
-    started = time.process_time()
-    found = problems("\n".join(lines))
 
+    found: list[tuple[str, int, int]] = []
+    assert calls_of(lambda: found.extend(problems("\n".join(lines)))) < 100_000
     assert [code for code, _, _ in found] == ["GB008"]
-    assert time.process_time() - started < 2
 
 
 def test_a_bomb_of_merge_keys() -> None:
     keys = ", ".join(f"k{n}: 1" for n in range(1000))
     merges = ", ".join(["*a"] * 50_000)
-    started = time.process_time()
-    found = problems(f"a: &a {{{keys}}}\nb: {{<<: [{merges}]}}\n")
+    text = f"a: &a {{{keys}}}\nb: {{<<: [{merges}]}}\n"
+    found: list[tuple[str, int, int]] = []
 
+    assert calls_of(lambda: found.extend(problems(text))) < 50_000 * 30
     assert [code for code, _, _ in found] == ["GB008"]
-    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(
@@ -432,9 +431,10 @@ def test_depth_is_limited_through_aliases_wherever_they_stand(key: str) -> None:
 def test_size_is_limited() -> None:
     assert problems("a" * (MAX_BYTES + 1)) == [("GB008", 1, 1)]
     assert problems(b"a" * (MAX_BYTES + 1)) == [("GB008", 1, 1)]
-    started = time.process_time()
-    assert problems("[" + "1," * (MAX_VALUES + 10) + "]")[0][0] == "GB008"
-    assert time.process_time() - started < 2
+    many = "[" + "1," * (MAX_VALUES + 10) + "]"
+    found: list[tuple[str, int, int]] = []
+    assert calls_of(lambda: found.extend(problems(many))) < MAX_VALUES * 16
+    assert found[0][0] == "GB008"
 
 
 def test_a_large_file_within_the_limits_is_read() -> None:

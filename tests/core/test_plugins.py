@@ -346,6 +346,7 @@ def test_the_built_in_gems_are_ordinary_plugins() -> None:
     assert {entry.kind for entry in registry} == set(KINDS)
 
 
+@pytest.mark.programs
 def test_listing_the_gems_imports_none_of_them() -> None:
     import subprocess
 

@@ -121,6 +121,7 @@ def test_without_a_file_everything_is_empty(tmp_path: Path) -> None:
     assert load_settings(tmp_path / "not" / "there", {}) == Settings()
 
 
+@pytest.mark.programs
 def test_without_a_file_nothing_is_imported_for_it(tmp_path: Path) -> None:
     write(tmp_path, '[project]\nname = "x"', "pyproject.toml")
     code = (

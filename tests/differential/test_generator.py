@@ -9,6 +9,7 @@ from gem_bundle.check.stages.gems import make_gems
 from gem_bundle.pipeline.document import Document
 from gem_bundle.pipeline.loader import LoadOptions, load_values
 from gem_bundle.plugins import load_registry
+from tests import samples
 from tests.differential.generator import MAX_DEPTH, Drawn, draw
 from tests.differential.mistakes import MISTAKES
 from tests.differential.shrink import shrink
@@ -30,7 +31,8 @@ def test_a_seed_gives_the_same_pipeline_again(drawn: list[Drawn]) -> None:
 def test_all_options_are_valid(drawn: list[Drawn]) -> None:
     registry = load_registry()
     wrong = []
-    for pipeline in drawn:
+    some = samples.drawn(drawn, 300)
+    for pipeline in some:
         loaded = load_values(
             pipeline.values, Document(pipeline.seed), Path("/drawn"), "", LoadOptions(environment={})
         )
@@ -38,7 +40,7 @@ def test_all_options_are_valid(drawn: list[Drawn]) -> None:
         assert loaded.diagnostics == []
         wrong += make_gems(loaded.definition, registry)[1]
     # `+` and the like at the end of an expression are mistakes that an option's type may find.
-    assert len(wrong) < 0.01 * COUNT, wrong[:5]
+    assert len(wrong) <= 3 + 0.01 * len(some), wrong[:5]
 
 
 def test_every_transform_join_mode_and_mistake_comes_up(drawn: list[Drawn]) -> None:

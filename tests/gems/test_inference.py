@@ -26,6 +26,7 @@ from gem_order.repartition import Repartition
 from gem_order.sort import Sort
 from gem_sql.query import Sql
 from tests.gems.transforms import assert_agrees, events, facts_of, made, static_of
+from tests.samples import examples
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -301,7 +302,7 @@ _steps = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=examples(30, 600), deadline=None)
 @given(steps=st.lists(_steps, min_size=1, max_size=5), marked=st.booleans(), static=st.booleans())
 def test_chains_agree_with_spark_and_raise_no_false_alarm(
     spark: SparkSession,

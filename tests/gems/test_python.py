@@ -81,6 +81,7 @@ def transform(function: str, *names: str, **raw: Any) -> PythonTransform:
 # Without a JVM
 
 
+@pytest.mark.programs
 def test_nothing_is_imported_before_the_run(tmp_path: Path) -> None:
     (tmp_path / "never_jobs.py").write_text("raise SystemExit('imported')", encoding="utf-8")
     program = (

@@ -72,6 +72,7 @@ def test_the_preflight_asks_the_server():
         assert list(source(port=port).connect()) == []
 
 
+@pytest.mark.programs
 def test_the_preflight_says_when_no_server_answers(closed_port, monkeypatch):
     (finding,) = source(port=closed_port).connect()
     assert (finding.code, finding.severity, finding.option) == ("GB503", "error", "port")

@@ -22,6 +22,7 @@ from gem_bundle.facts import Column, Facts
 from gem_bundle.schema import type_of
 from gem_bundle.types import split_top_level
 from tests.gems.transforms import DELAY, events
+from tests.samples import drawn, examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -220,7 +221,7 @@ def test_expressions(typed: DataFrame, expression: str) -> None:
 @pytest.mark.parametrize("expression", PAIRS)
 def test_operators_over_all_types(typed: DataFrame, expression: str) -> None:
     facts = facts_of(typed)
-    pairs = [expression.format(*pair) for pair in product(PAIRED, PAIRED)]
+    pairs = drawn([expression.format(*pair) for pair in product(PAIRED, PAIRED)], 20, about=expression)
     wrong = {pair: found for pair in pairs if (found := disagreements(pair, typed, facts))}
     assert wrong == {}
 
@@ -359,7 +360,7 @@ CASTS = ("boolean", "int", "double", "decimal(10,2)", "string", "binary", "date"
 def test_casts(typed: DataFrame, target: str) -> None:
     facts = facts_of(typed)
     wrong = {}
-    for name in (*PAIRED, "z"):
+    for name in drawn((*PAIRED, "z"), 8, about=target):
         for cast in ("cast", "try_cast"):
             text = f"{cast}({name} as {target})"
             wrong |= {text: found} if (found := disagreements(text, typed, facts)) else {}
@@ -541,7 +542,7 @@ def _nested(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 @given(expression=st.recursive(st.sampled_from(_LEAVES), _nested, max_leaves=6))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(60, 2000), deadline=None)
 def test_any_expression(typed: DataFrame, expression: str) -> None:
     assert disagreements(expression, typed, facts_of(typed)) == []
 

@@ -77,6 +77,7 @@ def test_a_block_that_nobody_does_says_why() -> None:
         list(tour(PAGE.replace("<!-- shown: nobody has such a cluster -->\n", "")))
 
 
+@pytest.mark.programs
 def test_a_difference_names_the_line_and_shows_both(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(PAGE.replace("pipeline: a\n$", "pipeline: b\n$"))
@@ -84,6 +85,7 @@ def test_a_difference_names_the_line_and_shows_both(tmp_path: Path) -> None:
         follow(page, tmp_path / "tour", tmp_path)
 
 
+@pytest.mark.programs
 def test_status_lines_are_not_compared(tmp_path: Path) -> None:
     printed = type_in(r"printf 'one\n[1/2] a \r\033[K[2/2] b \rtwo\n'", tmp_path, os.environ)
     assert printed == "one\ntwo\n"
@@ -109,6 +111,7 @@ path: ...
 """
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize(("alone", "path"), [(False, "path: /somewhere"), (True, "path:")])
 def test_a_tour_goes_into_folders_and_can_be_alone(
     alone: bool, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

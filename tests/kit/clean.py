@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.workers import shared_folder
+
 ROOT = Path(__file__).parents[2]
 # All that a wheel is built of.
 SOURCES = ("core", "gems", "bundles", "setup.py", "pyproject.toml", "README.md", "LICENSE")
@@ -23,24 +25,31 @@ LEADING = ("PYTHON", "PYTEST_", "VIRTUAL_ENV", "PYSPARK_", "SPARK_", "GEM_BUNDLE
 
 @pytest.fixture(scope="session")
 def gem_bundle_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of gem-bundle, built from a copy of the sources."""
-    folder = tmp_path_factory.mktemp("wheel")
-    sources = folder / "sources"
-    for name in SOURCES:
-        if (ROOT / name).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
-            shutil.copytree(ROOT / name, sources / name, ignore=ignored)
-        else:
-            shutil.copy(ROOT / name, sources / name)
-    (wheel,) = built(sources, into=folder)
+    """The wheel of gem-bundle, built from a copy of the sources: once for all workers."""
+
+    def build(folder: Path) -> None:
+        sources = folder / "sources"
+        for name in SOURCES:
+            if (ROOT / name).is_dir():
+                ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+                shutil.copytree(ROOT / name, sources / name, ignore=ignored)
+            else:
+                shutil.copy(ROOT / name, sources / name)
+        built(sources, into=folder)
+
+    (wheel,) = shared_folder(tmp_path_factory, "wheel", build).glob("*.whl")
     return wheel
 
 
 @pytest.fixture(scope="session")
 def clean_site_packages(gem_bundle_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What is installed in an environment that has gem-bundle's wheel; to be built upon, not to be changed."""
-    scripts = clean_environment(tmp_path_factory.mktemp("clean") / "venv", gem_bundle_wheel)
-    (found,) = scripts.parent.glob("lib/python*/site-packages")
+
+    def install(folder: Path) -> None:
+        clean_environment(folder / "venv", gem_bundle_wheel)
+
+    folder = shared_folder(tmp_path_factory, "clean", install)
+    (found,) = folder.glob("venv/lib/python*/site-packages")
     return found
 
 

@@ -163,6 +163,7 @@ def test_what_fails_otherwise_is_shown_as_pytest_shows_it(project: pytest.Pytest
     result.stdout.fnmatch_lines(["*OSError: no Spark here"])
 
 
+@pytest.mark.programs
 def test_the_plugin_costs_a_run_of_other_tests_next_to_nothing() -> None:
     code = "import sys, gem_bundle.testing.plugin; print(sorted({'pyspark', 'pydantic', 'yaml', 'click'} & set(sys.modules)))"
 

@@ -135,6 +135,7 @@ class TestFlag(TransformConformance):
 """
 
 
+@pytest.mark.programs
 def test_a_waiver_shows_in_the_report_and_has_to_go_when_it_is_not_needed(tmp_path: Path) -> None:
     (tmp_path / "test_flag.py").write_text(SUITE, encoding="utf-8")
     root = Path(__file__).parents[2]

@@ -42,11 +42,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.programs
 def test_the_site_builds_without_warnings(site: Path) -> None:
     for page in DOCS.rglob("*.md"):
         assert (site / page.relative_to(DOCS).with_suffix(".html")).is_file(), page
 
 
+@pytest.mark.programs
 def test_the_home_page_is_the_beginning_of_the_readme(site: Path) -> None:
     home = (site / "index.html").read_text(encoding="utf-8")
     assert "gem-bundle composes Spark Structured Streaming pipelines" in home
@@ -54,6 +56,7 @@ def test_the_home_page_is_the_beginning_of_the_readme(site: Path) -> None:
     assert (site / "_images" / "demo.svg").is_file()
 
 
+@pytest.mark.programs
 def test_every_diagnostic_has_an_address_of_its_own(site: Path) -> None:
     assert '<section id="gb301">' in (site / "reference" / "diagnostics" / "gb3.html").read_text(
         encoding="utf-8"
@@ -79,6 +82,7 @@ def test_links_of_included_files_become_links_of_the_site(link: str, there: str)
     assert content == [f"See {there}."]
 
 
+@pytest.mark.programs
 def test_what_leads_nowhere_fails_the_build(tmp_path: Path) -> None:
     shutil.copy(DOCS / "conf.py", tmp_path)
     lost = ["# Home", "[a page](gone.md)", "[a heading](#gone)", "```{include} gone.md\n```"]
@@ -138,6 +142,7 @@ def by_name(page: Path) -> str:
     return page.stem
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("page", pages_with_commands(spark=False), ids=by_name)
 def test_pages_do_what_they_say(page: Path, tmp_path: Path) -> None:
     assert follow(page, tmp_path, Path(sys.executable).parent) > 0

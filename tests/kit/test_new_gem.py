@@ -145,6 +145,7 @@ def test_the_own_gem_may_be_installed_already(tmp_path: Path, monkeypatch: pytes
 # What is written
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("name", ["q", NAME, *LONG])
 @pytest.mark.parametrize("kind", KINDS)
 def test_ruff_finds_nothing(name: str, kind: Kind, tmp_path: Path) -> None:
@@ -159,6 +160,7 @@ def mypy_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("mypy")
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("kind", KINDS)
 def test_mypy_finds_nothing(kind: Kind, tmp_path: Path, mypy_cache: Path) -> None:
     project = write(gem_tree(gem_names(NAME, kind)), tmp_path)
@@ -199,6 +201,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site
 
 
+@pytest.mark.programs
 def test_new_gems_are_found_and_described(installed: Path, tmp_path: Path) -> None:
     listed = python("-m", "gem_bundle", "gems", folder=tmp_path, PYTHONPATH=str(installed))
 
@@ -211,6 +214,7 @@ def test_new_gems_are_found_and_described(installed: Path, tmp_path: Path) -> No
         assert shown.startswith(f"new_{kind} ({kind})  gem-new-{kind} 0.1.0\n")
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_pipeline_of_the_readme_passes_a_check(kind: Kind, installed: Path, tmp_path: Path) -> None:
     readme = gem_tree(GemNames(kind, f"new_{kind}")).texts["README.md"]
@@ -226,6 +230,7 @@ def test_the_pipeline_of_the_readme_passes_a_check(kind: Kind, installed: Path, 
     assert said == f"pipeline.yaml: ok ({3 if kind == 'transform' else 2} nodes)\n"
 
 
+@pytest.mark.programs
 def test_the_parts_hold_their_own_tests(tmp_path: Path) -> None:
     for kind in KINDS:
         project = write(gem_tree(gem_names(f"parts_{kind}", kind)), tmp_path)

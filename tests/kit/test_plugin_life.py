@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import shutil
-import statistics
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -18,8 +16,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gem_bundle.scaffold import gem_names, gem_tree, write
-from tests.benchmarks.plugins import PIPELINE, PLUGINS, SECONDS_A_PLUGIN, install
+from tests.benchmarks.plugins import PIPELINE, PLUGINS, install
 from tests.bundles.installing import Made
+from tests.counting import calls_of_command
 from tests.kit.clean import clean_variables
 from tests.tours import virtual_environment
 
@@ -119,6 +118,7 @@ def plugin(name: str, **files: str) -> Made:
     )
 
 
+@pytest.mark.programs
 def test_a_gem_comes_changes_and_goes(here: Environment) -> None:
     status, said = here.gem_bundle("check", "payments.yaml")
     assert status == 1
@@ -152,6 +152,7 @@ def test_a_gem_comes_changes_and_goes(here: Environment) -> None:
     assert "GB201" in said
 
 
+@pytest.mark.programs
 def test_what_is_edited_is_there_at_once_and_what_is_deleted_is_missed(here: Environment) -> None:
     project = write(gem_tree(gem_names("acme_mask", "transform")), here.folder)
     here.install("--editable", project)
@@ -178,6 +179,7 @@ def test_what_is_edited_is_there_at_once_and_what_is_deleted_is_missed(here: Env
     assert quiet == (0, "ticks.yaml: ok (2 nodes)\n")
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -202,6 +204,7 @@ def test_a_plugin_that_breaks_is_named_and_takes_nothing_down(
     assert "ticks.yaml: ok (2 nodes)\nwarning[GB203]: the plugin `acme_masks` of `acme-masks 1.0`" in said
 
 
+@pytest.mark.programs
 def test_a_gem_that_breaks_is_in_the_way_of_those_who_use_it_only(here: Environment) -> None:
     here.made(plugin("acme-masks", mask="import no_such_client\n"))
 
@@ -220,6 +223,7 @@ def test_a_gem_that_breaks_is_in_the_way_of_those_who_use_it_only(here: Environm
     assert here.gem_bundle("check", "payments.yaml")[0] == 0
 
 
+@pytest.mark.programs
 def test_two_gems_of_one_name_are_told_apart_by_who_brings_them(here: Environment) -> None:
     here.made(plugin("acme-masks"))
     assert here.gem_bundle("check", "payments.yaml")[0] == 0
@@ -246,24 +250,7 @@ def test_two_gems_of_one_name_are_told_apart_by_who_brings_them(here: Environmen
 # Many of them
 
 
-def seconds(path: Path, *arguments: str) -> float:
-    """Processor time of a command: on the clock it depends on who else works here."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(
-        [sys.executable, "-m", "gem_bundle", *arguments],
-        env={**os.environ, "PYTHONPATH": str(path)},
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-
-
-def in_pairs(one: Path, other: Path, *arguments: str) -> list[tuple[float, float]]:
-    pairs = [(seconds(one, *arguments), seconds(other, *arguments)) for _ in range(6)]
-    return pairs[1:]  # the first one compiles
-
-
+@pytest.mark.programs
 def test_plugins_cost_the_help_nothing(tmp_path: Path) -> None:
     plugins = install(tmp_path / "plugins", PLUGINS)
     (tmp_path / "none").mkdir()
@@ -279,23 +266,22 @@ def test_plugins_cost_the_help_nothing(tmp_path: Path) -> None:
         check=True,
     )
     assert "loaded" not in done.stdout
-    ratio = statistics.median(
-        ours / theirs for ours, theirs in in_pairs(plugins, tmp_path / "none", "--help")
-    )
-    assert ratio < 1.15
+    assert calls_of_command("--help", path=plugins) < 1.2 * calls_of_command("--help", path=tmp_path / "none")
 
 
+@pytest.mark.programs
 def test_a_check_that_uses_one_of_many_plugins_pays_little_for_each(tmp_path: Path) -> None:
     many = install(tmp_path / "many", PLUGINS)
     one = install(tmp_path / "one", 1)
     file = tmp_path / "one_of_many.yaml"
     file.write_text(PIPELINE)
 
-    pairs = in_pairs(many, one, "check", str(file))
+    more = calls_of_command("check", file, path=many) - calls_of_command("check", file, path=one)
 
-    assert statistics.median(ours - theirs for ours, theirs in pairs) < (PLUGINS - 1) * SECONDS_A_PLUGIN
+    assert more < (PLUGINS - 1) * 1_800
 
 
+@pytest.mark.programs
 def test_only_the_gem_that_is_used_is_imported(tmp_path: Path) -> None:
     folder = install(tmp_path / "plugins", 5)
     file = tmp_path / "one_of_many.yaml"

@@ -34,6 +34,7 @@ TESTS = """
 PLUGIN = "gem_bundle.testing.plugin"
 
 
+@pytest.mark.programs
 def test_importing_the_plugin_costs_nothing() -> None:
     heavy = ("pyspark", "pydantic", "yaml", "sqlglot", "rich", "ruamel")
     probe = f"import sys, {PLUGIN}; print([m for m in {heavy!r} if m in sys.modules])"

@@ -127,6 +127,7 @@ def redis_server_is_there() -> None:
         pytest.fail(done.stderr.strip(), pytrace=False)
 
 
+@pytest.mark.programs
 def test_both_are_whole_distributions(stranger: Stranger, tmp_path: Path) -> None:
     contents = subprocess.run(
         [sys.executable, "-m", "check_wheel_contents", *stranger.wheels],
@@ -231,6 +232,7 @@ def project(tmp_path: Path, redis_server: Any, collector: Any, streams: list[str
     return Project(folder / "orders.yaml", arguments, {"GEM_BUNDLE_SECRET_SPLUNK_TOKEN": TOKEN})
 
 
+@pytest.mark.programs
 def test_a_pipeline_with_both_is_checked(stranger: Stranger, project: Project) -> None:
     folder = project.file.parent
     unknown = PIPELINE.replace("gzip:", "gzipped:").replace("max_entries_per", "max_entrys_per")

@@ -23,6 +23,7 @@ from gem_bundle.testing.rows.compare import compare
 from gem_bundle.testing.rows.notation import flow
 from gem_bundle.testing.running.outcome import Captured, Mismatch, Rows, StepOutcome, TestOutcome
 from gem_bundle.testing.values import Reader
+from tests.samples import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -625,7 +626,7 @@ def _text_of(rows: list[dict[str, Any]], style: str) -> str:
     return f"rows:\n{inner}# last\nend: 1\n"
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(20, 600))
 @given(st.data())
 def test_any_change_of_a_list_says_what_it_should_and_keeps_comments(data: st.DataObject) -> None:
     before = data.draw(_ROWS)

@@ -64,14 +64,19 @@ def needs_spark(suite: Any, test: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def outcomes(spark: SparkSession) -> Outcomes:
-    """All suites in one run: one start of pytest, and one session."""
+def outcomes(spark: SparkSession, request: pytest.FixtureRequest) -> Outcomes:
+    """All suites that are asked about, in one run: one start of pytest, and one session."""
     found = Outcomes()
 
     given = ModuleType("given")  # pytest looks for fixtures in modules and classes
     given.spark = pytest.fixture(scope="session", name="spark")(lambda: spark)  # type: ignore[attr-defined]
     wanted = []
+    asked = {
+        item.callspec.params["suite"] for item in request.session.items if "outcomes" in item.fixturenames
+    }  # type: ignore[attr-defined]
     for module, suite in SUITES:
+        if suite not in asked:
+            continue
         runs = not suite.caught_by or any(needs_spark(suite, test) for test in suite.caught_by)  # type: ignore[attr-defined]
         wanted += [
             f"{FOLDER / module}.py::{suite.__name__}::{test}"
@@ -102,6 +107,7 @@ def test_there_are_enough_of_them() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.sample(3, by=lambda module, suite: (module, bool(suite.caught_by)))
 @pytest.mark.parametrize(("module", "suite"), SUITES, ids=[suite.__name__ for _, suite in SUITES])
 def test_what_catches_it(outcomes: Outcomes, module: str, suite: type[GemConformance]) -> None:
     failed = {

@@ -121,6 +121,7 @@ def test_its_record_lists_exactly_its_files(tmp_path: Path, wheel: Path) -> None
     assert f"acme_gems/long.py,sha256={digest},{len(LONG)}" in lines
 
 
+@pytest.mark.programs
 def test_pip_installs_the_same_files(tmp_path: Path) -> None:
     packed = pack(distribution("rich"))
     wheel = tmp_path / packed.file
@@ -140,6 +141,7 @@ def test_pip_installs_the_same_files(tmp_path: Path) -> None:
     assert {name: content for name, content in ours.items() if not name.endswith("/RECORD")} == by_pip
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("command", ["tar -xzf {} -C {}", "gzip -dc {} | tar -xf - -C {}"])
 def test_other_programs_unpack_it(command: str, tmp_path: Path, wheel: Path) -> None:
     content = archived(tmp_path, wheel)
@@ -150,6 +152,7 @@ def test_other_programs_unpack_it(command: str, tmp_path: Path, wheel: Path) -> 
     assert files_of(target) == unpacked(content)
 
 
+@pytest.mark.programs
 def test_what_is_unpacked_can_be_imported(tmp_path: Path, wheel: Path) -> None:
     archived(tmp_path, wheel)
     target = tmp_path / "deps"
@@ -231,6 +234,7 @@ write_archive(lock, files, Path("deps.tar.gz"))
 """
 
 
+@pytest.mark.programs
 def test_the_environment_does_not_matter(tmp_path: Path, wheel: Path) -> None:
     other = compressed(Made("acme-base").publish(wheel.parent))
     lock, _ = lock_of(other, wheel)

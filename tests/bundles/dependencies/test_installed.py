@@ -286,6 +286,7 @@ def test_the_same_sources_give_the_same_bytes(tmp_path: Path, monkeypatch: pytes
     assert len(found) == 1
 
 
+@pytest.mark.programs
 def test_pip_installs_what_was_packed_and_finds_the_same_files(tmp_path: Path) -> None:
     packed = pack(distribution("pluggy"))
     (tmp_path / packed.file).write_bytes(packed.content)

@@ -31,6 +31,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.programs
 def test_every_distribution_that_is_missing_is_told(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,6 +63,7 @@ def test_what_was_installed_from_an_index_is_not_asked_for(
     assert missing_from_index(["acme-gems==1.0"], HERE) == ()
 
 
+@pytest.mark.programs
 def test_an_index_that_is_away_is_told_and_nothing_is_called_missing(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,6 +131,7 @@ def test_a_thin_bundle_warns_of_what_no_index_has(machine: Machine, tmp_path: Pa
 # Resolving
 
 
+@pytest.mark.programs
 def test_what_is_needed_is_locked_with_its_hash(machine: Machine) -> None:
     machine.has(Made("acme-gems", "1.2", requires=("Acme_Base>=1",)))
     machine.has(Made("acme-base", "1.5", tag=NATIVE, files={"acme_base/_fast.so": b"\x7fELF"}))
@@ -156,6 +157,7 @@ def test_what_is_needed_is_locked_with_its_hash(machine: Machine) -> None:
     }
 
 
+@pytest.mark.programs
 @pytest.mark.usefixtures("machine")
 def test_with_a_lock_and_a_cache_nobody_is_asked(machine: Machine, request: pytest.FixtureRequest) -> None:
     machine.has(Made("acme-gems", requires=("acme-base",)))
@@ -174,6 +176,7 @@ def test_with_a_lock_and_a_cache_nobody_is_asked(machine: Machine, request: pyte
     assert machine.told == []
 
 
+@pytest.mark.programs
 def test_the_lock_is_renewed_when_that_is_asked_for(machine: Machine) -> None:
     machine.has(Made("acme-gems", requires=("acme-base",)))
     Made("acme-base", "1.0").publish(machine.index)
@@ -185,6 +188,7 @@ def test_the_lock_is_renewed_when_that_is_asked_for(machine: Machine) -> None:
     assert versions(DepsLock.read(machine.lock))["acme-base"] == "2.0"
 
 
+@pytest.mark.programs
 def test_the_versions_that_are_installed_here_are_preferred(machine: Machine) -> None:
     machine.has(Made("acme-gems", requires=("acme-base",)))
     machine.has(Made("acme-base", "1.0"))
@@ -193,6 +197,7 @@ def test_the_versions_that_are_installed_here_are_preferred(machine: Machine) ->
     assert versions(machine.resolve("acme-gems"))["acme-base"] == "1.0"
 
 
+@pytest.mark.programs
 def test_others_are_taken_where_those_can_not_be_had(machine: Machine) -> None:
     machine.has(Made("acme-gems", requires=("acme-base",)))
     machine.has(Made("acme-base", "1.0", tag="cp311-cp311-macosx_14_0_arm64"))
@@ -205,6 +210,7 @@ def test_others_are_taken_where_those_can_not_be_had(machine: Machine) -> None:
     )
 
 
+@pytest.mark.programs
 def test_without_a_lock_nothing_is_written(machine: Machine, tmp_path: Path) -> None:
     machine.has(Made("acme-gems"))
     before = set(tmp_path.iterdir())
@@ -214,6 +220,7 @@ def test_without_a_lock_nothing_is_written(machine: Machine, tmp_path: Path) -> 
     assert set(tmp_path.iterdir()) - before == {machine.cache}
 
 
+@pytest.mark.programs
 def test_the_project_s_own_requirements_come_too(machine: Machine) -> None:
     machine.has(Made("acme-gems"))
     Made("acme-http", "1.0").publish(machine.index)
@@ -224,6 +231,7 @@ def test_the_project_s_own_requirements_come_too(machine: Machine) -> None:
     assert lock.question.requirements == ("acme-gems==1.0", "acme-http<2")
 
 
+@pytest.mark.programs
 def test_the_project_may_want_another_version_than_is_installed(machine: Machine) -> None:
     machine.has(Made("acme-gems", requires=("acme-base",)))
     machine.has(Made("acme-base", "1.0"))
@@ -235,6 +243,7 @@ def test_the_project_may_want_another_version_than_is_installed(machine: Machine
     assert versions(lock) == {"acme-base": "1.0", "acme-gems": "1.0", "acme-http": "2.0"}
 
 
+@pytest.mark.programs
 def test_extras_bring_what_they_need(machine: Machine) -> None:
     machine.has(
         Made(
@@ -256,6 +265,7 @@ def test_extras_bring_what_they_need(machine: Machine) -> None:
     }
 
 
+@pytest.mark.programs
 def test_what_the_cluster_brings_is_left_out(machine: Machine) -> None:
     machine.has(Made("acme-gems", requires=("pyspark>=4", "py4j", "acme-base")))
     Made("acme-base", requires=("pyspark<=4.2.0",)).publish(machine.index)
@@ -263,6 +273,7 @@ def test_what_the_cluster_brings_is_left_out(machine: Machine) -> None:
     assert versions(machine.resolve("acme-gems")) == {"acme-base": "1.0", "acme-gems": "1.0"}
 
 
+@pytest.mark.programs
 def test_what_pyspark_s_extras_stand_for_comes_along(machine: Machine) -> None:
     machine.has(Made("acme-gems", requires=("pyspark[sql]",)))
     for name in ("pandas", "pyarrow", "numpy"):
@@ -274,6 +285,7 @@ def test_what_pyspark_s_extras_stand_for_comes_along(machine: Machine) -> None:
     }
 
 
+@pytest.mark.programs
 def test_markers_are_those_of_the_target_and_not_of_this_machine(machine: Machine) -> None:
     machine.has(
         Made(
@@ -309,6 +321,7 @@ def develop(machine: Machine, made: Made, monkeypatch: pytest.MonkeyPatch) -> Pa
     return project
 
 
+@pytest.mark.programs
 def test_an_editable_plugin_is_packed_and_marked(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     develop(machine, Made("acme-gems", "1.2", requires=("acme-base",)), monkeypatch)
     Made("acme-gems", "1.2", files={"other.py": b""}).publish(machine.index)
@@ -324,6 +337,7 @@ def test_an_editable_plugin_is_packed_and_marked(machine: Machine, monkeypatch: 
     assert str(machine.site.parent) not in machine.lock.read_text()
 
 
+@pytest.mark.programs
 def test_what_an_editable_plugin_needs_may_be_editable_too(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,6 +348,7 @@ def test_what_an_editable_plugin_needs_may_be_editable_too(
     assert versions(machine.resolve("acme-gems"))["acme-base"] == "1.0+editable"
 
 
+@pytest.mark.programs
 def test_an_edited_plugin_is_packed_anew(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     project = develop(machine, Made("acme-gems"), monkeypatch)
     before = machine.resolve("acme-gems").distributions[0]
@@ -350,6 +365,7 @@ def test_an_edited_plugin_is_packed_anew(machine: Machine, monkeypatch: pytest.M
     assert machine.fetch(lock)[after.file].is_file()
 
 
+@pytest.mark.programs
 def test_of_packed_plugins_only_the_last_are_kept(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     project = develop(machine, Made("acme-gems"), monkeypatch)
     for number in range(12):
@@ -360,6 +376,7 @@ def test_of_packed_plugins_only_the_last_are_kept(machine: Machine, monkeypatch:
     assert len(machine.fetch(lock)) == 1
 
 
+@pytest.mark.programs
 def test_a_plugin_from_elsewhere_must_not_change(machine: Machine) -> None:
     Made("acme-gems").install(machine.site, ELSEWHERE)
     lock = machine.resolve("acme-gems")
@@ -373,6 +390,7 @@ def test_a_plugin_from_elsewhere_must_not_change(machine: Machine) -> None:
     assert machine.resolve("acme-gems", update=True) != lock
 
 
+@pytest.mark.programs
 def test_what_was_packed_elsewhere_can_not_be_fetched(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -387,6 +405,7 @@ def test_what_was_packed_elsewhere_can_not_be_fetched(
 # Refusals
 
 
+@pytest.mark.programs
 def test_a_lock_for_something_else_is_refused(machine: Machine) -> None:
     machine.has(Made("acme-gems"))
     machine.resolve("acme-gems")
@@ -400,6 +419,7 @@ def test_a_lock_for_something_else_is_refused(machine: Machine) -> None:
     assert machine.resolve("acme-gems", python="3.12", update=True).question.python == "3.12"
 
 
+@pytest.mark.programs
 def test_a_plugin_that_was_upgraded_needs_a_new_lock(machine: Machine) -> None:
     machine.has(Made("acme-gems", "1.0"))
     machine.resolve("acme-gems")
@@ -412,6 +432,7 @@ def test_a_plugin_that_was_upgraded_needs_a_new_lock(machine: Machine) -> None:
         machine.resolve("acme-gems")
 
 
+@pytest.mark.programs
 def test_no_wheel_for_the_platform(machine: Machine) -> None:
     machine.has(Made("acme-gems", requires=("acme-base>=1",)))
     for tag in (
@@ -437,6 +458,7 @@ def test_no_wheel_for_the_platform(machine: Machine) -> None:
     assert versions(machine.resolve("acme-gems", platform="manylinux_2_28_x86_64"))["acme-base"] == "1.5"
 
 
+@pytest.mark.programs
 def test_a_distribution_for_another_python(machine: Machine) -> None:
     machine.has(Made("acme-gems", python=">=3.12"))
     error = machine.refusal("acme-gems")
@@ -447,6 +469,7 @@ def test_a_distribution_for_another_python(machine: Machine) -> None:
     assert versions(machine.resolve("acme-gems", python="3.12")) == {"acme-gems": "1.0"}
 
 
+@pytest.mark.programs
 def test_no_version_for_the_python(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.has(Made("acme-gems", requires=("acme-base",)))
     page = machine.index / "links.html"
@@ -462,6 +485,7 @@ def test_no_version_for_the_python(machine: Machine, monkeypatch: pytest.MonkeyP
     assert error.message == "`acme-base`, which acme-gems needs, has no version for Python 3.11"
 
 
+@pytest.mark.programs
 def test_only_source_code(machine: Machine) -> None:
     machine.has(Made("acme-gems", requires=("acme-base",)))
     (machine.index / "acme_base-1.0.tar.gz").write_bytes(b"")
@@ -472,6 +496,7 @@ def test_only_source_code(machine: Machine) -> None:
     assert "pip wheel --no-deps 'acme-base" in error.hint
 
 
+@pytest.mark.programs
 def test_no_such_distribution(machine: Machine) -> None:
     machine.has(Made("acme-gems", requires=("acme-bsae",)))
     error = machine.refusal("acme-gems")
@@ -481,6 +506,7 @@ def test_no_such_distribution(machine: Machine) -> None:
     assert "PIP_FIND_LINKS" in error.hint
 
 
+@pytest.mark.programs
 def test_versions_that_exclude_each_other(machine: Machine) -> None:
     machine.has(Made("acme-gems", requires=("acme-base<2",)))
     machine.has(Made("acme-more", requires=("acme-base>=2",)))
@@ -495,6 +521,7 @@ def test_versions_that_exclude_each_other(machine: Machine) -> None:
     )
 
 
+@pytest.mark.programs
 def test_another_spark_than_the_cluster_s(machine: Machine) -> None:
     machine.has(Made("acme-gems", requires=("pyspark<4",)))
     error = machine.refusal("acme-gems")
@@ -514,6 +541,7 @@ def test_what_is_no_requirement(text: str, machine: Machine) -> None:
     assert (error.code, error.message) == ("GB643", f"`{text}` is not a requirement")
 
 
+@pytest.mark.programs
 def test_no_network(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.has(Made("acme-gems"))
     monkeypatch.delenv("PIP_NO_INDEX")
@@ -527,6 +555,7 @@ def test_no_network(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "secret" not in str(error)
 
 
+@pytest.mark.programs
 def test_no_pip(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.has(Made("acme-gems"))
     venv.create(tmp_path / "bare", with_pip=False)
@@ -555,6 +584,7 @@ def test_a_packed_wheel_for_another_platform(machine: Machine) -> None:
     assert "`acme_gems-1.0-cp311-cp311-linux_x86_64.whl`" in error.message
 
 
+@pytest.mark.programs
 def test_what_is_only_needed_on_other_machines_is_not_packed(machine: Machine) -> None:
     machine.has(Made("acme-gems", requires=("acme-base",)))
     Made("acme-base", tag="cp311-cp311-linux_x86_64").install(machine.site, ELSEWHERE)
@@ -574,6 +604,7 @@ def test_what_is_not_installed_is_told(machine: Machine) -> None:
 # The files of a lock
 
 
+@pytest.mark.programs
 def test_the_same_lock_gives_the_same_archive_on_another_machine(machine: Machine, tmp_path: Path) -> None:
     machine.has(Made("acme-gems", requires=("acme-base",)))
     Made("acme-base", "1.0").publish(machine.index)
@@ -587,6 +618,7 @@ def test_the_same_lock_gives_the_same_archive_on_another_machine(machine: Machin
     assert len(archives) == 1
 
 
+@pytest.mark.programs
 def test_an_empty_cache_is_filled_with_exactly_the_locked_files(machine: Machine) -> None:
     machine.has(Made("acme-gems", requires=("acme-base",)))
     Made("acme-base", "1.0").publish(machine.index)
@@ -601,6 +633,7 @@ def test_an_empty_cache_is_filled_with_exactly_the_locked_files(machine: Machine
     assert all(path.is_relative_to(elsewhere) for path in files.values())
 
 
+@pytest.mark.programs
 def test_a_damaged_file_in_the_cache_is_fetched_again(machine: Machine) -> None:
     machine.has(Made("acme-gems"))
     lock = machine.resolve("acme-gems")
@@ -611,6 +644,7 @@ def test_a_damaged_file_in_the_cache_is_fetched_again(machine: Machine) -> None:
     assert machine.fetch(lock)[path.name].read_bytes() == good
 
 
+@pytest.mark.programs
 def test_a_file_that_was_replaced_in_the_index_is_refused(machine: Machine) -> None:
     machine.has(Made("acme-gems"))
     lock = machine.resolve("acme-gems")
@@ -624,6 +658,7 @@ def test_a_file_that_was_replaced_in_the_index_is_refused(machine: Machine) -> N
     assert "/" not in caught.value.message
 
 
+@pytest.mark.programs
 def test_a_file_that_has_left_the_index_is_told(machine: Machine) -> None:
     machine.has(Made("acme-gems"))
     lock = machine.resolve("acme-gems")
@@ -635,6 +670,7 @@ def test_a_file_that_has_left_the_index_is_told(machine: Machine) -> None:
     assert caught.value.code == "GB642"
 
 
+@pytest.mark.programs
 def test_the_runtime_and_its_native_dependencies_come_from_the_index(tmp_path: Path) -> None:
     lock = resolve(
         DepsRequest(("gem-bundle[kafka]",), "4.2.0", platform="manylinux2014_aarch64"), cache=tmp_path

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import yaml
-from databricks.sdk.service import jobs
 from pydantic import ValidationError
 
 from gem_bundle import GemError
@@ -79,6 +78,9 @@ JOBS = {
 
 @pytest.mark.parametrize("built", JOBS.values(), ids=JOBS)
 def test_the_sdk_loses_no_field(built: Bundle) -> None:
+    # Here, because it takes a second that no collection of other tests should wait for.
+    from databricks.sdk.service import jobs
+
     bundle_file, resource, request = read(built)
     permissions = resource["resources"]["jobs"]["clicks_per_minute"].pop("permissions", [])
     control = request.pop("access_control_list", [])

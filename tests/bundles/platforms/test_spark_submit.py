@@ -106,6 +106,7 @@ def full(tmp_path: Path) -> Place:
     return Place(tmp_path, full_bundle())
 
 
+@pytest.mark.programs
 def test_it_hands_over_the_bundle(place: Place) -> None:
     words = place.words()
 
@@ -118,6 +119,7 @@ def test_it_hands_over_the_bundle(place: Place) -> None:
     assert words[-1] == str(place.folder / "main.py")
 
 
+@pytest.mark.programs
 def test_it_says_what_the_job_says(full: Place) -> None:
     words = full.words()
     own = settings(words)
@@ -138,6 +140,7 @@ def test_it_says_what_the_job_says(full: Place) -> None:
     ]
 
 
+@pytest.mark.programs
 def test_options_and_pipeline_options_are_told_apart(place: Place) -> None:
     words = place.words(
         "--master", "spark://host:7077", "--verbose", "--conf", "a.b=c d", "--", "-p", "topic=x y"
@@ -149,6 +152,7 @@ def test_options_and_pipeline_options_are_told_apart(place: Place) -> None:
     assert words[-2:] == ["-p", "topic=x y"]
 
 
+@pytest.mark.programs
 def test_the_command_line_wins(full: Place) -> None:
     words = full.words(
         "--master=local[2]", "--deploy-mode", "client", "--driver-memory", "1g", "--", "-p", "topic=mine"
@@ -161,6 +165,7 @@ def test_the_command_line_wins(full: Place) -> None:
     assert words.count("-p") == 2
 
 
+@pytest.mark.programs
 def test_files_are_added_to_the_bundles_own(tmp_path: Path) -> None:
     place = Place(tmp_path, bundle(jars=(ACME,), vendored=True))
     words = place.words(
@@ -181,6 +186,7 @@ def test_files_are_added_to_the_bundles_own(tmp_path: Path) -> None:
     assert value(words, "--packages") == "a:b:1"
 
 
+@pytest.mark.programs
 def test_a_thin_bundle_has_no_archive(tmp_path: Path) -> None:
     words = Place(tmp_path, bundle(deps=None, jars=())).words()
 
@@ -189,6 +195,7 @@ def test_a_thin_bundle_has_no_archive(tmp_path: Path) -> None:
     assert "spark.executorEnv.PYTHONPATH" not in settings(words)
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("name", ["a b", "50% #1 (new)", "süß", "a'b\"c", "$HOME"])
 def test_folders_may_have_any_name(tmp_path: Path, name: str) -> None:
     place = Place(tmp_path, bundle(), name)
@@ -201,6 +208,7 @@ def test_folders_may_have_any_name(tmp_path: Path, name: str) -> None:
     assert words[-1] == str(place.folder / "main.py")
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("name", ["a,b", "a*", "a?", "a[1]", "a{1}"])
 def test_folders_that_spark_would_take_for_something_else_are_refused(tmp_path: Path, name: str) -> None:
     result = Place(tmp_path, bundle(), name).start()
@@ -209,6 +217,7 @@ def test_folders_that_spark_would_take_for_something_else_are_refused(tmp_path: 
     assert "Rename the folder." in result.stderr
 
 
+@pytest.mark.programs
 def test_it_can_be_called_by_a_link(place: Place) -> None:
     link = place.elsewhere / "start"
     link.symlink_to("../bundle/submit.sh")
@@ -218,16 +227,19 @@ def test_it_can_be_called_by_a_link(place: Place) -> None:
     assert str(place.folder / "main.py") in place.log.read_text(encoding="utf-8")
 
 
+@pytest.mark.programs
 def test_its_status_is_sparks(place: Place) -> None:
     assert place.start(FAKE_STATUS="7").returncode == 7
 
 
+@pytest.mark.programs
 def test_python_is_what_the_environment_says(place: Place) -> None:
     for given, expected in {"": "python3", "/opt/python": "/opt/python"}.items():
         place.start(PYSPARK_PYTHON=given)
         assert place.log.read_text(encoding="utf-8").split("\n")[1] == expected
 
 
+@pytest.mark.programs
 def test_spark_submit_is_found_on_the_path(place: Place) -> None:
     result = place.start(SPARK_HOME="", PATH=f"{place.home / 'bin'}:{os.environ['PATH']}")
 
@@ -235,6 +247,7 @@ def test_spark_submit_is_found_on_the_path(place: Place) -> None:
     assert place.log.exists()
 
 
+@pytest.mark.programs
 def test_spark_submit_is_found_in_pyspark(place: Place) -> None:
     site = place.elsewhere / "site"
     (site / "pyspark" / "bin").mkdir(parents=True)
@@ -248,6 +261,7 @@ def test_spark_submit_is_found_in_pyspark(place: Place) -> None:
     assert place.log.exists()
 
 
+@pytest.mark.programs
 def test_without_spark_it_says_how_to_get_one(place: Place) -> None:
     fake = place.elsewhere / "python"
     fake.write_text("#!/bin/sh\necho\n", encoding="utf-8")
@@ -259,6 +273,7 @@ def test_without_spark_it_says_how_to_get_one(place: Place) -> None:
     assert "pip install pyspark" in result.stderr
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -278,6 +293,7 @@ def test_a_wrong_command_line_is_refused(place: Place, arguments: list[str], com
     assert not place.log.exists()
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("file", ["main.py", "deps.tar.gz", "clicks_per_minute-1.4.0+g0123456789ab.zip"])
 def test_a_bundle_that_is_not_whole_is_refused(place: Place, file: str) -> None:
     (place.folder / file).unlink()
@@ -287,6 +303,7 @@ def test_a_bundle_that_is_not_whole_is_refused(place: Place, file: str) -> None:
     assert f"{file} is missing" in result.stderr
 
 
+@pytest.mark.programs
 def test_help_tells_what_can_be_given(full: Place) -> None:
     result = full.start("--help")
 
@@ -300,6 +317,7 @@ def test_help_tells_what_can_be_given(full: Place) -> None:
 HOSTILE = 'it\'s `rm -rf x` $(touch owned) "quoted" \\ END_OF_USAGE'
 
 
+@pytest.mark.programs
 def test_no_text_of_the_pipeline_is_run(tmp_path: Path) -> None:
     own = pipeline(parameters=PARAMETERS, spark=(("spark.note", HOSTILE),))
     built = bundle(
@@ -317,6 +335,7 @@ def test_no_text_of_the_pipeline_is_run(tmp_path: Path) -> None:
     assert list(place.elsewhere.iterdir()) == []
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize(
     "built", [bundle(), full_bundle(), bundle(deps=None, jars=()), bundle(vendored=True)]
 )

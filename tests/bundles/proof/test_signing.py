@@ -69,6 +69,7 @@ def test_the_same_bundle_has_the_same_signature(bundle: Path, key: Path) -> None
     assert sign(bundle, key).read_bytes() == first
 
 
+@pytest.mark.programs
 def test_openssl_verifies_it_too(bundle: Path, key: Path, public: Path, tmp_path: Path) -> None:
     signature = tmp_path / "signature"
     signature.write_bytes(b64decode(json.loads(sign(bundle, key).read_bytes())["signature"]))
@@ -92,6 +93,7 @@ def test_openssl_verifies_it_too(bundle: Path, key: Path, public: Path, tmp_path
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.programs
 def test_keys_of_openssl_sign(bundle: Path, tmp_path: Path) -> None:
     private, public = str(tmp_path / "k"), str(tmp_path / "k.pub")
     subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", private], check=True)

@@ -278,6 +278,7 @@ def run_main(
     return subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.programs
 def test_main_py_unpacks_once_and_starts_the_package(tmp_path: Path, bare_python: Path) -> None:
     folder = main_folder(tmp_path, archive(DEPS))
     first = run_main(bare_python, folder, tmp_path / "home")
@@ -304,6 +305,7 @@ class SparkContext:
 """
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
@@ -331,6 +333,7 @@ def test_main_py_tells_processes_beside_the_driver_where_to_import_from(
     assert done.stdout.splitlines()[0] == f"spark.executorEnv.PYTHONPATH {paths}"
 
 
+@pytest.mark.programs
 def test_main_py_does_without_a_home(tmp_path: Path) -> None:
     home = tmp_path / "home"
     write_files(home, {".cache": "not a folder"})
@@ -341,6 +344,7 @@ def test_main_py_does_without_a_home(tmp_path: Path) -> None:
     assert not os.path.exists(unpacked[1])  # noqa: PTH110 (a text that was printed)
 
 
+@pytest.mark.programs
 def test_main_py_takes_what_spark_has_unpacked_in_cluster_mode(tmp_path: Path) -> None:
     folder = main_folder(tmp_path, archive(DEPS))
     (folder / "deps.tar.gz").unlink()
@@ -359,6 +363,7 @@ def link(name: str, target: str) -> tarfile.TarInfo:
     return info
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize(
     "deps",
     [
@@ -377,6 +382,7 @@ def test_main_py_unpacks_nothing_but_files_and_nowhere_else(tmp_path: Path, deps
     assert not list((home / ".cache/gem-bundle/deps").iterdir())
 
 
+@pytest.mark.programs
 def test_main_py_refuses_an_archive_that_was_changed(tmp_path: Path) -> None:
     folder = main_folder(tmp_path, archive(DEPS))
     (folder / "deps.tar.gz").write_bytes(archive({**DEPS, "more.py": b""}))
@@ -388,6 +394,7 @@ def test_main_py_refuses_an_archive_that_was_changed(tmp_path: Path) -> None:
 NATIVE = LockedDistribution("p", "1", "p-1-cp311-cp311-manylinux2014_x86_64.whl", "aa" * 32)
 
 
+@pytest.mark.programs
 def test_main_py_knows_python_and_machine_where_there_are_native_parts(tmp_path: Path) -> None:
     def other(native: bool, **runtime: Any) -> Callable[[Manifest], Manifest]:
         return lambda m: replace(

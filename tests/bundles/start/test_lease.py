@@ -26,6 +26,7 @@ from gem_bundle.errors import GemError
 from gem_bundler.start.lease import MISSED_BEATS, OWN_MISSED_BEATS, Lease, Leases
 from gem_bundler.start.lease_owner import BEAT_SECONDS, Owner, lives_here, this_process
 from gem_bundler.start.lease_store import SETTLE_SECONDS, FileStore
+from tests.samples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -497,10 +498,9 @@ def test_in_whatever_order_runs_start_stop_and_die_one_of_them_works(world: type
     run_state_machine_as_test(
         world,
         settings=settings(
-            max_examples=60,
+            max_examples=examples(10, 300),
             stateful_step_count=60,
             deadline=None,
-            derandomize=True,
             suppress_health_check=list(HealthCheck),
         ),
     )
@@ -581,6 +581,7 @@ def hold(place: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.programs
 def test_two_processes(tmp_path: Path) -> None:
     place = str(tmp_path / "checkpoints" / "clicks" / "table")
     first = hold(place)

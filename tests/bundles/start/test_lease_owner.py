@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from gem_bundler.start.lease_owner import Owner, lives_here
 
 SAYS_WHO_IT_IS = """\
@@ -16,6 +18,7 @@ input()
 """
 
 
+@pytest.mark.programs
 def test_a_process_that_nobody_has_waited_for_is_dead() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", SAYS_WHO_IT_IS], stdin=subprocess.PIPE, stdout=subprocess.PIPE

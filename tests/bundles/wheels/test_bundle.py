@@ -243,6 +243,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin" / "python"
 
 
+@pytest.mark.programs
 def test_pip_installs_it_with_what_it_requires(tmp_path: Path, environment: Path) -> None:
     library = write_files(
         tmp_path / "library", {"lib.yaml": TICKS.replace("pipeline: ticks", "pipeline: tools")}
@@ -262,6 +263,7 @@ def test_pip_installs_it_with_what_it_requires(tmp_path: Path, environment: Path
     assert run(environment, "-c", probe).split() == ["clean", "main"]
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_wheel_unpacks_and_packs_it(kind: str, tmp_path: Path) -> None:
     wheel = make(kind)
@@ -274,6 +276,7 @@ def test_wheel_unpacks_and_packs_it(kind: str, tmp_path: Path) -> None:
     assert there == set(names(wheel))
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_check_wheel_contents_finds_nothing_wrong(kind: str, tmp_path: Path) -> None:
     wheel = make(kind)
@@ -292,6 +295,7 @@ def test_check_wheel_contents_finds_nothing_wrong(kind: str, tmp_path: Path) -> 
     assert found.endswith(": OK\n")
 
 
+@pytest.mark.programs
 def test_modules_can_be_imported_from_the_zip(tmp_path: Path) -> None:
     archive = tmp_path / "ticks.zip"
     archive.write_bytes(make("package").data)
@@ -333,6 +337,7 @@ def build_elsewhere(folder: Path, umask: str, cwd: Path, **variables: str) -> by
     return result.stdout
 
 
+@pytest.mark.programs
 def test_the_same_inputs_give_the_same_bytes_everywhere(tmp_path: Path) -> None:
     files = {
         "ticks.yaml": CLEAN.replace("jobs:", "acme.jobs:"),
@@ -367,6 +372,7 @@ def test_the_same_inputs_give_the_same_bytes_everywhere(tmp_path: Path) -> None:
     assert str(tmp_path).encode() not in first
 
 
+@pytest.mark.programs
 def test_a_pycache_changes_nothing(ticks: Path) -> None:
     before = built(ticks)
     run(sys.executable, "-m", "compileall", "-q", ticks)

@@ -545,10 +545,12 @@ def probe(folder: Path, text: str) -> list[str]:
     return result.stdout.splitlines()
 
 
+@pytest.mark.programs
 def test_a_check_runs_no_code_of_the_pipeline_s_and_needs_no_spark(tmp_path: Path) -> None:
     assert probe(tmp_path, HARMFUL) == ["True ['GB341', 'GB341']", "[]"]
 
 
+@pytest.mark.programs
 def test_tags_run_nothing(tmp_path: Path) -> None:
     tags = HARMFUL.replace("{gem: rate}", "!!python/object/apply:harmful_job.run [1]")
     verdict, imported = probe(tmp_path, tags)

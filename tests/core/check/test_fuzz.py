@@ -1,9 +1,7 @@
-"""Whatever is in a pipeline file, a check ends in diagnostics, and soon."""
+"""Whatever is in a pipeline file, a check ends in diagnostics."""
 
 from __future__ import annotations
 
-import os
-import time
 from copy import deepcopy
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -18,7 +16,8 @@ from gem_bundle.pipeline.secrets import SecretStore
 from gem_bundle.plugins import Registry, load_registry
 from tests.core.checking import GEMS
 from tests.core.checking import registry as with_test_gems
-from tests.core.hostile import SECONDS, verify
+from tests.core.hostile import verify
+from tests.samples import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +75,7 @@ def gems() -> Registry:
 
 
 def check(folder: Path, text: bytes, *, run: bool = False) -> Checked:
-    """A check that must end in time, and whose diagnostics must be whole."""
+    """A check that must end, and whose diagnostics must be whole."""
     file = folder / "p.yaml"
     file.write_bytes(text)
     options = LoadOptions(
@@ -84,18 +83,14 @@ def check(folder: Path, text: bytes, *, run: bool = False) -> Checked:
         profile="prod" if run else None,
         secrets=SecretStore({"GEM_BUNDLE_SECRET_A_B": "hunter2-is-secret"}) if run else None,
     )
-    started = time.process_time()
     checked = check_file(file, options, gems())
-    assert time.process_time() - started < SECONDS
     verify(checked, text)
     assert "hunter2" not in "".join(map(str, checked.diagnostics))
     return checked
 
 
 FUZZ = settings(
-    max_examples=int(os.environ.get("GEM_BUNDLE_TEST_EXAMPLES", "150")),
-    deadline=None,  # the time is measured by `check`
-    derandomize="GEM_BUNDLE_TEST_EXAMPLES" not in os.environ,
+    max_examples=examples(50),
     suppress_health_check=[HealthCheck.too_slow],
 )
 

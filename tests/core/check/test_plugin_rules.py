@@ -304,6 +304,7 @@ def test_the_example(installed: Registry, profile: str | None, option: str, code
     assert installed.broken == []
 
 
+@pytest.mark.programs
 def test_the_example_when_it_is_installed(tmp_path: Path) -> None:
     project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     shutil.copytree(EXAMPLE / "acme_platform_rules", tmp_path / "acme_platform_rules")

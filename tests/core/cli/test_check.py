@@ -286,6 +286,7 @@ def test_sparks_own_analyser_is_asked(
     assert "Sorting is not supported on streaming DataFrames" in result.stderr
 
 
+@pytest.mark.programs
 def test_an_engine_that_cannot_start_is_a_diagnostic(tmp_path: Path) -> None:
     file = tmp_path / "ticks.yaml"
     file.write_text(

@@ -28,6 +28,7 @@ targets: {table: {gem: delta, input: parsed}, copy: {gem: noop, input: parsed}}
 CODE = "from gem_bundle.cli import main; main(prog_name='gem-bundle')"
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize(
     ("shell", "sign"), [("bash", "complete -o nosort"), ("zsh", "#compdef gem-bundle"), ("fish", "complete ")]
 )
@@ -83,6 +84,7 @@ def offered(project: Callable[..., Path], programs: Path) -> Callable[..., list[
     return complete
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

@@ -125,6 +125,7 @@ def test_names_that_mean_something_to_the_formats(cli: Cli, project: Callable[..
     assert '    "a \\"b\\" <c> #d; \\\\e" -> "class"' in lines
 
 
+@pytest.mark.programs
 def test_svg_is_drawn_by_graphviz(
     cli: Cli, project: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

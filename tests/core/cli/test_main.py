@@ -86,6 +86,7 @@ def test_every_command_has_tests(command: str) -> None:
     assert f'cli("{command}"' in file.read_text()
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize(
     ("commands", "imported"),
     [([[]], {"pluggy"}), ([[name] for name in COMMANDS], set())],
@@ -186,6 +187,7 @@ def test_an_interrupt_has_its_own_status(cli: Cli, install: Installer) -> None:
     assert result.stderr == "\nInterrupted.\n"
 
 
+@pytest.mark.programs
 def test_a_reader_that_goes_away_is_no_error() -> None:
     read, write = os.pipe()
     os.close(read)
@@ -195,6 +197,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert (process.returncode, stderr) == (128 + signal.SIGPIPE, "")
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize(
     ("environment", "coloured"),
     [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
@@ -211,12 +214,14 @@ def test_colours_are_for_terminals_that_want_them(environment: dict[str, str], c
     assert (b"\x1b[" in shown) is coloured
 
 
+@pytest.mark.programs
 def test_colours_are_not_for_files() -> None:
     with start("explain", "GB310", stdout=subprocess.PIPE) as process:
         stdout, _ = process.communicate(timeout=60)
     assert "\x1b" not in stdout
 
 
+@pytest.mark.programs
 def test_results_and_errors_go_different_ways(project: Callable[..., Path]) -> None:
     project()
     with start("graph", "gone.yaml", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

@@ -12,6 +12,8 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.programs
+
 PLUGIN = """
 from gem_bundle import hookimpl
 

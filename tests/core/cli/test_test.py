@@ -234,6 +234,7 @@ def test_a_terminal_shows_what_goes_on(project: Path, monkeypatch: pytest.Monkey
     assert terminal.getvalue().endswith("\r")
 
 
+@pytest.mark.programs
 def test_help_imports_nothing_that_costs_and_has_examples() -> None:
     code = (
         "import sys\n"

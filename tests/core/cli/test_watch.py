@@ -11,13 +11,13 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pytest
+
 from gem_bundle.cli import watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    import pytest
 
 PATIENCE = 60
 
@@ -89,6 +89,7 @@ def watching(*arguments: str) -> Iterator[Watching]:
         found.close()
 
 
+@pytest.mark.programs
 def test_a_save_is_checked_and_ctrl_c_ends_it(project: Callable[..., Path]) -> None:
     file = project("ticks.yaml", TICKS)
     with watching("ticks.yaml") as watch:
@@ -105,6 +106,7 @@ def test_a_save_is_checked_and_ctrl_c_ends_it(project: Callable[..., Path]) -> N
         assert watch.end() == (0, [""])
 
 
+@pytest.mark.programs
 def test_errors_are_no_reason_for_another_exit_status(project: Callable[..., Path]) -> None:
     project("ticks.yaml", TICKS.replace("rate", "rat"))
     with watching("ticks.yaml") as watch:
@@ -112,6 +114,7 @@ def test_errors_are_no_reason_for_another_exit_status(project: Callable[..., Pat
         assert watch.end() == (0, [""])
 
 
+@pytest.mark.programs
 def test_a_save_by_renaming(project: Callable[..., Path]) -> None:
     file = project("ticks.yaml", TICKS)
     with watching("ticks.yaml") as watch:
@@ -123,6 +126,7 @@ def test_a_save_by_renaming(project: Callable[..., Path]) -> None:
         assert watch.end() == (0, [""])
 
 
+@pytest.mark.programs
 def test_a_file_that_vanishes_and_comes_back(project: Callable[..., Path]) -> None:
     file = project("ticks.yaml", TICKS)
     with watching("ticks.yaml") as watch:
@@ -137,6 +141,7 @@ def test_a_file_that_vanishes_and_comes_back(project: Callable[..., Path]) -> No
         assert watch.end() == (0, [""])
 
 
+@pytest.mark.programs
 def test_the_settings_are_watched_also_before_they_are_there(project: Callable[..., Path]) -> None:
     file = project("ticks.yaml", UNUSED)
     with watching("ticks.yaml") as watch:
@@ -154,6 +159,7 @@ def test_the_settings_are_watched_also_before_they_are_there(project: Callable[.
         assert watch.end() == (0, [""])
 
 
+@pytest.mark.programs
 def test_only_what_has_changed_is_checked_again(project: Callable[..., Path]) -> None:
     project("ticks.yaml", TICKS)
     other = project("other.yaml", TICKS)
@@ -165,6 +171,7 @@ def test_only_what_has_changed_is_checked_again(project: Callable[..., Path]) ->
         assert watch.end() == (0, [""])
 
 
+@pytest.mark.programs
 def test_quiet_shows_errors_only(project: Callable[..., Path]) -> None:
     file = project("ticks.yaml", TICKS.replace("rate", "rat"))
     with watching("--quiet", "ticks.yaml") as watch:
@@ -174,6 +181,7 @@ def test_quiet_shows_errors_only(project: Callable[..., Path]) -> None:
         assert watch.end() == (0, [""])
 
 
+@pytest.mark.programs
 def test_the_settings_that_the_environment_names_are_watched(
     project: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

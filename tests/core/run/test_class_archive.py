@@ -189,6 +189,7 @@ def test_what_java_has_not_written_whole_comes_to_no_place(tmp_path: Path) -> No
     assert names(tmp_path) == []
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("wanted", [True, False])
 def test_it_comes_to_its_place_when_java_has_ended_and_something_has_run(
     tmp_path: Path, *, wanted: bool

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from gem_bundle.run.lock import CheckpointLocks, lock_file
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ def test_a_free_checkpoint_is_locked_and_given_back(tmp_path: Path) -> None:
             assert locks.acquire() == []
 
 
+@pytest.mark.programs
 def test_a_checkpoint_in_use_names_the_process_that_holds_it(tmp_path: Path) -> None:
     checkpoint = tmp_path / "p" / "t"
     process = held_elsewhere(checkpoint)
@@ -59,6 +62,7 @@ def test_a_checkpoint_in_use_names_the_process_that_holds_it(tmp_path: Path) -> 
     assert str(checkpoint) in found.message
 
 
+@pytest.mark.programs
 def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
     checkpoint = tmp_path / "p" / "t"
     end(held_elsewhere(checkpoint), signal.SIGKILL)
@@ -66,6 +70,7 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
         assert locks.acquire() == []
 
 
+@pytest.mark.programs
 def test_all_locks_or_none(tmp_path: Path) -> None:
     taken, free = tmp_path / "p" / "taken", tmp_path / "p" / "free"
     process = held_elsewhere(taken)

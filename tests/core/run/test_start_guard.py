@@ -52,6 +52,7 @@ def spark_that_never_starts(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.programs
 def test_a_failed_preflight_ends_the_run_and_the_start_of_spark(pipeline: Path, tmp_path: Path) -> None:
     mark = f"GEM_BUNDLE_TEST_MARK={tmp_path}"
     name, _, value = mark.partition("=")
@@ -80,6 +81,7 @@ def test_a_failed_preflight_ends_the_run_and_the_start_of_spark(pipeline: Path, 
     assert running(mark) == []
 
 
+@pytest.mark.programs
 def test_nothing_is_started_after_a_failed_preflight(pipeline: Path, tmp_path: Path) -> None:
     home = spark_that_never_starts(tmp_path / "spark")
     code = (

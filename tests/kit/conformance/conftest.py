@@ -1,0 +1,16 @@
+"""Marks for the conformance suite's own tests, of which its users needn't know."""
+
+import pytest
+
+STARTS_PYTHON = {"test_the_import_is_light"}
+# Each rule is tried every day, with so many gems of a kind; with all of them by `--long`.
+GEMS = 6
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests that measure in another Python, and draw of those that ask Spark."""
+    rule = getattr(item, "originalname", "")
+    if rule in STARTS_PYTHON:
+        item.add_marker(pytest.mark.programs)
+    if item.get_closest_marker("spark"):
+        item.add_marker(pytest.mark.sample(GEMS, rule=f"{item.path.stem} {rule}"))

@@ -1,0 +1,119 @@
+"""What a daily run draws of the many instances of one rule: some of each, and others with each seed.
+
+`scripts/test --long` runs all of them. Both print the seed, and `--seed` repeats a run. A sample is drawn of
+instances of one rule only, so that no promise loses its test.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+T = TypeVar("T")
+
+HYPOTHESIS_EXAMPLES: Final = 100
+
+
+class _Run:
+    """What the command line says of this run. A process that a test starts is a daily one."""
+
+    seed = 0
+    long = False
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Take the options that decide on samples."""
+    group = parser.getgroup("samples")
+    group.addoption("--long", action="store_true", help="run what a daily run draws a sample of")
+    group.addoption("--seed", type=int, help="what samples are drawn by (default: another one each time)")
+
+
+def decide(config: pytest.Config) -> None:
+    """Decide on the seed, before Hypothesis asks for it."""
+    if config.option.seed is None:
+        told = getattr(config, "workerinput", {})
+        config.option.seed = told.get("seed", secrets.randbelow(10**8))
+    _Run.seed, _Run.long = config.option.seed, config.option.long
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(_Run.seed)
+    settings.register_profile("gem-bundle", max_examples=examples(HYPOTHESIS_EXAMPLES // 4), deadline=None)
+    settings.load_profile("gem-bundle")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell another process the seed."""
+    node.workerinput["seed"] = _Run.seed
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Print the seed."""
+    return f"seed: {config.option.seed} ({'all of what a' if config.option.long else 'a'} daily run draws)"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what isn't drawn: last, so that an instance that somebody asks for by name is there."""
+    if _Run.long:
+        return
+    groups: dict[tuple[str, Any], list[pytest.Item]] = defaultdict(list)
+    counts = {}
+    for item in items:
+        mark = item.get_closest_marker("sample")
+        if mark is not None:
+            by: Callable[..., Any] | None = mark.kwargs.get("by")
+            rule = mark.kwargs.get("rule") or item.nodeid.partition("[")[0]
+            key = (rule, by(**item.callspec.params) if by else None)  # type: ignore[attr-defined]
+            groups[key].append(item)
+            counts[key] = mark.args[0]
+    left = {
+        item
+        for key, group in groups.items()
+        for item in set(group) - set(drawn(group, counts[key], about=str(key)))
+    }
+    if left:
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = [item for item in items if item not in left]
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Tell how to draw the same again."""
+    terminalreporter.write_line(f"Samples were drawn by --seed {config.option.seed}.")
+
+
+def seed() -> int:
+    """What this run draws by."""
+    return _Run.seed
+
+
+def examples(daily: int, long: int | None = None) -> int:
+    """How many examples a test is to draw.
+
+    Args:
+        daily: In a daily run.
+        long: In a long one; by default twenty times as many.
+    """
+    return (20 * daily if long is None else long) if _Run.long else daily
+
+
+def drawn(values: Iterable[T], daily: int, about: str = "") -> Sequence[T]:
+    """All of the values in a long run, and in a daily one some of them, in their order.
+
+    Args:
+        values: The values.
+        daily: How many are drawn.
+        about: What keeps draws apart that are made of equal values.
+    """
+    found = list(values)
+    if _Run.long or len(found) <= daily:
+        return found
+    places = Random(f"{_Run.seed} {about}").sample(range(len(found)), daily)
+    return [found[place] for place in sorted(places)]
