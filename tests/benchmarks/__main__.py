@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.benchmarks import commands, declared_tests, engine, limits, plugins
+from tests.benchmarks import commands, declared_tests, engine, limits, plugins, start
 from tests.benchmarks.report import DOCS, README, falls_short, markdown, with_table
 from tests.benchmarks.timing import Comparison
 
@@ -34,7 +34,10 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "build": (commands.build, 5),
     "overhead": (engine.overhead, 9),
     "small-batches": (engine.small_batches, 5),
-    "start": (engine.first_batch, 5),
+    "start": (start.run, 5),
+    "start-cold": (start.cold, 5),
+    "start-preview": (start.preview, 5),
+    "start-test": (start.test, 5),
     "step-stateful": (declared_tests.stateful, 9),
     "step-stateless": (declared_tests.stateless, 9),
     "fifty-tests": (declared_tests.fifty, 5),

@@ -3,17 +3,15 @@
 Each side of a comparison that needs its own session is a process of its own.
 """
 
-import json
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.benchmarks.timing import Comparison, clean_environment, in_turn
-from tests.benchmarks.worker import ROOT, Worker, answer
+from tests.benchmarks.timing import Comparison, in_turn
+from tests.benchmarks.worker import Worker, answer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,17 +74,6 @@ targets:
   nowhere: {{gem: noop, input: sums, trigger: {{available_now: true}}}}
 """
 
-FIRST_BATCH = f"""
-pipeline: first_batch
-{SESSION}
-sources:
-  events:
-    gem: file
-    options: {{format: parquet, path: events, schema: "id bigint, at timestamp, team int, amount double"}}
-targets:
-  table: {{gem: delta, input: events, trigger: {{available_now: true}}, options: {{path: table}}}}
-"""
-
 
 def overhead(pairs: int, folder: Path, rows: int = ROWS) -> Comparison:
     """Five transforms, against the same query by hand in the same session."""
@@ -113,55 +100,6 @@ def small_batches(pairs: int, folder: Path, files: int = SMALL_FILES) -> Compari
         "the same query in PySpark with Spark's default settings",
         at_least=5,
     )
-
-
-def first_batch(pairs: int, folder: Path) -> Comparison:
-    """From the command to the end of the first micro-batch, against a bare PySpark script."""
-    folder.mkdir()
-    with Worker(MODULE, "first_batch", folder, 1) as worker:
-        jars = worker.said
-    file = folder / "first_batch.yaml"
-    began_with = (folder / "table", folder / "checkpoints", folder / "checkpoint")
-
-    def seconds(command: list[str | Path]) -> float:
-        for path in began_with:
-            shutil.rmtree(path, ignore_errors=True)
-        return _seconds_to_progress(command)
-
-    found = in_turn(
-        lambda: seconds([GEM_BUNDLE, "run", file, "--log-format", "json"]),
-        lambda: seconds([sys.executable, "-m", MODULE, "bare_script", folder, jars]),
-        pairs,
-    )
-    return found.compared(
-        "start",
-        "`gem-bundle run` to the end of the first micro-batch",
-        "a bare PySpark script with the same jars",
-        more_seconds=2,
-    )
-
-
-def _seconds_to_progress(command: list[str | Path]) -> float:
-    """How long a command takes until it prints that a micro-batch has ended."""
-    began = time.perf_counter()
-    with subprocess.Popen(
-        command,
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=clean_environment(),
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        said = []
-        for line in process.stderr:
-            said.append(line)
-            if '"event": "progress"' in line:
-                seconds = time.perf_counter() - began
-                process.stderr.read()
-                return seconds
-    raise RuntimeError(f"{command} ended without a micro-batch:\n{''.join(said)}")
 
 
 def _pipeline(folder: Path, text: str) -> Path:
@@ -290,54 +228,15 @@ def _small_batches_by_default(folder: Path, files: int) -> tuple[Callable[[str],
     return lambda _way: _small_batches_by_hand(spark, folder), []
 
 
-def _first_batch(folder: Path, files: int) -> tuple[Callable[[str], float], list[str]]:
-    file = _pipeline(folder, FIRST_BATCH)
-    (folder / "events").mkdir()
-    spark, jars = _session(file)
-    _write_events(spark, folder, SMALL_ROWS, files)
-    return lambda _way: 0.0, jars
-
-
-def bare_script(folder: Path, jars: str) -> None:
-    """What a person would write for `FIRST_BATCH`, printing when the first micro-batch has ended."""
-    from pyspark.sql import SparkSession
-
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.driver.memory", "1g")
-        .config("spark.jars", jars)
-        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-        .getOrCreate()
-    )
-    query = (
-        spark.readStream.schema("id bigint, at timestamp, team int, amount double")
-        .parquet(str(folder / "events"))
-        .writeStream.format("delta")
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(availableNow=True)
-        .start(str(folder / "table"))
-    )
-    while query.lastProgress is None:
-        query.awaitTermination(0.02)
-    print(json.dumps({"event": "progress"}), file=sys.stderr, flush=True)
-    query.awaitTermination()
-    spark.stop()
-
-
 WORK = {
     "five_transforms": _five_transforms,
     "small_batches": _small_batches,
     "small_batches_by_default": _small_batches_by_default,
-    "first_batch": _first_batch,
 }
 
 
 def main(work: str, folder: str, detail: str) -> None:
     """Be a worker: answer every line of standard input with the seconds of one run."""
-    if work == "bare_script":
-        bare_script(Path(folder), detail)
-        return
     run, jars = WORK[work](Path(folder), int(detail))
     answer(run, ",".join(jars))
 

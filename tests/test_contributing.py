@@ -1,0 +1,61 @@
+"""What newcomers are told exists, and runs as they are told."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.guard import MARKS
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+HELP = (ROOT / "scripts" / "test").read_text(encoding="utf-8")
+# Folders and files in the top level are named with what follows them.
+PATH = re.compile(
+    r"(?<![\w/~.])((?:core|gems|bundles|docs|tests|scripts|examples)/[\w./-]*\w|[\w-]+\.(?:py|toml|md))"
+)
+
+
+def test_every_path_is_there() -> None:
+    named = set(PATH.findall(PAGE))
+    assert len(named) > 15
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_every_mark_is_explained() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    marks = {mark.partition(":")[0] for mark in declared["tool"]["pytest"]["ini_options"]["markers"]}
+    assert set(MARKS) <= marks
+    assert [mark for mark in MARKS if f"- `{mark}`: " not in PAGE] == []
+
+
+@pytest.mark.parametrize("option", ["--fast", "--long", "--seed"])
+def test_the_tiers_are_those_of_the_script(option: str) -> None:
+    assert option in PAGE
+    assert f"{option})" in HELP
+
+
+def test_a_hook_asks_for_what_the_tests_ask_for() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    entries = [hook["entry"] for repository in hooks["repos"] for hook in repository["hooks"]]
+    for entry in entries:
+        program, *arguments = entry.removesuffix(" --force-exclude").split()
+        assert (ROOT / program).stat().st_mode & 0o111
+        assert f'"$bin/{Path(program).name}" {" ".join(arguments)}\n' in HELP
+
+
+def test_ci_runs_the_same_command() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))["jobs"]
+    runs = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    assert runs == ["scripts/test", "scripts/test --long"]
+
+
+def test_who_reports_something_is_asked_for_the_version_and_the_debug_output() -> None:
+    form = yaml.safe_load((ROOT / ".github" / "ISSUE_TEMPLATE" / "bug.yml").read_text(encoding="utf-8"))
+    asked = {field["attributes"]["label"]: field.get("validations") for field in form["body"]}
+    assert asked["gem-bundle --version"] == {"required": True}
+    assert asked["The command with --debug"] == {"required": True}
