@@ -29,8 +29,8 @@ SESSION: Final = "session"
 PLAIN: Final = ""
 PROGRAMS: Final = "programs"
 ORDER: Final = (SERVICES, SESSION, PLAIN, PROGRAMS)
-# The fixtures that one worker has for itself: tests stop and start the broker, and one cluster fills the machine.
-ONCE: Final = {"kafka", "kafka_sasl", "cluster"}
+# The fixtures that one worker has for itself: tests stop and start the broker, and one cluster or server is enough.
+ONCE: Final = {"kafka", "kafka_sasl", "cluster", "connect_server"}
 
 
 def kind_of(item: pytest.Item) -> str:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _CONDITION = re.compile(r"^\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]\s*")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w{5}")
+# Spark Connect puts the kind of an error before its text.
+_OVER_CONNECT = re.compile(r"^\((?:[A-Z][A-Z0-9_.]*|[\w.$]+(?:Exception|Error))\)\s+")
 _PYTHON = "Traceback (most recent call last)"
 
 
@@ -111,6 +113,7 @@ def headline(error: BaseException) -> str:
     parameters = getattr(error, "getMessageParameters", lambda: None)()
     if parameters and getattr(error, "getCondition", lambda: None)() == "STREAM_FAILED":
         text = parameters.get("message", text)
+    text = _OVER_CONNECT.sub("", text)
     text = text.split("\n=== Streaming Query ===", 1)[0].split("\n\nJVM stacktrace:", 1)[0]
     if _PYTHON in text:
         return text

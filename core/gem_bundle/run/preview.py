@@ -6,14 +6,19 @@ import shutil
 import tempfile
 import threading
 import time
+import uuid
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from gem_bundle.errors import PipelineError
 from gem_bundle.run.api import node_dataframe
 from gem_bundle.run.failures import build_failure, query_failure
+from gem_bundle.run.session import is_remote
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
@@ -23,6 +28,11 @@ if TYPE_CHECKING:
 
 # An aggregate shows something at once in update mode; append would wait for its watermark.
 _OUTPUT_MODES = ("update", "append", "complete")
+# With a limit the table stays small, which Spark takes after an aggregation in complete mode and elsewhere in
+# append mode. What it takes in neither fills the table until there are enough rows.
+_TABLE_MODES = (("append", True), ("complete", True), ("update", False), ("append", False))
+_TABLE_MODES_OF_AGGREGATES = (("complete", True), ("append", True), *_TABLE_MODES[2:])
+_DELETE_CHECKPOINT = "spark.sql.streaming.forceDeleteTempCheckpointLocation"
 
 
 @dataclass(frozen=True)
@@ -49,7 +59,7 @@ def preview(plan: Plan, node: str, spark: SparkSession, rows: int = 20, timeout:
 
     A stream is read by a query of its own with a throw-away checkpoint, that ends as soon as there are
     enough rows, or nothing more comes, or the time is up. Sources are asked for a bounded look that
-    changes nothing outside.
+    changes nothing outside. Over Spark Connect nothing of it stays on the server.
 
     Args:
         plan: The checked pipeline.
@@ -67,7 +77,8 @@ def preview(plan: Plan, node: str, spark: SparkSession, rows: int = 20, timeout:
         if not df.isStreaming:
             found = df.take(rows + 1)
             return Preview(node, False, df.schema, found[:rows], len(found) <= rows)
-        collected, complete = _collect(plan, name, df, rows, timeout)
+        collect = _collect_over_connect if is_remote(spark) else _collect
+        collected, complete = collect(plan, name, df, rows, timeout)
     except PipelineError:
         raise
     except Exception as error:
@@ -137,6 +148,104 @@ class _Collector:
                 return False
             if until_idle and _is_idle(query):
                 return True
+        return not query.isActive
+
+
+def _collect_over_connect(
+    plan: Plan, node: str, df: DataFrame, rows: int, timeout: float
+) -> tuple[list[Row], bool]:
+    """The first rows by way of a table in the server's memory.
+
+    A function for `foreachBatch` would run on the server, where it has no way to hand rows back.
+    """
+    refusals: list[Exception] = []
+    looked_at = plan.node(node)
+    facts = plan.facts[looked_at.inputs[0].node if looked_at.kind == "target" else node]
+    aggregated = any(operator.kind == "aggregate" for operator in facts.all_operators())
+    # Of a query that it refuses Spark leaves an empty folder until the server ends: the likely mode is first.
+    for output_mode, limited in _TABLE_MODES_OF_AGGREGATES if aggregated else _TABLE_MODES:
+        table = _MemoryTable(df, rows, output_mode, limited=limited)
+        try:
+            with table.filled() as query:
+                ended = table.wait(query, timeout, until_idle=_all_have_a_backlog(plan, node))
+                failure = query.exception()
+                found = table.rows()
+        except _Refused as refused:
+            refusals.append(refused.error)
+            continue
+        if failure is not None and len(found) <= rows:
+            raise PipelineError([query_failure(plan, node, failure)])
+        return found[:rows], ended and len(found) <= rows
+    # The last one is append mode as it is: Spark's reason is about the query.
+    raise refusals[-1]
+
+
+class _Refused(Exception):  # noqa: N818 (it carries Spark's refusal of an output mode)
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class _MemoryTable:
+    """The first rows of a stream in the memory of a Spark Connect server."""
+
+    def __init__(self, df: DataFrame, wanted: int, output_mode: str, *, limited: bool) -> None:
+        self._spark = df.sparkSession
+        self._columns = df.columns
+        self._wanted = wanted
+        self._output_mode = output_mode
+        self._name = f"gem_bundle_preview_{uuid.uuid4().hex}"
+        # The table is a view, in which no two columns may have one name.
+        numbered = df.toDF(*(f"c{i}" for i in range(len(df.columns))))
+        self._df = numbered.limit(wanted + 1) if limited else numbered
+
+    @contextmanager
+    def filled(self) -> Iterator[StreamingQuery]:
+        """Let a query fill the table; afterwards neither is left, nor is the query's checkpoint.
+
+        Raises:
+            _Refused: When Spark doesn't take the query in this output mode.
+        """
+        conf = self._spark.conf
+        before = conf.get(_DELETE_CHECKPOINT, None)
+        # Spark makes the checkpoint, on the server, and would keep that of a query that fails.
+        conf.set(_DELETE_CHECKPOINT, True)
+        try:
+            writer = self._df.writeStream.format("memory").queryName(self._name)
+            try:
+                query = writer.outputMode(self._output_mode).start()
+            except Exception as error:
+                raise _Refused(error) from error
+            try:
+                yield query
+            finally:
+                query.stop()
+                self._spark.catalog.dropTempView(self._name)
+        finally:
+            if before is None:
+                conf.unset(_DELETE_CHECKPOINT)
+            else:
+                conf.set(_DELETE_CHECKPOINT, before)
+
+    def rows(self) -> list[Row]:
+        """What the table has, one row more than is wanted at most."""
+        return self._spark.table(self._name).toDF(*self._columns).take(self._wanted + 1)
+
+    def wait(self, query: StreamingQuery, timeout: float, *, until_idle: bool) -> bool:
+        """Wait for the rows; returns whether the stream has nothing more to give."""
+        deadline = time.monotonic() + timeout
+        seen = None
+        while query.isActive and time.monotonic() < deadline:
+            if until_idle and _is_idle(query):
+                return True
+            latest = query.lastProgress
+            if latest is not None and latest.batchId != seen:
+                seen = latest.batchId
+                if len(self.rows()) > self._wanted:
+                    return False
+            # Why a query failed is read from the query right after.
+            with suppress(Exception):
+                query.awaitTermination(0.1)  # type: ignore[arg-type]
         return not query.isActive
 
 

@@ -126,6 +126,11 @@ def brings_jars() -> bool:
     return any(os.environ.get(name) for name in variables) or _running() is not None
 
 
+def is_remote(spark: SparkSession) -> bool:
+    """Whether a session is one over Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
 def _running() -> SparkSession | None:
     """The session of this thread, else of this process."""
     if "pyspark.sql" not in sys.modules:

@@ -47,6 +47,7 @@ class StreamFailed(Exception):  # noqa: N818 (Spark's name)
             "be resolved. Did you mean one of the following? [`value`, `timestamp`].",
         ),
         (STREAMING, "[USER_RAISED_EXCEPTION] boom 1"),
+        (f"(STREAM_FAILED) {STREAMING}", "[USER_RAISED_EXCEPTION] boom 1"),
         (TASK, "NumberFormatException: For input string: abc"),
         ("", "ValueError"),
     ],

@@ -19,7 +19,7 @@ from gem_bundle.run.environment import (
     needed_jars,
     needed_settings,
 )
-from gem_bundle.run.session import Session, SessionRequest, brings_jars, open_session
+from gem_bundle.run.session import Session, SessionRequest, brings_jars, is_remote, open_session
 from gem_bundle.run.spark_settings import merge_settings, streaming_defaults
 from gem_bundle.settings import load_settings
 
@@ -145,7 +145,7 @@ def session_for(
     Raises:
         PipelineError: GB708 when tests can't run in such a session.
     """
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if is_remote(spark):
         message = "tests can't run over Spark Connect: rows are captured where the driver is"
         hint = "Unset SPARK_REMOTE, or give the tests a `spark` fixture with a classic session."
         raise PipelineError([Diagnostic("GB708", "error", message, place=place, hint=hint)])

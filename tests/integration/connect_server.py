@@ -1,0 +1,136 @@
+"""A Spark Connect server of the tests' own, and clients of it that have no Java."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.conftest import DELTA_SETTINGS
+from tests.integration.pipelines import command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+STARTED = re.compile(r"Spark Connect server started at: \S*:(\d+)")
+SETTINGS = {
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.connect.grpc.binding.port": "0",
+    "spark.driver.host": "localhost",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "1g",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    # Without it Spark starts a process for each file that it renames in a checkpoint.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    **DELTA_SETTINGS,
+}
+# In one client, which costs its imports once: what was asked for, as JSON on standard output.
+CLIENT = """
+import json, sys
+from pathlib import Path
+from gem_bundle.errors import PipelineError
+from tests.integration.pipelines import run
+
+def told(file):
+    try:
+        return run(Path(file), available_now=True).as_dict()
+    except PipelineError as error:
+        return {"refused": [found.as_dict() for found in error.diagnostics]}
+
+print(json.dumps([told(file) for file in sys.argv[1:]]))
+"""
+
+
+@dataclass(frozen=True)
+class ConnectServer:
+    """A running server.
+
+    Args:
+        url: Its address, as ``SPARK_REMOTE`` takes it.
+        folder: Where it was started; `tmp` in it holds its temporary files.
+    """
+
+    url: str
+    folder: Path
+
+    def command(self, *arguments: str | Path) -> subprocess.Popen[str]:
+        """Start `gem-bundle` as a client, where there is no Java."""
+        return command(*arguments, SPARK_REMOTE=self.url, JAVA_HOME="/nowhere")
+
+    def python(self, code: str, *arguments: str | Path) -> Any:
+        """Run code as a client: what it prints, read as JSON."""
+        done = subprocess.run(
+            [sys.executable, "-c", code, *map(str, arguments)],
+            env={**os.environ, "SPARK_REMOTE": self.url, "JAVA_HOME": "/nowhere"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def temporary(self) -> list[str]:
+        """The checkpoints that Spark has made by itself and not removed yet."""
+        return sorted(path.name for path in self.folder.glob("tmp/temporary-*"))
+
+    def run(self, *files: Path) -> list[dict[str, Any]]:
+        """Run pipelines over what is there now: the report of each, or why it was refused."""
+        found: list[dict[str, Any]] = self.python(CLIENT, *files)
+        return found
+
+
+@pytest.fixture(scope="session")
+def connect_server(jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    """The server that all tests of Spark Connect share, with Delta, Kafka and Avro."""
+    from gem_bundle.run.jars import spark_home
+
+    folder = tmp_path_factory.mktemp("connect")
+    (folder / "tmp").mkdir()
+    settings = {
+        **SETTINGS,
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder / 'tmp'}",
+    }
+    arguments = [f"--conf={key}={value}" for key, value in settings.items()]
+    submit = [
+        spark_home() / "bin" / "spark-submit",
+        *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
+        *("--master", "local[2]", "--jars", ",".join(map(str, jars))),
+        *arguments,
+        "spark-internal",
+    ]
+    log = folder / "server.log"
+    with log.open("w") as output:
+        server = subprocess.Popen(
+            list(map(str, submit)),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={
+                **{key: value for key, value in os.environ.items() if key != "SPARK_REMOTE"},
+                "PYSPARK_PYTHON": sys.executable,
+            },
+        )
+    try:
+        while not (found := STARTED.search(log.read_text())):
+            assert server.poll() is None, log.read_text()
+            time.sleep(0.2)
+        yield ConnectServer(f"sc://127.0.0.1:{found.group(1)}", folder)
+    finally:
+        server.terminate()
+        server.wait()

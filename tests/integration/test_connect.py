@@ -1,0 +1,142 @@
+"""Runs and previews over Spark Connect, by clients that have no Java."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.pipelines import add_rows, events, finish, write_pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from tests.integration.connect_server import ConnectServer
+
+pytestmark = pytest.mark.spark
+
+HOURLY = """
+pipeline: hourly
+sources:
+  orders:
+    gem: file
+    options: {path: orders, format: json, schema: "id int, at timestamp", max_files_per_trigger: 1}
+transforms:
+  timely: {gem: watermark, input: orders, options: {column: at, delay: 10 minutes}}
+  counts:
+    gem: aggregate
+    input: timely
+    options: {window: {column: at, duration: 1 hour}, aggregates: {orders: count(*)}}
+targets:
+  hourly: {gem: file, input: counts, options: {format: json, path: out/hourly}}
+  all: {gem: delta, input: orders, options: {path: out/all}}
+"""
+# The fourth comes when the watermark has passed the window of its first row.
+FILES = [["00:10", "00:20"], ["01:30"], ["05:00"], ["00:30", "06:00"]]
+# In one client: previews of the nodes of a file as JSON, and what they leave on the server.
+PREVIEWS = """
+import json, sys
+from pathlib import Path
+from gem_bundle.errors import PipelineError
+from gem_bundle.pipeline.loader import load_file
+from gem_bundle.run.api import open_for, prepare
+from gem_bundle.run.options import RunOptions
+from gem_bundle.run.preview import preview
+
+options = RunOptions(quiet=True)
+plan, _ = prepare(lambda loads: load_file(Path(sys.argv[1]), loads), options)
+
+def told(node, rows):
+    try:
+        found = preview(plan, node, spark, rows, timeout=120)
+    except PipelineError as error:
+        return [(found.code, found.node, found.message) for found in error.diagnostics]
+    return [found.streaming, found.schema.simpleString(), sorted(map(str, found.rows)), found.complete]
+
+with open_for(plan, plan.order, options) as session:
+    spark = session.spark
+    found = [told(node, rows) for node, rows in json.loads(sys.argv[2])]
+    left = [str(table) for table in spark.catalog.listTables()] + [q.name for q in spark.streams.active]
+print(json.dumps([found, left]))
+"""
+PREVIEWED = """
+pipeline: previewed
+sources:
+  orders: {gem: file, options: {path: orders, format: json, schema: "id int, at timestamp"}}
+  names: {gem: rows, mode: batch, options: {rows: [{id: 1, name: one}]}}
+  ticks: {gem: rate, options: {rows_per_second: 100}}
+transforms:
+  timely: {gem: watermark, input: orders, options: {column: at, delay: 1 minute}}
+  counts:
+    gem: aggregate
+    input: timely
+    options: {window: {column: at, duration: 1 hour}, aggregates: {orders: count(*)}}
+  pairs: {gem: join, inputs: {o: orders, n: names}, options: {condition: o.id = n.id}}
+  shares: {gem: select, input: orders, options: {columns: ["100 / id as share"]}}
+targets:
+  hourly: {gem: noop, input: counts}
+  paired: {gem: noop, input: pairs}
+  shared: {gem: noop, input: shares}
+  ticking: {gem: noop, input: ticks}
+"""
+
+
+def add(folder: Path, number: int, times: Iterable[str]) -> None:
+    """A file of orders; files are read in the order of their times."""
+    rows = [{"id": number * 10 + i, "at": f"2013-01-01T{time}:00Z"} for i, time in enumerate(times)]
+    add_rows(folder / "orders", f"{number}.json", rows)
+    os.utime(folder / "orders" / f"{number}.json", (1_700_000_000 + number,) * 2)
+
+
+def hourly(folder: Path) -> Path:
+    folder.mkdir()
+    for number, times in enumerate(FILES):
+        add(folder, number, times)
+    return write_pipeline(folder, HOURLY)
+
+
+def test_a_signal_lets_the_micro_batch_end(connect_server: ConnectServer, tmp_path: Path) -> None:
+    file = hourly(tmp_path / "stopped")
+    report = file.with_name("report.json")
+    process = connect_server.command("run", file, "--log-format", "json", "--report", report)
+    for event in events(process):
+        if event["event"] == "progress":
+            break
+    process.send_signal(signal.SIGTERM)
+    status, _, err = finish(process)
+    assert status == 0, err
+    stopped = json.loads(report.read_text())
+    assert stopped["status"] == "stopped"
+    (rest,) = connect_server.run(file)
+    for target in ("hourly", "all"):
+        assert stopped["targets"][target]["rows_in"] + rest["targets"][target]["rows_in"] == 6
+
+
+def test_previews_leave_nothing_behind(connect_server: ConnectServer, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, PREVIEWED)
+    add(tmp_path, 0, ["00:10", "00:20", "01:30"])
+    nodes = [("names", 5), ("orders", 2), ("hourly", 5), ("pairs", 5), ("ticks", 3), ("shares", 5)]
+    before = connect_server.temporary()
+    found, left = connect_server.python(PREVIEWS, file, json.dumps(nodes))
+    static, orders, counts, pairs, ticks, shares = found
+    assert static == [False, "struct<id:bigint,name:string>", ["Row(id=1, name='one')"], True]
+    assert (orders[0], orders[1], orders[3]) == (True, "struct<id:int,at:timestamp>", False)
+    assert len(orders[2]) == 2
+    assert [row.rpartition("orders=")[2] for row in counts[2]] == ["2)", "1)"]
+    assert counts[3], "windows that are still open are shown"
+    assert pairs[1:] == [
+        "struct<id:int,at:timestamp,id:bigint,name:string>",
+        ["Row(id=1, at=datetime.datetime(2013, 1, 1, 0, 20), id=1, name='one')"],
+        True,
+    ]
+    assert len(ticks[2]) == 3
+    ((code, node, message),) = shares
+    assert (code, node) == ("GB508", "shares")
+    assert "Division by zero" in message
+    assert left == []
+    assert connect_server.temporary() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["orders", "pipeline.yaml"]
