@@ -600,6 +600,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("expression", HOSTILE, ids=lambda text: text[:12])
 def test_hostile_expressions_end_soon(expression: str) -> None:
     assert calls_of(lambda: ask_everything(expression)) < 2_000_000
