@@ -1,19 +1,21 @@
-"""Runs and previews over Spark Connect, by clients that have no Java."""
+"""Over Spark Connect a run does, and reports, what it does on a session of one's own."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.integration.pipelines import add_rows, events, finish, write_pipeline
+from tests.integration.pipelines import add_rows, events, finish, run, write_pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from tests.integration.connect_server import ConnectServer
 
@@ -37,6 +39,7 @@ targets:
 """
 # The fourth comes when the watermark has passed the window of its first row.
 FILES = [["00:10", "00:20"], ["01:30"], ["05:00"], ["00:30", "06:00"]]
+MORE = ["02:00", "09:00"]
 # In one client: previews of the nodes of a file as JSON, and what they leave on the server.
 PREVIEWS = """
 import json, sys
@@ -83,6 +86,8 @@ targets:
   shared: {gem: noop, input: shares}
   ticking: {gem: noop, input: ticks}
 """
+# Of a micro-batch; the rest is times.
+COUNTED = ("batch_id", "rows_in", "rows_out", "watermark", "state_rows", "late_rows")
 
 
 def add(folder: Path, number: int, times: Iterable[str]) -> None:
@@ -97,6 +102,45 @@ def hourly(folder: Path) -> Path:
     for number, times in enumerate(FILES):
         add(folder, number, times)
     return write_pipeline(folder, HOURLY)
+
+
+def timeless(report: dict[str, Any]) -> dict[str, Any]:
+    """A report without what differs from run to run."""
+    found = {key: value for key, value in report.items() if key not in {"started", "ended", "seconds"}}
+    found["targets"] = {
+        name: {
+            **{key: value for key, value in totals.items() if key not in {"busy_ms", "last"}},
+            "last": totals["last"] and {key: totals["last"][key] for key in COUNTED},
+        }
+        for name, totals in report["targets"].items()
+    }
+    return found
+
+
+def written(folder: Path) -> list[str]:
+    return sorted(
+        line for part in (folder / "out/hourly").glob("*.json") for line in part.read_text().split()
+    )
+
+
+def test_a_run_and_its_restart(spark: SparkSession, connect_server: ConnectServer, tmp_path: Path) -> None:
+    there, here = hourly(tmp_path / "there"), hourly(tmp_path / "here")
+    (first,) = connect_server.run(there)
+    expected = run(here, available_now=True).as_dict()
+    assert timeless(first) == timeless(expected)
+    totals = first["targets"]["hourly"]
+    assert first["status"] == "finished"
+    assert (totals["rows_in"], totals["late_rows"], totals["watermark"]) == (6, 1, "2013-01-01T05:50:00.000Z")
+    assert first["targets"]["all"]["rows_out"] == 6
+    for folder in (there.parent, here.parent):
+        add(folder, 5, MORE)
+    (second,) = connect_server.run(there)
+    assert timeless(second) == timeless(run(here, available_now=True).as_dict())
+    assert second["targets"]["all"]["rows_in"] == 2, "it continues where the first ended"
+    assert second["targets"]["hourly"]["late_rows"] == 1, "the watermark has come over the restart"
+    assert written(there.parent) == written(here.parent)
+    rows = spark.read.format("delta").load(str(there.parent / "out/all"))
+    assert rows.count() == rows.distinct().count() == 8
 
 
 def test_a_signal_lets_the_micro_batch_end(connect_server: ConnectServer, tmp_path: Path) -> None:
