@@ -116,7 +116,9 @@ class Guard:
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Listen to what a test's fixtures start, and know what those started that it shares."""
         refusing = not is_marked(item)
-        names = getattr(item, "fixturenames", ()) if refusing else ()
+        # A parameter that a test is given itself is no fixture, though it may have the name of one.
+        given = item.callspec.params if hasattr(item, "callspec") else {}
+        names = set(getattr(item, "fixturenames", ())) - set(given) if refusing else set()
         for (base, name), started in self._shared.items():
             if name in names and item.nodeid.startswith(base):
                 pytest.fail(f"{_refusal(started)} The fixture {name!r} does it.", pytrace=False)

@@ -107,7 +107,11 @@ class Pretty:
         if isinstance(node, exp.Anonymous):
             return self._call(node)
         if isinstance(node, exp.Dot):
-            owner = self._text(node.this) if isinstance(node.expression, exp.Identifier) else None
+            # Of an array of structs, or of a map, the same sign takes something else, and makes another name.
+            of_struct = (
+                isinstance(node.expression, exp.Identifier) and family(self._type_of(node.this)) == "r"
+            )
+            owner = self._text(node.this) if of_struct else None
             return None if owner is None else f"{owner}.{node.expression.name}"
         return self._element(node) if isinstance(node, exp.Bracket) else self._operator(node)
 

@@ -53,6 +53,7 @@ __all__ = ["Value", "Walk", "references_in", "shape"]
 
 UNKNOWN = Value()
 _UNIT_FIRST = frozenset({"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff"})
+_TIMES_OF_DAY = frozenset({"hour", "minute", "second"})
 _WHOLE_FIELDS = frozenset({"year", "quarter", "month", "week", "day", "dayofweek", "doy", "hour", "minute"})
 _TIME_WINDOWS = frozenset({"window", "session_window"})
 _CLOCKS = functions.CURRENT_TIME - {"now", "current_time"}
@@ -678,7 +679,9 @@ class Walk:
 
     def _extract(self, node: exp.Expr) -> Value:
         value = self.value(node.expression)
-        self._check_syntax("extract", value)
+        # Of years and months Spark takes years and months, and has more words for them than one.
+        if family(value.type) != "y" or node.this.name.lower() in _TIMES_OF_DAY:
+            self._check_syntax("extract", value)
         whole = node.this.name.lower() in _WHOLE_FIELDS and family(value.type) in {"d", "t"}
         return Value(INT) if whole else UNKNOWN
 
