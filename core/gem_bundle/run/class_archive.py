@@ -1,4 +1,4 @@
-"""An archive of Spark's classes, with which a Spark that is started here starts in about half the time.
+"""An archive of Spark's classes, with which a Spark that is started here starts sooner.
 
 Java reads, checks and links thousands of classes until a first micro-batch has run. What it has made of them
 it can write to a file when it ends, and map into memory the next time: class data sharing with a dynamic
