@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 ROWS = 10_000_000
 SMALL_FILES = 30
 SMALL_ROWS = 1_000
-GEM_BUNDLE = Path(sys.executable).with_name("gem-bundle")
 MODULE = "tests.benchmarks.engine"
 SESSION = "spark: {spark.master: 'local[2]', spark.driver.memory: 1g, spark.sql.session.timeZone: UTC}"
 
@@ -108,16 +107,15 @@ def _pipeline(folder: Path, text: str) -> Path:
     return file
 
 
-def _session(file: Path) -> "tuple[SparkSession, list[str]]":
-    """The session that `gem-bundle run` would open for a pipeline, and its jars."""
+def _session(file: Path) -> "SparkSession":
+    """The session that `gem-bundle run` would open for a pipeline."""
     from gem_bundle.pipeline.loader import load_file
     from gem_bundle.run.api import prepare
-    from gem_bundle.run.environment import find_jars, open_plan_session
+    from gem_bundle.run.environment import open_plan_session
     from gem_bundle.run.options import RunOptions
 
     plan, _ = prepare(lambda options: load_file(file, options), RunOptions())
-    jars = [str(jar.path) for jar in find_jars(plan)]
-    return open_plan_session(plan).spark, jars
+    return open_plan_session(plan).spark
 
 
 def _write_events(spark: "SparkSession", folder: Path, rows: int, files: int) -> None:
@@ -177,13 +175,13 @@ def _small_batches_by_hand(spark: "SparkSession", folder: Path) -> float:
     return _ended(sums, folder / "checkpoint")
 
 
-def _five_transforms(folder: Path, rows: int) -> tuple[Callable[[str], float], list[str]]:
+def _five_transforms(folder: Path, rows: int) -> Callable[[str], float]:
     from pyspark.sql import functions as F  # noqa: N812
 
     file = _pipeline(folder, FIVE_TRANSFORMS)
     (folder / "events").mkdir()
     (folder / "teams").mkdir()
-    spark, jars = _session(file)
+    spark = _session(file)
     _write_events(spark, folder, rows, 4)
     spark.range(1000).selectExpr("cast(id as int) as team", "concat('team ', id) as name").write.parquet(
         str(folder / "teams"), mode="overwrite"
@@ -209,23 +207,23 @@ def _five_transforms(folder: Path, rows: int) -> tuple[Callable[[str], float], l
         _ended(sums, folder / "checkpoint")
         return time.perf_counter() - began
 
-    return lambda way: _run(file) if way == "pipeline" else by_hand(), jars
+    return lambda way: _run(file) if way == "pipeline" else by_hand()
 
 
-def _small_batches(folder: Path, files: int) -> tuple[Callable[[str], float], list[str]]:
+def _small_batches(folder: Path, files: int) -> Callable[[str], float]:
     file = _pipeline(folder, SMALL_BATCHES)
     (folder / "events").mkdir()
-    spark, jars = _session(file)
+    spark = _session(file)
     _write_events(spark, folder, files * SMALL_ROWS, files)
-    return lambda _way: _run(file), jars
+    return lambda _way: _run(file)
 
 
-def _small_batches_by_default(folder: Path, files: int) -> tuple[Callable[[str], float], list[str]]:
+def _small_batches_by_default(folder: Path, files: int) -> Callable[[str], float]:
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.master("local[2]").config("spark.driver.memory", "1g").getOrCreate()
     _write_events(spark, folder, files * SMALL_ROWS, files)
-    return lambda _way: _small_batches_by_hand(spark, folder), []
+    return lambda _way: _small_batches_by_hand(spark, folder)
 
 
 WORK = {
@@ -237,8 +235,7 @@ WORK = {
 
 def main(work: str, folder: str, detail: str) -> None:
     """Be a worker: answer every line of standard input with the seconds of one run."""
-    run, jars = WORK[work](Path(folder), int(detail))
-    answer(run, ",".join(jars))
+    answer(WORK[work](Path(folder), int(detail)))
 
 
 if __name__ == "__main__":

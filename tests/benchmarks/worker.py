@@ -33,7 +33,7 @@ class Worker:
             env=clean_environment(),
             text=True,
         )
-        self.said = self._answer()
+        self._answer()  # it is ready
 
     def __enter__(self) -> Self:
         return self
@@ -56,13 +56,12 @@ class Worker:
         raise RuntimeError(f"the benchmark's worker ended, see {self._log.name}")
 
 
-def answer(run: Callable[[str], float], said: str = "") -> None:
+def answer(run: Callable[[str], float]) -> None:
     """Be a worker: answer every line of standard input with the seconds of one run.
 
     Args:
         run: Runs it in the way that the line says.
-        said: What the other side is to know before.
     """
-    print(f"> {said}", flush=True)
+    print("> ready", flush=True)
     for line in sys.stdin:
         print(f"> {run(line.strip())}", flush=True)
