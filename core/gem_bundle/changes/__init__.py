@@ -1,0 +1,1 @@
+"""What an edit of a pipeline does to its checkpoints, before it runs."""

@@ -1,0 +1,317 @@
+"""The record beside a checkpoint: which versions of a pipeline ran on it, and from which micro-batch on.
+
+It is data only. `gem_bundle.changes.canonical` makes a version of a checked pipeline. A record holds no
+secret: where an option has one stands a marker.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FORMAT = 1
+"""The number of the format that is written; it grows when older gem-bundles can't read what is written."""
+
+SECRET = {"secret": True}
+"""Stands in a record where the pipeline has a secret."""
+
+ENVIRONMENT = {"environment": True}
+"""Stands in a record where the pipeline has a text of an environment variable, which may be a secret."""
+
+
+class RecordError(ValueError):
+    """What is there is no record, or one that can't be read; the text says why, as the end of a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputRecord:
+    """One input of a node.
+
+    Args:
+        node: The id of the node it comes from.
+        output: The named output of that node; empty where it has one.
+        name: How expressions call it.
+    """
+
+    node: str
+    output: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRecord:
+    """A node as it was when it ran.
+
+    Args:
+        id: Its id.
+        kind: ``source``, ``transform`` or ``target``.
+        gem: The name of its gem.
+        distribution: The distribution that the gem comes from.
+        distribution_version: Its version.
+        options: All options by their canonical names, with the values in effect, as JSON has them; `SECRET`
+            and `ENVIRONMENT` stand for what isn't kept.
+        inputs: Its inputs, in order.
+        mode: For a source: ``stream`` or ``batch``.
+        output_mode: For a target.
+        trigger: For a target: the kind, and its interval where it has one:
+            ``processing_time: 10 seconds``.
+        functions: What identifies the Python code that an option names, by the option: a hash that
+            formatting and comments don't change. Empty text where the code couldn't be found.
+        places: Where a source reads and a target writes, by the option that says so.
+        readers: For a source that is read as a stream: the names of its readers in the checkpoint.
+        columns: The names and types of the columns that flow out of it (for a target, into it); None where
+            they aren't known, as a type may be.
+        was: Its former ids.
+    """
+
+    id: str
+    kind: str
+    gem: str
+    distribution: str = ""
+    distribution_version: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    inputs: tuple[InputRecord, ...] = ()
+    mode: str = ""
+    output_mode: str = ""
+    trigger: str = ""
+    functions: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    readers: tuple[str, ...] = ()
+    columns: tuple[tuple[str, str | None], ...] | None = None
+    was: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorRecord:
+    """An operator of the query that streams restrict, as the checker knows it.
+
+    Args:
+        position: Its position, from 0: those before it in the query come before it.
+        kind: As `gem_bundle.operators.Operator.kind`.
+        node: The id of the node it belongs to.
+        inputs: The positions of the operators just before it.
+        stateful: Whether it keeps state; None when that can't be told.
+        details: What else is known of it, by the names of the fields of its class in
+            `gem_bundle.operators`, without what is unknown: the column and the delay of a watermark, how two
+            streams are joined.
+        keys: What its state is kept by, as it is written; None when that isn't known.
+        values: What is kept, as it is written; None when that isn't known.
+    """
+
+    position: int
+    kind: str
+    node: str
+    inputs: tuple[int, ...] = ()
+    stateful: bool | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    keys: tuple[str, ...] | None = None
+    values: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A change that somebody took on purpose.
+
+    Args:
+        code: The diagnostic code.
+        node: The id of the node it was taken for; empty for all of them.
+        at: When, in ISO 8601.
+    """
+
+    code: str
+    node: str = ""
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRecord:
+    """What ran on a checkpoint from one micro-batch on: the part of the pipeline that leads to the target.
+
+    Args:
+        first_batch: The first micro-batch that it ran.
+        started: When its first run started, in ISO 8601.
+        pipeline: The pipeline's name.
+        pipeline_version: The pipeline's version.
+        gem_bundle: The version of gem-bundle.
+        spark: The version of Spark.
+        python: The version of Python.
+        folder: The folder of the pipeline file, absolute.
+        checkpoint: The checkpoint's location.
+        nodes: The nodes that lead to the target, it too, inputs first.
+        operators: The operators of its query, inputs first.
+        settings: The settings that Spark freezes with a checkpoint, as far as the pipeline, its project and
+            its gems say them.
+        accepted: The changes that were taken on purpose with it.
+        continues: The location of the checkpoint whose offsets this one began with (`run --fresh`); else
+            empty.
+    """
+
+    first_batch: int
+    started: str
+    pipeline: str
+    pipeline_version: str
+    gem_bundle: str
+    spark: str
+    python: str
+    folder: str
+    checkpoint: str
+    nodes: tuple[NodeRecord, ...]
+    operators: tuple[OperatorRecord, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    accepted: tuple[Accepted, ...] = ()
+    continues: str = ""
+
+    def node(self, name: str) -> NodeRecord | None:
+        """The node of that id, if there is one."""
+        return next((node for node in self.nodes if node.id == name), None)
+
+    def is_same(self, other: VersionRecord) -> bool:
+        """Whether both are one version: all is equal but when each started, and what was accepted for it."""
+        return _timeless(self) == _timeless(other)
+
+
+def _timeless(version: VersionRecord) -> dict[str, Any]:
+    bare = replace(version, first_batch=0, started="", accepted=(), continues="")
+    # Tuples and lists are one in JSON.
+    loaded: dict[str, Any] = json.loads(json.dumps(asdict(bare)))
+    return loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What ran on the checkpoint of a target.
+
+    Args:
+        target: The id of the target.
+        versions: What ran, newest last, each from its `VersionRecord.first_batch` on.
+        query: The id that Spark gave the checkpoint; empty until a run has seen it.
+        format: The number of the format.
+    """
+
+    target: str
+    versions: tuple[VersionRecord, ...] = ()
+    query: str = ""
+    format: int = FORMAT
+
+    @property
+    def newest(self) -> VersionRecord | None:
+        """What ran last."""
+        return self.versions[-1] if self.versions else None
+
+    def until(self, next_batch: int) -> Record:
+        """The record without the versions that no micro-batch was run with.
+
+        Args:
+            next_batch: The number of the checkpoint's next new micro-batch.
+        """
+        return replace(self, versions=tuple(v for v in self.versions if v.first_batch < next_batch))
+
+    def as_json(self) -> str:
+        """The record as it is kept."""
+        return json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Record:
+        """The record that was kept.
+
+        Raises:
+            RecordError: When it isn't one.
+        """
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise RecordError("is cut off, or isn't JSON") from error
+        if not isinstance(content, dict) or not isinstance(content.get("format"), int):
+            raise RecordError("isn't a record of gem-bundle")
+        if content["format"] > FORMAT:
+            raise RecordError(
+                f"is of format {content['format']}, and this gem-bundle knows none newer than {FORMAT}"
+            )
+        try:
+            return _record(content)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise RecordError(f"isn't a record of gem-bundle ({type(error).__name__}: {error})") from error
+
+
+def _record(content: dict[str, Any]) -> Record:
+    versions = tuple(_version(item) for item in _list(content["versions"]))
+    return Record(_text(content["target"]), versions, _text(content.get("query", "")), content["format"])
+
+
+def _version(content: Mapping[str, Any]) -> VersionRecord:
+    known = _known(VersionRecord, content)
+    known["first_batch"] = _number(content["first_batch"])
+    known["nodes"] = tuple(_node(item) for item in _list(content["nodes"]))
+    known["operators"] = tuple(_operator(item) for item in _list(content.get("operators", [])))
+    known["accepted"] = tuple(
+        Accepted(**_known(Accepted, item)) for item in _list(content.get("accepted", []))
+    )
+    known["settings"] = {_text(k): _text(v) for k, v in _mapping(content.get("settings", {})).items()}
+    return VersionRecord(**known)
+
+
+def _node(content: Mapping[str, Any]) -> NodeRecord:
+    known = _known(NodeRecord, content)
+    known["options"] = _mapping(content.get("options", {}))
+    known["inputs"] = tuple(
+        InputRecord(**_known(InputRecord, item)) for item in _list(content.get("inputs", []))
+    )
+    known["functions"] = {_text(k): _text(v) for k, v in _mapping(content.get("functions", {})).items()}
+    places = _mapping(content.get("places", {}))
+    known["places"] = {option: tuple(map(_text, _list(found))) for option, found in places.items()}
+    known["readers"] = tuple(map(_text, _list(content.get("readers", []))))
+    known["was"] = tuple(map(_text, _list(content.get("was", []))))
+    columns = content.get("columns")
+    if columns is not None:
+        known["columns"] = tuple(
+            (_text(name), kind if kind is None else _text(kind)) for name, kind in _list(columns)
+        )
+    return NodeRecord(**known)
+
+
+def _operator(content: Mapping[str, Any]) -> OperatorRecord:
+    known = _known(OperatorRecord, content)
+    known["position"] = _number(content["position"])
+    known["inputs"] = tuple(map(_number, _list(content.get("inputs", []))))
+    known["details"] = _mapping(content.get("details", {}))
+    for name in ("keys", "values"):
+        if content.get(name) is not None:
+            known[name] = tuple(map(_text, _list(content[name])))
+    return OperatorRecord(**known)
+
+
+def _known(kind: type[Any], content: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that this gem-bundle knows; texts are looked at here."""
+    found = {f.name: _mapping(content)[f.name] for f in fields(kind) if f.name in content}
+    for made in fields(kind):
+        if made.type == "str" and made.name in found:
+            _text(found[made.name])
+    return found
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"{value!r} is no number")
+    return value
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is no list")
+    return value
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r} is no mapping")
+    return value
