@@ -110,7 +110,13 @@ def check_definition(loaded: Loaded, registry: Registry | None = None, *, discov
     with limited(MAX_EXPRESSIONS):
         facts, wrong = infer(definition, gems, order, discover=discover)
         found += wrong
-        plan = Plan(definition, gems, tuple(order), facts)
+        origins = {
+            name: (found.origin.distribution, found.origin.version)
+            for name, found in (
+                (node, registry.get(gem.kind, definition.nodes[node].gem)) for node, gem in gems.items()
+            )
+        }
+        plan = Plan(definition, gems, tuple(order), facts, origins)
         found += _check_outputs(plan)
         found += check_sources(plan)
         found += check_targets(plan)

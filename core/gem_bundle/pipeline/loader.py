@@ -196,7 +196,8 @@ class _Loader:
             return Loaded(None, self._diagnostics)
         nodes = self._nodes(values)
         secrets = frozenset(outside.secret_names | resolver.secret_names)
-        definition = self._definition(shape, nodes, parameters, secrets)
+        variables = frozenset(outside.variables | resolver.variables)
+        definition = self._definition(shape, nodes, parameters, secrets, variables)
         return Loaded(definition, self._diagnostics, frozenset(self._broken))
 
     def _resolver(
@@ -217,6 +218,7 @@ class _Loader:
         nodes: dict[str, Node],
         parameters: Parameters,
         secrets: frozenset[str],
+        variables: frozenset[str],
     ) -> Definition:
         root = shape.checkpoints
         if not is_remote(root) and not root.startswith("file:"):
@@ -237,6 +239,7 @@ class _Loader:
             secrets=secrets,
             profile=self._options.profile,
             sections={name: getattr(shape, name) for name in OF_PLUGINS if getattr(shape, name) is not None},
+            variables=variables,
         )
 
     def _setting(self, key: str, value: object) -> str:

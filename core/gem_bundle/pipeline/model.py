@@ -237,6 +237,7 @@ class Definition:
         secrets: The names of the secrets it refers to.
         profile: The profile it was read with.
         sections: The sections that plugins read, references filled in: ``job``.
+        variables: The values of the environment variables that it refers to, which may be secrets.
     """
 
     name: str
@@ -254,6 +255,7 @@ class Definition:
     secrets: frozenset[str]
     profile: str | None = None
     sections: dict[str, Any] = field(default_factory=dict)
+    variables: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     def of_kind(self, kind: "Kind") -> list[Node]:
         """The nodes of a kind, in the order of the file."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from gem_bundle.diagnostics import NOWHERE, Diagnostic, suggest
 from gem_bundle.pipeline.document import Unknown
 from gem_bundle.pipeline.problems import shown
-from gem_bundle.pipeline.secrets import Secret
+from gem_bundle.pipeline.secrets import FromEnvironment, Secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -245,7 +245,7 @@ class _Reader:
                 message = f"{_must_be(parameter)}; {shown(value)} can't be read as one"
                 hint = _HOW_TO_WRITE[parameter.type].format(name=parameter.name)
                 self.report("GB012", message, path, hint)
-            return _as_secret(parsed) if isinstance(value, Secret) else parsed
+            return _marked(parsed, type(value))
         if raw is value and not given:
             # The file's own values are reported where they are declared, used or not.
             return value if _fits(value, parameter.type) else _UNSET
@@ -299,12 +299,15 @@ def _fits(value: Any, kind: ParameterType) -> bool:
     return isinstance(value, _TYPES[kind]) and isinstance(value, bool) == (kind == "boolean")
 
 
-def _as_secret(value: Any) -> Any:
+def _marked(value: Any, kind: type[str]) -> Any:
+    """A value that was read from a text, its texts of the same kind as that one."""
+    if kind not in {Secret, FromEnvironment}:
+        return value
     if isinstance(value, dict):
-        return {key: _as_secret(item) for key, item in value.items()}
+        return {key: _marked(item, kind) for key, item in value.items()}
     if isinstance(value, list):
-        return [_as_secret(item) for item in value]
-    return Secret(value) if isinstance(value, str) else value
+        return [_marked(item, kind) for item in value]
+    return kind(value) if isinstance(value, str) else value
 
 
 def _parse(text: str, kind: ParameterType) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,12 +23,14 @@ class Plan:
         gems: A gem with validated options for each node.
         order: The ids of all nodes, inputs before those who use them.
         facts: What is known of the rows that flow out of each source and transform.
+        origins: The distribution of each node's gem, and its version.
     """
 
     definition: Definition
     gems: Mapping[str, Gem]
     order: tuple[str, ...]
     facts: Mapping[str, Facts]
+    origins: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def node(self, name: str) -> Node:
         """The node of that id."""
@@ -59,6 +61,45 @@ class Plan:
             else:
                 found[name] = frozenset().union(*(found.get(i.node, frozenset()) for i in node.inputs))
         return found
+
+
+Path = tuple[str, frozenset[tuple[str, str]]]
+"""A node, and the suffixes that readers' names have behind it, by source: two paths need two readers."""
+
+
+def paths_into(plan: Plan, path: Path) -> list[Path]:
+    """What a node is built of on one of the paths through it, one for each of its inputs."""
+    name, suffixes = path
+    edges = plan.node(name).inputs
+    if not edges:
+        return []
+    # A list has positions and a mapping has keys; both stay when transforms are put between.
+    labels = [str(step + 1) if isinstance(step := e.path[-1], int) else str(step) for e in edges]
+    behind = [plan.streaming_sources(edge.node) for edge in edges]
+    by_input = reader_suffixes(behind, name, dict(suffixes), labels)
+    return [
+        (edge.node, frozenset((s, suffix) for s, suffix in found.items() if suffix))
+        for edge, found in zip(edges, by_input, strict=True)
+    ]
+
+
+def paths_behind(plan: Plan, name: str) -> list[Path]:
+    """What has to be built for a node, itself included, inputs first."""
+    wanted: set[Path] = set()
+    waiting: list[Path] = [(name, frozenset())]
+    while waiting:
+        found = waiting.pop()
+        if found not in wanted:
+            wanted.add(found)
+            waiting.extend(paths_into(plan, found))
+    position = {node: index for index, node in enumerate(plan.order)}
+    return sorted(wanted, key=lambda path: (position[path[0]], sorted(path[1])))
+
+
+def reader_name(path: Path) -> str:
+    """The name of the reader of a source on a path."""
+    name, suffixes = path
+    return name + dict(suffixes).get(name, "")
 
 
 def reader_suffixes(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gem_bundle.diagnostics import Diagnostic, suggest
 from gem_bundle.pipeline.document import MAX_TEXT, Unknown
-from gem_bundle.pipeline.secrets import Secret, UnresolvedSecret
+from gem_bundle.pipeline.secrets import FromEnvironment, Secret, UnresolvedSecret
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -46,6 +46,7 @@ class Resolver:
     Attributes:
         diagnostics: What is wrong.
         secret_names: The secrets referred to, as ``scope/key``.
+        variables: The values of the environment variables referred to.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Resolver:
         self._weights: dict[str, int] = {}
         self.diagnostics: list[Diagnostic] = []
         self.secret_names: set[str] = set()
+        self.variables: set[str] = set()
 
     def resolve(self, value: Any, path: Path) -> Any:
         """The value with all references in it, at any depth, replaced.
@@ -171,7 +173,8 @@ class Resolver:
     def _variable(self, name: str, path: Path) -> Any:
         value = self._environment.get(name)
         if value is not None:
-            return value
+            self.variables.add(value)
+            return FromEnvironment(value)
         if self._skip_env:
             return Unknown(name)
         hint = f"Set it, for example with `export {name}=…`, or use a parameter with a default."
@@ -222,7 +225,7 @@ def _holds_secret(value: object) -> bool:
 
 def _kind(kind: type[str], found: object) -> type[str]:
     """What a text becomes when `found` is put into it: the first of these that one of them is."""
-    for special in (UnresolvedSecret, Unknown, Secret):
+    for special in (UnresolvedSecret, Unknown, Secret, FromEnvironment):
         if isinstance(found, special) or issubclass(kind, special):
             return special
     return kind

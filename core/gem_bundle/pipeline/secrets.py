@@ -34,6 +34,12 @@ class Secret(str):
     __slots__ = ()
 
 
+class FromEnvironment(str):
+    """A text of an environment variable, or with one in it: not kept in records, since it may be a secret."""
+
+    __slots__ = ()
+
+
 _found: set[str] = set()
 
 

@@ -6,17 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.gem import ReadContext, StreamReadContext
-from gem_bundle.pipeline.plan import reader_suffixes
+from gem_bundle.pipeline.plan import paths_behind, paths_into, reader_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from gem_bundle.gem import Source, Transform
     from gem_bundle.pipeline.model import Node
-    from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.pipeline.plan import Path, Plan
 
-Suffixes = frozenset[tuple[str, str]]
-Key = tuple[str, Suffixes]
 Read = Callable[["Node", str], "DataFrame"]
 
 
@@ -47,7 +45,7 @@ class Frames:
         self._plan = plan
         self._spark = spark
         self._read = read or self._read_source
-        self._built: dict[Key, DataFrame | Mapping[str, DataFrame]] = {}
+        self._built: dict[Path, DataFrame | Mapping[str, DataFrame]] = {}
 
     def of(self, name: str, output: str | None = None) -> DataFrame:
         """The DataFrame that flows out of a source or transform.
@@ -59,51 +57,25 @@ class Frames:
         Raises:
             NodeFailure: When a gem on the way raises.
         """
-        key: Key = (name, frozenset())
-        for wanted in self._in_order(key):
+        key: Path = (name, frozenset())
+        for wanted in paths_behind(self._plan, name):
             if wanted not in self._built:
                 self._built[wanted] = self._build(wanted)
         return self._output(key, output)
 
-    def _output(self, key: Key, output: str | None) -> DataFrame:
+    def _output(self, key: Path, output: str | None) -> DataFrame:
         built = self._built[key]
         return built[output] if isinstance(built, Mapping) else built  # type: ignore[index]
 
-    def _in_order(self, key: Key) -> list[Key]:
-        """What has to be built for a key, inputs first."""
-        wanted: set[Key] = set()
-        waiting = [key]
-        while waiting:
-            found = waiting.pop()
-            if found not in wanted:
-                wanted.add(found)
-                waiting.extend(self._inputs(found))
-        position = {name: index for index, name in enumerate(self._plan.order)}
-        return sorted(wanted, key=lambda k: (position[k[0]], sorted(k[1])))
-
-    def _inputs(self, key: Key) -> list[Key]:
-        name, suffixes = key
-        edges = self._plan.node(name).inputs
-        if not edges:
-            return []
-        # A list has positions and a mapping has keys; both stay when transforms are put between.
-        labels = [str(step + 1) if isinstance(step := e.path[-1], int) else str(step) for e in edges]
-        behind = [self._plan.streaming_sources(edge.node) for edge in edges]
-        by_input = reader_suffixes(behind, name, dict(suffixes), labels)
-        return [
-            (edge.node, frozenset((s, suffix) for s, suffix in found.items() if suffix))
-            for edge, found in zip(edges, by_input, strict=True)
-        ]
-
-    def _build(self, key: Key) -> DataFrame | Mapping[str, DataFrame]:
-        name, suffixes = key
+    def _build(self, key: Path) -> DataFrame | Mapping[str, DataFrame]:
+        name = key[0]
         node = self._plan.node(name)
         try:
             if node.kind == "source":
-                return self._read(node, name + dict(suffixes).get(name, ""))
+                return self._read(node, reader_name(key))
             inputs = [
                 self._output(found, edge.output)
-                for found, edge in zip(self._inputs(key), node.inputs, strict=True)
+                for found, edge in zip(paths_into(self._plan, key), node.inputs, strict=True)
             ]
             return cast("Transform", self._plan.gems[name]).apply(*inputs)
         except Exception as error:

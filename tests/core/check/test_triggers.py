@@ -335,6 +335,6 @@ def test_what_a_version_of_spark_lacks(
 def test_without_pyspark_it_is_the_version_that_all_is_tested_with(monkeypatch: pytest.MonkeyPatch) -> None:
     from gem_bundle.check.stages import versions
 
-    monkeypatch.setattr(versions, "_installed", lambda: None)
+    monkeypatch.setattr(versions, "installed_spark", lambda: None)
 
     assert found(check(f"pipeline: p\n{NEW}", **GEMS, source_new=NewSource)) == []

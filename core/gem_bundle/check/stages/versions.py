@@ -90,7 +90,7 @@ class TargetSpark:
     @cached_property
     def version(self) -> str:
         """Its version."""
-        return self._version or _installed() or DEFAULT
+        return self._version or installed_spark() or DEFAULT
 
     def lacks(self, since: str) -> bool:
         """Whether it is older."""
@@ -104,14 +104,30 @@ class TargetSpark:
         return replace(finding, message=message, hint=finding.hint or _HINT)
 
 
-def _installed() -> str | None:
-    """The version of the installed pyspark, without importing it."""
+def installed_spark() -> str | None:
+    """The version of the installed pyspark, without importing it; None where there is none."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
         return version("pyspark")
     except PackageNotFoundError:
+        return _unpacked()
+
+
+def _unpacked() -> str | None:
+    """The version of a pyspark that no distribution is known of: it came as an image or an archive."""
+    from importlib.util import find_spec
+    from pathlib import Path
+
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
         return None
+    try:
+        text = Path(found.origin).with_name("version.py").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    match = re.search(r"""^__version__.*=\s*["']([^"']+)""", text, re.MULTILINE)
+    return match[1] if match else None
 
 
 def _parts(version: str) -> tuple[int, ...]:

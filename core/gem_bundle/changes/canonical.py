@@ -1,0 +1,280 @@
+"""From a checked pipeline to what the record of one target keeps of it: canonical, and without a secret."""
+
+from __future__ import annotations
+
+import platform
+import re
+from dataclasses import MISSING, fields
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+from gem_bundle.changes.functions import function_hash
+from gem_bundle.changes.record import (
+    ENVIRONMENT,
+    SECRET,
+    InputRecord,
+    NodeRecord,
+    OperatorRecord,
+    VersionRecord,
+)
+from gem_bundle.check.stages.inference import inputs_of
+from gem_bundle.check.stages.versions import installed_spark
+from gem_bundle.operators import Ancestry, EventTime, Operator
+from gem_bundle.pipeline.document import Unknown
+from gem_bundle.pipeline.plan import paths_behind, reader_name
+from gem_bundle.pipeline.secrets import HIDDEN, FromEnvironment, Secret, UnresolvedSecret, hidden
+from gem_bundle.settings import load_settings
+from gem_bundle.types import FunctionReference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from gem_bundle.gem import Gem, Source, Target
+    from gem_bundle.pipeline.model import Definition, Node
+    from gem_bundle.pipeline.plan import Plan
+
+FROZEN = re.compile(
+    r"spark\.sql\.shuffle\.partitions|spark\.sql\.streaming\.(?!metricsEnabled|ui\.|.*[Rr]etain)[\w.]+"
+)
+"""The settings that a checkpoint may keep from its first run on."""
+
+# Of `spark_options`: what Spark itself hides of its settings, and the login of Kafka.
+_SPARK_SECRET = re.compile(r"secret|password|token|access[.]?key|jaas|credential", re.IGNORECASE)
+_LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
+_QUERY = re.compile(r"(?<=\w)\?\S*=\S*")
+
+
+def version_of(
+    plan: Plan,
+    target: str,
+    *,
+    first_batch: int = 0,
+    environment: Mapping[str, str] | None = None,
+) -> VersionRecord:
+    """What a record keeps of the part of a pipeline that leads to a target.
+
+    It is the same with secrets looked up and without.
+
+    Args:
+        plan: The checked pipeline.
+        target: The id of the target.
+        first_batch: The first micro-batch that it will run.
+        environment: Environment variables, for the project's settings; None is the process's.
+    """
+    from importlib.metadata import version
+
+    definition = plan.definition
+    readers: dict[str, list[str]] = {}
+    for path in paths_behind(plan, target):
+        if plan.node(path[0]).kind == "source":
+            readers.setdefault(path[0], []).append(reader_name(path))
+    clean = _Cleaner(definition)
+    nodes = tuple(
+        _node(plan, plan.node(name), tuple(sorted(readers.get(name, ()))), clean)
+        for name in plan.upstream([target])
+    )
+    return VersionRecord(
+        first_batch=first_batch,
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        pipeline=definition.name,
+        pipeline_version=definition.version,
+        gem_bundle=version("gem-bundle"),
+        spark=installed_spark() or "",
+        python=platform.python_version(),
+        folder=str(definition.folder),
+        checkpoint=clean.place(definition.checkpoint(target)),
+        nodes=nodes,
+        operators=_operators(plan, target, clean),
+        settings=_settings(plan, target, clean, environment),
+    )
+
+
+class _Cleaner:
+    """Takes secrets out of texts that were made of options."""
+
+    def __init__(self, definition: Definition) -> None:
+        # What a check puts in a secret's place, so that it reads as a run's.
+        stand_ins = [re.sub(r"\W", "_", f"secret_{name}") for name in definition.secrets]
+        variables = [value for value in definition.variables if len(value) > 2]
+        self._stand_ins = _any_of(stand_ins)
+        self._variables = _any_of(variables)
+
+    def place(self, text: str) -> str:
+        """The text without secrets, logins and what stands behind a URL's question mark."""
+        text = hidden(text)
+        if self._stand_ins is not None:
+            text = self._stand_ins.sub(HIDDEN, text)
+        return _QUERY.sub("", _LOGIN.sub("", text))
+
+    def __call__(self, text: str) -> str:
+        """The text without secrets and texts of environment variables."""
+        text = self.place(text)
+        return text if self._variables is None else self._variables.sub(HIDDEN, text)
+
+
+def _any_of(texts: list[str]) -> re.Pattern[str] | None:
+    if not texts:
+        return None
+    return re.compile("|".join(re.escape(text) for text in sorted(texts, key=len, reverse=True)))
+
+
+def _node(plan: Plan, node: Node, readers: tuple[str, ...], clean: _Cleaner) -> NodeRecord:
+    gem = plan.gems[node.id]
+    facts = inputs_of(node, plan.facts)[0] if node.kind == "target" else plan.facts[node.id]
+    columns = facts.columns
+    distribution, version = plan.origins.get(node.id, ("", ""))
+    places: Mapping[str, Any] = {}
+    if node.kind != "transform":
+        places = cast("Source | Target", gem).places()
+    return NodeRecord(
+        node.id,
+        node.kind,
+        node.gem,
+        distribution,
+        version,
+        options=_options(node, gem, clean),
+        inputs=tuple(InputRecord(edge.node, edge.output or "", edge.name) for edge in node.inputs),
+        mode=node.mode if node.kind == "source" else "",
+        output_mode=node.output_mode if node.kind == "target" else "",
+        trigger=str(node.trigger) if node.kind == "target" else "",
+        functions=_functions(plan.definition, gem),
+        places={option: tuple(map(clean.place, texts)) for option, texts in sorted(places.items())},
+        readers=readers if node.kind == "source" and node.mode == "stream" else (),
+        columns=None if columns is None else tuple((clean(c.name), _clean(c.type, clean)) for c in columns),
+        was=tuple(getattr(node, "was", ())),
+    )
+
+
+def _clean(text: str | None, clean: Callable[[str], str]) -> str | None:
+    return None if text is None else clean(text)
+
+
+def _options(node: Node, gem: Gem, clean: _Cleaner) -> dict[str, Any]:
+    """All options of a node as JSON has them, defaults too, with markers where they aren't kept."""
+    kind = type(gem.options)
+    secret = kind.secret_names()
+    given = {kind.canonical(key) or key: value for key, value in node.options.items()}
+    dumped = gem.options.model_dump(mode="json", exclude=set(secret), warnings=False)
+    found: dict[str, Any] = {}
+    for name in kind.model_fields:
+        if name in secret:
+            found[name] = None if getattr(gem.options, name) is None else SECRET
+        else:
+            found[name] = _kept(given.get(name), dumped.get(name), clean)
+            if name == "spark_options" and isinstance(found[name], dict):
+                found[name] = {
+                    key: SECRET if _SPARK_SECRET.search(key) and value != ENVIRONMENT else value
+                    for key, value in found[name].items()
+                }
+    return found
+
+
+def _kept(given: Any, value: Any, clean: _Cleaner) -> Any:
+    """What is kept of an option's value.
+
+    Args:
+        given: The value as the file gives it, its texts marked by where they come from.
+        value: The value in effect, as JSON has it.
+        clean: Takes secrets out of texts.
+    """
+    if isinstance(given, Secret | UnresolvedSecret):
+        return SECRET
+    if isinstance(given, FromEnvironment | Unknown):
+        # A number or a switch is no secret, and worth comparing.
+        return ENVIRONMENT if isinstance(value, str | list | dict) else value
+    if isinstance(given, dict) and isinstance(value, dict):
+        if given.keys() <= value.keys():
+            return {key: _kept(given.get(key), item, clean) for key, item in value.items()}
+    elif isinstance(given, list) and isinstance(value, list) and len(given) == len(value):
+        return [_kept(one, other, clean) for one, other in zip(given, value, strict=True)]
+    # The gem has made something else of it, so that it can't be said where a part of it went.
+    if isinstance(given, dict | list) or not isinstance(value, str):
+        marker = _marker(given)
+        if marker is not None:
+            return marker
+    return _hidden(value)
+
+
+def _hidden(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _hidden(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_hidden(item) for item in value]
+    return hidden(value) if isinstance(value, str) else value
+
+
+def _marker(given: Any) -> dict[str, bool] | None:
+    """What stands for a value with a secret, or a text of the environment, somewhere in it."""
+    if isinstance(given, Secret | UnresolvedSecret):
+        return SECRET
+    if isinstance(given, FromEnvironment | Unknown):
+        return ENVIRONMENT
+    inner = given.values() if isinstance(given, dict) else given if isinstance(given, list) else ()
+    found = [marker for item in inner if (marker := _marker(item)) is not None]
+    return SECRET if SECRET in found else (found[0] if found else None)
+
+
+def _functions(definition: Definition, gem: Gem) -> dict[str, str]:
+    found = {}
+    for name, info in type(gem.options).model_fields.items():
+        if _names_function([info.annotation, *info.metadata]):
+            value = getattr(gem.options, name)
+            if isinstance(value, str):
+                found[name] = function_hash(value, definition.folder)
+    return found
+
+
+_FUNCTION = get_args(FunctionReference)[1]
+
+
+def _names_function(parts: list[Any]) -> bool:
+    return any(part is _FUNCTION or _names_function(list(get_args(part))) for part in parts)
+
+
+def _operators(plan: Plan, target: str, clean: _Cleaner) -> tuple[OperatorRecord, ...]:
+    (facts,) = inputs_of(plan.node(target), plan.facts)
+    operators = Ancestry(facts.operators).operators
+    position = {id(operator): number for number, operator in enumerate(operators)}
+    return tuple(
+        OperatorRecord(
+            number,
+            operator.kind,
+            operator.node,
+            tuple(position[id(before)] for before in operator.inputs),
+            operator.stateful,
+            dict(_details(operator, clean)),
+        )
+        for number, operator in enumerate(operators)
+    )
+
+
+_COMMON = frozenset(f.name for f in fields(Operator))
+
+
+def _details(operator: Operator, clean: _Cleaner) -> Iterator[tuple[str, Any]]:
+    """What an operator's class says beyond its kind; not where in the file it says so."""
+    for made in fields(operator):
+        value = getattr(operator, made.name)
+        if made.name in _COMMON or made.name.endswith("option") or value is None:
+            continue
+        if made.default is MISSING or value != made.default:
+            yield made.name, _as_json(value, clean)
+
+
+def _as_json(value: Any, clean: _Cleaner) -> Any:
+    if isinstance(value, EventTime):
+        return clean(value.name)
+    if isinstance(value, tuple | list):
+        return [_as_json(item, clean) for item in value]
+    return clean(value) if isinstance(value, str) else value
+
+
+def _settings(
+    plan: Plan, target: str, clean: _Cleaner, environment: Mapping[str, str] | None
+) -> dict[str, str]:
+    """What is said of frozen settings, by whoever wins."""
+    said: dict[str, str] = dict(load_settings(plan.definition.folder, environment).spark)
+    for name in plan.upstream([target]):
+        said |= plan.gems[name].session_settings()
+    said |= plan.definition.spark
+    return {key: clean(value) for key, value in sorted(said.items()) if FROZEN.fullmatch(key)}

@@ -1,0 +1,255 @@
+"""What a record keeps of a pipeline: all that decides on a checkpoint, the same each time, and no secret."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gem_bundle.changes.canonical import version_of
+from gem_bundle.changes.record import ENVIRONMENT, SECRET
+from gem_bundle.check.checker import check_file
+from gem_bundle.pipeline.loader import LoadOptions
+from gem_bundle.pipeline.secrets import SecretStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gem_bundle.changes.record import NodeRecord, VersionRecord
+
+CLICKS = """
+pipeline: clicks
+version: 1.4.0
+parameters:
+  password: ${secret:kafka/password}
+  brokers: [b1:9092, b2:9092]
+  map: {type: mapping, default: {inner: "${secret:kafka/inner}", plain: 1}}
+spark:
+  spark.sql.shuffle.partitions: 3
+  spark.sql.streaming.stateStore.providerClass: x.${secret:kafka/setting}
+  spark.sql.streaming.multipleWatermarkPolicy: ${env:POLICY}
+  spark.hadoop.fs.s3a.secret.key: ${secret:kafka/setting}
+sources:
+  clicks:
+    gem: kafka
+    options:
+      bootstrap_servers: ${brokers}
+      subscribe: [clicks]
+      spark_options:
+        kafka.custom.jaas.config: login user="me" password="${secret:kafka/within}";
+        kafka.custom.password: written-out
+        kafka.custom.id: ${env:CLIENT}
+        kafka.custom.rack: rack-1
+  files:
+    gem: file
+    options: {format: json, path: in, schema: "id string, at timestamp, n int"}
+transforms:
+  timely:
+    gem: watermark
+    input: files
+    options: {column: at, delay: 10 minutes}
+  counts:
+    gem: aggregate
+    input: timely
+    options:
+      window: {column: at, duration: 1 minute}
+      group_by: ["concat(id, '${env:TOKEN}') as tagged", "'${password}' as p"]
+      aggregates: {n: "sum(n)", d: "max('${secret:kafka/within}')"}
+  cleaned:
+    gem: python
+    input: clicks
+    options: {function: "jobs:clean", arguments: {key: "${password}", more: "${map}", list: ["${env:TOKEN}"]}}
+targets:
+  table:
+    gem: file
+    input: counts
+    trigger: {processing_time: 10 seconds}
+    options: {format: parquet, path: out}
+  sink:
+    gem: kafka
+    input: cleaned
+    options:
+      bootstrap_servers: "${secret:kafka/host}:9092"
+      topic: out
+"""
+VALUES = {
+    "password": "pass-word-value",
+    "within": "within-value",
+    "inner": "inner-value",
+    "setting": "setting-value",
+    "host": "host-value",
+}
+VARIABLES = {"CLIENT": "client-value", "TOKEN": "token-value", "POLICY": "policy-value"}
+ENVIRONMENT_OF_RUN = VARIABLES | {f"GEM_BUNDLE_SECRET_KAFKA_{k.upper()}": v for k, v in VALUES.items()}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "jobs.py").write_text("def clean(df, **_): return df.selectExpr('value')\n")
+    path = tmp_path / "clicks.yaml"
+    path.write_text(CLICKS)
+    return path
+
+
+def version(file: Path, target: str, *, secrets: bool = True) -> VersionRecord:
+    store = SecretStore(ENVIRONMENT_OF_RUN) if secrets else None
+    checked = check_file(file, LoadOptions(environment=ENVIRONMENT_OF_RUN, secrets=store))
+    assert checked.plan is not None, checked.diagnostics
+    return version_of(checked.plan, target)
+
+
+def node(file: Path, target: str, name: str) -> NodeRecord:
+    found = version(file, target).node(name)
+    assert found is not None
+    return found
+
+
+def edited(file: Path, old: str, new: str) -> Path:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+    return file
+
+
+def test_only_what_leads_to_the_target_is_kept_inputs_first(file: Path) -> None:
+    found = version(file, "table")
+    assert [n.id for n in found.nodes] == ["files", "timely", "counts", "table"]
+    assert (found.pipeline, found.pipeline_version, found.folder) == ("clicks", "1.4.0", str(file.parent))
+    assert found.spark
+    assert found.checkpoint == str(file.parent / "checkpoints/clicks/table")
+
+
+def test_options_have_their_values_in_effect_by_one_name_whatever_their_spelling(file: Path) -> None:
+    first = node(file, "table", "files")
+    assert first.options["path"] == str(file.parent / "in")
+    assert first.options["max_files_per_trigger"] is None
+    edited(file, "path: in,", "path: ./in, maxFilesPerTrigger: 3,")
+    assert node(file, "table", "files").options["max_files_per_trigger"] == 3
+
+
+def test_a_node_says_where_it_comes_from_and_what_it_is(file: Path) -> None:
+    source = node(file, "table", "files")
+    assert (source.gem, source.distribution, source.mode) == ("file", "gem-bundle", "stream")
+    assert source.distribution_version
+    assert source.places == {"path": (str(file.parent / "in"),)}
+    assert source.readers == ("files",)
+    assert source.columns == (("id", "string"), ("at", "timestamp"), ("n", "int"))
+    target = node(file, "table", "table")
+    assert (target.output_mode, target.trigger) == ("append", "processing_time: 10 seconds")
+    assert target.inputs[0].node == "counts"
+    assert target.columns is not None
+    assert [name for name, _ in target.columns] == ["window", "tagged", "p", "n", "d"]
+
+
+def test_a_source_that_comes_over_two_paths_has_two_readers(file: Path) -> None:
+    join = "both: {gem: join, inputs: {a: files, b: timely}, options: {on: [id], how: inner}}"
+    edited(
+        file,
+        "  counts:\n    gem: aggregate\n    input: timely",
+        f"  {join}\n  counts:\n    gem: aggregate\n    input: both",
+    )
+    edited(file, "window: {column: at, duration: 1 minute}\n      group_by: [", "group_by: [id, ")
+    edited(file, 'aggregates: {n: "sum(n)", d', "aggregates: {d")
+    edited(
+        file,
+        "    trigger: {processing_time: 10 seconds}\n    options: {format: parquet, path: out}",
+        "    output_mode: update\n    options: {}",
+    )
+    edited(file, "  table:\n    gem: file", "  table:\n    gem: console")
+    assert node(file, "table", "files").readers == ("files", "files__both_b")
+
+
+def test_operators_are_in_order_and_know_what_the_checker_knows(file: Path) -> None:
+    watermark, aggregate = version(file, "table").operators
+    assert (watermark.position, watermark.kind, watermark.node) == (0, "watermark", "timely")
+    assert watermark.details == {"column": "at", "delay": "10 minutes"}
+    assert (aggregate.kind, aggregate.inputs, aggregate.stateful) == ("aggregate", (0,), True)
+    assert aggregate.details["duration"] == "1 minute"
+
+
+def test_a_function_is_known_by_its_code(file: Path) -> None:
+    before = node(file, "sink", "cleaned").functions
+    assert before["function"]
+    edited(file.with_name("jobs.py"), "**_)", "**_  )")
+    assert node(file, "sink", "cleaned").functions == before
+    edited(file.with_name("jobs.py"), "'value'", "'key'")
+    assert node(file, "sink", "cleaned").functions != before
+
+
+def test_only_settings_that_a_checkpoint_keeps_are_kept(file: Path) -> None:
+    assert version(file, "table").settings == {
+        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.streaming.multipleWatermarkPolicy": "**********",
+        "spark.sql.streaming.stateStore.providerClass": "x.**********",
+    }
+
+
+@pytest.mark.parametrize("target", ["table", "sink"])
+def test_no_secret_gets_in_by_any_way(file: Path, target: str) -> None:
+    text = json.dumps(asdict(version(file, target)))
+    for value in (*VALUES.values(), *VARIABLES.values(), "written-out"):
+        assert value not in text
+
+
+def test_markers_stand_where_secrets_are_and_what_stands_beside_them_is_kept(file: Path) -> None:
+    clicks = node(file, "sink", "clicks")
+    assert clicks.options["spark_options"] == {
+        "kafka.custom.jaas.config": SECRET,
+        "kafka.custom.password": SECRET,
+        "kafka.custom.id": ENVIRONMENT,
+        "kafka.custom.rack": "rack-1",
+    }
+    arguments: Any = node(file, "sink", "cleaned").options["arguments"]
+    assert arguments == {"key": SECRET, "more": {"inner": SECRET, "plain": 1}, "list": [ENVIRONMENT]}
+    assert node(file, "sink", "sink").places == {"topic": ("kafka://**********:9092/out",)}
+
+
+@pytest.mark.parametrize("target", ["table", "sink"])
+def test_a_plan_without_secrets_makes_the_same_record_as_a_run(file: Path, target: str) -> None:
+    assert version(file, target).is_same(version(file, target, secrets=False))
+
+
+def test_an_option_that_is_declared_a_secret_is_none_in_the_record(file: Path) -> None:
+    options = {
+        "sasl_username": "me",
+        "sasl_password": "typed-in",
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "PLAIN",
+    }
+    listed = "".join(f"\n      {key}: {value}" for key, value in options.items())
+    edited(file, "      subscribe: [clicks]", f"      subscribe: [clicks]{listed}")
+    edited(file, '        kafka.custom.jaas.config: login user="me" password="${secret:kafka/within}";\n', "")
+    clicks = node(file, "sink", "clicks")
+    assert clicks.options["sasl_username"] == "me"
+    assert clicks.options["sasl_password"] == SECRET
+    assert "typed-in" not in json.dumps(asdict(clicks))
+
+
+def test_logins_in_urls_are_left_out(file: Path) -> None:
+    edited(file, "path: in,", 'path: "s3a://key:pass@bucket/in",')
+    found = node(file, "table", "files")
+    assert found.places == {"path": ("s3a://bucket/in",)}
+
+
+def test_numbers_of_the_environment_are_kept(file: Path) -> None:
+    edited(file, "path: in,", "path: in, maxFilesPerTrigger: '${env:FILES}',")
+    ENVIRONMENT_OF_RUN["FILES"] = "7"
+    assert node(file, "table", "files").options["max_files_per_trigger"] == 7
+
+
+def test_projects_settings_and_those_of_gems_count_and_the_pipelines_win(file: Path) -> None:
+    (file.parent / "gem-bundle.toml").write_text(
+        dedent("""
+        [spark]
+        spark.sql.shuffle.partitions = 9
+        spark.sql.streaming.minBatchesToRetain = 5
+        spark.sql.streaming.stateStore.compression.codec = "zstd"
+        """)
+    )
+    settings = version(file, "table").settings
+    assert settings["spark.sql.shuffle.partitions"] == "3"
+    assert settings["spark.sql.streaming.stateStore.compression.codec"] == "zstd"
+    assert "spark.sql.streaming.minBatchesToRetain" not in settings

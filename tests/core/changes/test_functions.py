@@ -1,0 +1,158 @@
+"""What identifies the Python code that a pipeline names: a change of what it does, and nothing else."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gem_bundle.changes.functions import function_hash
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+JOBS = """
+import json
+from datetime import datetime
+from rules import LIMIT, keep as kept
+from shop import prices
+import shop.taxes
+
+RATE = 2
+TABLE = {"a": 1}
+TABLE.update(b=2)
+OTHER = 5
+
+def helper(value):
+    return value * RATE
+
+def clean(df, threshold=1):
+    '''Clean rows.'''
+    # A comment.
+    return df.filter(helper(df.n) > threshold + TABLE["a"])
+
+def unrelated(df):
+    return df.limit(OTHER)
+
+class Writer:
+    def process(self, row):
+        print(kept(row), prices.of(row), shop.taxes.of(row))
+
+def late(df):
+    from rules import other
+    return other(df)
+"""
+RULES = """
+LIMIT = 3
+def keep(row):
+    return row.n < LIMIT
+def other(df):
+    return df.limit(1)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "jobs.py").write_text(JOBS)
+    (tmp_path / "rules.py").write_text(RULES)
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__init__.py").write_text("")
+    (tmp_path / "shop" / "prices.py").write_text(
+        "from .taxes import of as tax\ndef of(row): return tax(row)\n"
+    )
+    (tmp_path / "shop" / "taxes.py").write_text("def of(row): return 1\n")
+    return tmp_path
+
+
+def changed(folder: Path, reference: str, old: str, new: str, file: str = "jobs.py") -> bool:
+    before = function_hash(reference, folder)
+    assert before
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new))
+    after = function_hash(reference, folder)
+    assert after
+    return before != after
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("# A comment.", "# Another one, longer."),
+        ("'''Clean rows.'''", '"""Keep what is new."""'),
+        ("'''Clean rows.'''", ""),
+        ("df.filter(helper(df.n)", "df.filter(\n        helper(df.n)"),
+        ("OTHER = 5", "OTHER = 6"),
+        ("df.limit(OTHER)", "df.limit(7)"),
+        ("import json\n", ""),
+        ('"a"]', "'a']"),
+    ],
+)
+def test_what_a_function_does_not_do_makes_no_difference(folder: Path, old: str, new: str) -> None:
+    assert not changed(folder, "jobs:clean", old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("threshold=1", "threshold=2"),
+        (") > threshold", ") >= threshold"),
+        ("RATE = 2", "RATE = 3"),
+        ("value * RATE", "value + RATE"),
+        ("b=2", "b=3"),
+    ],
+)
+def test_what_it_does_and_what_it_uses_in_its_module_does(folder: Path, old: str, new: str) -> None:
+    assert changed(folder, "jobs:clean", old, new)
+
+
+@pytest.mark.parametrize(
+    ("reference", "file", "old", "new"),
+    [
+        ("jobs:Writer", "rules.py", "LIMIT = 3", "LIMIT = 4"),
+        ("jobs:Writer.process", "rules.py", "row.n < LIMIT", "row.n <= LIMIT"),
+        ("jobs:Writer", "shop/prices.py", "return tax(row)", "return -tax(row)"),
+        ("jobs:Writer", "shop/taxes.py", "return 1", "return 2"),
+        ("jobs:late", "rules.py", "df.limit(1)", "df.limit(2)"),
+        ("shop.prices:of", "shop/taxes.py", "return 1", "return 2"),
+    ],
+)
+def test_what_it_uses_in_modules_beside_it_does(
+    folder: Path, reference: str, file: str, old: str, new: str
+) -> None:
+    assert changed(folder, reference, old, new, file)
+
+
+def test_what_is_imported_and_not_used_makes_no_difference(folder: Path) -> None:
+    assert not changed(folder, "jobs:clean", "row.n < LIMIT", "row.n <= LIMIT", "rules.py")
+    assert not changed(folder, "jobs:Writer", "df.limit(1)", "df.limit(2)", "rules.py")
+
+
+def test_everything_that_a_star_brings_counts(folder: Path) -> None:
+    (folder / "star.py").write_text("from rules import *\ndef run(df): return keep(df)\n")
+    assert changed(folder, "star:run", "row.n < LIMIT", "row.n <= LIMIT", "rules.py")
+
+
+def test_nothing_is_imported(folder: Path) -> None:
+    (folder / "loud.py").write_text("raise SystemExit('imported')\ndef run(df): return df\n")
+    (folder / "loudly").mkdir()
+    (folder / "loudly" / "__init__.py").write_text("raise SystemExit('imported')\n")
+    (folder / "loudly" / "inner.py").write_text("def run(df): return df\n")
+    before = set(sys.modules)
+    assert function_hash("loud:run", folder)
+    assert function_hash("loudly.inner:run", folder)
+    assert set(sys.modules) == before
+
+
+@pytest.mark.parametrize(
+    "reference", ["absent:run", "jobs:absent", "shop.absent:run", "broken:run", "jobs.deeper:run", "sys:exit"]
+)
+def test_code_that_can_not_be_found_has_no_hash(folder: Path, reference: str) -> None:
+    (folder / "broken.py").write_text("def run(:\n")
+    assert function_hash(reference, folder) == ""
+
+
+def test_installed_code_has_one_that_ends_at_its_module(folder: Path) -> None:
+    assert function_hash("json.decoder:JSONDecoder", folder)
+    assert function_hash("pluggy:PluginManager", folder)
