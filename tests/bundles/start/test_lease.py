@@ -10,7 +10,6 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-import fsspec
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -221,19 +220,6 @@ def test_a_store_that_nobody_here_can_read_is_said_so() -> None:
         FileStore("wasbs://box@account/checkpoints/clicks/table")
     assert caught.value.code == "GB662"
     assert "wasbs" in caught.value.hint
-
-
-def test_places_of_databricks_are_found_where_a_cluster_mounts_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-
-    def url_to_fs(url: str) -> tuple[object, str]:
-        asked.append(url)
-        return fsspec.filesystem("memory"), url
-
-    monkeypatch.setattr(fsspec.core, "url_to_fs", url_to_fs)
-    FileStore("dbfs:/Volumes/main/web/checkpoints/clicks/table")
-    FileStore("dbfs:/checkpoints/clicks/table")
-    assert asked == ["/Volumes/main/web/checkpoints/clicks", "/dbfs/checkpoints/clicks"]
 
 
 # Interleaved

@@ -1,0 +1,197 @@
+"""Small files beside the data, wherever that lies: records, leases, and what Spark keeps in a checkpoint.
+
+A file is written as a whole or not at all. On a disk it is written under another name and renamed; object
+stores show a file only when it is complete; elsewhere (HDFS, SFTP) it is renamed too.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gem_bundle.types import is_remote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "memory"})
+
+
+class NoFilesError(OSError):
+    """Nothing here can read and write that kind of place; the text says why."""
+
+
+class Folder(Protocol):
+    """A folder with small files.
+
+    Attributes:
+        location: Where it lies, as this machine sees it.
+        exclusive: Of two who create a file at once, one fails for certain.
+    """
+
+    location: str
+    exclusive: bool
+
+    def names(self) -> list[str]:
+        """The names of the files and folders in it; none where there is no folder."""
+
+    def read(self, name: str) -> bytes:
+        """What a file holds; raises FileNotFoundError."""
+
+    def size(self, name: str) -> int:
+        """The size of a file in bytes; raises FileNotFoundError."""
+
+    def create(self, name: str, content: bytes) -> None:
+        """Write a file that isn't there yet; raises FileExistsError."""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file, as a whole or not at all; one of that name is replaced."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+
+
+def open_folder(location: str) -> Folder:
+    """The folder at a place; it need not exist.
+
+    Args:
+        location: A path, or a URL that fsspec or Databricks knows.
+
+    Raises:
+        NoFilesError: When nothing here can read and write that kind of place.
+    """
+    mounted = _mounted(location)
+    if not is_remote(mounted):
+        return _LocalFolder(Path(mounted.removeprefix("file://").removeprefix("file:")))
+    return _RemoteFolder(mounted)
+
+
+class _LocalFolder:
+    exclusive = True
+
+    def __init__(self, path: Path) -> None:
+        self.location = str(path)
+        self._path = path
+
+    def names(self) -> list[str]:
+        try:
+            return os.listdir(self._path)  # noqa: PTH208 (only names are needed)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def read(self, name: str) -> bytes:
+        return (self._path / name).read_bytes()
+
+    def size(self, name: str) -> int:
+        return (self._path / name).stat().st_size
+
+    def create(self, name: str, content: bytes) -> None:
+        self._path.mkdir(parents=True, exist_ok=True)
+        with (self._path / name).open("xb") as file:
+            file.write(content)
+
+    def write(self, name: str, content: bytes) -> None:
+        self._path.mkdir(parents=True, exist_ok=True)
+        draft = self._path / f".{name.lstrip('.')}.{os.getpid()}.tmp"
+        try:
+            with draft.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(self._path / name)
+        except OSError:
+            draft.unlink(missing_ok=True)
+            raise
+
+    def remove(self, name: str) -> None:
+        (self._path / name).unlink(missing_ok=True)
+
+
+class _RemoteFolder:
+    exclusive = False
+
+    def __init__(self, url: str) -> None:
+        import fsspec
+
+        self.location = url
+        try:
+            self._fs: Any
+            self._fs, self._root = fsspec.core.url_to_fs(url)
+        except (ImportError, ValueError) as error:
+            raise NoFilesError(str(error)) from error
+        protocol = self._fs.protocol
+        self._protocols = {protocol} if isinstance(protocol, str) else set(protocol)
+        self._stores_objects = not _OBJECT_STORES.isdisjoint(self._protocols)
+
+    def names(self) -> list[str]:
+        self._fs.invalidate_cache()
+        try:
+            return [
+                str(path).rstrip("/").rpartition("/")[2] for path in self._fs.ls(self._root, detail=False)
+            ]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def read(self, name: str) -> bytes:
+        content: bytes = self._fs.cat_file(self._path(name))
+        return content
+
+    def size(self, name: str) -> int:
+        return int(self._fs.size(self._path(name)) or 0)
+
+    def create(self, name: str, content: bytes) -> None:
+        path = self._path(name)
+        self._make()
+        try:
+            with self._fs.open(path, "xb") as file:
+                file.write(content)
+        except (NotImplementedError, ValueError):  # the store knows no exclusive create
+            if self._fs.exists(path):
+                raise FileExistsError(path) from None
+            self._fs.pipe_file(path, content)
+
+    def write(self, name: str, content: bytes) -> None:
+        self._make()
+        if self._stores_objects:
+            self._fs.pipe_file(self._path(name), content)
+            return
+        draft = self._path(f".{name.lstrip('.')}.{os.getpid()}.tmp")
+        self._fs.pipe_file(draft, content)
+        self._fs.mv(draft, self._path(name))
+
+    def remove(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            self._fs.rm_file(self._path(name))
+
+    def _make(self) -> None:
+        if not self._stores_objects or "memory" in self._protocols:
+            self._fs.makedirs(self._root, exist_ok=True)
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+
+def split(location: str) -> tuple[str, str]:
+    """The folder that something lies in, and its name there."""
+    folder, _, name = location.rstrip("/").rpartition("/")
+    return folder or "/", name
+
+
+def below(location: str, *names: str) -> str:
+    """The place of something below a folder."""
+    return "/".join([location.rstrip("/"), *names])
+
+
+def numbered(names: Iterable[str]) -> Iterator[int]:
+    """The numbers among names, as Spark calls the files of its logs; in no order."""
+    return (int(name) for name in names if name.isascii() and name.isdigit() and len(name) < 19)
+
+
+def _mounted(url: str) -> str:
+    """A Databricks URL by the path under which a cluster mounts it."""
+    if not url.startswith("dbfs:"):
+        return url
+    path = "/" + url.removeprefix("dbfs:").lstrip("/")
+    return path if path.startswith("/Volumes/") else f"/dbfs{path}"
