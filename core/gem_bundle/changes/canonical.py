@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.plan import Plan
 
 FROZEN = re.compile(
-    r"spark\.sql\.shuffle\.partitions|spark\.sql\.streaming\.(?!metricsEnabled|ui\.|.*[Rr]etain)[\w.]+"
+    r"spark\.sql\.(?:shuffle\.partitions|optimizer\.pruneFiltersCanPruneStreamingSubplan"
+    r"|streaming\.(?:multipleWatermarkPolicy"
+    r"|(?:aggregation|flatMapGroupsWithState|join|offsetLog|queryEvolution|stateStore|statefulOperator)\.[\w.]+))"
 )
 """The settings that a checkpoint may keep from its first run on."""
 

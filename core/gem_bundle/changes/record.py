@@ -1,7 +1,7 @@
 """The record beside a checkpoint: which versions of a pipeline ran on it, and from which micro-batch on.
 
-It is data only. `gem_bundle.changes.canonical` makes a version of a checked pipeline. A record holds no
-secret: where an option has one stands a marker.
+`gem_bundle.changes.canonical` makes a version of a checked pipeline, and `gem_bundle.changes.history` decides
+whether it is a new one. A record holds no secret: where an option has one stands a marker.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
+
+from gem_bundle.files import open_folder, split
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -235,6 +237,40 @@ class Record:
             return _record(content)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise RecordError(f"isn't a record of gem-bundle ({type(error).__name__}: {error})") from error
+
+
+def record_file(checkpoint: str) -> tuple[str, str]:
+    """The folder and the name of the record beside a checkpoint."""
+    folder, name = split(checkpoint)
+    return folder, f".{name}.record.json"
+
+
+def read_record(checkpoint: str) -> Record | None:
+    """The record beside a checkpoint, if there is one.
+
+    Args:
+        checkpoint: The checkpoint's location.
+
+    Raises:
+        RecordError: When what is there is no record.
+        OSError: When it can't be read; a store may raise what its client raises.
+    """
+    folder, name = record_file(checkpoint)
+    try:
+        content = open_folder(folder).read(name)
+    except FileNotFoundError:
+        return None
+    return Record.from_json(content)
+
+
+def write_record(checkpoint: str, record: Record) -> None:
+    """Keep a record beside a checkpoint, in place of the one that is there; a kill leaves one of the two.
+
+    Raises:
+        OSError: When it can't be written; a store may raise what its client raises.
+    """
+    folder, name = record_file(checkpoint)
+    open_folder(folder).write(name, record.as_json().encode())
 
 
 def _record(content: dict[str, Any]) -> Record:

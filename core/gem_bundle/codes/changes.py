@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gem_bundle.codes.code import error
+from gem_bundle.codes.code import error, warning
 
 CHANGES = (
     error(
@@ -64,5 +64,44 @@ CHANGES = (
             $ gem-bundle run clicks.yaml
         """,
         source="Spark 4.2, spark.sql.streaming.queryEvolution.enableSourceEvolution",
+    ),
+    error(
+        "GB404",
+        "the record of a checkpoint can't be read",
+        why="""
+            Beside each checkpoint lies a record of what ran on it, `.<target>.record.json`, which every
+            run and every plan compares the pipeline with. This one is damaged, or a later gem-bundle
+            wrote it. Without it only what Spark left can be known.
+        """,
+        breaks="""
+            $ mv notes.txt checkpoints/clicks/.table.record.json
+            $ gem-bundle run clicks.yaml
+        """,
+        keeps="""
+            $ rm checkpoints/clicks/.table.record.json
+            $ gem-bundle run clicks.yaml
+        """,
+    ),
+    warning(
+        "GB405",
+        "no record is kept of what runs on a checkpoint",
+        why="""
+            The checkpoint lies where this machine can't read or write files: the package that teaches
+            fsspec its scheme isn't installed, its credentials are Spark's alone, or it lies on the
+            machine of a Spark Connect server. The run goes on. But a later version of the pipeline can
+            be compared only with what Spark left there, if that can be seen.
+        """,
+        breaks="""
+            checkpoints: s3a://bucket/checkpoints
+
+            $ pip uninstall s3fs
+            $ gem-bundle run clicks.yaml
+        """,
+        keeps="""
+            checkpoints: s3a://bucket/checkpoints
+
+            $ pip install s3fs
+            $ gem-bundle run clicks.yaml
+        """,
     ),
 )

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gem_bundle.changes.checkpoint import (
+    UnseenError,
+    check_checkpoint,
+    has_source_evolution,
+    read_checkpoint,
+)
+from gem_bundle.changes.history import keep_versions, record_of
 from gem_bundle.check.checker import check_definition
 from gem_bundle.check.stages.connect import check_connect
 from gem_bundle.diagnostics import Diagnostic, suggest
@@ -16,7 +23,6 @@ from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.model import Trigger
 from gem_bundle.pipeline.secrets import SecretStore, hidden
 from gem_bundle.run.batch import run_batch
-from gem_bundle.run.checkpoint import check_checkpoint, has_source_evolution
 from gem_bundle.run.environment import open_plan_session
 from gem_bundle.run.frames import Frames, NodeFailure
 from gem_bundle.run.lock import CheckpointLocks
@@ -76,7 +82,7 @@ def run_pipeline(
         assert warn is not None
         warn(warning)
     targets = chosen_targets(plan, options)
-    plan = _with_targets(plan, targets)
+    written, plan = plan, _with_targets(plan, targets)
     report = Report(plan.definition.name, plan.definition.version)
     report.targets = {node.id: Totals(node.id) for node in targets}
     stop = StopRequest() if stop is None else stop
@@ -89,6 +95,7 @@ def run_pipeline(
         if plan.definition.mode == "batch":
             run_batch(plan, targets, session.spark, report, view, stop)
         else:
+            _keep_versions(written, targets, options, warn)
             run_queries(plan, targets, session.spark, report, view, stop, stop_timeout=options.stop_timeout)
         if not report.ok:
             session.drop_classes()
@@ -176,20 +183,40 @@ def _with_targets(plan: Plan, targets: Sequence[Node]) -> Plan:
 
 def _guard_checkpoints(plan: Plan, targets: Sequence[Node], stack: ExitStack) -> None:
     """Lock the targets' checkpoints, and look whether a run can continue from them."""
-    places = {
-        node.id: plan.definition.checkpoint(node.id)
-        for node in targets
-        if plan.gems[node.id].semantics.restartable  # type: ignore[attr-defined]
-    }
+    places = {name: plan.definition.checkpoint(name) for name in _restartable(plan, targets)}
     found: list[Diagnostic] = []
     evolution = has_source_evolution(plan.definition.spark)
     for target, location in places.items():
-        found += check_checkpoint(target, location, source_evolution=evolution)
+        with suppress(UnseenError):  # it is left to Spark
+            found += check_checkpoint(target, read_checkpoint(location), source_evolution=evolution)
+        found += [diagnostic for diagnostic in record_of(target, location)[1] if diagnostic.is_error]
     if not found:
         locks = stack.enter_context(CheckpointLocks(places))
         found = locks.acquire()
     if found:
         raise PipelineError([_placed(plan, diagnostic) for diagnostic in found])
+
+
+def _keep_versions(
+    plan: Plan, targets: Sequence[Node], options: RunOptions, warn: Callable[[Diagnostic], None] | None
+) -> None:
+    """Write down beside the checkpoints what is about to run, as the file has it."""
+    found = keep_versions(plan, _restartable(plan, targets), environment=options.environment)
+    placed = [_placed(plan, diagnostic) for diagnostic in found]
+    if any(diagnostic.is_error for diagnostic in placed):
+        raise PipelineError(placed)
+    for diagnostic in placed if warn is not None else ():
+        assert warn is not None
+        warn(diagnostic)
+
+
+def _restartable(plan: Plan, targets: Sequence[Node]) -> list[str]:
+    """The targets whose queries continue from a checkpoint."""
+    return [
+        node.id
+        for node in targets
+        if plan.gems[node.id].semantics.restartable  # type: ignore[attr-defined]
+    ]
 
 
 def _placed(plan: Plan, diagnostic: Diagnostic) -> Diagnostic:

@@ -1,0 +1,506 @@
+"""What Spark itself left in a checkpoint: read without a JVM, and looked at before a run continues from it.
+
+The offset log says of each micro-batch what it was to read, and the commit log which ones are done. Beside
+them lie a file with the query's id, what some sources keep for themselves, and the state with a description
+of each operator. Spark calls none of that a public format, so what isn't as expected is left out; what is
+broken is said to be.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import zipfile
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from gem_bundle.check.stages.versions import installed_spark
+from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.files import NoFilesError, below, numbered, open_folder
+from gem_bundle.types import is_remote, local_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_LOG_VERSIONS = ("v1", "v2")
+_LAST = 5
+_LARGEST_ZIP = 32_000_000
+
+
+class UnseenError(OSError):
+    """A checkpoint can't be looked at from here; the text says why, as the end of a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """What a micro-batch was to read.
+
+    Args:
+        batch: The number of the micro-batch.
+        format: The version of the log, ``v1`` or ``v2``.
+        watermark: The watermark it ran with, in milliseconds since 1970; None when there is none.
+        planned: When it was planned, in milliseconds since 1970.
+        settings: The settings that it froze.
+        sources: Up to where it read each source, by the source's name, or in a log of version 1 by its
+            position; None for a source that has nothing yet.
+    """
+
+    batch: int
+    format: str
+    watermark: int | None = None
+    planned: int | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A micro-batch that is done.
+
+    Args:
+        batch: Its number.
+        watermark: The watermark of the next one, in milliseconds since 1970; None when there is none.
+    """
+
+    batch: int
+    watermark: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateStore:
+    """A store of a stateful operator.
+
+    Args:
+        name: Its name; ``default`` where there is one.
+        partitions: How many partitions it has.
+        keys: The names and types of the columns of its keys; None when they can't be told.
+        values: The same of its values.
+    """
+
+    name: str
+    partitions: int | None = None
+    keys: tuple[tuple[str, str], ...] | None = None
+    values: tuple[tuple[str, str], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateOperator:
+    """A stateful operator of the query.
+
+    Args:
+        id: Its number: the one nearest to the target has 0.
+        name: What Spark calls it (``stateStoreSave``, ``dedupe``, ``symmetricHashJoin``); empty when unknown.
+        stores: Its stores.
+        bytes: The size of the files of its state.
+        rows: How many keys its state has, where a file says so (RocksDB); None otherwise.
+        rows_batch: The micro-batch behind which they were counted.
+    """
+
+    id: int
+    name: str = ""
+    stores: tuple[StateStore, ...] = ()
+    bytes: int = 0
+    rows: int | None = None
+    rows_batch: int | None = None
+
+
+@dataclass(frozen=True)
+class SparkCheckpoint:
+    """What Spark left of a query.
+
+    Args:
+        location: Where it lies.
+        query: The id of the query; empty when it can't be told.
+        offsets: What the last micro-batches were to read, newest last.
+        commits: The last micro-batches that are done, newest last.
+        first_offsets: The oldest micro-batch that the offset log still has.
+        problems: What is broken, each as a sentence without its end.
+    """
+
+    location: str
+    query: str = ""
+    offsets: tuple[Offsets, ...] = ()
+    commits: tuple[Commit, ...] = ()
+    first_offsets: int | None = None
+    problems: tuple[str, ...] = ()
+
+    @property
+    def newest(self) -> Offsets | None:
+        """What the newest micro-batch was to read."""
+        return self.offsets[-1] if self.offsets else None
+
+    @property
+    def next_batch(self) -> int:
+        """The number of the next micro-batch; one without a commit is run again."""
+        return self.commits[-1].batch + 1 if self.commits else 0
+
+    @property
+    def unfinished(self) -> int | None:
+        """The number of a micro-batch that was begun and isn't done."""
+        newest = self.newest
+        return newest.batch if newest is not None and newest.batch >= self.next_batch else None
+
+    @property
+    def named(self) -> bool | None:
+        """Whether its sources have names, which they have from the first run or never."""
+        return None if self.newest is None else self.newest.format == "v2"
+
+    @property
+    def watermark(self) -> int | None:
+        """The watermark of the next micro-batch, in milliseconds since 1970; None when there is none."""
+        if self.commits and self.commits[-1].watermark:
+            return self.commits[-1].watermark
+        return (self.newest.watermark if self.newest is not None else None) or None
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The settings that it froze."""
+        return {} if self.newest is None else self.newest.settings
+
+    @cached_property
+    def operators(self) -> tuple[StateOperator, ...]:
+        """The stateful operators; they are looked at when they are asked for."""
+        return tuple(_operators(self.location))
+
+    @cached_property
+    def source_logs(self) -> tuple[str, ...]:
+        """The names of the sources that keep something of their own."""
+        return tuple(sorted(_names(below(self.location, "sources"))))
+
+
+def read_checkpoint(location: str) -> SparkCheckpoint | None:
+    """What Spark left in a checkpoint, without changing anything.
+
+    Args:
+        location: The checkpoint's location: a path, or a URL that fsspec or Databricks knows.
+
+    Returns:
+        None where there is no checkpoint yet.
+
+    Raises:
+        UnseenError: When it can't be looked at from here.
+    """
+    if not is_remote(location):
+        checkpoint = _read(location)
+        if checkpoint is None and not _is_here(location):
+            raise UnseenError("it lies on Spark's side, not on this machine")
+        return checkpoint
+    try:
+        return _read(location)
+    except NoFilesError as error:
+        raise UnseenError(str(error)) from error
+    except Exception as error:  # every store raises what its client raises
+        raise UnseenError(f"{type(error).__name__}: {error}") from error
+
+
+def _is_here(location: str) -> bool:
+    if "DATABRICKS_RUNTIME_VERSION" in os.environ and location.startswith("/Volumes/"):
+        return True
+    return local_path(location) is not None
+
+
+def has_source_evolution(settings: Mapping[str, str]) -> bool:
+    """Whether a run with these Spark settings names its sources: from Spark 4.2 on, unless switched off."""
+    key = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+    major, minor = (int(part) for part in (installed_spark() or "4.2").split(".")[:2])
+    return (major, minor) >= (4, 2) and settings.get(key, "true").lower() == "true"
+
+
+def check_checkpoint(
+    target: str, checkpoint: SparkCheckpoint | None, *, source_evolution: bool
+) -> list[Diagnostic]:
+    """What keeps a run from continuing from a checkpoint.
+
+    Args:
+        target: The id of the target.
+        checkpoint: What is there; None for nothing.
+        source_evolution: Whether the run names its sources (offset log version 2), which a checkpoint
+            either has from its first run or never.
+    """
+    if checkpoint is None:
+        return []
+    hint = (
+        "Restore the folder from a copy. Or move it away to start anew: then sources are read from "
+        "their beginning and the target gets rows it already has."
+    )
+    found = [
+        Diagnostic(
+            "GB402",
+            "error",
+            f"the checkpoint of target `{target}` is damaged: {problem}, in {checkpoint.location}",
+            target,
+            hint=hint,
+        )
+        for problem in checkpoint.problems
+    ]
+    if source_evolution and checkpoint.named is False and not found:
+        found.append(
+            Diagnostic(
+                "GB403",
+                "error",
+                f"the checkpoint of target `{target}` was made without named sources, and Spark can't add "
+                f"the names later: {checkpoint.location}",
+                target,
+                hint="Give the pipeline another `checkpoints` folder, or set "
+                "`spark.sql.streaming.queryEvolution.enableSourceEvolution: false` and "
+                "`spark.sql.streaming.offsetLog.formatVersion: 1` under `spark`.",
+            )
+        )
+    return found
+
+
+def _read(location: str) -> SparkCheckpoint | None:
+    top = open_folder(location)
+    names = set(top.names())
+    if not names:
+        return None
+    if "metadata" not in names:
+        if "offsets" not in names:
+            return None
+        problems = ["the file `metadata` is missing"]
+        query = ""
+    else:
+        query, problem = _query(top.read("metadata"))
+        problems = [problem] if problem else []
+    offsets, first, problem = _last_offsets(location)
+    problems += [problem] if problem else []
+    commits, problem = _last_commits(location)
+    problems += [problem] if problem else []
+    return SparkCheckpoint(location, query, offsets, commits, first, tuple(problems))
+
+
+def _query(content: bytes) -> tuple[str, str]:
+    """The query's id, and what is wrong with the file that has it."""
+    try:
+        loaded = json.loads(content)
+    except ValueError:
+        return "", "the file `metadata` isn't JSON"
+    if not isinstance(loaded, dict) or not isinstance(loaded.get("id"), str):
+        return "", "the file `metadata` has no query id"
+    return loaded["id"], ""
+
+
+def _last_offsets(location: str) -> tuple[tuple[Offsets, ...], int | None, str]:
+    """The newest entries of the offset log, its oldest one, and what is wrong with the newest."""
+    folder = open_folder(below(location, "offsets"))
+    batches = sorted(numbered(folder.names()))
+    found: list[Offsets] = []
+    wrong = ""
+    for batch in batches[-_LAST:]:
+        lines, problem = _log(folder.read(str(batch)))
+        if not problem:
+            found.append(_offsets(batch, lines))
+        elif batch == batches[-1]:
+            wrong = f"`offsets/{batch}` {problem}"
+    return tuple(found), batches[0] if batches else None, wrong
+
+
+def _last_commits(location: str) -> tuple[tuple[Commit, ...], str]:
+    """The newest entries of the commit log, and what is wrong with the newest."""
+    folder = open_folder(below(location, "commits"))
+    batches = sorted(numbered(folder.names()))
+    found: list[Commit] = []
+    wrong = ""
+    for batch in batches[-_LAST:]:
+        lines, problem = _log(folder.read(str(batch)))
+        if not problem:
+            found.append(Commit(batch, _number(_object(lines, 1).get("nextBatchWatermarkMs"))))
+        elif batch == batches[-1]:
+            wrong = f"`commits/{batch}` {problem}"
+    return tuple(found), wrong
+
+
+def _log(content: bytes) -> tuple[list[str], str]:
+    """The lines of an entry of a log, and what is wrong with it."""
+    try:
+        lines = content.decode("utf-8").splitlines()
+    except UnicodeDecodeError:
+        return [], "can't be read"
+    if not lines:
+        return [], "is empty"
+    if lines[0] not in _LOG_VERSIONS:
+        return [], "does not begin with a version of Spark's log"
+    try:
+        json.loads(lines[1]) if len(lines) > 1 else None
+    except ValueError:
+        return [], "is cut off"
+    return lines, ""
+
+
+def _offsets(batch: int, lines: list[str]) -> Offsets:
+    head = _object(lines, 1)
+    settings = head.get("conf")
+    sources: dict[str, Any] = {}
+    for position, line in enumerate(lines[2:]):
+        name, value = str(position), line
+        if lines[0] == "v2":
+            name, _, value = line.partition(":")
+        sources[name] = _offset(value)
+    return Offsets(
+        batch,
+        lines[0],
+        _number(head.get("batchWatermarkMs")),
+        _number(head.get("batchTimestampMs")),
+        {str(key): str(value) for key, value in settings.items()} if isinstance(settings, dict) else {},
+        sources,
+    )
+
+
+def _offset(text: str) -> Any:
+    if text == "-":
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _object(lines: list[str], line: int) -> dict[str, Any]:
+    found = json.loads(lines[line]) if len(lines) > line else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _names(location: str) -> list[str]:
+    return [name for name in open_folder(location).names() if not name.startswith(".")]
+
+
+def _operators(location: str) -> Iterator[StateOperator]:
+    state = below(location, "state")
+    for number in sorted(numbered(_names(state))):
+        folder = below(state, str(number))
+        described = _described(folder)
+        info = described.get("operatorInfo")
+        stores = described.get("stateStoreInfo")
+        rows, rows_batch = _rows(folder)
+        yield StateOperator(
+            number,
+            str(info.get("operatorName", "")) if isinstance(info, dict) else "",
+            tuple(_store(folder, store) for store in stores if isinstance(store, dict))
+            if isinstance(stores, list)
+            else (),
+            _bytes(folder),
+            rows,
+            rows_batch,
+        )
+
+
+def _described(folder: str) -> dict[str, Any]:
+    """What Spark says of an operator; version 2 of the file has a name of its own for each micro-batch."""
+    for place, names in (
+        (below(folder, "_metadata"), ["metadata"]),
+        (below(folder, "_metadata", "v2"), None),
+    ):
+        listed = names or [str(n) for n in sorted(numbered(_names(place)), reverse=True)]
+        for name in listed:
+            try:
+                lines = open_folder(place).read(name).decode("utf-8", "replace").splitlines()
+                found = json.loads(lines[-1]) if lines else None
+            except (OSError, ValueError):
+                continue
+            if isinstance(found, dict):
+                return found
+    return {}
+
+
+def _store(folder: str, described: Mapping[str, Any]) -> StateStore:
+    name = str(described.get("storeName", ""))
+    inner = [] if name in {"", "default"} else [name]
+    keys, values = _schemas(below(folder, "0", *inner, "_metadata"))
+    return StateStore(name, _number(described.get("numPartitions")), keys, values)
+
+
+Columns = tuple[tuple[str, str], ...]
+
+
+def _schemas(folder: str) -> tuple[Columns | None, Columns | None]:
+    """The columns of keys and values, out of a file with texts of Java's around two schemas in JSON."""
+    try:
+        text = open_folder(folder).read("schema").decode("utf-8", "replace")
+    except OSError:
+        return None, None
+    found: list[Columns] = []
+    decoder = json.JSONDecoder()
+    at = text.find('{"type":"struct"')
+    while at >= 0 and len(found) < 2:
+        try:
+            schema, end = decoder.raw_decode(text, at)
+        except ValueError:
+            break
+        found.append(
+            tuple((str(one.get("name")), _type(one.get("type"))) for one in schema.get("fields", ()))
+        )
+        at = text.find('{"type":"struct"', end)
+    return (found[0], found[1]) if len(found) == 2 else (None, None)
+
+
+def _type(kind: Any) -> str:
+    """A type of Spark's JSON as DDL has it."""
+    if not isinstance(kind, dict):
+        names = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
+        return names.get(str(kind), str(kind))
+    inner = kind.get("type")
+    if inner == "struct":
+        fields = ", ".join(f"{one.get('name')}: {_type(one.get('type'))}" for one in kind.get("fields", ()))
+        return f"struct<{fields}>"
+    if inner == "array":
+        return f"array<{_type(kind.get('elementType'))}>"
+    if inner == "map":
+        return f"map<{_type(kind.get('keyType'))}, {_type(kind.get('valueType'))}>"
+    return str(inner)
+
+
+def _bytes(folder: str) -> int:
+    """The size of all files below a folder."""
+    opened = open_folder(folder)
+    total = 0
+    for name in opened.names():
+        if name.startswith("."):
+            continue
+        inner = below(folder, name)
+        if "." in name or not open_folder(inner).names():
+            try:
+                total += opened.size(name)
+            except OSError:
+                continue
+        else:
+            total += _bytes(inner)
+    return total
+
+
+_SNAPSHOT = re.compile(r"(\d+)(?:_[\w-]+)?\.zip")
+
+
+def _rows(folder: str) -> tuple[int | None, int | None]:
+    """How many keys the last snapshots of RocksDB hold, and of which micro-batch they are."""
+    total: int | None = None
+    batch: int | None = None
+    for partition in numbered(_names(folder)):
+        place = below(folder, str(partition))
+        opened = open_folder(place)
+        names = [name for name in opened.names() if _SNAPSHOT.fullmatch(name)]
+        newest = max(names, key=lambda name: int(name.partition(".")[0].partition("_")[0]), default=None)
+        if newest is None:
+            # A partition without rows may have none yet.
+            continue
+        try:
+            if opened.size(newest) > _LARGEST_ZIP:
+                return None, None
+            with zipfile.ZipFile(io.BytesIO(opened.read(newest))) as archive:
+                lines = archive.read("metadata").decode("utf-8", "replace").splitlines()
+            keys = _number(json.loads(lines[-1]).get("numKeys"))
+        except (OSError, KeyError, ValueError, AttributeError, IndexError, zipfile.BadZipFile):
+            return None, None
+        if keys is None:
+            return None, None
+        total = (total or 0) + keys
+        # State of version N is what micro-batch N - 1 left.
+        version = int(newest.partition(".")[0].partition("_")[0]) - 1
+        batch = version if batch is None else min(batch, version)
+    return total, batch

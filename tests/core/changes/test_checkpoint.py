@@ -1,0 +1,213 @@
+"""A look at a checkpoint before a run continues from it."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import fsspec
+import pytest
+from scripts.checkpoints import make
+
+from gem_bundle.changes.checkpoint import (
+    SparkCheckpoint,
+    UnseenError,
+    check_checkpoint,
+    has_source_evolution,
+    read_checkpoint,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def healthy(folder: Path, version: str = "v2") -> Path:
+    for log in ("offsets", "commits"):
+        (folder / log).mkdir(parents=True)
+        for batch in range(12):
+            (folder / log / str(batch)).write_text(f"{version if log == 'offsets' else 'v1'}\n{{}}\n")
+            (folder / log / f".{batch}.crc").write_bytes(b"\0")
+    (folder / "metadata").write_text('{"id":"593617ef-6385-44dd-9a2e-f3717d7dd811"}')
+    return folder
+
+
+def codes(folder: Path, *, source_evolution: bool = True) -> list[str]:
+    found = check_checkpoint("t", read_checkpoint(str(folder)), source_evolution=source_evolution)
+    return [d.code for d in found]
+
+
+def test_nothing_there_is_fine(tmp_path: Path) -> None:
+    assert codes(tmp_path / "none") == []
+    assert codes(tmp_path) == []
+
+
+def test_a_whole_checkpoint_is_fine(tmp_path: Path) -> None:
+    assert codes(healthy(tmp_path / "c")) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "says"),
+    [
+        ("metadata", "{", "`metadata` isn't JSON"),
+        ("metadata", '{"x": 1}', "has no query id"),
+        ("offsets/11", "", "`offsets/11` is empty"),
+        ("offsets/11", "garbage", "does not begin with a version"),
+        ("offsets/11", 'v2\n{"batchWater', "`offsets/11` is cut off"),
+        ("commits/11", "", "`commits/11` is empty"),
+    ],
+)
+def test_a_damaged_checkpoint_says_which_file(tmp_path: Path, file: str, content: str, says: str) -> None:
+    folder = healthy(tmp_path / "c")
+    (folder / file).write_text(content)
+    (found,) = check_checkpoint("t", read_checkpoint(str(folder)), source_evolution=True)
+    assert found.code == "GB402"
+    assert says in found.message
+    assert str(folder) in found.message
+    assert "Restore" in found.hint
+
+
+def test_the_latest_batch_counts_and_not_the_alphabetically_last(tmp_path: Path) -> None:
+    folder = healthy(tmp_path / "c")
+    (folder / "offsets" / "9").write_text("")
+    assert codes(folder) == []
+
+
+def test_a_missing_metadata_file_is_damage(tmp_path: Path) -> None:
+    folder = healthy(tmp_path / "c")
+    (folder / "metadata").unlink()
+    assert codes(folder) == ["GB402"]
+
+
+def test_a_checkpoint_without_named_sources_can_not_be_continued_with_them(tmp_path: Path) -> None:
+    folder = healthy(tmp_path / "c", version="v1")
+    assert codes(folder) == ["GB403"]
+    assert codes(folder, source_evolution=False) == []
+
+
+def test_a_checkpoint_that_can_not_be_seen_from_here_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnseenError, match="wasbs"):
+        read_checkpoint("wasbs://box@account/c")
+    monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
+    with pytest.raises(UnseenError, match="not on this machine"):
+        read_checkpoint("/somewhere/else/c")
+
+
+def test_source_evolution_can_be_switched_off() -> None:
+    key = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+    assert has_source_evolution({})
+    assert not has_source_evolution({key: "false"})
+
+
+# What other Sparks left; scripts/checkpoints.py makes them anew.
+
+LEFT = Path(__file__).with_name("checkpoints")
+
+
+def left(version: str, name: str) -> SparkCheckpoint:
+    found = read_checkpoint(str(LEFT / version / name))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("version", ["4.0.1", "4.1.1"])
+def test_checkpoints_of_other_sparks_are_read(version: str) -> None:
+    stateless = left(version, "stateless")
+    assert stateless.problems == ()
+    assert (stateless.next_batch, stateless.unfinished, stateless.named) == (3, None, False)
+    assert stateless.newest is not None
+    assert stateless.newest.sources == {"0": {"logOffset": 2}}
+    assert stateless.settings["spark.sql.shuffle.partitions"] == "2"
+    assert stateless.watermark is None
+    assert stateless.operators == ()
+    assert stateless.source_logs == ("0",)
+
+    aggregation = left(version, "aggregation")
+    (operator,) = aggregation.operators
+    assert (operator.id, operator.name) == (0, "stateStoreSave")
+    (store,) = operator.stores
+    assert (store.name, store.partitions) == ("default", 2)
+    assert store.keys == (("window", "struct<start: timestamp, end: timestamp>"), ("id", "string"))
+    assert store.values == (("sum", "bigint"),)
+    # 00:02:19, the last row's time, less half a minute.
+    assert aggregation.watermark == 1767225709000
+
+    for name in ("joined", "joined_files"):
+        join, duplicates = left(version, name).operators
+        assert (join.name, duplicates.name) == ("symmetricHashJoin", "dedupe")
+        assert [store.name for store in join.stores] == [
+            "left-keyToNumValues",
+            "left-keyWithIndexToValue",
+            "right-keyToNumValues",
+            "right-keyWithIndexToValue",
+        ]
+        assert duplicates.stores[0].keys == (("id", "string"), ("at", "timestamp"))
+    rows = left(version, "joined_files").operators[0].stores[3].values
+    assert rows is not None
+    assert [column for column, _ in rows] == ["id", "at", "n", "matched"]
+
+
+@pytest.mark.parametrize("version", ["4.0.1", "4.1.1"])
+def test_one_that_is_damaged_anywhere_is_no_traceback(version: str, tmp_path: Path) -> None:
+    for number, file in enumerate(
+        sorted(f for f in (LEFT / version / "joined_files").rglob("*") if f.is_file())
+    ):
+        for content in (
+            b"",
+            b"v1\n",
+            b"v1\n[]",
+            b"v1\n{}\n-",
+            b"v3\n{}",
+            b"\xff\xfe",
+            file.read_bytes()[:-9],
+        ):
+            folder = tmp_path / str(number)
+            shutil.copytree(LEFT / version / "joined_files", folder, dirs_exist_ok=True)
+            (folder / file.relative_to(LEFT / version / "joined_files")).write_bytes(content)
+            found = read_checkpoint(str(folder))
+            assert found is not None
+            assert len(found.operators) == 2
+            check_checkpoint("t", found, source_evolution=False)
+
+
+def test_a_checkpoint_in_the_cloud_is_read_as_one_on_a_disk() -> None:
+    memory = fsspec.filesystem("memory")
+    root = f"/{uuid.uuid4().hex}/c"
+    memory.put(str(LEFT / "4.1.1" / "aggregation"), root, recursive=True)
+    found, same = read_checkpoint(f"memory:/{root}"), left("4.1.1", "aggregation")
+    assert found is not None
+    assert (found.offsets, found.commits, found.query) == (same.offsets, same.commits, same.query)
+    assert [replace(o, bytes=0) for o in found.operators] == [replace(o, bytes=0) for o in same.operators]
+
+
+# What this Spark leaves.
+
+
+@pytest.mark.spark
+def test_what_spark_leaves_of_state_has_rows_and_bytes(spark: SparkSession, tmp_path: Path) -> None:
+    key = "spark.sql.streaming.stateStore.providerClass"
+    before = spark.conf.get(key, None)
+    evolution = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+    spark.conf.set(evolution, "false")
+    # A snapshot with each micro-batch.
+    changelog = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+    spark.conf.set(changelog, "false")
+    try:
+        found = read_checkpoint(str(make(spark, "joined", tmp_path)))
+    finally:
+        spark.conf.set(evolution, "true")
+        spark.conf.unset(changelog)
+        spark.conf.set(key, before) if before else spark.conf.unset(key)
+    assert found is not None
+    assert found.problems == ()
+    join, duplicates = found.operators
+    assert join.bytes > 1000
+    # Those of the last minute, which the watermark hasn't reached.
+    assert duplicates.rows is not None
+    assert 0 < duplicates.rows <= 60
+    assert duplicates.rows_batch == found.commits[-1].batch
+    assert found.named is True
+    assert found.newest is not None
+    assert len(found.newest.sources) == 2
