@@ -10,11 +10,11 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.benchmarks.timing import Comparison, clean_environment, in_turn
+from tests.benchmarks.timing import Comparison, clean_environment, command_seconds, in_turn
 
 GEM_BUNDLE = Path(sys.executable).with_name("gem-bundle")
 SCHEMA = "id bigint, at timestamp, team int, amount double"
@@ -108,20 +108,28 @@ class Starts:
 
     def gem_bundle(self, *command: str, until_progress: bool = False, **variables: str) -> float:
         """How long a command of gem-bundle takes, or until it says that a micro-batch has ended."""
-        return self._seconds([GEM_BUNDLE, *command], until_progress=until_progress, **variables)
+        environment = {**self.environment, **variables}
+        self._forget()
+        if until_progress:
+            return self._until_progress([GEM_BUNDLE, *command], environment)
+        return command_seconds([GEM_BUNDLE, *command], environment, cwd=self.folder)
 
     def bare(self) -> float:
         """How long a script takes to the end of its first micro-batch."""
-        return self._seconds([sys.executable, "script.py", self.jars, "."], until_progress=True)
+        self._forget()
+        return self._until_progress([sys.executable, "script.py", self.jars, "."], self.environment)
 
     def wait_for_archive(self) -> None:
         """Wait until the archive of the last session is in its place, and nothing of it runs any more."""
         while not any(self.classes.glob("*.json")) or any(self.classes.glob("*.new")):
             time.sleep(0.1)
 
-    def _seconds(self, command: list[str | Path], *, until_progress: bool, **variables: str) -> float:
+    def _forget(self) -> None:
+        """Let the next run be a first one."""
         for name in ("table", "checkpoints", "checkpoint"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    def _until_progress(self, command: list[str | Path], environment: Mapping[str, str]) -> float:
         began = time.perf_counter()
         seconds = 0.0
         with subprocess.Popen(
@@ -130,7 +138,7 @@ class Starts:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env=clean_environment({**self.environment, **variables}),
+            env=clean_environment(environment),
             text=True,
         ) as process:
             assert process.stderr is not None
@@ -139,9 +147,9 @@ class Starts:
                 said.append(line)
                 if '"event": "progress"' in line and not seconds:
                     seconds = time.perf_counter() - began
-        if process.returncode != 0 or (until_progress and not seconds):
+        if process.returncode != 0 or not seconds:
             raise RuntimeError(f"{command} failed:\n{''.join(said)}")
-        return seconds if until_progress else time.perf_counter() - began
+        return seconds
 
 
 def run(pairs: int, folder: Path) -> Comparison:

@@ -160,6 +160,8 @@ tell(
                for maps in Path("/proc", pid, "maps").read_text().splitlines()),
 )
 session.close()
+# Its Java is the first one's, and goes on.
+open_session(request).close()
 """
 
 PRINTED = ["first", "+---+", "| id|", "+---+", "|  0|", "+---+", "", "last"]

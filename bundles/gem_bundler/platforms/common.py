@@ -28,6 +28,16 @@ def job_of(bundle: Bundle, profile: str | None = None) -> Job:
     return (bundle.job or Job()).for_profile(profile or bundle.profile)
 
 
+def no_wheels(bundle: Bundle) -> list[str]:  # noqa: ARG001 (the same for all platforms)
+    """The wheels that have to lie in the bundle's folder of a platform that has everything unpacked: none."""
+    return []
+
+
+def nothing_asked(bundle: Bundle) -> list[str]:  # noqa: ARG001 (the same for all platforms)
+    """What the job of such a platform asks a package index for when it starts: nothing."""
+    return []
+
+
 def start_arguments(
     bundle: Bundle,
     pipeline: BundlePipeline,

@@ -46,6 +46,13 @@ class JavaOutput:
             os.close(self._given)
             self._reader.start()
 
+    @property
+    def taken(self) -> bool:
+        """Whether a program that was started meanwhile has it, and runs."""
+        poll = select.poll()
+        poll.register(self._from, 0)
+        return not poll.poll(0)
+
     def flush(self) -> None:
         """Pass on what was printed up to now."""
         with self._passing:
@@ -62,6 +69,12 @@ class JavaOutput:
         self.flush()
         self._passing.acquire()  # for good: the reader must not take what is another's
         return self._from
+
+    def close(self) -> None:
+        """Give up what it has open, where nobody has `taken` it."""
+        self._reader.join()
+        os.close(self._to)
+        os.close(self._from)
 
     def _pass_on(self) -> None:
         more = True

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -221,6 +221,10 @@ def _submitted() -> dict[str, str]:
     return dict(SparkConf().getAll())
 
 
+class _ArchiveRefusedError(Exception):
+    """A Java has ended as soon as it was started with an archive of classes."""
+
+
 def _start(request: SessionRequest, settings: Mapping[str, Setting]) -> Session:
     """Start a Spark of one's own."""
     from gem_bundle.run.java import find_java
@@ -231,6 +235,17 @@ def _start(request: SessionRequest, settings: Mapping[str, Setting]) -> Session:
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     java = find_java()
     archive = _archive(request, java, settings)
+    if archive is not None:
+        try:
+            return _start_with(archive, java, request, settings)
+        except _ArchiveRefusedError:
+            archive.forget()
+    return _start_with(None, java, request, settings)
+
+
+def _start_with(
+    archive: ClassArchive | None, java: Java, request: SessionRequest, settings: Mapping[str, Setting]
+) -> Session:
     log = request.spark_log
     began = log.stat().st_size if log is not None and log.is_file() else 0
     output = JavaOutput() if archive is not None and archive.recorded else None
@@ -247,8 +262,7 @@ def _start(request: SessionRequest, settings: Mapping[str, Setting]) -> Session:
             if request.guard is not None and request.guard.given_up:
                 raise
             if archive is not None and "JAVA_GATEWAY_EXITED" in str(error):
-                archive.forget()
-                return _start(replace(request, class_archive=None), settings)
+                raise _ArchiveRefusedError from error
             said = _read_from(log, began) or str(error)
             reason = _first_problem(said) or _first_line(error)
             where = f"Spark's log is {log}. " if log else ""
@@ -257,8 +271,13 @@ def _start(request: SessionRequest, settings: Mapping[str, Setting]) -> Session:
                 f"the Spark session can't start: {reason}",
                 f"{where}`gem-bundle run --show-settings` lists what it is started with.",
             ) from error
-    if archive is not None and output is not None:
-        archive.finish(output)
+    # A second session of a process has the first one's Java, which records for both or not at all.
+    if output is not None and not output.taken:
+        output.close()
+        output = archive = None
+    if archive is None or output is None:
+        return Session(spark, True, _sorted(told))
+    archive.finish(output)
     return Session(spark, True, _sorted(told), _output=output, _archive=archive)
 
 

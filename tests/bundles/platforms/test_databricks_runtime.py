@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from databricks.sdk.dbutils import _SecretsUtil
-from databricks.sdk.service import jobs
 
 from tests.bundles.making import write_files
 from tests.bundles.platforms.databricks_runtime import DBUTILS, Runtime, upload
@@ -86,6 +84,14 @@ def hidden(root: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.spark
 def test_a_job_runs_on_a_workspace_that_has_never_heard_of_gem_bundle(tmp_path: Path) -> None:
+    from databricks.sdk.dbutils import _SecretsUtil
+    from databricks.sdk.service import jobs
+
+    # The stand-in gives secrets as Databricks does.
+    ours: dict[str, Any] = {}
+    exec(compile(DBUTILS, "runtime.py", "exec", dont_inherit=True), ours)
+    assert inspect.signature(ours["dbutils"].secrets.get) == inspect.signature(_SecretsUtil(None).get)
+
     project = write_files(
         tmp_path / "project",
         {
@@ -129,10 +135,3 @@ def test_a_job_runs_on_a_workspace_that_has_never_heard_of_gem_bundle(tmp_path: 
     assert "Did you mean `files`?" in failed.stdout
     assert "class-sizes failed with status 1; what it printed says why." in failed.stdout
     assert "Traceback" not in failed.stdout
-
-
-def test_the_stand_in_gives_secrets_as_the_sdk_does() -> None:
-    ours: dict[str, Any] = {}
-    exec(compile(DBUTILS, "runtime.py", "exec", dont_inherit=True), ours)
-
-    assert inspect.signature(ours["dbutils"].secrets.get) == inspect.signature(_SecretsUtil(None).get)

@@ -12,6 +12,8 @@ from gem_bundler.job.section import Retries, seconds
 from gem_bundler.platforms.common import (
     job_of,
     kubernetes_name,
+    no_wheels,
+    nothing_asked,
     secret_variable,
     secrets_of,
     spark_settings,
@@ -32,22 +34,15 @@ if TYPE_CHECKING:
     from gem_bundler.bundle.model import Bundle, BundlePipeline
     from gem_bundler.job.section import Job
 
-__all__ = ["check", "files"]
+__all__ = ["asked", "check", "files", "wheels"]
+
+# Everything is in the image.
+wheels, asked = no_wheels, nothing_asked
 
 # Kubernetes kills what hasn't ended by then; the driver needs a moment of its own after the last query.
 _MOMENT = 30
 _RESTART_WAIT = Retries(max=0, wait="10 seconds")
 _FOR_EVER = 1_000_000_000
-
-
-def wheels(bundle: Bundle) -> list[str]:  # noqa: ARG001 (the same for all platforms)
-    """The wheels that have to lie in the bundle's folder: none, since everything is in the image."""
-    return []
-
-
-def asked(bundle: Bundle) -> list[str]:  # noqa: ARG001 (the same for all platforms)
-    """What the job asks a package index for when it starts: nothing."""
-    return []
 
 
 def files(bundle: Bundle) -> dict[str, bytes]:

@@ -12,6 +12,8 @@ from gem_bundler.platforms.common import (
     check_common,
     check_left_out,
     job_of,
+    no_wheels,
+    nothing_asked,
     secret_variable,
     secrets_of,
     spark_settings,
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
 
     from gem_bundler.bundle.model import Bundle
     from gem_bundler.job.section import Job
+
+__all__ = ["asked", "check", "files", "wheels"]
+
+# The archive of dependencies has them unpacked.
+wheels, asked = no_wheels, nothing_asked
 
 
 def check(bundle: Bundle) -> Iterator[Finding]:
@@ -61,16 +68,6 @@ def check(bundle: Bundle) -> Iterator[Finding]:
         "spark-submit",
         "Let cron or a service manager start submit.sh; its --help has the line for the crontab.",
     )
-
-
-def wheels(bundle: Bundle) -> list[str]:  # noqa: ARG001 (the same for all platforms)
-    """The wheels that have to lie in the bundle's folder: none, since the archive has them unpacked."""
-    return []
-
-
-def asked(bundle: Bundle) -> list[str]:  # noqa: ARG001 (the same for all platforms)
-    """What the job asks a package index for when it starts: nothing."""
-    return []
 
 
 def files(bundle: Bundle) -> dict[str, bytes]:
