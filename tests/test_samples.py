@@ -85,6 +85,8 @@ def collected(folder: Path, *arguments: str) -> list[str]:
         "no:terminal",
         "-p",
         "no:cacheprovider",
+        "-p",
+        "no:unraisableexception",  # collects garbage five times at its end
         "-c",
         str(folder / "pytest.ini"),
         "--collect-only",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import pluggy
 
-from gem_bundle import hookspecs
+from gem_bundle import hookspecs, installed
 from gem_bundle.errors import PluginError, describe_error
 from gem_bundle.hookspecs import OF_PLUGINS
 
@@ -203,9 +203,7 @@ def load_registry(
     if environment is None:
         environment = os.environ
     if entry_points is None:
-        from importlib.metadata import entry_points as installed
-
-        entry_points = installed(group=GROUP)
+        entry_points = installed.entry_points(GROUP)
     picked = names_in(environment.get(PICK))
     blocked = names_in(environment.get(BLOCK)) or set()
     manager = pluggy.PluginManager(GROUP)

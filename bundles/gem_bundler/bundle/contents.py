@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.diagnostics import Diagnostic, Place
+from gem_bundle.installed import entry_points
 from gem_bundle.pipeline.document import Unknown
 from gem_bundle.pipeline.loader import LoadOptions, load_file, read_file
 from gem_bundle.plugins import GROUP, load_registry
@@ -174,12 +175,14 @@ class _Collector:
 
     def _own_gem(self, entry: GemEntry, modules: Modules) -> None:
         """Take the package of a gem that lives in the project, and its plugin's entry point."""
+        if entry.origin.distribution == "gem-bundle":
+            return
         point = _entry_point(entry)
         if point is None or point[1].partition(".")[0] in {"gem_bundle", "gem_bundler"}:
             return
         module = point[1].partition(":")[0]
         root = modules.own_root(module)
-        if root is None or entry.origin.distribution == "gem-bundle":
+        if root is None:
             return
         self._entry_points[point] = None
         self._own[_normal(entry.origin.distribution)] = None
@@ -276,11 +279,10 @@ class _Collector:
 
 def _entry_point(entry: GemEntry) -> tuple[str, str] | None:
     """The name and the module of the entry point that registers a gem."""
-    from importlib.metadata import entry_points
-
-    for point in entry_points(group=GROUP, name=entry.origin.plugin):
-        distribution = point.dist
-        if distribution is not None and distribution.metadata["Name"] == entry.origin.distribution:
+    for point in entry_points(GROUP):
+        if point.name != entry.origin.plugin or point.dist is None:
+            continue
+        if point.dist.metadata["Name"] == entry.origin.distribution:
             return point.name, point.value
     return None
 

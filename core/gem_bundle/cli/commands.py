@@ -8,9 +8,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from importlib.metadata import EntryPoint
-
     import click
 
 GROUP = "gem_bundle.commands"
@@ -84,6 +81,7 @@ def plugin_commands() -> dict[str, PluginCommand]:
     import pluggy
 
     from gem_bundle import hookspecs
+    from gem_bundle.installed import entry_points
     from gem_bundle.plugins import BLOCK, PICK, names_in
 
     picked = names_in(os.environ.get(PICK))
@@ -91,7 +89,7 @@ def plugin_commands() -> dict[str, PluginCommand]:
     manager = pluggy.PluginManager("gem_bundle")
     manager.add_hookspecs(hookspecs)
     found: dict[str, PluginCommand] = {}
-    for point in sorted(_entry_points(), key=lambda point: (point.name, point.value)):
+    for point in sorted(entry_points(GROUP), key=lambda point: (point.name, point.value)):
         if point.name in blocked or (picked is not None and point.name not in picked):
             continue
         origin = point.dist.name if point.dist is not None else point.value
@@ -107,24 +105,3 @@ def plugin_commands() -> dict[str, PluginCommand]:
         except (Exception, SystemExit):  # noqa: BLE001, S112 (whatever it raises, the help goes on)
             continue
     return dict(sorted(found.items()))
-
-
-def _entry_points() -> Iterator[EntryPoint]:
-    """What distributions have for the group.
-
-    `importlib.metadata.entry_points` parses the entry points of all distributions to find them, which took
-    a tenth of the help where 200 plugins were installed. Here only those are parsed that name the group.
-    """
-    from importlib.metadata import PackageNotFoundError, distribution, distributions
-
-    for found in distributions():
-        text = found.read_text("entry_points.txt") or ""
-        if GROUP not in text:
-            continue
-        try:
-            # Of several distributions of one name the first one on the path is the one that counts.
-            first = distribution(found.name).read_text("entry_points.txt")
-        except (PackageNotFoundError, ValueError, TypeError):
-            continue
-        if first == text:
-            yield from found.entry_points.select(group=GROUP)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ def check_free(names: GemNames) -> None:
     Raises:
         GemError: GB802.
     """
+    from gem_bundle.installed import entry_points
     from gem_bundle.plugins import GROUP, load_registry
 
     gems = [entry for entry in load_registry({}) if (entry.kind, entry.name) == (names.kind, names.name)]
@@ -31,7 +31,7 @@ def check_free(names: GemNames) -> None:
                 f"`{gem.origin}` has a {names.kind} of that name, and of two with one name "
                 "no pipeline can use either",
             )
-    points = [p for p in entry_points(group=GROUP) if p.module.partition(".")[0] == names.package]
+    points = [p for p in entry_points(GROUP) if p.module.partition(".")[0] == names.package]
     ours = any(p.dist is not None and _normal(p.dist.name) == names.distribution for p in points)
     if not ours and find_spec(names.package) is not None:
         owners = sorted({p.dist.name for p in points if p.dist is not None})

@@ -6,10 +6,10 @@ import os
 import subprocess
 import sys
 from functools import cache
-from importlib.metadata import entry_points
 
 import pytest
 
+from gem_bundle.installed import entry_points
 from gem_bundle.plugins import GROUP
 from gem_bundle.testing.conformance.guard import PRIVATE, watched
 from gem_bundle.testing.conformance.reading import OwnCode
@@ -79,8 +79,9 @@ def _loaded(suite: GemConformance) -> dict[str, list[str]]:
     """What a new interpreter has loaded after the registration, and after the gem."""
     module = ""
     for entry in registered(suite.gem):
-        for point in entry_points(group=GROUP, name=entry.origin.plugin):
-            module = point.module
+        for point in entry_points(GROUP):
+            if point.name == entry.origin.plugin:
+                module = point.module
     return _loaded_by(module, suite.gem.__module__)
 
 
