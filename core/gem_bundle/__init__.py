@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gem_bundle.facts import merged as merged
     from gem_bundle.gem import ALL_OUTPUT_MODES as ALL_OUTPUT_MODES
     from gem_bundle.gem import MICRO_BATCH_TRIGGERS as MICRO_BATCH_TRIGGERS
+    from gem_bundle.gem import OptionChange as OptionChange
     from gem_bundle.gem import ReadContext as ReadContext
     from gem_bundle.gem import Source as Source
     from gem_bundle.gem import SourceSemantics as SourceSemantics
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from gem_bundle.hookspecs import RegisterCommand as RegisterCommand
     from gem_bundle.hookspecs import RegisterSection as RegisterSection
     from gem_bundle.hookspecs import hookimpl as hookimpl
+    from gem_bundle.lineage import Kept as Kept
+    from gem_bundle.lineage import Lineage as Lineage
+    from gem_bundle.lineage import Made as Made
     from gem_bundle.operators import AggregateOperator as AggregateOperator
     from gem_bundle.operators import DeduplicateOperator as DeduplicateOperator
     from gem_bundle.operators import JoinOperator as JoinOperator
@@ -55,6 +59,7 @@ _HOMES = {
     "gem": (
         "ALL_OUTPUT_MODES",
         "MICRO_BATCH_TRIGGERS",
+        "OptionChange",
         "ReadContext",
         "Source",
         "SourceSemantics",
@@ -72,6 +77,7 @@ _HOMES = {
         "Operator",
         "WatermarkOperator",
     ),
+    "lineage": ("Kept", "Lineage", "Made"),
     "options": ("Field", "NoOptions", "Options"),
     "python": ("import_function",),
     "views": ("NodeView", "PipelineView"),

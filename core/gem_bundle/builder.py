@@ -119,6 +119,7 @@ class Pipeline:
         options: Mapping[str, Any] | None = None,
         *,
         mode: Mode | None = None,
+        was: str | Sequence[str] | None = None,
     ) -> Pipeline:
         """Add a node that reads from outside.
 
@@ -127,8 +128,9 @@ class Pipeline:
             gem: The name of its gem.
             options: The gem's options.
             mode: ``batch`` for a static relation in a streaming pipeline.
+            was: Its former id, or all of them, the newest first.
         """
-        return self._add("sources", id, {"gem": gem, "mode": mode, "options": options})
+        return self._add("sources", id, {"gem": gem, "mode": mode, "options": options, "was": was})
 
     def transform(
         self,
@@ -136,6 +138,8 @@ class Pipeline:
         gem: str,
         inputs: str | Sequence[str] | Mapping[str, str],
         options: Mapping[str, Any] | None = None,
+        *,
+        was: str | Sequence[str] | None = None,
     ) -> Pipeline:
         """Add a node that turns rows into rows.
 
@@ -144,9 +148,10 @@ class Pipeline:
             gem: The name of its gem.
             inputs: The id of its input, several ids, or several by the names that expressions use.
             options: The gem's options.
+            was: Its former id, or all of them, the newest first.
         """
         key = "input" if isinstance(inputs, str) else "inputs"
-        return self._add("transforms", id, {"gem": gem, key: inputs, "options": options})
+        return self._add("transforms", id, {"gem": gem, key: inputs, "options": options, "was": was})
 
     def target(
         self,
@@ -157,6 +162,7 @@ class Pipeline:
         *,
         output_mode: OutputMode | None = None,
         trigger: Mapping[str, str | bool] | None = None,
+        was: str | Sequence[str] | None = None,
     ) -> Pipeline:
         """Add a node that writes to outside.
 
@@ -167,6 +173,7 @@ class Pipeline:
             options: The gem's options.
             output_mode: ``append`` (the default), ``update`` or ``complete``.
             trigger: When micro-batches run, as in the file: ``{"available_now": True}``.
+            was: Its former id, or all of them, the newest first.
         """
         node = {
             "gem": gem,
@@ -174,6 +181,7 @@ class Pipeline:
             "output_mode": output_mode,
             "trigger": trigger,
             "options": options,
+            "was": was,
         }
         return self._add("targets", id, node)
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from gem_bundle.diagnostics import Finding
     from gem_bundle.facts import Column
+    from gem_bundle.lineage import Lineage
+    from gem_bundle.options import Effect
 
 Kind = Literal["source", "transform", "target"]
 OutputMode = Literal["append", "update", "complete"]
@@ -112,6 +114,21 @@ class TargetSemantics:
     restartable: bool = True
     shared: SharedPlace = "fine"
     async_progress: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OptionChange:
+    """What another value of an option does to a query that goes on from its checkpoint.
+
+    Args:
+        effect: What it does.
+        why: Why, as a sentence to the user without a full stop at its end: what becomes of rows.
+        hint: What to do about it.
+    """
+
+    effect: Effect
+    why: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -239,6 +256,24 @@ class Gem(Generic[OptionsT]):
         """
         return ()
 
+    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (for those who override it)
+        """What another value of an option does, where the one word of its `Field` isn't enough.
+
+        Called by `gem-bundle plan` and before every run, for each option whose value isn't the one that
+        ran last, without a JVM and without a network. `options` are the new ones. Speak of this node
+        alone: what becomes of state behind it is found out by the runtime, so a transform that keeps
+        none says ``from_now_on``.
+
+        Args:
+            option: The option.
+            before: The value that it had, as JSON has it, defaults filled in.
+
+        Returns:
+            None, which is the default, leaves it to the option's `Field`. Where that says nothing either,
+            an option of a node with state counts as ``mixed``, any other as ``from_now_on``.
+        """
+        return None
+
     def connect(self) -> Iterable[Finding]:
         """The preflight: try what the node needs from the outside (broker, path, table).
 
@@ -304,6 +339,15 @@ class Source(Gem[OptionsT]):
         set by the runtime, which knows the node's mode.
         """
         return Facts()
+
+    def begins(self) -> str:
+        """From where a first run reads, as the end of a sentence: ``from its beginning``.
+
+        Called by `gem-bundle plan` for a source that no checkpoint knows yet.
+        """
+        if self.semantics.only_new:
+            return "from what comes after the start"
+        return "from its beginning" if self.semantics.backlog else "as it comes"
 
     def discover(self) -> Iterable[Column] | None:
         """The columns of what is there: of a table's own metadata, of the header of a file.
@@ -375,6 +419,14 @@ class Transform(Gem[OptionsT]):
         and operators are unknown.
         """
         return combined(UNKNOWN_OPERATOR, inputs)
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:  # noqa: ARG002 (for those who override it)
+        """What comes of what: so that `gem-bundle plan` can tell what an edit in front of it reaches.
+
+        Called like `infer`, by `gem-bundle plan` and before a run on a checkpoint. By default that isn't
+        known, and an edit in front reaches everything.
+        """
+        return None
 
 
 class Target(Gem[OptionsT]):

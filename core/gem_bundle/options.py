@@ -6,7 +6,7 @@ page, and the list of secrets that must never be printed. Names are snake_case; 
 pasted from Spark's guide.
 """
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, SecretStr
 from pydantic import Field as _field  # noqa: N813 (pydantic's is a function too)
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 
 _REQUIRED: Any = ...
 
+Effect = Literal["continues", "from_now_on", "skipped", "again", "mixed", "refused"]
+"""What an edit does to a query that goes on from its checkpoint, from harmless to fatal.
+
+``continues``: no row is different for it. ``from_now_on``: rows that come from now on go by it, what was
+written stays. ``skipped``: rows are never read. ``again``: rows that were read are read once more.
+``mixed``: what the query keeps was made by the old rule and gets into new results, or what was written
+can't be read any more. ``refused``: Spark doesn't go on.
+"""
+
 
 def Field(  # noqa: N802 (it stands where pydantic's Field would)
     default: Any = _REQUIRED,
@@ -28,6 +37,7 @@ def Field(  # noqa: N802 (it stands where pydantic's Field would)
     examples: list[Any] | None = None,
     advanced: bool = False,
     since: str | None = None,
+    change: "Effect | None" = None,
     **constraints: Any,
 ) -> Any:
     """Declare one option of a gem.
@@ -40,9 +50,17 @@ def Field(  # noqa: N802 (it stands where pydantic's Field would)
         examples: Values worth showing.
         advanced: Shown after the others.
         since: The Spark version that brought it, where that is later than 4.0.
+        change: What another value does to a query that goes on from its checkpoint, as `Effect` has it:
+            for `gem-bundle plan`. Where one word isn't enough, `Gem.change` decides.
         constraints: What pydantic's ``Field`` takes (``gt``, ``min_length``, ``pattern`` …).
     """
-    extra: dict[str, Any] = {"spark": spark, "passed": passed, "advanced": advanced, "since": since}
+    extra: dict[str, Any] = {
+        "spark": spark,
+        "passed": passed,
+        "advanced": advanced,
+        "since": since,
+        "change": change,
+    }
     kept = {key: value for key, value in extra.items() if value not in (None, False)}
     kept["passed"] = passed
     return _field(
@@ -66,6 +84,9 @@ class Options(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
+
+    default_change: "ClassVar[Effect | None]" = None
+    """What another value does of an option whose `Field` says nothing of its `change`."""
 
     _spellings: ClassVar[dict[str, str] | None] = None
 
@@ -116,7 +137,7 @@ class NoOptions(Options):
 
 
 def metadata(info: "FieldInfo") -> "Mapping[str, Any]":
-    """What `Field` keeps beside pydantic's own: ``spark``, ``passed``, ``advanced``, ``since``."""
+    """What `Field` keeps beside pydantic's own: ``spark``, ``passed``, ``advanced`` and so on."""
     extra = info.json_schema_extra
     if isinstance(extra, dict):
         kept = extra.get("gem_bundle")

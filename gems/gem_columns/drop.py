@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle import Facts, Field, Finding, Options, Transform
+from gem_bundle import Facts, Field, Finding, Lineage, Options, Transform
 from gem_bundle.expressions import missing_names
+from gem_bundle.lineage import passed
 from gem_bundle.types import StringList
 
 if TYPE_CHECKING:
@@ -17,7 +18,10 @@ class DropOptions(Options):
     """Options of the transform `drop`."""
 
     columns: StringList = Field(
-        min_length=1, description="The names of the columns to leave out.", examples=[["offset"]]
+        min_length=1,
+        description="The names of the columns to leave out.",
+        examples=[["offset"]],
+        change="from_now_on",
     )
 
 
@@ -40,6 +44,11 @@ class Drop(Transform[DropOptions]):
             return facts
         gone = {name.lower() for name in self.options.columns}
         return facts.with_columns(c for c in facts.columns if c.name.lower() not in gone)
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """The columns that stay, as they are."""
+        through = passed(self.infer(*inputs).columns)
+        return None if through is None else Lineage(through)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The names exist: Spark says nothing about one that doesn't."""

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import field_validator
 
-from gem_bundle import Facts, Field, Finding, GemError, Options, Transform
+from gem_bundle import Facts, Field, Finding, GemError, Lineage, Options, Transform
 from gem_bundle.diagnostics import suggest
 from gem_bundle.expressions import missing_names
+from gem_bundle.lineage import column_keys, same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,7 @@ class RenameOptions(Options):
         min_length=1,
         description="The new names, as a mapping of old to new name.",
         examples=[{"ts": "at", "msg": "message"}],
+        change="from_now_on",
     )
 
     @field_validator("columns")
@@ -75,6 +77,13 @@ class Rename(Transform[RenameOptions]):
         return facts.with_columns(
             replace(column, name=new.get(column.name.lower(), column.name)) for column in facts.columns
         )
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """The same columns under their new names."""
+        before, after = column_keys(inputs[0].columns), column_keys(self.infer(*inputs).columns)
+        if before is None or after is None:
+            return None
+        return Lineage({new: same(old) for new, old in zip(after, before, strict=True)})
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The old names exist, and no column gets the name of one that stays."""

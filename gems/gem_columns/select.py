@@ -2,17 +2,29 @@
 
 from typing import TYPE_CHECKING
 
-from gem_bundle import AggregateOperator, Facts, Field, Finding, Operator, Options, Transform
+from gem_bundle import (
+    AggregateOperator,
+    Facts,
+    Field,
+    Finding,
+    Lineage,
+    Made,
+    Operator,
+    Options,
+    Transform,
+)
 from gem_bundle.expressions import (
     analyse,
     calls_functions,
     check_expression,
     keyed,
+    made_of,
     project,
     reference,
     several_windows,
     split_alias,
 )
+from gem_bundle.lineage import passed
 from gem_bundle.types import ColumnExpressions
 
 if TYPE_CHECKING:
@@ -28,6 +40,7 @@ class SelectOptions(Options):
         min_length=1,
         description="The columns as a list of expressions, or as a mapping of name to expression.",
         examples=[["page", "amount * 100 as cents"], {"page": "page", "cents": "amount * 100"}],
+        change="from_now_on",
     )
 
 
@@ -55,6 +68,10 @@ class Select(Transform[SelectOptions]):
         (facts,) = inputs
         columns = project(self.options.columns, facts)
         return with_operators(facts, self.options.columns).with_columns(columns)
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """Each column of what it is computed from; a generator decides how many rows come out."""
+        return projected(self.options.columns, inputs[0])
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """Expressions are over columns that exist, and a star stands alone."""
@@ -122,6 +139,36 @@ def with_operators(facts: Facts, expressions: list[str] | dict[str, str]) -> Fac
         if analysis.current_time:
             facts = facts.after(Operator("current_time", place))
     return facts
+
+
+def projected(expressions: list[str] | dict[str, str], facts: Facts) -> Lineage | None:
+    """What a projection makes of what; None where that isn't known, or it aggregates."""
+    columns: dict[str, Made] = {}
+    generators: list[Made] = []
+    for key, expression in keyed(expressions):
+        body, alias = split_alias(expression) if isinstance(key, int) else (expression, key)
+        if body.strip() == "*":
+            through = passed(facts.columns)
+            if through is None:
+                return None
+            columns |= through
+            continue
+        found = analyse(body, facts.columns, name=alias if isinstance(alias, str) else None)
+        if found.aggregates or found.analytic or not found.column.name:
+            return None
+        made = made_of(body, facts.columns, earlier=columns)
+        if found.generator:
+            generators.append(made)
+        columns[found.column.name.lower()] = made
+    rows = Made(
+        " ".join(made.rule for made in generators),
+        None if any(made.uses is None for made in generators) else _all_of(generators),
+    )
+    return Lineage(columns, rows)
+
+
+def _all_of(made: "list[Made]") -> frozenset[str]:
+    return frozenset[str]().union(*(found.uses or () for found in made))
 
 
 def named_stars(columns: dict[str, str]) -> "Iterator[Finding]":

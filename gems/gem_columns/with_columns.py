@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import field_validator
 
-from gem_bundle import Facts, Field, Finding, Options, Transform
+from gem_bundle import Facts, Field, Finding, Lineage, Options, Transform
 from gem_bundle.expressions import check_expression, project, several_windows
+from gem_bundle.lineage import passed
 from gem_bundle.types import Expression
-from gem_columns.select import named_stars, with_operators
+from gem_columns.select import named_stars, projected, with_operators
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +23,7 @@ class WithColumnsOptions(Options):
         min_length=1,
         description="The new columns as a mapping of name to expression.",
         examples=[{"cents": "amount * 100", "day": "date(at)"}],
+        change="from_now_on",
     )
 
     @field_validator("columns")
@@ -62,6 +64,12 @@ class WithColumns(Transform[WithColumnsOptions]):
         known = {column.name.lower() for column in facts.columns}
         kept = [new.get(column.name.lower(), column) for column in facts.columns]
         return behind.with_columns([*kept, *(c for c in made if c.name.lower() not in known)])
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """The computed columns of what they are computed from; the others as they are."""
+        made = projected(self.options.columns, inputs[0])
+        through = passed(inputs[0].columns)
+        return None if made is None or through is None else Lineage(through | dict(made.columns), made.rows)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """Expressions are over columns that exist, and neither aggregate nor have a star."""

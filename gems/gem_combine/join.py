@@ -11,13 +11,23 @@ from gem_bundle import (
     Field,
     Finding,
     JoinOperator,
+    Kept,
+    Lineage,
+    Made,
     Operator,
     Options,
     Transform,
     combined,
     entering,
 )
-from gem_bundle.expressions import analyse, check_expression, join_condition, missing_names
+from gem_bundle.expressions import (
+    analyse,
+    check_expression,
+    join_condition,
+    made_of_inputs,
+    missing_names,
+)
+from gem_bundle.lineage import column_keys
 from gem_bundle.operators import JoinType, any_of
 from gem_bundle.types import Expression, StringList
 
@@ -55,18 +65,21 @@ class JoinOptions(Options):
         "(`left`, `right`, `full`), the first input's rows that have a partner (`left_semi`) or "
         "none (`left_anti`), or every row with every row (`cross`).",
         examples=["left"],
+        change="mixed",
     )
     on: StringList | None = Field(
         None,
         min_length=1,
         description="Columns that both inputs have and whose values must be equal; they come once, in front.",
         examples=[["page"]],
+        change="mixed",
     )
     condition: Expression | None = Field(
         None,
         description="Which rows are pairs, as a boolean expression with the inputs' names in front "
         "of their columns.",
         examples=["orders.id = payments.order_id and payments.at <= orders.at + interval 1 hour"],
+        change="mixed",
     )
 
     @field_validator("on")
@@ -126,6 +139,37 @@ class Join(Transform[JoinOptions]):
             right, of_right = entering(right, lambda column: column.name.lower() in keys)
             operator = replace(operator, event_times=(of_left, of_right))
         return combined(operator, [left, right]).with_columns(self._columns(left, right))
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """The columns of both; the condition decides which pairs there are, and of streams rows are kept."""
+        left, right = self._called(inputs)
+        known = [column_keys(left.columns), column_keys(right.columns)]
+        made = self._columns(left, right)
+        keys = column_keys(made)
+        if made is None or keys is None or known[0] is None or known[1] is None:
+            return None
+        found: dict[str, Made] = {}
+        options = self.options
+        on = [name.lower() for name in options.on or ()]
+        for key, column in zip(keys, made, strict=True):
+            if column.name.lower() in on:
+                sides = {"right": [1], "full": [0, 1]}.get(options.how, [0])
+                found[key] = Made("=", frozenset(f"{side}:{column.name.lower()}" for side in sides))
+                continue
+            side = 0 if any(column is other for other in left.columns or ()) else 1
+            names = known[side] or []
+            of_side = (left, right)[side].columns or ()
+            name = next((n for n, other in zip(names, of_side, strict=True) if other is column), None)
+            found[key] = Made("=", None if name is None else frozenset({f"{side}:{name}"}))
+        if options.condition is not None:
+            rows = made_of_inputs(options.condition, [left.columns, right.columns])
+        else:
+            rows = Made(" ".join(on), frozenset(f"{side}:{name}" for side in (0, 1) for name in on))
+        rows = Made(f"{options.how} {rows.rule}", rows.uses)
+        both = left.streaming is not False and right.streaming is not False
+        types = tuple(of.type for name in on if (of := left.column(name)) is not None)
+        kept = Kept((rows,), types if on else None, rows=True) if both else None
+        return Lineage(found, rows, kept)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns of `on` are in both inputs, and a condition can tell the inputs apart."""

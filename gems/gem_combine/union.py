@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import model_validator
 
-from gem_bundle import Column, Facts, Field, Finding, Operator, Options, Transform, combined
+from gem_bundle import Column, Facts, Field, Finding, Lineage, Made, Operator, Options, Transform, combined
+from gem_bundle.lineage import column_keys
 from gem_bundle.schema import differ_for_certain, with_article
 
 if TYPE_CHECKING:
@@ -19,9 +20,13 @@ class UnionOptions(Options):
     """Options of the transform `union`."""
 
     by_name: bool = Field(
-        True, description="Bring columns together by their names; false takes them by position."
+        True,
+        description="Bring columns together by their names; false takes them by position.",
+        change="from_now_on",
     )
-    allow_missing_columns: bool = Field(False, description="Fill a column that an input lacks with nulls.")
+    allow_missing_columns: bool = Field(
+        False, description="Fill a column that an input lacks with nulls.", change="from_now_on"
+    )
 
     @model_validator(mode="after")
     def _names_tell_what_is_missing(self) -> "UnionOptions":
@@ -56,6 +61,23 @@ class Union(Transform[UnionOptions]):
                 return facts
             first = self._united(first, columns)
         return facts.with_columns(first)
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """Each column of those of the inputs that come under it."""
+        made = column_keys(self.infer(*inputs).columns)
+        known = [column_keys(facts.columns) for facts in inputs]
+        if made is None or any(keys is None for keys in known):
+            return None
+        found: dict[str, Made] = {}
+        for place, name in enumerate(made):
+            uses = set()
+            for position, keys in enumerate(known):
+                if keys and self.options.by_name:
+                    uses |= {f"{position}:{name}"} if name in keys else set()
+                elif keys:
+                    uses.add(f"{position}:{keys[place]}")
+            found[name] = Made("union", frozenset(uses))
+        return Lineage(found)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The inputs have the same columns, as far as they must."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 class ConsoleOptions(Options):
     """Options of the target `console`, from the guide's *Output sinks*."""
 
+    default_change = "continues"
+
     num_rows: int = Field(20, gt=0, description="The most rows shown of a micro-batch, or of a batch.")
     truncate: bool = Field(True, description="Whether values are cut at 20 characters.")
 

@@ -36,6 +36,8 @@ _ABSENT = frozenset(
 class DeltaOptions(Options):
     """Which Delta table is meant: one at a path, or one of a catalog."""
 
+    default_change = "from_now_on"
+
     path: DataPath | None = Field(
         None, passed=False, description="The folder of the table.", examples=["tables/clicks"]
     )

@@ -3,7 +3,7 @@
 import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import NonNegativeInt, model_validator
 
@@ -13,6 +13,7 @@ from gem_bundle import (
     Field,
     Finding,
     GemError,
+    OptionChange,
     ReadContext,
     Source,
     SourceSemantics,
@@ -74,7 +75,7 @@ class DeltaSourceOptions(DeltaOptions):
         None, description="Read what was committed from this time on, in place of `starting_version`."
     )
     max_files_per_trigger: int | None = Field(
-        None, gt=0, description="The most files a micro-batch takes (default: 1000)."
+        None, gt=0, description="The most files a micro-batch takes (default: 1000).", change="continues"
     )
     max_bytes_per_trigger: ByteSize | None = Field(
         None,
@@ -82,6 +83,7 @@ class DeltaSourceOptions(DeltaOptions):
         description="The most bytes a micro-batch takes, about; with `max_files_per_trigger`, whichever "
         "comes first.",
         examples=["1g"],
+        change="continues",
     )
     read_change_feed: bool | None = Field(
         None,
@@ -89,16 +91,20 @@ class DeltaSourceOptions(DeltaOptions):
         "`_commit_version` and `_commit_timestamp`. The table must keep its change feed.",
     )
     ending_version: NonNegativeInt | None = Field(
-        None, description="The last version of a batch of the change feed."
+        None, description="The last version of a batch of the change feed.", change="continues"
     )
     ending_timestamp: Timestamp | None = Field(
-        None, description="The last time of a batch of the change feed, in place of `ending_version`."
+        None,
+        description="The last time of a batch of the change feed, in place of `ending_version`.",
+        change="continues",
     )
     version_as_of: NonNegativeInt | None = Field(
-        None, description="The version a batch reads (default: the last)."
+        None, description="The version a batch reads (default: the last).", change="continues"
     )
     timestamp_as_of: Timestamp | None = Field(
-        None, description="The time whose version a batch reads, in place of `version_as_of`."
+        None,
+        description="The time whose version a batch reads, in place of `version_as_of`.",
+        change="continues",
     )
     skip_change_commits: bool | None = Field(
         None, description="Whether a stream passes over commits that change or delete rows, and goes on."
@@ -114,6 +120,7 @@ class DeltaSourceOptions(DeltaOptions):
     fail_on_data_loss: bool | None = Field(
         None,
         description="Whether a stream fails when the log no longer has what it needs (default: true).",
+        change="continues",
     )
     exclude_regex: str | None = Field(
         None, advanced=True, description="Pass over data files whose path matches this expression."
@@ -188,6 +195,32 @@ class DeltaSource(Source[DeltaSourceOptions]):
     def places(self) -> dict[str, list[str]]:
         """The table."""
         return self.options.places()
+
+    def begins(self) -> str:
+        """The version or the time that the options name, else the whole table."""
+        options = self.options
+        if options.starting_version == "latest":
+            return "from what comes after the start"
+        if options.starting_version is not None:
+            return f"from version {options.starting_version} on"
+        if options.starting_timestamp is not None:
+            return f"from {options.starting_timestamp} on"
+        return "from its beginning"
+
+    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
+        """The checkpoint knows the table by its own id, and the version up to which it was read."""
+        if option in {"starting_version", "starting_timestamp"}:
+            return OptionChange(
+                "continues",
+                "the checkpoint has a version, and it wins: this is read by a new checkpoint only",
+            )
+        if option in {"path", "table"}:
+            return OptionChange(
+                "refused",
+                "the checkpoint knows the table by its id, and Delta goes on with no other one",
+                "Give the source another id; if the same table has only moved, accept it.",
+            )
+        return None
 
     def jars(self) -> tuple[str, ...]:
         """Delta's own."""

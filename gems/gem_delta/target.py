@@ -1,8 +1,8 @@
 """The target `delta`: rows into a Delta table, each once."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from gem_bundle import Facts, Field, Finding, GemError, Target, TargetSemantics, WriteContext
+from gem_bundle import Facts, Field, Finding, GemError, OptionChange, Target, TargetSemantics, WriteContext
 from gem_bundle.expressions import missing_names
 from gem_bundle.types import Expression, StringList
 from gem_delta.connection import (
@@ -33,37 +33,51 @@ class DeltaTargetOptions(DeltaOptions):
         [], passed=False, description="Columns a new table is partitioned by.", examples=[["day"]]
     )
     merge_schema: bool | None = Field(
-        None, description="Whether new columns are added to the table; else they fail the query."
+        None,
+        description="Whether new columns are added to the table; else they fail the query.",
+        change="continues",
     )
     overwrite_schema: bool | None = Field(
-        None, description="Whether overwriting (`complete`) may change the columns and the partitions."
+        None,
+        description="Whether overwriting (`complete`) may change the columns and the partitions.",
+        change="continues",
     )
     save_mode: SaveMode | None = Field(
         None,
         passed=False,
         description="What a batch does with what is there; by default it follows the output mode: "
         "`append` adds to it, `complete` overwrites it.",
+        change="continues",
     )
     replace_where: Expression | None = Field(
         None,
         description="Overwrite only the rows for which this holds, in a batch.",
         examples=["day >= '2024-01-31'"],
+        change="continues",
     )
     partition_overwrite_mode: Literal["static", "dynamic"] | None = Field(
         None,
         description="Whether a batch that overwrites replaces the table (`static`) or the partitions "
         "that it has rows for.",
+        change="continues",
     )
     optimize_write: bool | None = Field(
-        None, description="Whether to shuffle rows before writing, for fewer and larger files."
+        None,
+        description="Whether to shuffle rows before writing, for fewer and larger files.",
+        change="continues",
     )
     max_records_per_file: int | None = Field(
-        None, gt=0, description="Begin another file after this many rows (default: no limit)."
+        None,
+        gt=0,
+        description="Begin another file after this many rows (default: no limit).",
+        change="continues",
     )
     compression: str | None = Field(
-        None, description="How the Parquet files are compressed.", examples=["zstd"]
+        None, description="How the Parquet files are compressed.", examples=["zstd"], change="continues"
     )
-    user_metadata: str | None = Field(None, description="A text that each commit carries in its history.")
+    user_metadata: str | None = Field(
+        None, description="A text that each commit carries in its history.", change="continues"
+    )
     spark_options: RawOptions = Field(
         {}, advanced=True, description="Further options of Delta's writer, passed on as they are."
     )
@@ -95,6 +109,18 @@ class DeltaTarget(Target[DeltaTargetOptions]):
             return "any"
         raw = {name.lower() for name in options.spark_options}
         return "new" if options.merge_schema or "mergeschema" in raw else "same"
+
+    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
+        """Another table gets what comes from now on; how a table is partitioned stays."""
+        if option in {"path", "table"}:
+            return OptionChange("from_now_on", "the new table gets what comes from now on, the old one stays")
+        if option == "partition_by":
+            return OptionChange(
+                "refused",
+                "Delta doesn't write into a table that is partitioned by other columns",
+                "Write into another table, or put it back.",
+            )
+        return None
 
     def jars(self) -> tuple[str, ...]:
         """Delta's own."""

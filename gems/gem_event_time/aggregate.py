@@ -5,20 +5,35 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, BeforeValidator, model_validator
 
-from gem_bundle import AggregateOperator, Column, Facts, Field, Finding, Options, Transform, event_times
+from gem_bundle import (
+    AggregateOperator,
+    Column,
+    Facts,
+    Field,
+    Finding,
+    Kept,
+    Lineage,
+    Made,
+    Options,
+    Transform,
+    event_times,
+)
 from gem_bundle.expressions import (
     WINDOW_TYPE,
     analyse,
+    buffers_of,
     check_expression,
     column_of,
     find,
     keyed,
+    made_of,
     project,
     reference,
     several_windows,
     split_alias,
     time_delay,
 )
+from gem_bundle.lineage import column_keys
 from gem_bundle.operators import any_of
 from gem_bundle.types import ColumnExpressions, Expression, Interval, interval_length
 
@@ -102,22 +117,25 @@ class AggregateOptions(Options):
         description="What to group by, as a list of expressions or as a mapping of name to "
         "expression; by default all rows are one group.",
         examples=[["page"], {"day": "date(at)"}],
+        change="mixed",
     )
     window: WindowOptions | None = Field(
-        None, description="Group by time windows too; they become the column `window`."
+        None, description="Group by time windows too; they become the column `window`.", change="mixed"
     )
     session: SessionOptions | None = Field(
-        None, description="Group by sessions too; they become the column `session_window`."
+        None, description="Group by sessions too; they become the column `session_window`.", change="mixed"
     )
     aggregates: dict[str, Expression] = Field(
         min_length=1,
         description="The columns to compute, as a mapping of name to aggregate expression.",
         examples=[{"clicks": "count(*)", "latest": "max(at)"}],
+        change="mixed",
     )
     having: Expression | None = Field(
         None,
         description="A condition over the result's columns; groups that don't meet it are left out.",
         examples=["clicks > 10"],
+        change="from_now_on",
     )
 
     @model_validator(mode="after")
@@ -165,6 +183,47 @@ class Aggregate(Transform[AggregateOptions]):
         keys = [*self._window_facts(before.columns), *groups]
         made = project(self.options.aggregates, before, earlier=keys)
         return facts.with_columns(None if made is None else [*keys, *made])
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """Each aggregate of its arguments; the window and the groups decide which rows there are."""
+        (facts,) = inputs
+        columns, made = facts.columns, self.infer(facts).columns
+        names = column_keys(made)
+        if columns is None or made is None or names is None:
+            return None
+        groups = [*self._window_made(columns), *(made_of(body, columns) for body in self._groups())]
+        grouped: dict[str, Made] = dict(zip(names, groups, strict=False))
+        functions = self.options.aggregates.values()
+        aggregated = {
+            name: made_of(body, columns, earlier=grouped)
+            for name, body in zip(names[len(groups) :], functions, strict=True)
+        }
+        values = {
+            name: buffers_of(body, columns)
+            for name, body in zip(names[len(groups) :], functions, strict=True)
+        }
+        having = made_of(self.options.having or "true", made)
+        uses = None if any(group.uses is None for group in groups) else _all_of(groups)
+        rows = Made(" ".join([*(group.rule for group in groups), having.rule]), uses)
+        types = tuple(column.type for column in made[: len(groups)])
+        read = frozenset(name for name in names if name in (self.options.having or "").lower())
+        kept = Kept(tuple(groups), types, values, read)
+        return Lineage(grouped | aggregated, rows, kept)
+
+    def _window_made(self, columns: tuple[Column, ...]) -> "Iterator[Made]":
+        """How the window is made."""
+        over, session = self.options.window, self.options.session
+        if over is not None:
+            made = made_of(over.column, columns)
+            lengths = [over.duration, over.slide or over.duration, over.start_offset or "0 seconds"]
+            measured = [interval_length(length) for length in lengths]
+            yield Made(f"window {measured} {made.rule}", made.uses)
+        elif session is not None:
+            made = made_of(session.column, columns)
+            fixed = _STARTS_WITH_NUMBER.match(session.gap)
+            gap = Made(str(interval_length(session.gap))) if fixed else made_of(session.gap, columns)
+            uses = None if made.uses is None or gap.uses is None else made.uses | gap.uses
+            yield Made(f"session {gap.rule} {made.rule}", uses)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """Expressions are over columns that exist; aggregates stand where they belong, and only there."""
@@ -295,6 +354,10 @@ class Aggregate(Transform[AggregateOptions]):
             name = "window" if over is not None else "session_window"
             delay = time_delay(used.column, columns)
             yield Column(name, _window_type(used.column, columns), delay, session=session is not None)
+
+
+def _all_of(made: list[Made]) -> frozenset[str]:
+    return frozenset[str]().union(*(found.uses or () for found in made))
 
 
 def _is_window(column: Column) -> bool:

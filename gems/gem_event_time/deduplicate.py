@@ -2,8 +2,20 @@
 
 from typing import TYPE_CHECKING
 
-from gem_bundle import DeduplicateOperator, Facts, Field, Finding, Options, Transform, entering
+from gem_bundle import (
+    DeduplicateOperator,
+    Facts,
+    Field,
+    Finding,
+    Kept,
+    Lineage,
+    Made,
+    Options,
+    Transform,
+    entering,
+)
 from gem_bundle.expressions import missing_names
+from gem_bundle.lineage import column_keys, passed, same
 from gem_bundle.operators import any_of
 from gem_bundle.schema import with_article, without_equality
 from gem_bundle.types import StringList
@@ -22,11 +34,13 @@ class DeduplicateOptions(Options):
         min_length=1,
         description="Rows that agree in these columns are duplicates; by default all columns.",
         examples=[["id"], ["id", "at"]],
+        change="mixed",
     )
     within_watermark: bool = Field(
         False,
         description="Remember a row only as long as the watermark's delay; duplicates that come "
         "later go through.",
+        change="refused",
     )
 
 
@@ -60,6 +74,25 @@ class Deduplicate(Transform[DeduplicateOptions]):
                 event_times=times,
             )
         )
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """All columns as they are; those that decide are kept."""
+        (facts,) = inputs
+        through, keys = passed(facts.columns), column_keys(facts.columns)
+        if through is None or keys is None:
+            return None
+        chosen = [
+            (key, column)
+            for key, column in zip(keys, facts.columns or (), strict=True)
+            if self._compares(column.name)
+        ]
+        kept = Kept(
+            tuple(same(key) for key, _ in chosen),
+            tuple(column.type for _, column in chosen),
+            {"": {"expiry": ("bigint!",)}} if self.options.within_watermark else {},
+        )
+        rule = "within watermark" if self.options.within_watermark else "once"
+        return Lineage(through, Made(rule, frozenset(f"0:{key}" for key, _ in chosen)), kept)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns exist, and `within_watermark` has a watermark to be within."""

@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle import Facts, Field, Finding, Options, Transform, WatermarkOperator
+from gem_bundle import Facts, Field, Finding, Lineage, Made, Options, Transform, WatermarkOperator
 from gem_bundle.expressions import check_expression, reference
+from gem_bundle.lineage import passed
 from gem_bundle.schema import with_article
 from gem_bundle.types import Interval
 
@@ -21,10 +22,12 @@ class WatermarkOptions(Options):
         min_length=1,
         description="The column with the event time: a timestamp, or a window; not a field of a struct.",
         examples=["at"],
+        change="mixed",
     )
     delay: Interval = Field(
         description="How much later than the newest row a row may come and still be counted.",
         examples=["10 minutes"],
+        change="from_now_on",
     )
 
 
@@ -60,6 +63,13 @@ class Watermark(Transform[WatermarkOptions]):
             replace(column, delay=self.options.delay if column.name.lower() == name else None)
             for column in facts.columns
         )
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """All columns and rows as they are; what is late is decided by those behind it."""
+        through = passed(inputs[0].columns)
+        if through is None:
+            return None
+        return Lineage(through, Made("=", frozenset()))
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The column exists and is a timestamp."""

@@ -47,6 +47,8 @@ avro = partial(format_option, "avro")
 class FileOptions(SchemaOptions):
     """Options of both the source and the target `file`."""
 
+    default_change = "from_now_on"
+
     path: DataPath = Field(passed=False, description="The folder.")
     format: Format = Field(passed=False, description="The format of the files.")
 

@@ -49,10 +49,12 @@ class ReadingOptions(FileOptions):
         None, description="Read only files last changed after this time. Not for streams."
     )
     ignore_missing_files: bool | None = Field(
-        None, description="Whether to go on when a file vanishes between listing and reading."
+        None,
+        description="Whether to go on when a file vanishes between listing and reading.",
+        change="continues",
     )
     ignore_corrupt_files: bool | None = Field(
-        None, description="Whether to pass over files that can't be read."
+        None, description="Whether to pass over files that can't be read.", change="continues"
     )
 
     mode: ParseMode | None = csv_json(
@@ -164,7 +166,7 @@ class FileSourceOptions(ReadingOptions):
         "csv, without it, a batch has text columns.",
     )
     max_files_per_trigger: int | None = Field(
-        None, gt=0, description="The most new files a micro-batch takes (default: all)."
+        None, gt=0, description="The most new files a micro-batch takes (default: all).", change="continues"
     )
     max_bytes_per_trigger: ByteSize | None = Field(
         None,
@@ -172,9 +174,10 @@ class FileSourceOptions(ReadingOptions):
         since="4.0",
         description="The most bytes of new files a micro-batch takes, about (default: all).",
         examples=["512m"],
+        change="continues",
     )
     latest_first: bool | None = Field(
-        None, description="Whether to take the newest files first, for a large backlog."
+        None, description="Whether to take the newest files first, for a large backlog.", change="continues"
     )
     max_file_age: FixedDuration | None = Field(
         None,
@@ -183,18 +186,27 @@ class FileSourceOptions(ReadingOptions):
         examples=["2 days"],
     )
     file_name_only: bool | None = Field(
-        None, description="Whether files of the same name in different folders are the same file."
+        None,
+        description="Whether files of the same name in different folders are the same file.",
+        change="continues",
     )
     clean_source: Literal["off", "archive", "delete"] | None = Field(
         None,
         description="What to do with files that have been read (default: `off`). Best effort, and for "
         "a folder that nothing else reads.",
+        change="continues",
     )
     source_archive_dir: DataPath | None = Field(
-        None, description="Where `clean_source: archive` moves files; outside of what `path` matches."
+        None,
+        description="Where `clean_source: archive` moves files; outside of what `path` matches.",
+        change="continues",
     )
     max_cached_files: int | None = Field(
-        None, ge=0, advanced=True, description="The most listed files kept for later micro-batches."
+        None,
+        ge=0,
+        advanced=True,
+        description="The most listed files kept for later micro-batches.",
+        change="continues",
     )
     discard_cached_input_ratio: float | None = Field(
         None,
@@ -202,6 +214,7 @@ class FileSourceOptions(ReadingOptions):
         le=1,
         advanced=True,
         description="List the folder again when fewer than this share of a micro-batch's files are left.",
+        change="continues",
     )
     spark_options: RawOptions = Field(
         {}, advanced=True, description="Further options of Spark's reader, passed on as they are."

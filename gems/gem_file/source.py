@@ -2,13 +2,14 @@
 
 import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from gem_bundle import (
     Column,
     Facts,
     Finding,
     GemError,
+    OptionChange,
     ReadContext,
     Source,
     SourceSemantics,
@@ -127,6 +128,21 @@ class FileSource(Source[FileSourceOptions]):
         clone = copy.copy(self)
         clone.options = self.options.model_copy(update=changes)
         return clone
+
+    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
+        """Another folder or pattern: the checkpoint keeps the whole paths of the files that were read."""
+        if option == "path":
+            return OptionChange(
+                "refused",
+                "the checkpoint keeps the whole paths of the files that were read, and Spark fails when they "
+                "don't lie below this one",
+                "Give the source another id, so that it is a new one, or move the files back.",
+            )
+        if option in {"path_glob_filter", "max_file_age", "recursive_file_lookup"}:
+            return OptionChange(
+                "from_now_on", "files that it passed over and takes now are read, whenever they came"
+            )
+        return None
 
     def _declared(self) -> str | None:
         if self.options.format == "text" and not self.options.infer_schema:

@@ -1,10 +1,10 @@
 """The target `file`: files in a folder."""
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import model_validator
 
-from gem_bundle import Facts, Field, Finding, GemError, Target, TargetSemantics, WriteContext
+from gem_bundle import Facts, Field, Finding, GemError, OptionChange, Target, TargetSemantics, WriteContext
 from gem_bundle.expressions import missing_names
 from gem_bundle.types import DataPath, FixedDuration, StringList
 from gem_file.formats import (
@@ -48,26 +48,35 @@ class FileTargetOptions(FileOptions):
         description="Columns that become folders (`day=2024-01-31`) and leave the files.",
     )
     compression: str | None = Field(
-        None, description="How files are compressed; the names depend on the format.", examples=["zstd"]
+        None,
+        description="How files are compressed; the names depend on the format.",
+        examples=["zstd"],
+        change="continues",
     )
     max_records_per_file: int | None = Field(
-        None, gt=0, description="Begin another file after this many rows (default: no limit)."
+        None,
+        gt=0,
+        description="Begin another file after this many rows (default: no limit).",
+        change="continues",
     )
     save_mode: SaveMode | None = Field(
         None,
         passed=False,
         description="What a batch does with what is there; by default it follows the output mode: "
         "`append` adds to it, `complete` overwrites it.",
+        change="continues",
     )
     partition_overwrite_mode: Literal["static", "dynamic"] | None = Field(
         None,
         description="Whether overwriting replaces all folders (`static`) or those with new rows.",
+        change="continues",
     )
     retention: FixedDuration | None = Field(
         None,
         description="Forget files of a stream after this long: readers that follow Spark's log of the "
         "folder don't see them any more (default: never).",
         examples=["30 days"],
+        change="continues",
     )
 
     escape_quotes: bool | None = csv("Whether values with quotes are quoted (default: true).")
@@ -116,6 +125,22 @@ class FileTarget(Target[FileTargetOptions]):
     def jars(self) -> tuple[str, ...]:
         """Avro is no part of Spark's own distribution."""
         return (AVRO_JAR,) if self.options.format == "avro" else ()
+
+    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
+        """Another folder has no log of the micro-batches before, and one folder is of one kind of files."""
+        if option == "path":
+            return OptionChange(
+                "mixed",
+                "the new folder's log begins in the middle, so Spark can't read what is written there",
+                "Give the target another id, so that it begins anew, or keep the folder.",
+            )
+        if option in {"format", "partition_by"}:
+            return OptionChange(
+                "mixed",
+                "the folder then has files of both kinds, which can't be read together",
+                "Write to another folder, under another id.",
+            )
+        return None
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns exist and the format can hold them; options are for a batch or for a stream."""

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from gem_bundle import Facts, Field, Finding, Operator, Options, Transform
-from gem_bundle.expressions import analyse, check_expression
+from gem_bundle import Facts, Field, Finding, Lineage, Operator, Options, Transform
+from gem_bundle.expressions import analyse, check_expression, made_of
+from gem_bundle.lineage import passed
 from gem_bundle.types import Expression
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ class FilterOptions(Options):
     condition: Expression = Field(
         description="A boolean expression; rows for which it is false or null are left out.",
         examples=["amount > 0 and country is not null"],
+        change="from_now_on",
     )
 
 
@@ -38,6 +40,13 @@ class Filter(Transform[FilterOptions]):
         if found.row_ids:
             facts = facts.after(Operator("row_ids", "condition"))
         return facts.after(Operator("current_time", "condition")) if found.current_time else facts
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """All columns as they are; the condition decides which rows stay."""
+        through = passed(inputs[0].columns)
+        if through is None:
+            return None
+        return Lineage(through, made_of(self.options.condition, inputs[0].columns))
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The condition is one, over columns that exist."""

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from gem_bundle import Facts, Field, Operator, Options, Transform
+from gem_bundle import Facts, Field, Kept, Lineage, Made, Operator, Options, Transform
+from gem_bundle.lineage import passed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 class LimitOptions(Options):
     """Options of the transform `limit`."""
 
-    rows: int = Field(ge=0, description="How many rows go on at most.", examples=[100])
+    rows: int = Field(ge=0, description="How many rows go on at most.", examples=[100], change="from_now_on")
 
 
 class Limit(Transform[LimitOptions]):
@@ -30,3 +31,11 @@ class Limit(Transform[LimitOptions]):
     def infer(self, *inputs: Facts) -> Facts:
         """What was known before; on a stream the count is state."""
         return inputs[0].after(Operator("limit", "rows"))
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """All columns as they are; how many rows have gone through is kept."""
+        through = passed(inputs[0].columns)
+        if through is None:
+            return None
+        rows = Made(f"limit {self.options.rows}")
+        return Lineage(through, rows, Kept(key_types=(), emits=False))

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator
 
-from gem_bundle import Facts, Field, Finding, Transform
-from gem_bundle.expressions import find, missing_columns, reference
+from gem_bundle import Facts, Field, Finding, Lineage, Made, Transform
+from gem_bundle.expressions import find, made_of, missing_columns, reference
+from gem_bundle.lineage import passed
 from gem_bundle.schema import SchemaOptions, columns_of, with_article
 from gem_bundle.types import Schema
 
@@ -25,6 +26,8 @@ Mode = Annotated[
 
 class FromJsonOptions(SchemaOptions):
     """Options of the transform `from_json`: its own, and those of Spark's JSON reader for one text."""
+
+    default_change = "from_now_on"
 
     column: str = Field(
         min_length=1,
@@ -134,6 +137,22 @@ class FromJson(Transform[FromJsonOptions]):
         source = self._source_column()
         kept = [c for c in facts.columns if source is None or c.name.lower() != source.lower()]
         return facts.with_columns([*kept, *fields])
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """Each field of the text, with its type and how it is read; kept columns as they are."""
+        (facts,) = inputs
+        fields = columns_of(self.options.schema)
+        text = made_of(self.options.column, facts.columns)
+        through = passed(facts.columns) if self.options.keep else {}
+        if fields is None or through is None:
+            return None
+        reading = self.options.model_dump_json(exclude={"schema", "column", "keep"}, exclude_defaults=True)
+        source = (self._source_column() or "").lower()
+        made = {
+            field.name.lower(): Made(f"{field.name}: {field.type} {reading} {text.rule}", text.uses)
+            for field in fields
+        }
+        return Lineage({key: kept for key, kept in through.items() if key != source} | made)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The column exists and holds text, and no kept column has the name of a field."""

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from gem_bundle import Column, Facts, Field, Finding, Options, Transform
-from gem_bundle.expressions import check_expression, keyed, split_alias
+from gem_bundle import Column, Facts, Field, Finding, Lineage, Made, Options, Transform
+from gem_bundle.expressions import check_expression, keyed, made_of, split_alias
+from gem_bundle.lineage import passed
 from gem_bundle.types import ColumnExpressions
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 class ToJsonOptions(Options):
     """Options of the transform `to_json`: its own, and those of Spark's JSON writer for one text."""
+
+    default_change = "from_now_on"
 
     columns: ColumnExpressions | None = Field(
         None,
@@ -97,6 +100,28 @@ class ToJson(Transform[ToJsonOptions]):
         name = text.name.lower()
         columns = [text if c.name.lower() == name else c for c in facts.columns]
         return facts.with_columns(columns if text in columns else [*columns, text])
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """The text of what is packed; kept columns as they are."""
+        (facts,) = inputs
+        through = passed(facts.columns)
+        if through is None:
+            return None
+        options = self.options
+        if options.columns is None:
+            packed = [*through.values()]
+            rules = list(through)
+        else:
+            packed = [made_of(split_alias(body)[0], facts.columns) for _, body in keyed(options.columns)]
+            rules = [f"{key} {body}" for key, body in keyed(options.columns)]
+        uses = (
+            None
+            if any(made.uses is None for made in packed)
+            else frozenset[str]().union(*(made.uses or () for made in packed))
+        )
+        writing = options.model_dump_json(exclude={"columns", "column", "keep"}, exclude_defaults=True)
+        text = {options.column.lower(): Made(f"{rules} {writing}", uses)}
+        return Lineage(through | text if options.keep else text)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The expressions are over columns that exist; a star stands for all of them."""

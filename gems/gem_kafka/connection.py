@@ -31,6 +31,8 @@ _LOGIN_MODULES = {
 class ConnectionOptions(Options):
     """How Kafka is reached, from *Kafka Specific Configurations* and *Security* of the guide."""
 
+    default_change = "continues"
+
     refused_settings: "ClassVar[Mapping[str, str]]" = {}
 
     bootstrap_servers: BrokerList = Field(

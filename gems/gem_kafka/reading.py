@@ -111,7 +111,7 @@ class KafkaSourceOptions(ConnectionOptions):
         description="How long to wait for `min_offsets_per_trigger`; by default 15 minutes.",
     )
     include_headers: bool = Field(
-        False, description="Add the column `headers`, an array of `key` and `value`."
+        False, description="Add the column `headers`, an array of `key` and `value`.", change="from_now_on"
     )
     fail_on_data_loss: bool = Field(
         True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gem_bundle import (
     MICRO_BATCH_TRIGGERS,
@@ -11,6 +11,7 @@ from gem_bundle import (
     Facts,
     Finding,
     GemError,
+    OptionChange,
     ReadContext,
     Source,
     SourceSemantics,
@@ -54,6 +55,46 @@ class KafkaSource(Source[KafkaSourceOptions]):
         """The topics, where they are named."""
         option = "assign" if self.options.subscribe is None else "subscribe"
         return {option: self.options.places(self.options.topics or ())}
+
+    def begins(self) -> str:
+        """The offsets or the time that the options name, else the newest ones."""
+        options = self.options
+        if options.starts_at_the_end:
+            return "from what comes after the start"
+        if options.starting_offsets == "earliest":
+            return "from its beginning"
+        return "from the offsets or the time that its options name"
+
+    def change(self, option: str, before: Any) -> OptionChange | None:
+        """What another topic, cluster or beginning means where offsets are in a checkpoint."""
+        if option in STARTS:
+            return OptionChange(
+                "continues", "the checkpoint has offsets, and they win: it is read by a new checkpoint only"
+            )
+        if option == "bootstrap_servers":
+            if set(before or ()) & set(self.options.bootstrap_servers):
+                return OptionChange("continues", "one of the brokers is the same")
+            return OptionChange(
+                "skipped",
+                "if that is another cluster, the offsets of the checkpoint mean other records there",
+                "If it is the same cluster, accept it; else give the source another id.",
+            )
+        if option in {"subscribe", "assign", "subscribe_pattern"}:
+            return self._other_topics(option, before)
+        return None
+
+    def _other_topics(self, option: str, before: Any) -> OptionChange:
+        lost = set(before or ()) - set(self.options.topics or ()) if option == "subscribe" else {"unknown"}
+        if option == "subscribe" and not lost and before:
+            return OptionChange("continues", "a topic that is new is read from its beginning")
+        what = "the checkpoint has offsets of a topic that isn't read any more"
+        if self.options.fail_on_data_loss:
+            return OptionChange(
+                "refused",
+                f"{what}, and Spark takes that for lost records",
+                "With `fail_on_data_loss: false` it goes on, and what waits there is never read.",
+            )
+        return OptionChange("skipped", f"{what}: what waits there is never read")
 
     def jars(self) -> tuple[str, ...]:
         """Spark's connector for Kafka."""

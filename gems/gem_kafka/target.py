@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gem_bundle import (
     MICRO_BATCH_TRIGGERS,
     Facts,
     Finding,
     GemError,
+    OptionChange,
     Target,
     TargetSemantics,
     WriteContext,
@@ -48,6 +49,23 @@ class KafkaTarget(Target[KafkaTargetOptions]):
         """The topic, where it is one for all rows."""
         topic = self.options.topic
         return {} if topic is None else {"topic": self.options.places([topic])}
+
+    def change(self, option: str, before: Any) -> OptionChange | None:
+        """Another topic or cluster gets what comes from now on; another content of records too."""
+        if option == "bootstrap_servers" and set(before or ()) & set(self.options.bootstrap_servers):
+            return OptionChange("continues", "one of the brokers is the same")
+        if option in {
+            "bootstrap_servers",
+            "topic",
+            "topic_column",
+            "key",
+            "value",
+            "headers",
+            "include_headers",
+            "partition",
+        }:
+            return OptionChange("from_now_on", "records from now on go by it, those that are there stay")
+        return None
 
     def jars(self) -> tuple[str, ...]:
         """Spark's connector for Kafka."""

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import model_validator
 
-from gem_bundle import Facts, Field, Finding, Operator, Options, Transform
+from gem_bundle import Facts, Field, Finding, Lineage, Operator, Options, Transform
 from gem_bundle.expressions import check_expression
+from gem_bundle.lineage import passed
 from gem_bundle.types import ExpressionList
 
 if TYPE_CHECKING:
@@ -18,13 +19,17 @@ class RepartitionOptions(Options):
     """Options of the transform `repartition`."""
 
     partitions: int | None = Field(
-        None, gt=0, description="How many partitions; by default `spark.sql.shuffle.partitions`."
+        None,
+        gt=0,
+        description="How many partitions; by default `spark.sql.shuffle.partitions`.",
+        change="continues",
     )
     columns: ExpressionList = Field(
         [],
         description="Rows with equal values of these expressions come into one partition; "
         "without any, rows are dealt out in turn.",
         examples=[["page"], "date(at)"],
+        change="continues",
     )
 
     @model_validator(mode="after")
@@ -51,6 +56,11 @@ class Repartition(Transform[RepartitionOptions]):
     def infer(self, *inputs: Facts) -> Facts:
         """What was known before: columns and event time stay."""
         return inputs[0].after(Operator("repartition"))
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """All columns and rows as they are: shuffling changes none."""
+        through = passed(inputs[0].columns)
+        return None if through is None else Lineage(through)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The expressions are over columns that exist."""

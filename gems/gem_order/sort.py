@@ -3,8 +3,9 @@
 import re
 from typing import TYPE_CHECKING
 
-from gem_bundle import Facts, Field, Finding, Operator, Options, Transform
+from gem_bundle import Facts, Field, Finding, Lineage, Operator, Options, Transform
 from gem_bundle.expressions import check_expression
+from gem_bundle.lineage import passed
 from gem_bundle.types import ExpressionList
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class SortOptions(Options):
         description="What to sort by: expressions, each with `asc` (default) or `desc` and "
         "`nulls first` or `nulls last` behind it where wanted.",
         examples=[["amount desc", "page"], "amount desc nulls last"],
+        change="continues",
     )
 
 
@@ -45,6 +47,11 @@ class Sort(Transform[SortOptions]):
     def infer(self, *inputs: Facts) -> Facts:
         """What was known before: columns and event time stay."""
         return inputs[0].after(Operator("sort", "by"))
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """All columns and rows as they are: sorting changes none."""
+        through = passed(inputs[0].columns)
+        return None if through is None else Lineage(through)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The keys are over columns that exist."""

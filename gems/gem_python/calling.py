@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 class FunctionOptions(Options):
     """The options that all gems of this family have."""
 
+    default_change = "mixed"
+
     function: FunctionReference = Field(
         description="The function as `module:name`; the module is a file beside the pipeline file, or of "
         "an installed package. It is imported when the pipeline runs.",

@@ -32,6 +32,7 @@ class PythonOptions(FunctionOptions):
         description="The names of its outputs, when the function returns a mapping of them. Other nodes "
         "take one as `id.name`.",
         examples=[["good", "bad"]],
+        change="mixed",
     )
 
 

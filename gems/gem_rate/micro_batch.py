@@ -11,9 +11,14 @@ if TYPE_CHECKING:
 class RateMicroBatchOptions(Options):
     """Options of the source `rate_micro_batch`, from the guide's *Input sources*."""
 
+    default_change = "from_now_on"
+
     rows_per_batch: int = Field(gt=0, description="Rows generated per micro-batch.")
     num_partitions: int | None = Field(
-        None, gt=0, description="Partitions of the rows; by default Spark's default parallelism."
+        None,
+        gt=0,
+        description="Partitions of the rows; by default Spark's default parallelism.",
+        change="continues",
     )
     start_timestamp: int = Field(
         0, ge=0, description="First generated time, in milliseconds since 1970-01-01 UTC."

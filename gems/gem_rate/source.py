@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class RateOptions(Options):
     """Options of the source `rate`, from the guide's *Input sources*."""
 
+    default_change = "from_now_on"
+
     rows_per_second: int = Field(1, gt=0, description="Rows generated per second.")
     ramp_up_time: FixedDuration = Field(
         "0 seconds",
@@ -28,7 +30,10 @@ class RateOptions(Options):
         description="How long to ramp up until the speed is reached; cut to whole seconds.",
     )
     num_partitions: int | None = Field(
-        None, gt=0, description="Partitions of the rows; by default Spark's default parallelism."
+        None,
+        gt=0,
+        description="Partitions of the rows; by default Spark's default parallelism.",
+        change="continues",
     )
 
 

@@ -19,6 +19,8 @@ _SHOWN = 5
 class RowsOptions(SchemaOptions):
     """Options of the source `rows`."""
 
+    default_change = "from_now_on"
+
     rows: list[dict[str, Any] | list[Any]] = Field(
         passed=False,
         description="The rows: each a mapping of columns to values, or a list of values in the schema's "

@@ -27,6 +27,8 @@ CONNECT_SECONDS = 2.0
 class SocketOptions(Options):
     """Options of the source `socket`, from the guide's *Input sources*."""
 
+    default_change = "from_now_on"
+
     host: str = Field(min_length=1, description="The server's host.", examples=["localhost"])
     port: int = Field(gt=0, lt=65536, description="The server's port.", examples=[9999])
     include_timestamp: bool = Field(

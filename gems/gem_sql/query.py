@@ -28,6 +28,7 @@ class SqlOptions(Options):
         min_length=1,
         description="One query in Spark's SQL. The inputs are its tables, by their names.",
         examples=["select page, count(*) as clicks from events group by page"],
+        change="mixed",
     )
 
 

@@ -1,10 +1,11 @@
 """The source `table`: a table of any catalog."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gem_bundle import (
     Field,
     GemError,
+    OptionChange,
     Options,
     ReadContext,
     Source,
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 class TableSourceOptions(Options):
     """Options of the source `table`, from the guide's *Table APIs*."""
+
+    default_change = "from_now_on"
 
     table: TableName = Field(
         passed=False,
@@ -48,6 +51,16 @@ class TableSource(Source[TableSourceOptions]):
     def places(self) -> dict[str, list[str]]:
         """The table."""
         return {"table": [f"table:{self.options.table}"]}
+
+    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
+        """The checkpoint's offsets are those of the table."""
+        if option == "table":
+            return OptionChange(
+                "refused",
+                "the offsets of the checkpoint are those of the other table",
+                "Give the source another id, so that it is a new one.",
+            )
+        return None
 
     def read(self, context: ReadContext) -> "DataFrame":
         """The rows that are in the table now.

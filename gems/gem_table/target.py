@@ -1,8 +1,18 @@
 """The target `table`: a table of any catalog."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from gem_bundle import Facts, Field, Finding, GemError, Options, Target, TargetSemantics, WriteContext
+from gem_bundle import (
+    Facts,
+    Field,
+    Finding,
+    GemError,
+    OptionChange,
+    Options,
+    Target,
+    TargetSemantics,
+    WriteContext,
+)
 from gem_bundle.expressions import missing_names
 from gem_bundle.types import DataPath, StringList, TableName
 
@@ -19,6 +29,8 @@ _FILES = frozenset({"csv", "json", "parquet", "orc", "text", "avro"})
 
 class TableTargetOptions(Options):
     """Options of the target `table`, from the guide's *Table APIs*."""
+
+    default_change = "continues"
 
     table: TableName = Field(
         passed=False, description="The name of the table.", examples=["clicks", "main.web.clicks"]
@@ -67,6 +79,14 @@ class TableTarget(Target[TableTargetOptions]):
         options = self.options
         table = {"table": [f"table:{options.table}"]}
         return table if options.path is None else {**table, "path": [options.path]}
+
+    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
+        """Another table gets what comes from now on."""
+        if option in {"table", "path"}:
+            return OptionChange("from_now_on", "the new table gets what comes from now on, the old one stays")
+        if option in {"format", "partition_by"}:
+            return OptionChange("refused", "the table that is there has its format and partitions already")
+        return None
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns of partitions exist; the save mode is for batches."""

@@ -69,7 +69,7 @@ def version_of(
     readers: dict[str, list[str]] = {}
     for path in paths_behind(plan, target):
         if plan.node(path[0]).kind == "source":
-            readers.setdefault(path[0], []).append(reader_name(path))
+            readers.setdefault(path[0], []).append(reader_name(plan, path))
     clean = _Cleaner(definition)
     nodes = tuple(
         _node(plan, plan.node(name), tuple(sorted(readers.get(name, ()))), clean)
@@ -143,7 +143,7 @@ def _node(plan: Plan, node: Node, readers: tuple[str, ...], clean: _Cleaner) -> 
         places={option: tuple(map(clean.place, texts)) for option, texts in sorted(places.items())},
         readers=readers if node.kind == "source" and node.mode == "stream" else (),
         columns=None if columns is None else tuple((clean(c.name), _clean(c.type, clean)) for c in columns),
-        was=tuple(getattr(node, "was", ())),
+        was=node.was,
     )
 
 

@@ -245,6 +245,20 @@ def record_file(checkpoint: str) -> tuple[str, str]:
     return folder, f".{name}.record.json"
 
 
+def recorded_targets(folder: str) -> list[str]:
+    """The targets that have a record in a folder of checkpoints; none where it can't be seen.
+
+    Args:
+        folder: The folder of a pipeline's checkpoints.
+    """
+    try:
+        names = open_folder(folder).names()
+    except Exception:  # noqa: BLE001 (every store raises what its client raises)
+        return []
+    end = ".record.json"
+    return sorted(name[1 : -len(end)] for name in names if name.startswith(".") and name.endswith(end))
+
+
 def read_record(checkpoint: str) -> Record | None:
     """The record beside a checkpoint, if there is one.
 

@@ -24,6 +24,7 @@ COMMANDS = (
     "preview",
     "test",
     "graph",
+    "plan",
     "explain",
     "schema",
     "jars",

@@ -2,7 +2,55 @@
 
 from __future__ import annotations
 
-from gem_bundle.codes.code import error, warning
+from textwrap import dedent
+
+from gem_bundle.codes.code import error, note, warning
+
+
+def _edit(before: str, after: str) -> str:
+    """An edit: the pipeline file before it and behind it, and the command that compares them."""
+    one, other = (dedent(text).strip("\n") for text in (before, after))
+    return (
+        f"# before.yaml\n{one}\n# clicks.yaml\n{other}\n$ gem-bundle plan clicks.yaml --against before.yaml"
+    )
+
+
+_SCHEMA = "page string, user int, at timestamp"
+_MORE = f"""  more:
+    gem: file
+    mode: stream
+    options: {{format: json, path: more, schema: "{_SCHEMA}"}}
+"""
+
+
+def _source(options: str = "", name: str = "clicks", more: str = "mode: stream") -> str:
+    return dedent(f"""
+        sources:
+          {name}:
+            gem: file
+            {more}
+            options: {{format: json, path: data{options}, schema: "{_SCHEMA}"}}
+        """).lstrip("\n")
+
+
+def _rest(transforms: str = "", target: str = "{gem: console, input: clicks}") -> str:
+    middle = f"transforms:\n{transforms}" if transforms else ""
+    return f"{middle}targets:\n  screen: {target}\n"
+
+
+def _by(step: str, name: str = "step", target: str = "") -> str:
+    return _source() + _rest(f"  {name}: {step}\n", target or f"{{gem: console, input: {name}}}")
+
+
+def _joined(inputs: str) -> str:
+    step = f"  pairs: {{gem: join, inputs: [{inputs}], options: {{on: [page]}}}}\n"
+    return _rest(step, "{gem: console, input: pairs}")
+
+
+_FILTER = "{{gem: filter, input: clicks, options: {{condition: {}}}}}".format
+_COUNT = "{{gem: aggregate, input: clicks,\n    options: {{group_by: [page], aggregates: {{n: {}}}}}}}".format
+_UPDATE = "{gem: console, input: step, output_mode: update}"
+_PLAIN = _source() + _rest()
 
 CHANGES = (
     error(
@@ -102,6 +150,417 @@ CHANGES = (
 
             $ pip install s3fs
             $ gem-bundle run clicks.yaml
+        """,
+    ),
+    error(
+        "GB410",
+        "a source is new",
+        why="""
+            The checkpoint knows nothing of it, so it is read from where its options say. From its
+            beginning, all rows are right. One that begins at the newest skips what is there
+            already: those rows are never read.
+        """,
+        breaks=_edit(
+            _PLAIN,
+            _source()
+            + _MORE
+            + _rest("  all: {gem: union, inputs: [clicks, more]}\n", "{gem: console, input: all}"),
+        ),
+        keeps=_edit(_PLAIN, _PLAIN),
+        source="Guide, Recovery Semantics after Changes in a Streaming Query",
+    ),
+    error(
+        "GB411",
+        "a source is no more",
+        why="""
+            What waits in it since the last run is never read. Run the old version once more until
+            nothing waits, then accept the change.
+        """,
+        breaks=_edit(
+            _source()
+            + _MORE
+            + _rest("  all: {gem: union, inputs: [clicks, more]}\n", "{gem: console, input: all}"),
+            _PLAIN,
+        ),
+        keeps=_edit(_PLAIN, _PLAIN),
+        source="Guide, Recovery Semantics after Changes in a Streaming Query",
+    ),
+    error(
+        "GB412",
+        "a source has another id",
+        why="""
+            A checkpoint finds a source again by its id. Under another one it is a new source that
+            is read from its beginning, so rows that were processed come once more. `was` says
+            that it is the same one.
+        """,
+        breaks=_edit(_PLAIN, _source(name="visits") + _rest(target="{gem: console, input: visits}")),
+        keeps=_edit(
+            _PLAIN,
+            _source(name="visits", more="was: clicks") + _rest(target="{gem: console, input: visits}"),
+        ),
+        source="Spark 4.2, spark.sql.streaming.queryEvolution.enableSourceEvolution",
+    ),
+    error(
+        "GB413",
+        "a source has another gem",
+        why="""
+            The offsets in the checkpoint are those of the old kind of source, and Spark can't
+            read them as another kind's. Under another id it is a new source, and the old one is
+            no more.
+        """,
+        breaks=_edit(_PLAIN, "sources:\n  clicks: {gem: rate}\n" + _rest()),
+        keeps=_edit(_PLAIN, _PLAIN),
+        source="Guide, Recovery Semantics after Changes in a Streaming Query",
+    ),
+    error(
+        "GB414",
+        "a source reads another place",
+        why="""
+            The offsets in the checkpoint are those of the old place. What becomes of rows depends
+            on the source: a folder's files are known by their whole paths, a topic's records by
+            partition, a Delta table by its id.
+        """,
+        breaks=_edit(_PLAIN, _PLAIN.replace("path: data", "path: elsewhere")),
+        keeps=_edit(_PLAIN, _PLAIN),
+        source="Guide, Recovery Semantics after Changes in a Streaming Query",
+    ),
+    warning(
+        "GB415",
+        "a source has other options",
+        why="""
+            What an option means for rows, its gem says: how much a micro-batch takes makes no
+            difference, where a first run begins is ignored on an old checkpoint, and another
+            schema is a new rule for rows from now on.
+        """,
+        breaks=_edit(_PLAIN, _PLAIN.replace("user int", "user bigint")),
+        keeps=_edit(_PLAIN, _PLAIN),
+        source="Guide, Recovery Semantics after Changes in a Streaming Query",
+    ),
+    error(
+        "GB416",
+        "the project has moved with its checkpoints",
+        why="""
+            The checkpoint of a source of files keeps the whole paths of those that were read.
+            From another folder Spark fails in the first micro-batch.
+        """,
+        breaks="""
+            $ mv shop /srv/shop
+            $ gem-bundle plan /srv/shop/clicks.yaml
+        """,
+        keeps="""
+            $ gem-bundle plan clicks.yaml
+        """,
+    ),
+    error(
+        "GB417",
+        "a source is read in another way",
+        why="""
+            A stream gives each row once, a static relation all of its rows to each micro-batch.
+            Results that were made of the one don't go with those of the other.
+        """,
+        breaks=_edit(
+            _source() + _MORE.replace("stream", "batch") + _joined("clicks, more"),
+            _source() + _MORE + _joined("clicks, more"),
+        ),
+        keeps=_edit(_PLAIN, _PLAIN),
+    ),
+    error(
+        "GB418",
+        "a source reaches the target on other paths",
+        why="""
+            A source that reaches one target on two paths has a reader for each, with offsets of
+            its own. Its name comes from the node where the paths meet and from that input. A path
+            that is new is read from the beginning.
+        """,
+        breaks=_edit(
+            _PLAIN,
+            _source()
+            + _rest(
+                "  twice: {gem: union, inputs: {first: clicks, second: clicks}}\n",
+                "{gem: console, input: twice}",
+            ),
+        ),
+        keeps=_edit(_PLAIN, _PLAIN),
+    ),
+    warning(
+        "GB420",
+        "a transform is new, or another one",
+        why="""
+            Rows from now on go by it. Where state lies behind it, that was made without it and
+            gets into new results.
+        """,
+        breaks=_edit(_PLAIN, _by(_FILTER("user > 0"))),
+        keeps=_edit(_PLAIN, _PLAIN),
+        source="Guide, Recovery Semantics after Changes in a Streaming Query",
+    ),
+    warning(
+        "GB421",
+        "a transform is no more",
+        why="""
+            Rows from now on go without it. Where state lies behind it, that was made with it and
+            gets into new results.
+        """,
+        breaks=_edit(_by(_FILTER("user > 0")), _PLAIN),
+        keeps=_edit(_PLAIN, _PLAIN),
+        source="Guide, Recovery Semantics after Changes in a Streaming Query",
+    ),
+    error(
+        "GB422",
+        "the state in the checkpoint is another one",
+        why="""
+            Spark keeps state by operator, in their order, with the types of keys and values. It
+            refuses to start when an operator is new, gone or of another kind, or when a type is
+            another one.
+        """,
+        breaks=_edit(
+            _by(_COUNT("count(*)"), target=_UPDATE),
+            _by(_COUNT("avg(user)"), target=_UPDATE),
+        ),
+        keeps=_edit(_by(_COUNT("count(*)"), target=_UPDATE), _by(_COUNT("count(*)"), target=_UPDATE)),
+        source="Guide, Recovery Semantics after Changes in a Streaming Query",
+    ),
+    error(
+        "GB423",
+        "a transform has other options",
+        why="""
+            Rows from now on go by the new rule, and earlier results stay as they were. Where
+            state was made by the old rule, in the node itself or behind it, it gets into new
+            results: sums of both, groups that are there twice.
+        """,
+        breaks=_edit(
+            _by(_COUNT("max(user)"), target=_UPDATE),
+            _by(_COUNT("min(user)"), target=_UPDATE),
+        ),
+        keeps=_edit(
+            _by(_COUNT("max(user)"), target=_UPDATE),
+            _by(_COUNT("max(user)"), target=_UPDATE),
+        ),
+        source="Guide, Recovery Semantics after Changes in a Streaming Query",
+    ),
+    warning(
+        "GB424",
+        "the code of a function has changed",
+        why="""
+            The pipeline calls a Python function, and its code, or that of its module that it
+            uses, isn't the one that ran last. Comments and formatting don't count. What the
+            function does with rows can't be told.
+        """,
+        breaks="""
+            sources:
+              clicks: {gem: rate}
+            transforms:
+              clean: {gem: python, input: clicks, options: {function: "jobs:clean"}}
+            targets:
+              screen: {gem: console, input: clean}
+
+            $ gem-bundle plan clicks.yaml
+        """,
+        keeps="""
+            $ gem-bundle plan clicks.yaml
+        """,
+        source="Guide, Recovery Semantics after Changes in a Streaming Query",
+    ),
+    warning(
+        "GB425",
+        "a transform reads something else",
+        why="""
+            Its rows come from another node, or its inputs stand in another order. Rows from now
+            on go by it; what state was made of is something else.
+        """,
+        breaks=_edit(
+            _source() + _MORE + _joined("clicks, more"),
+            _source() + _MORE + _joined("more, clicks"),
+        ),
+        keeps=_edit(_PLAIN, _PLAIN),
+        source="Guide, Recovery Semantics after Changes in a Streaming Query",
+    ),
+    warning(
+        "GB426",
+        "a watermark is another one",
+        why="""
+            A watermark matters to what keeps state behind it. From now on it goes by the new
+            delay; what was dropped as late, or let go, is gone, and the watermark in the
+            checkpoint never goes back. On another column the old one goes on counting.
+        """,
+        breaks=_edit(
+            _source()
+            + _rest(
+                "  timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}\n"
+                "  once: {gem: deduplicate, input: timely, options: {columns: [page, at]}}\n",
+                "{gem: console, input: once}",
+            ),
+            _source()
+            + _rest(
+                "  timely: {gem: watermark, input: clicks, options: {column: at, delay: 2 hours}}\n"
+                "  once: {gem: deduplicate, input: timely, options: {columns: [page, at]}}\n",
+                "{gem: console, input: once}",
+            ),
+        ),
+        keeps=_edit(_PLAIN, _PLAIN),
+        source="Guide, Handling Late Data and Watermarking",
+    ),
+    warning(
+        "GB430",
+        "a target has another gem",
+        why="""
+            Rows from now on go to the new kind of place; what was written stays where it is.
+        """,
+        breaks=_edit(_PLAIN, _source() + _rest(target="{gem: noop, input: clicks}")),
+        keeps=_edit(_PLAIN, _PLAIN),
+        source="Guide, Recovery Semantics after Changes in a Streaming Query",
+    ),
+    error(
+        "GB431",
+        "a target writes to another place",
+        why="""
+            Rows from now on go there; earlier ones stay where they are. A folder of files has a
+            log of its own that begins in the middle then, so Spark can't read what is written
+            there.
+        """,
+        breaks=_edit(
+            _source() + _rest(target="{gem: file, input: clicks, options: {format: json, path: out}}"),
+            _source() + _rest(target="{gem: file, input: clicks, options: {format: json, path: elsewhere}}"),
+        ),
+        keeps=_edit(_PLAIN, _PLAIN),
+        source="Guide, Recovery Semantics after Changes in a Streaming Query",
+    ),
+    warning(
+        "GB432",
+        "a target has other options",
+        why="""
+            What an option means for rows, its gem says. One folder of files, or one table, has
+            one format and one way to be partitioned.
+        """,
+        breaks=_edit(
+            _source() + _rest(target="{gem: file, input: clicks, options: {format: json, path: out}}"),
+            _source() + _rest(target="{gem: file, input: clicks, options: {format: csv, path: out}}"),
+        ),
+        keeps=_edit(_PLAIN, _PLAIN),
+        source="Guide, Recovery Semantics after Changes in a Streaming Query",
+    ),
+    error(
+        "GB433",
+        "the output mode is another one",
+        why="""
+            Without state it makes no difference. With it, `append` drops a result from the state
+            when it is final, and the others don't: what was written comes again, or makes a
+            second result.
+        """,
+        breaks=_edit(
+            _by(_COUNT("count(*)"), target="{gem: console, input: step, output_mode: update}"),
+            _by(_COUNT("count(*)"), target="{gem: console, input: step, output_mode: complete}"),
+        ),
+        keeps=_edit(_PLAIN, _PLAIN),
+        source="Guide, Output Modes",
+    ),
+    warning(
+        "GB434",
+        "the trigger is another one",
+        why="""
+            When micro-batches run makes no difference to rows. Continuous and real-time
+            processing keep a checkpoint in another way, and Spark doesn't go from one kind to
+            another.
+        """,
+        breaks=_edit(
+            _PLAIN,
+            _source() + _rest(target="{gem: console, input: clicks, trigger: {processing_time: 1 minute}}"),
+        ),
+        keeps=_edit(_PLAIN, _PLAIN),
+        source="Guide, Triggers",
+    ),
+    note(
+        "GB440",
+        "a frozen setting is another one",
+        why="""
+            Some of Spark's settings belong to a checkpoint from its first run on: how many
+            partitions a shuffle has, the state store, the policy of several watermarks. A later
+            value has no effect on it.
+        """,
+        breaks=_edit(_PLAIN, "spark: {spark.sql.shuffle.partitions: 8}\n" + _PLAIN),
+        keeps=_edit(_PLAIN, _PLAIN),
+        source="Guide, Recovery Semantics after Changes in a Streaming Query",
+    ),
+    note(
+        "GB441",
+        "Spark has another version",
+        why="""
+            A later Spark reads the checkpoints of an earlier one. An earlier one may not know
+            what a later one has written: 4.2 names the sources, and those before can't read that.
+        """,
+        breaks="""
+            $ pip install "pyspark==4.1.1"
+            $ gem-bundle plan clicks.yaml
+        """,
+        keeps="""
+            $ gem-bundle plan clicks.yaml
+        """,
+    ),
+    note(
+        "GB442",
+        "a gem has another version",
+        why="""
+            The distribution that a gem comes from isn't the one that ran last. What its options
+            mean is judged by the one that is installed; whether its code does the same as before,
+            its changelog says.
+        """,
+        breaks="""
+            $ pip install --upgrade acme-gems
+            $ gem-bundle plan clicks.yaml
+        """,
+        keeps="""
+            $ gem-bundle plan clicks.yaml
+        """,
+    ),
+    note(
+        "GB443",
+        "a node has another id",
+        why="""
+            `was` names its former id, so that its checkpoint, its offsets and its state stay its
+            own: a rename is no change.
+        """,
+        breaks=_edit(
+            _PLAIN,
+            _source(name="visits", more="was: clicks") + _rest(target="{gem: console, input: visits}"),
+        ),
+        keeps=_edit(_PLAIN, _PLAIN),
+    ),
+    note(
+        "GB444",
+        "a target has no checkpoint yet",
+        why="""
+            A first run reads each source from where its options say. A target that was given
+            another id has none either: then `was` names its former one.
+        """,
+        breaks=_edit(_PLAIN, _PLAIN.replace("screen:", "other:")),
+        keeps=_edit(_PLAIN, _PLAIN),
+    ),
+    note(
+        "GB445",
+        "a target is no more",
+        why="""
+            Nothing is written to it any more. Its checkpoint stays where it is, so it can come
+            back later.
+        """,
+        breaks=_edit(_PLAIN + "  other: {gem: noop, input: clicks}\n", _PLAIN),
+        keeps=_edit(_PLAIN, _PLAIN),
+    ),
+    note(
+        "GB446",
+        "nothing tells what ran on the checkpoint",
+        why="""
+            It was made before gem-bundle kept a record beside it, or by another program. What
+            Spark itself left is compared: the names of sources, the kinds of operators with
+            state, the settings. Rules of filters, columns and aggregates can't be. The next run
+            keeps a record.
+        """,
+        breaks="""
+            checkpoints: made/by/another/program
+
+            $ gem-bundle plan clicks.yaml
+        """,
+        keeps="""
+            $ gem-bundle run clicks.yaml
+            $ gem-bundle plan clicks.yaml
         """,
     ),
 )

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.projection import project as project
     from gem_bundle.expressions.projection import time_delay as time_delay
     from gem_bundle.expressions.readable import unreadable_query as unreadable_query
+    from gem_bundle.expressions.uses import buffers_of as buffers_of
+    from gem_bundle.expressions.uses import made_of as made_of
+    from gem_bundle.expressions.uses import made_of_inputs as made_of_inputs
 
 _HOMES = {
     "analysis": (
@@ -70,6 +73,11 @@ _HOMES = {
         "time_delay",
     ),
     "readable": ("unreadable_query",),
+    "uses": (
+        "buffers_of",
+        "made_of",
+        "made_of_inputs",
+    ),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -310,7 +310,26 @@ class _Loader:
                     self._broken.add(name)
                 else:
                     nodes[name] = node
+        self._check_identities(nodes, first)
         return nodes
+
+    def _check_identities(self, nodes: dict[str, Node], first: Mapping[str, Path]) -> None:
+        """No two nodes are, or were, the same one."""
+        owners: dict[str, str] = {name: name for name in first if name not in nodes or not nodes[name].was}
+        for node in nodes.values():
+            path = (*node.path, "was")
+            for former in node.was:
+                if not ID.fullmatch(former):
+                    message = f"`{node.id}`: `{_short(former)}` can't have been the id of a {node.kind}"
+                    self._add("GB017", message, path, ID_RULE, node=node.id)
+            owner = owners.setdefault(node.identity, node.id) if node.was else node.id
+            if owner != node.id:
+                now = "is" if owner == node.identity else "was too"
+                message = (
+                    f"`{node.id}`: the former id `{node.identity}` can't be its own: that `{owner}` {now}"
+                )
+                hint = "A checkpoint knows a node by its first id, so that is one node's; correct `was`."
+                self._add("GB104", message, path, hint, node=node.id)
 
     def _node(self, section: str, name: str, entry: Any) -> Node | None:
         path: Path = (section, name)
@@ -343,6 +362,7 @@ class _Loader:
             output_mode=getattr(shape, "output_mode", "append"),
             trigger=_trigger(getattr(shape, "trigger", None)),
             description=shape.description,
+            was=_former(shape.was),
         )
 
     def _source_mode(self, written: str | None, path: Path, name: str) -> Any:
@@ -409,6 +429,10 @@ class _Loader:
     ) -> None:
         place = self._locator.place(path, key=key)
         self._diagnostics.append(Diagnostic(code, "error", message, node, path, place, hint))
+
+
+def _former(written: str | list[str] | None) -> tuple[str, ...]:
+    return (written,) if isinstance(written, str) else tuple(written or ())
 
 
 def _texts(written: Any) -> list[Any]:

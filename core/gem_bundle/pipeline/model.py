@@ -30,6 +30,9 @@ ID = re.compile(r"[A-Za-z](?:_?[A-Za-z0-9])*_?")
 ID_RULE = "Use a letter, then letters, digits and single underscores."
 INPUT_NAME = re.compile(r"[A-Za-z_]\w*")
 _PURPOSE = "What the node is for."
+_WAS = (
+    "A former id of the node, or all of them, the newest first: its checkpoint and its offsets stay its own."
+)
 
 
 class _Shape(BaseModel):
@@ -85,6 +88,7 @@ class SourceShape(_Shape):
         None, description="Whether it is read as a stream or, once, as a static relation."
     )
     options: dict[str, Any] | None = Field(None, description="The gem's options.")
+    was: str | list[str] | None = Field(None, description=_WAS)
     description: str = Field("", description=_PURPOSE)
 
 
@@ -97,6 +101,7 @@ class TransformShape(_Shape):
         None, description="The ids of several, also by the names that expressions call them by."
     )
     options: dict[str, Any] | None = Field(None, description="The gem's options.")
+    was: str | list[str] | None = Field(None, description=_WAS)
     description: str = Field("", description=_PURPOSE)
 
     @model_validator(mode="after")
@@ -117,6 +122,7 @@ class TargetShape(_Shape):
         None, description="When micro-batches run; by default one after the other."
     )
     options: dict[str, Any] | None = Field(None, description="The gem's options.")
+    was: str | list[str] | None = Field(None, description=_WAS)
     description: str = Field("", description=_PURPOSE)
 
 
@@ -204,6 +210,7 @@ class Node:
         mode: For a source: read as a stream or as a static relation.
         output_mode: For a target.
         trigger: For a target.
+        was: Its former ids, the newest first.
     """
 
     id: str
@@ -216,6 +223,12 @@ class Node:
     output_mode: "OutputMode" = "append"
     trigger: Trigger = AS_FAST_AS_POSSIBLE
     description: str = ""
+    was: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """What checkpoints know it by: the id that it had first."""
+        return self.was[-1] if self.was else self.id
 
 
 @dataclass(frozen=True)
@@ -262,5 +275,6 @@ class Definition:
         return [node for node in self.nodes.values() if node.kind == kind]
 
     def checkpoint(self, target: str) -> str:
-        """The checkpoint location of a target: ``<root>/<pipeline>/<target id>``."""
-        return f"{self.checkpoints.rstrip('/')}/{self.name}/{target}"
+        """The checkpoint location of a target: ``<root>/<pipeline>/<target id>``, its first one."""
+        node = self.nodes.get(target)
+        return f"{self.checkpoints.rstrip('/')}/{self.name}/{node.identity if node else target}"

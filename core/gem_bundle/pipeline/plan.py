@@ -76,7 +76,7 @@ def paths_into(plan: Plan, path: Path) -> list[Path]:
     # A list has positions and a mapping has keys; both stay when transforms are put between.
     labels = [str(step + 1) if isinstance(step := e.path[-1], int) else str(step) for e in edges]
     behind = [plan.streaming_sources(edge.node) for edge in edges]
-    by_input = reader_suffixes(behind, name, dict(suffixes), labels)
+    by_input = reader_suffixes(behind, plan.node(name).identity, dict(suffixes), labels)
     return [
         (edge.node, frozenset((s, suffix) for s, suffix in found.items() if suffix))
         for edge, found in zip(edges, by_input, strict=True)
@@ -96,10 +96,10 @@ def paths_behind(plan: Plan, name: str) -> list[Path]:
     return sorted(wanted, key=lambda path: (position[path[0]], sorted(path[1])))
 
 
-def reader_name(path: Path) -> str:
-    """The name of the reader of a source on a path."""
+def reader_name(plan: Plan, path: Path) -> str:
+    """The name of the reader of a source on a path; it stays when the source is renamed by `was`."""
     name, suffixes = path
-    return name + dict(suffixes).get(name, "")
+    return plan.node(name).identity + dict(suffixes).get(name, "")
 
 
 def reader_suffixes(

@@ -72,7 +72,7 @@ class Frames:
         node = self._plan.node(name)
         try:
             if node.kind == "source":
-                return self._read(node, reader_name(key))
+                return self._read(node, reader_name(self._plan, key))
             inputs = [
                 self._output(found, edge.output)
                 for found, edge in zip(paths_into(self._plan, key), node.inputs, strict=True)

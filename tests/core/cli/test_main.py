@@ -47,7 +47,7 @@ def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
 def test_the_commands() -> None:
     assert (
         *("new", "gems", "describe", "check", "run", "preview", "test"),
-        *("graph", "explain", "schema", "jars", "completion"),
+        *("graph", "plan", "explain", "schema", "jars", "completion"),
     ) == COMMANDS
 
 

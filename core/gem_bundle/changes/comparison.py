@@ -1,0 +1,168 @@
+"""Two versions of a pipeline side by side: which node was which, and how a difference is told."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gem_bundle.changes.model import Change
+from gem_bundle.changes.reach import Flow, Reach, Taint
+from gem_bundle.changes.sides import identity
+from gem_bundle.check.report import option_path
+
+if TYPE_CHECKING:
+    from gem_bundle.changes.model import Verdict
+    from gem_bundle.changes.record import NodeRecord
+    from gem_bundle.changes.sides import Side
+    from gem_bundle.operators import Option
+    from gem_bundle.pipeline.plan import Plan
+
+
+RULE_ONLY = "; the gem `{}` doesn't say what that means: this is the rule and not knowledge"
+"""What is said of an option whose gem says nothing."""
+
+
+class Told(NamedTuple):
+    """A change, and how far it reaches where that is known."""
+
+    change: Change
+    reach: Reach | None = None
+
+
+class Comparison:
+    """What the rules compare.
+
+    Args:
+        old: What ran last.
+        new: What is going to run.
+        plan: The pipeline as it is now, for places in its file.
+    """
+
+    def __init__(self, old: Side, new: Side, plan: Plan) -> None:
+        self.old = old
+        self.new = new
+        self.plan = plan
+        self.before = Flow(old)
+        self.after = Flow(new)
+
+    @cached_property
+    def pairs(self) -> list[tuple[NodeRecord, NodeRecord]]:
+        """The nodes that both have, as they were and as they are."""
+        return [(old, node) for node in self.new.version.nodes if (old := self._former(node)) is not None]
+
+    @cached_property
+    def added(self) -> list[NodeRecord]:
+        """The nodes that are new."""
+        known = {node.id for _, node in self.pairs}
+        return [node for node in self.new.version.nodes if node.id not in known]
+
+    @cached_property
+    def removed(self) -> list[NodeRecord]:
+        """The nodes that are no more."""
+        known = {node.id for node, _ in self.pairs}
+        return [node for node in self.old.version.nodes if node.id not in known]
+
+    @cached_property
+    def _renamed(self) -> dict[str, NodeRecord]:
+        """Transforms that have another id and are the same: to Spark their ids are nothing."""
+        known = {identity(node) for node in self.new.version.nodes}
+        waiting = [
+            node
+            for node in self.old.version.nodes
+            if node.kind == "transform" and identity(node) not in known
+        ]
+        found: dict[str, NodeRecord] = {}
+        for node in self.new.version.nodes:
+            if node.kind != "transform" or identity(node) in self.old.by_identity:
+                continue
+            same = [
+                old
+                for old in waiting
+                if old.gem == node.gem and old.options == node.options and len(old.inputs) == len(node.inputs)
+            ]
+            if same:
+                waiting.remove(same[0])
+                found[node.id] = same[0]
+        return found
+
+    def _former(self, node: NodeRecord) -> NodeRecord | None:
+        if node.id in self._renamed:
+            return self._renamed[node.id]
+        found = self.old.by_identity.get(identity(node))
+        if found is None:
+            found = next((self.old.nodes[name] for name in node.was if name in self.old.nodes), None)
+        return found if found is not None and found.kind == node.kind else None
+
+    @cached_property
+    def now(self) -> dict[str, str]:
+        """The ids that the old version's nodes have now, by the ids that they had."""
+        return {old.id: node.id for old, node in self.pairs}
+
+    def reach(self, old: NodeRecord, new: NodeRecord, taint: Taint, *, own_state: bool = False) -> Reach:
+        """How far a difference reaches, in the rows that came before and in those that come now.
+
+        Args:
+            old: The node as it was.
+            new: The node as it is.
+            taint: What is different about the rows that it gives.
+            own_state: Its own state is different too.
+        """
+        before = self.before.behind(old.id, taint, own_state=own_state)
+        return self.after.behind(new.id, taint, own_state=own_state).join(before, self.now)
+
+    @property
+    def is_rewritten(self) -> bool:
+        """Whether the target is written anew with each micro-batch, so that no earlier result stays."""
+        return self.new.nodes[self.new.target].output_mode == "complete"
+
+    def change(
+        self,
+        verdict: Verdict,
+        code: str,
+        message: str,
+        node: str = "",
+        *,
+        key: str = "",
+        option: Option | None = None,
+        hint: str = "",
+        before: Any = None,
+        after: Any = None,
+    ) -> Change:
+        """A change at a key or at an option of a node, where the node has it, else at the node.
+
+        Args:
+            verdict: What becomes of rows.
+            code: The code of this kind of change.
+            message: What is different and what that does.
+            node: The id of the node, now or, where it is no more, then.
+            key: The key of the node.
+            option: The option of the node.
+            hint: What to do about it.
+            before: What it was.
+            after: What it is.
+        """
+        definition = self.plan.definition
+        found = definition.nodes.get(node)
+        if found is None:
+            path: tuple[str | int, ...] = ()
+        elif option is not None:
+            path = option_path(found, option, self.plan.gems.get(node))
+        else:
+            path = (*found.path, key) if key else found.path
+        place = definition.locator.place(path, key=found is not None and path == found.path)
+        return Change(verdict, code, message, node, path, place, hint, before, after)
+
+
+def told(value: Any) -> str:
+    """A value in a sentence: short, or not at all."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict) and set(value) & {"secret", "environment"}:
+        return "what isn't kept"
+    import json
+
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"`{text}`" if len(text) <= _LONGEST else f"`{text[:_LONGEST]}…`"
+
+
+_LONGEST = 80

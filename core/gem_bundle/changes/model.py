@@ -1,0 +1,130 @@
+"""What a comparison of two versions of a pipeline says: for each target its changes, each with a verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from gem_bundle.diagnostics import NOWHERE, Diagnostic, Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Verdict = Literal["same", "continues", "from_now_on", "new", "gone", "skipped", "again", "mixed", "refused"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+"""From harmless to fatal: a target's verdict is the worst of its changes'."""
+
+STOPS: frozenset[Verdict] = frozenset({"skipped", "again", "mixed", "refused"})
+"""What keeps a run from starting, unless it is accepted."""
+
+MEANINGS: dict[Verdict, str] = {
+    "same": "Nothing has changed.",
+    "continues": "All rows are right.",
+    "from_now_on": "Rows from now on go by the new rule; earlier results stay as they were.",
+    "new": "There is no checkpoint yet; the sources are read from where their options say.",
+    "gone": "The target is no more; its checkpoint stays.",
+    "skipped": "Rows will never be read.",
+    "again": "Rows that were processed come once more.",
+    "mixed": "What the old rule made gets into new results, or what was written can't be read any more.",
+    "refused": "Spark won't start, or fails in the first micro-batch.",
+}
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The worst of some verdicts; ``same`` of none."""
+    return max(verdicts, key=VERDICTS.index, default="same")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference between what ran last and the pipeline as it is now.
+
+    Args:
+        verdict: What becomes of rows.
+        code: The diagnostic code of this kind of change.
+        message: What is different and what that does, with the user's own names.
+        node: The id of the node it is about; empty for the pipeline as a whole.
+        path: The keys that lead to it in the pipeline file.
+        place: Where it stands there.
+        hint: What to do about it.
+        before: What it was, as JSON has it; None where there was nothing.
+        after: What it is now.
+        accepted: Somebody has taken it on purpose.
+    """
+
+    verdict: Verdict
+    code: str
+    message: str
+    node: str = ""
+    path: tuple[str | int, ...] = ()
+    place: Place = field(default=NOWHERE)
+    hint: str = ""
+    before: Any = None
+    after: Any = None
+    accepted: bool = False
+
+    @property
+    def stops(self) -> bool:
+        """Whether it keeps a run from starting."""
+        return self.verdict in STOPS and not self.accepted
+
+    def diagnostic(self) -> Diagnostic:
+        """The change as a run reports it when it stops."""
+        message = f"{self.message} [{self.verdict}]"
+        return Diagnostic(self.code, "error", message, self.node or None, self.path, self.place, self.hint)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The change as JSON has it."""
+        return {
+            "verdict": self.verdict,
+            "node": self.node or None,
+            "path": list(self.path),
+            "line": self.place.line,
+            "code": self.code,
+            "message": self.message,
+            "hint": self.hint,
+            "before": self.before,
+            "after": self.after,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TargetChanges:
+    """What an edit does to one target.
+
+    Args:
+        target: Its id.
+        changes: Its changes, in the order of the file.
+        notes: What can't be known, and why.
+    """
+
+    target: str
+    changes: tuple[Change, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of its changes' verdicts."""
+        return worst(change.verdict for change in self.changes)
+
+    @property
+    def stops(self) -> bool:
+        """Whether a run of the target doesn't start."""
+        return any(change.stops for change in self.changes)
+
+    def accepting(self, accepted: Iterable[tuple[str, str]]) -> TargetChanges:
+        """The same changes, some of them taken on purpose.
+
+        Args:
+            accepted: Codes, each with the id of a node, or an empty text for all nodes.
+        """
+        taken = set(accepted)
+        return replace(
+            self,
+            changes=tuple(
+                replace(change, accepted=True)
+                if (change.code, "") in taken or (change.code, change.node) in taken
+                else change
+                for change in self.changes
+            ),
+        )

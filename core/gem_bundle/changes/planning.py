@@ -1,0 +1,197 @@
+"""The plan of an edit: for each target what becomes of its rows, and what is no more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle.changes.canonical import version_of
+from gem_bundle.changes.checkpoint import (
+    UnseenError,
+    check_checkpoint,
+    has_source_evolution,
+    read_checkpoint,
+)
+from gem_bundle.changes.compare import compare, compare_with_checkpoint, new_target
+from gem_bundle.changes.history import record_of, what_ran
+from gem_bundle.changes.model import Change, TargetChanges
+from gem_bundle.changes.record import recorded_targets
+from gem_bundle.changes.sides import new_side
+from gem_bundle.diagnostics import Diagnostic, suggest
+from gem_bundle.plugins import load_registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gem_bundle.changes.record import VersionRecord
+    from gem_bundle.pipeline.model import Node
+    from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.plugins import Registry
+
+
+def plan_changes(
+    plan: Plan, targets: Iterable[str] = (), environment: Mapping[str, str] | None = None
+) -> tuple[list[TargetChanges], list[Diagnostic]]:
+    """What becomes of rows when a pipeline goes on from its checkpoints.
+
+    Args:
+        plan: The pipeline as it is now.
+        targets: The ids of the targets to look at; by default all.
+        environment: Environment variables, for the project's settings; None is the process's.
+
+    Returns:
+        What becomes of each target, and what is wrong with its checkpoint or the record beside it.
+    """
+    found: list[TargetChanges] = []
+    wrong: list[Diagnostic] = []
+    chosen = set(targets)
+    registry = None
+    for node in _streaming_targets(plan):
+        if chosen and node.id not in chosen:
+            continue
+        registry = load_registry() if registry is None else registry
+        changes, more = _of_target(plan, node, environment, registry)
+        found += changes
+        wrong += [d.moved(plan.definition.locator.place(node.path, key=True)) for d in more]
+    if not chosen:
+        found += [_gone(plan, name) for name in _left(plan)]
+    return found, wrong
+
+
+def _of_target(
+    plan: Plan, node: Node, environment: Mapping[str, str] | None, registry: Registry
+) -> tuple[list[TargetChanges], list[Diagnostic]]:
+    location = plan.definition.checkpoint(node.id)
+    try:
+        checkpoint = read_checkpoint(location)
+    except UnseenError as error:
+        note = f"the checkpoint can't be seen from here, so nothing is known of it: {error}, at {location}"
+        return [TargetChanges(node.id, (), (note,))], []
+    record, wrong = record_of(node.id, location)
+    if any(diagnostic.is_error for diagnostic in wrong):
+        return [], wrong
+    new = version_of(plan, node.id, environment=environment)
+    if checkpoint is None:
+        return [new_target(plan, new)], wrong
+    evolution = has_source_evolution(plan.definition.spark)
+    broken = check_checkpoint(node.id, checkpoint, source_evolution=evolution)
+    if broken:
+        return [], [*wrong, *broken]
+    ran = what_ran(record, checkpoint).newest if record is not None else None
+    if ran is None:
+        return [compare_with_checkpoint(plan, new, checkpoint)], wrong
+    return [compare(ran, new, plan, node.id, registry=registry)], wrong
+
+
+def _left(plan: Plan) -> list[str]:
+    """The targets that have a checkpoint with a record, and that the pipeline doesn't have any more."""
+    root = f"{plan.definition.checkpoints.rstrip('/')}/{plan.definition.name}"
+    now = {node.identity for node in plan.definition.of_kind("target")}
+    return [name for name in recorded_targets(root) if name not in now]
+
+
+def chosen(plan: Plan, targets: Iterable[str]) -> list[Diagnostic]:
+    """What is wrong with the targets that were asked for: GB108 for an id that is no target.
+
+    Args:
+        plan: The checked pipeline.
+        targets: The ids.
+    """
+    known = [node.id for node in plan.definition.of_kind("target")]
+    place = plan.definition.locator.place(())
+    return [
+        Diagnostic(
+            "GB108",
+            "error",
+            f"the pipeline has no target `{name}`",
+            place=place,
+            hint=suggest(name, known, what="targets"),
+        )
+        for name in targets
+        if name not in known
+    ]
+
+
+def plan_against(
+    plan: Plan, before: Plan, targets: Iterable[str] = (), environment: Mapping[str, str] | None = None
+) -> list[TargetChanges]:
+    """What becomes of rows when one pipeline takes the place of another.
+
+    Args:
+        plan: The pipeline as it is now.
+        before: The pipeline as it was.
+        targets: The ids of the targets to look at; by default all.
+        environment: Environment variables, for the project's settings; None is the process's.
+    """
+    former = {node.identity: node for node in before.definition.of_kind("target")}
+    found: list[TargetChanges] = []
+    chosen = set(targets)
+    for node in _streaming_targets(plan):
+        old = former.pop(node.identity, None)
+        if chosen and node.id not in chosen:
+            continue
+        new = version_of(plan, node.id, environment=environment)
+        if old is None:
+            found.append(_renamed_or_new(plan, before, node, new, former, environment))
+            continue
+        record = version_of(before, old.id, environment=environment)
+        ran = new_side(record, before, old.id)
+        found.append(compare(record, new, plan, node.id, ran=ran))
+    if not chosen:
+        now = {node.identity for node in plan.definition.of_kind("target")}
+        found += [_gone(plan, node.id) for node in former.values() if node.identity not in now]
+    return found
+
+
+def _streaming_targets(plan: Plan) -> list[Node]:
+    """The targets that have a checkpoint, or will have one."""
+    if plan.definition.mode != "stream":
+        return []
+    return [
+        node
+        for node in plan.definition.of_kind("target")
+        if plan.gems[node.id].semantics.restartable  # type: ignore[attr-defined]
+    ]
+
+
+def _renamed_or_new(
+    plan: Plan,
+    before: Plan,
+    node: Node,
+    version: VersionRecord,
+    former: Mapping[str, Node],
+    environment: Mapping[str, str] | None,
+) -> TargetChanges:
+    """A target that the other version doesn't have under this id."""
+    now = {other.identity for other in plan.definition.of_kind("target")}
+    places = version.nodes[-1].places
+    for other in former.values():
+        if other.identity in now or other.gem != node.gem or not places:
+            continue
+        record = version_of(before, other.id, environment=environment)
+        if next(n for n in record.nodes if n.id == other.id).places == places:
+            return renamed_target(plan, node, other.id)
+    return new_target(plan, version)
+
+
+def renamed_target(plan: Plan, node: Node, former: str) -> TargetChanges:
+    """A target that has another id, and so a new checkpoint, where its old one has rows already.
+
+    Args:
+        plan: The checked pipeline.
+        node: The target.
+        former: The id that it had.
+    """
+    message = (
+        f"target `{former}` is called `{node.id}` now and has no checkpoint under that name: all that was "
+        "read is read again, and written to where it is already"
+    )
+    place = plan.definition.locator.place(node.path, key=True)
+    hint = f"Write `was: {former}` at `{node.id}` if it is the same target."
+    change = Change("again", "GB444", message, node.id, node.path, place, hint, former, node.id)
+    return TargetChanges(node.id, (change,))
+
+
+def _gone(plan: Plan, target: str) -> TargetChanges:
+    message = f"target `{target}` is no more; its checkpoint stays"
+    place = plan.definition.locator.place(())
+    return TargetChanges(target, (Change("gone", "GB445", message, target, (), place, before=target),))

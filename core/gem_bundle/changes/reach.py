@@ -1,0 +1,272 @@
+"""How far an edit reaches: which state was made by the old rule, and which rows behind it are different."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+from gem_bundle.check.stages.inference import inputs_of
+from gem_bundle.lineage import Kept, Lineage, Made, column_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gem_bundle.changes.record import NodeRecord
+    from gem_bundle.changes.sides import Side
+    from gem_bundle.gem import Transform
+
+ALL = "*"
+"""Stands among columns for all of them."""
+
+
+@dataclass
+class Taint:
+    """What is different about rows.
+
+    Args:
+        rows: Other rows come, or more or fewer of them.
+        columns: The columns, by `gem_bundle.lineage.column_keys`, that have other values; `ALL` is any.
+    """
+
+    rows: bool = False
+    columns: set[str] = field(default_factory=set)
+
+    def __bool__(self) -> bool:
+        return self.rows or bool(self.columns)
+
+    def touches(self, made: Made, position: int) -> bool:
+        """Whether what is made of an input is different for it."""
+        if not self:
+            return False
+        if made.uses is None or ALL in self.columns:
+            return bool(self.columns)
+        return any(f"{position}:{name}" in made.uses for name in self.columns)
+
+    def add(self, other: Taint) -> bool:
+        """Take in another one; whether that was news."""
+        before = (self.rows, len(self.columns))
+        self.rows = self.rows or other.rows
+        self.columns |= other.columns
+        return before != (self.rows, len(self.columns))
+
+
+@dataclass
+class Reach:
+    """How far an edit reaches.
+
+    Args:
+        states: The ids of the nodes whose state was made by the old rule.
+        taints: What is different behind each node.
+        target: What is different about the rows that get to the target.
+    """
+
+    states: set[str] = field(default_factory=set)
+    taints: dict[str, Taint] = field(default_factory=dict)
+    target: Taint = field(default_factory=Taint)
+
+    def join(self, other: Reach, now: Mapping[str, str]) -> Reach:
+        """How far both reach.
+
+        Args:
+            other: How far the same edit reaches in what ran.
+            now: The ids that its nodes have now.
+        """
+        states = self.states | {now[name] for name in other.states if name in now}
+        target = Taint(self.target.rows, set(self.target.columns))
+        target.add(other.target)
+        return Reach(states, self.taints, target)
+
+
+class Flow:
+    """One side's transforms with what they make of what.
+
+    Args:
+        side: The side.
+    """
+
+    def __init__(self, side: Side) -> None:
+        self.side = side
+        self._lineages: dict[str, Lineage | None] = {}
+
+    def lineage(self, name: str) -> Lineage | None:
+        """What a transform makes of what; None where that isn't known."""
+        if name not in self._lineages:
+            self._lineages[name] = self._lineage(name)
+        return self._lineages[name]
+
+    def _lineage(self, name: str) -> Lineage | None:
+        gem = self.side.gems.get(name)
+        if gem is None or gem.kind != "transform":
+            return None
+        node = self.side.nodes[name]
+        inputs = inputs_of(_shape(node), self.side.facts)  # type: ignore[arg-type]
+        try:
+            return cast("Transform", gem).lineage(*inputs)
+        except Exception:  # noqa: BLE001 (a gem's bug must not take the comparison down)
+            return None
+
+    def keeps(self, name: str) -> bool:
+        """Whether a node keeps state, or may."""
+        return any(
+            operator.node == name and operator.stateful is not False for operator in self.side.operators
+        )
+
+    def watermarks(self, name: str) -> bool:
+        """Whether a node sets a watermark, by which those behind it tell what is late."""
+        return any(operator.node == name and operator.kind == "watermark" for operator in self.side.operators)
+
+    def states_behind(self, name: str) -> set[str]:
+        """The nodes behind a node that keep state, or may."""
+        return {other for other in self.side.behind(name) if self.keeps(other)}
+
+    def behind(self, name: str, taint: Taint, *, own_state: bool = False) -> Reach:
+        """How far a difference in the rows behind a node reaches.
+
+        Args:
+            name: The node.
+            taint: What is different about the rows that it gives.
+            own_state: The node's own state is different too.
+        """
+        reach = Reach(taints={name: taint})
+        if own_state and self.keeps(name):
+            reach.states.add(name)
+        order = self.side.order
+        for other in order[order.index(name) + 1 :] if name in order else ():
+            node = self.side.nodes[other]
+            coming = [reach.taints.get(edge.node, Taint()) for edge in node.inputs]
+            if not any(coming):
+                continue
+            if node.kind == "target":
+                for found in coming:
+                    reach.target.add(found)
+                continue
+            reach.taints[other] = self._through(other, coming, reach)
+        return reach
+
+    def _through(self, name: str, coming: list[Taint], reach: Reach) -> Taint:
+        """What is different behind a transform when something is about its inputs."""
+        lineage = self.lineage(name)
+        if lineage is None:
+            if self.keeps(name):
+                reach.states.add(name)
+            return Taint(rows=True, columns={ALL})
+        rows = any(
+            taint.rows or taint.touches(lineage.rows, position) for position, taint in enumerate(coming)
+        )
+        columns = {
+            key
+            for key, made in lineage.columns.items()
+            if any(taint.touches(made, position) for position, taint in enumerate(coming))
+        }
+        kept = lineage.kept if self.keeps(name) else None
+        if kept is not None:
+            by = any(taint.touches(made, p) for made in kept.keys for p, taint in enumerate(coming))
+            if self._is_kept(name, kept, rows=rows or by, columns=columns):
+                reach.states.add(name)
+            if (rows or by) and kept.values:
+                columns |= set(kept.values)
+        return Taint(rows, columns)
+
+    def _is_kept(self, name: str, kept: Kept, *, rows: bool, columns: set[str]) -> bool:
+        """Whether what is different gets into what is kept, and from there into what anybody reads."""
+        if rows:
+            return True
+        if kept.rows:
+            return bool(columns & self.needed(name)) or ALL in columns
+        if kept.values:
+            return bool(columns & set(kept.values) & self.needed(name)) or ALL in columns
+        return False  # of what goes through, nothing but its keys is kept
+
+    def needed(self, name: str) -> set[str]:
+        """The columns behind a node that somebody reads: Spark leaves out the others."""
+        return self._needed[0].get(name, {ALL})
+
+    def needed_of(self, name: str, source: str) -> set[str]:
+        """The columns of an input that a node reads, for itself or for those behind it."""
+        return self._needed[1].get((name, source), {ALL})
+
+    @cached_property
+    def _needed(self) -> tuple[dict[str, set[str]], dict[tuple[str, str], set[str]]]:
+        side = self.side
+        by_edge: dict[tuple[str, str], set[str]] = {}
+        every = {name: set(column_keys(side.facts[name].columns) or {ALL}) for name in side.facts}
+        needed: dict[str, set[str]] = {name: set() for name in every}
+        for name in reversed(side.order):
+            node = side.nodes[name]
+            if node.kind == "source":
+                continue
+            lineage = self.lineage(name) if node.kind == "transform" else None
+            for position, edge in enumerate(node.inputs):
+                if edge.node not in every:
+                    continue
+                if lineage is None:
+                    needed[edge.node] |= every[edge.node]
+                    by_edge[name, edge.node] = every[edge.node]
+                    continue
+                made = [lineage.rows]
+                made += [
+                    m for key, m in lineage.columns.items() if key in needed[name] or ALL in needed[name]
+                ]
+                if lineage.kept is not None:
+                    made += lineage.kept.keys
+                    made += [m for key, m in lineage.columns.items() if key in lineage.kept.reads]
+                read = set().union(*(_of_input(found, position, every[edge.node]) for found in made))
+                needed[edge.node] |= read
+                by_edge[name, edge.node] = read
+        return needed, by_edge
+
+
+def _of_input(made: Made, position: int, every: Iterable[str]) -> set[str]:
+    if made.uses is None:
+        return set(every)
+    return {use.partition(":")[2] for use in made.uses if use.partition(":")[0] == str(position)}
+
+
+def local_taint(old: Lineage | None, new: Lineage | None) -> Taint:
+    """What is different about the rows of one node whose options have changed.
+
+    Args:
+        old: What it made of what.
+        new: What it makes of what.
+    """
+    if old is None or new is None:
+        return Taint(rows=True, columns={ALL})
+    changed = {
+        key
+        for key in {*old.columns, *new.columns}
+        if old.columns.get(key, Made("-")) != new.columns.get(key, Made("-"))
+    }
+    return Taint(old.rows != new.rows, changed)
+
+
+def other_state(old: Lineage | None, new: Lineage | None) -> bool:
+    """Whether what a node keeps is made by another rule than before, or that can't be told."""
+    if old is None or new is None or old.kept is None or new.kept is None:
+        return True
+    return old.kept.keys != new.kept.keys or _functions(old.kept) != _functions(new.kept)
+
+
+def _functions(kept: Kept) -> set[str | None]:
+    """What is kept of each group, whatever the columns are called that it ends up in."""
+    found: set[str | None] = set()
+    for functions in kept.values.values():
+        found |= {None} if functions is None else set(functions)
+    return found
+
+
+class _Shape:
+    """As much of a node as `inputs_of` asks for."""
+
+    def __init__(self, node: NodeRecord) -> None:
+        self.inputs = [_Edge(edge.node, edge.output or None) for edge in node.inputs]
+
+
+@dataclass(frozen=True)
+class _Edge:
+    node: str
+    output: str | None
+
+
+def _shape(node: NodeRecord) -> _Shape:
+    return _Shape(node)

@@ -1,0 +1,1 @@
+"""The rules of a comparison, one family of differences a module."""

@@ -1,0 +1,68 @@
+"""What another value of an option means: what the gem says, and where it says nothing, the rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gem_bundle.errors import describe_error
+from gem_bundle.gem import OptionChange
+from gem_bundle.options import metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gem_bundle.changes.record import NodeRecord
+    from gem_bundle.gem import Gem
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One option that has another value.
+
+    Args:
+        option: Its name.
+        before: The value that it had, defaults filled in.
+        after: The value that it has.
+        change: What that does, as the gem says.
+        known: The gem has said it; False where the rule stands in.
+    """
+
+    option: str
+    before: Any
+    after: Any
+    change: OptionChange
+    known: bool
+
+
+def differences(old: NodeRecord, new: NodeRecord, gem: Gem | None, *, stateful: bool) -> Iterator[Difference]:
+    """The options of a node whose values differ.
+
+    Args:
+        old: The node as it was.
+        new: The node as it is.
+        gem: Its gem, with the new options.
+        stateful: Whether the node keeps state.
+    """
+    for name in dict.fromkeys([*new.options, *old.options]):
+        before, after = old.options.get(name), new.options.get(name)
+        if before == after:
+            continue
+        change, known = _meaning(gem, name, before, stateful=stateful)
+        yield Difference(name, before, after, change, known)
+
+
+def _meaning(gem: Gem | None, option: str, before: Any, *, stateful: bool) -> tuple[OptionChange, bool]:
+    """What another value does, and whether the gem knows."""
+    rule = OptionChange("mixed" if stateful else "from_now_on")
+    if gem is None or option not in type(gem.options).model_fields:
+        return rule, False
+    try:
+        said = gem.change(option, before)
+    except Exception as error:  # noqa: BLE001 (a gem's bug must not take the comparison down)
+        return OptionChange(rule.effect, f"the gem fails in `change`: {describe_error(error)}"), False
+    if said is not None:
+        return said, True
+    options = type(gem.options)
+    declared = metadata(options.model_fields[option]).get("change") or options.default_change
+    return (rule, False) if declared is None else (OptionChange(declared), True)

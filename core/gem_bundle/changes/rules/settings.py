@@ -1,0 +1,113 @@
+"""What a checkpoint is bound to besides the pipeline: frozen settings, versions, names of nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle.changes.comparison import told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gem_bundle.changes.comparison import Comparison
+    from gem_bundle.changes.model import Change
+
+_NAMES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+_FORMAT = "spark.sql.streaming.offsetLog.formatVersion"
+_LATER = (4, 2)
+
+
+def compare_settings(both: Comparison) -> Iterator[Change]:
+    """The changes of settings, versions and names."""
+    yield from _settings(both)
+    yield from _versions(both)
+    yield from _names(both)
+
+
+def _settings(both: Comparison) -> Iterator[Change]:
+    old, new = both.old.version.settings, both.new.version.settings
+    for key in sorted({*old, *new}):
+        if old.get(key) == new.get(key):
+            continue
+        what = f"the setting `{key}` was {told(old.get(key))} and is {told(new.get(key))}"
+        node = both.new.target
+        if key == _NAMES:
+            yield both.change(
+                "refused",
+                "GB440",
+                f"{what}: a checkpoint has named sources from its first run on or never",
+                hint="Put the setting back, or begin a new checkpoint.",
+                before=old.get(key),
+                after=new.get(key),
+            )
+            continue
+        yield both.change(
+            "continues",
+            "GB440",
+            f"{what}; the checkpoint of `{node}` keeps the value of its first run, so it has no effect",
+            hint="For the new value to count, begin anew with `gem-bundle run --fresh`.",
+            before=old.get(key),
+            after=new.get(key),
+        )
+
+
+def _versions(both: Comparison) -> Iterator[Change]:
+    old, new = both.old.version, both.new.version
+    if old.spark != new.spark and old.spark and new.spark:
+        before, after = _number(old.spark), _number(new.spark)
+        if before >= _LATER > after:
+            yield both.change(
+                "refused",
+                "GB441",
+                f"Spark was {old.spark} and is {new.spark}, which can't read the checkpoint of the later one",
+                hint=f"Run with Spark {old.spark}.",
+                before=old.spark,
+                after=new.spark,
+            )
+        else:
+            yield both.change(
+                "continues",
+                "GB441",
+                f"Spark was {old.spark} and is {new.spark}; it reads what the other has left",
+                before=old.spark,
+                after=new.spark,
+            )
+    told_of: set[str] = set()
+    for before_node, node in both.pairs:
+        one = (before_node.distribution, before_node.distribution_version)
+        other = (node.distribution, node.distribution_version)
+        if one == other or not all((*one, *other)) or other[0] in told_of or before_node.gem != node.gem:
+            continue
+        told_of.add(other[0])
+        yield both.change(
+            "continues",
+            "GB442",
+            f"the gem `{node.gem}` was of {' '.join(one)} and is of {' '.join(other)}; what its options "
+            "mean is judged by the one that is installed now",
+            node.id,
+            key="gem",
+            before=" ".join(one),
+            after=" ".join(other),
+        )
+
+
+def _names(both: Comparison) -> Iterator[Change]:
+    for old, new in both.pairs:
+        if old.id != new.id:
+            yield both.change(
+                "continues",
+                "GB443",
+                f"{new.kind} `{old.id}` is called `{new.id}` now, and nothing is lost",
+                new.id,
+                key="was" if new.was else "",
+                before=old.id,
+                after=new.id,
+            )
+
+
+def _number(version: str) -> tuple[int, int]:
+    parts = version.split(".")
+    try:
+        return int(parts[0]), int(parts[1])
+    except (ValueError, IndexError):
+        return 0, 0

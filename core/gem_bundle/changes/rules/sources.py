@@ -1,0 +1,270 @@
+"""Sources: added, removed, under another id, of another place, gem or schema, with other options."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from gem_bundle.changes.comparison import RULE_ONLY, Told, told
+from gem_bundle.changes.reach import ALL, Taint
+from gem_bundle.changes.rules.options import differences
+from gem_bundle.changes.rules.transforms import tell
+from gem_bundle.gem import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gem_bundle.changes.comparison import Comparison
+    from gem_bundle.changes.model import Change
+    from gem_bundle.changes.record import NodeRecord
+    from gem_bundle.changes.rules.options import Difference
+
+_ANY = Taint(rows=True, columns={ALL})
+
+
+def compare_sources(both: Comparison) -> Iterator[Told]:
+    """The changes of sources, with how far each reaches."""
+    renamed: dict[str, NodeRecord] = {}
+    gone = [node for node in both.removed if node.kind == "source"]
+    for node in both.added:
+        if node.kind == "source":
+            former = next((old for old in gone if _is_same_place(old, node)), None)
+            if former is not None:
+                renamed[former.id] = node
+            yield Told(_added(both, node, former))
+    for node in gone:
+        if node.id not in renamed:
+            yield Told(_removed(both, node))
+    for old, new in both.pairs:
+        if new.kind == "source":
+            yield from _compare(both, old, new)
+
+
+def _is_same_place(old: NodeRecord, new: NodeRecord) -> bool:
+    return old.gem == new.gem and old.mode == new.mode and old.places == new.places
+
+
+def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Change:
+    if node.mode == "batch":
+        return both.change(
+            "from_now_on", "GB410", f"source `{node.id}` is new, and read as it is", node.id, after=node.gem
+        )
+    if former is not None:
+        return both.change(
+            "again",
+            "GB412",
+            f"source `{former.id}` is called `{node.id}` now, and the checkpoint knows nothing of that: "
+            "all that was read is read again",
+            node.id,
+            hint=f"Write `was: {former.id}` at `{node.id}` if it is the same source.",
+            before=former.id,
+            after=node.id,
+        )
+    gem = both.new.gems.get(node.id)
+    begins = begin_of(gem)
+    late = {
+        name
+        for name in both.after.states_behind(node.id)
+        if any(op.kind == "watermark" for op in both.new.operators)
+    }
+    if isinstance(gem, Source) and gem.semantics.only_new:
+        return both.change(
+            "skipped",
+            "GB410",
+            f"source `{node.id}` is new and begins {begins}: what is there already is never read",
+            node.id,
+            hint="Let it begin at what is there already, or accept it.",
+            after=node.gem,
+        )
+    if late:
+        named = ", ".join(f"`{name}`" for name in sorted(late))
+        return both.change(
+            "skipped",
+            "GB410",
+            f"source `{node.id}` is new: rows older than the checkpoint's watermark are late, and {named} "
+            "drops them",
+            node.id,
+            hint="Fill in what is older by a batch, or begin anew with `gem-bundle run --fresh`.",
+            after=node.gem,
+        )
+    return both.change(
+        "continues",
+        "GB410",
+        f"source `{node.id}` is new: it is read {begins}",
+        node.id,
+        after=node.gem,
+    )
+
+
+def begin_of(gem: object) -> str:
+    """From where a source is read in a first run, as words behind `it is read`."""
+    if not isinstance(gem, Source):
+        return "from where its options say"
+    return gem.begins()
+
+
+def _removed(both: Comparison, node: NodeRecord) -> Change:
+    if node.mode == "batch":
+        return both.change("from_now_on", "GB411", f"source `{node.id}` is no more", before=node.gem)
+    return both.change(
+        "skipped",
+        "GB411",
+        f"source `{node.id}` is no more: what waits there since the last run is never read",
+        node.id,
+        hint="Run the old version once more with `--available-now` and then accept it, or keep the source.",
+        before=node.gem,
+    )
+
+
+def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Told]:
+    streaming = new.mode != "batch"
+    if old.gem != new.gem and streaming:
+        made = both.change(
+            "refused",
+            "GB413",
+            f"source `{new.id}` was a `{old.gem}` and is a `{new.gem}`: Spark can't read its offsets",
+            new.id,
+            key="gem",
+            hint=f"Give it another id: then it is a new source, and `{old.id}` one that is no more.",
+            before=old.gem,
+            after=new.gem,
+        )
+        yield Told(made)
+        return
+    if (old.mode == "batch") != (new.mode == "batch"):
+        yield _other_mode(both, old, new)
+        return
+    moved = _is_moved(both, old, new)
+    for found in differences(old, new, both.new.gems.get(new.id), stateful=False):
+        if moved and found.option in new.places:
+            yield Told(_moved(both, found, new))
+        else:
+            yield _option(both, found, new, streaming=streaming)
+    if streaming and set(old.readers) != set(new.readers):
+        lost, come = set(old.readers) - set(new.readers), set(new.readers) - set(old.readers)
+        if lost or come:
+            yield Told(_readers(both, new, lost, come))
+
+
+def _option(both: Comparison, found: Difference, new: NodeRecord, *, streaming: bool) -> Told:
+    effect = found.change.effect if streaming else "from_now_on"
+    what = f"source `{new.id}`: `{found.option}` was {told(found.before)} and is {told(found.after)}"
+    if found.change.why and streaming:
+        what += f"; {found.change.why}"
+    if not found.known:
+        what += RULE_ONLY.format(new.gem)
+    hint = found.change.hint
+    if effect == "from_now_on":
+        reach = both.after.behind(new.id, _taint(both, new))
+        details = {"option": found.option, "before": found.before, "after": found.after}
+        return Told(tell(both, reach, "GB415", what, new.id, **details), reach)
+    made = both.change(
+        effect,
+        "GB414" if found.option in new.places else "GB415",
+        what,
+        new.id,
+        option=found.option,
+        hint=hint,
+        before=found.before,
+        after=found.after,
+    )
+    return Told(made)
+
+
+def _taint(both: Comparison, new: NodeRecord) -> Taint:
+    """What is different about a source's rows: the columns that are, else anything."""
+    former = next(old for old, node in both.pairs if node.id == new.id)
+    before, after = both.old.facts.get(former.id), both.new.facts.get(new.id)
+    if before is None or after is None or before.columns is None or after.columns is None:
+        return _ANY
+    one = {column.name.lower(): column.type for column in before.columns}
+    other = {column.name.lower(): column.type for column in after.columns}
+    changed = {name for name in {*one, *other} if one.get(name, "") != other.get(name, "")}
+    return Taint(rows=False, columns=changed) if changed else _ANY
+
+
+def _is_moved(both: Comparison, old: NodeRecord, new: NodeRecord) -> bool:
+    """Whether the source's folder has moved with the project's."""
+    before, after = both.old.version.folder, both.new.version.folder
+    if before == after or not old.places:
+        return False
+
+    def within(folder: str, node: NodeRecord) -> list[str] | None:
+        try:
+            return [
+                str(PurePath(place).relative_to(folder))
+                for places in node.places.values()
+                for place in places
+            ]
+        except ValueError:
+            return None
+
+    inside = within(before, old)
+    return inside is not None and inside == within(after, new)
+
+
+def _moved(both: Comparison, found: Difference, new: NodeRecord) -> Change:
+    return both.change(
+        "refused",
+        "GB416",
+        f"source `{new.id}`: the project's folder was {told(both.old.version.folder)} and is "
+        f"{told(both.new.version.folder)}, and the checkpoint keeps the whole paths of the files that were "
+        "read: Spark fails in the first micro-batch",
+        new.id,
+        option=found.option,
+        hint="Move the project back, or begin anew with `gem-bundle run --fresh`.",
+        before=found.before,
+        after=found.after,
+    )
+
+
+def _other_mode(both: Comparison, old: NodeRecord, new: NodeRecord) -> Told:
+    what = f"source `{new.id}` was read as a {_mode(old)} and is read as a {_mode(new)}"
+    if new.mode == "batch":
+        made = both.change(
+            "mixed",
+            "GB417",
+            f"{what}: each micro-batch sees all of its rows",
+            new.id,
+            key="mode",
+            before=old.mode,
+            after=new.mode,
+        )
+    else:
+        made = both.change(
+            "mixed",
+            "GB417",
+            f"{what}: what earlier results were made with is read once more",
+            new.id,
+            key="mode",
+            before=old.mode,
+            after=new.mode,
+        )
+    return Told(made)
+
+
+def _mode(node: NodeRecord) -> str:
+    return "static relation" if node.mode == "batch" else "stream"
+
+
+def _readers(both: Comparison, node: NodeRecord, lost: set[str], come: set[str]) -> Change:
+    names = ", ".join(f"`{name}`" for name in sorted(lost | come))
+    if come:
+        return both.change(
+            "again",
+            "GB418",
+            f"source `{node.id}` reaches the target on another path than before, with a reader of its own "
+            f"({names}): what was read is read again there",
+            node.id,
+            hint="Keep the inputs of the node where the paths meet under their names.",
+            before=sorted(lost),
+            after=sorted(come),
+        )
+    return both.change(
+        "skipped",
+        "GB418",
+        f"source `{node.id}` reaches the target on fewer paths than before: what waits for {names} is never "
+        "read there",
+        node.id,
+        before=sorted(lost),
+    )

@@ -1,0 +1,188 @@
+"""State: whether Spark finds in the checkpoint what the query keeps, in the same shape and order."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from gem_bundle.changes.rules.transforms import FRESH
+from gem_bundle.lineage import column_keys
+from gem_bundle.operators import JoinOperator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gem_bundle.changes.comparison import Comparison, Told
+    from gem_bundle.changes.model import Change
+    from gem_bundle.changes.reach import Flow
+    from gem_bundle.operators import Operator
+
+_FIELD = re.compile(r"(?<=[<,\s])[`\w]+:\s*")
+
+
+class Shape(NamedTuple):
+    """What Spark keeps for one operator.
+
+    Args:
+        node: The id of the node it belongs to.
+        kind: What kind of operator it is, as Spark compares it.
+        keys: The types of its keys, None where unknown.
+        values: The types of its values, None where unknown.
+    """
+
+    node: str
+    kind: str
+    keys: tuple[str | None, ...] | None
+    values: tuple[str, ...] | None
+
+
+def shapes(flow: Flow) -> list[Shape]:
+    """What Spark keeps for a query, operator by operator."""
+    return [_shape(flow, operator) for operator in flow.side.stateful]
+
+
+def _shape(flow: Flow, operator: Operator) -> Shape:
+    node = operator.node
+    kind = operator.kind
+    if isinstance(operator, JoinOperator):
+        # Which side's unpaired rows come out is part of what is kept.
+        kind = f"join {operator.how}"  # type: ignore[assignment]
+    elif getattr(operator, "within_watermark", False):
+        kind = "deduplicate within watermark"  # type: ignore[assignment]
+    elif getattr(operator, "sessions", False):
+        kind = "sessions"  # type: ignore[assignment]
+    lineage = flow.lineage(node)
+    kept = lineage.kept if lineage is not None else None
+    if lineage is None or kept is None:
+        return Shape(node, kind, None, None)
+    keys = None if kept.key_types is None else tuple(map(_bare, kept.key_types))
+    if kept.rows:
+        return Shape(node, kind, keys, _rows(flow, node))
+    needed = flow.needed(node) | kept.reads
+    buffers: dict[str, tuple[str, ...]] = {}
+    for column, functions in kept.values.items():
+        if column and column not in needed and "*" not in needed:
+            continue
+        if functions is None:
+            return Shape(node, kind, keys, None)
+        for text, types in functions.items():
+            buffers.setdefault(text, types)
+    return Shape(node, kind, keys, tuple(str(_bare(kind)) for types in buffers.values() for kind in types))
+
+
+def _rows(flow: Flow, node: str) -> tuple[str, ...] | None:
+    """The types of the columns of both inputs that somebody reads."""
+    found: list[str] = []
+    for edge in flow.side.nodes[node].inputs:
+        facts = flow.side.facts.get(edge.node)
+        lineage = flow.lineage(node)
+        if facts is None or facts.columns is None or lineage is None:
+            return None
+        keys = column_keys(facts.columns)
+        needed = flow.needed_of(node, edge.node)
+        if keys is None:
+            return None
+        for key, column in zip(keys, facts.columns, strict=True):
+            if key in needed:
+                if column.type is None:
+                    return None
+                found.append(str(_bare(column.type)))
+        found.append("|")
+    return tuple(found)
+
+
+def _bare(kind: str | None) -> str | None:
+    """A type without the names of fields, which Spark doesn't compare."""
+    return None if kind is None else _FIELD.sub("", kind)
+
+
+def refuse_other_state(both: Comparison, changes: Sequence[Told]) -> list[Change]:
+    """The changes, those refused that give a state another shape than the checkpoint has.
+
+    Args:
+        both: What is compared.
+        changes: The changes, with how far each reaches.
+    """
+    before, after = shapes(both.before), shapes(both.after)
+    found = [change for change, _ in changes]
+    if not before and not after:
+        return found
+    if any(change.verdict == "refused" for change in found):
+        return found
+    wrong: list[str] = []
+    if len(before) != len(after):
+        known = {both.now.get(shape.node) for shape in before}
+        wrong += [shape.node for shape in after if shape.node not in known] or [s.node for s in after]
+        wrong = wrong or [both.now.get(shape.node, shape.node) for shape in before]
+        why = f"the query kept {_operators(len(before))} with state and keeps {_operators(len(after))}"
+        return _refuse(both, changes, wrong, why)
+    for old, new in zip(before, after, strict=True):
+        why = _difference(old, new)
+        if why:
+            return _refuse(both, changes, [new.node], why)
+    return found
+
+
+def _operators(count: int) -> str:
+    return "one operator" if count == 1 else f"{count} operators"
+
+
+def _difference(old: Shape, new: Shape) -> str:
+    """Why Spark doesn't take the state of one operator for another's; empty when it does."""
+    if old.kind != new.kind:
+        return f"its state in the checkpoint is one of `{old.kind}`, not of `{new.kind}`"
+    if old.keys is not None and new.keys is not None and not _fit(old.keys, new.keys):
+        return f"its keys in the checkpoint are {_listed(old.keys)}, not {_listed(new.keys)}"
+    if old.values is not None and new.values is not None and not _fit(old.values, new.values):
+        return f"its values in the checkpoint are {_listed(old.values)}, not {_listed(new.values)}"
+    return ""
+
+
+def _fit(old: Sequence[str | None], new: Sequence[str | None]) -> bool:
+    """Whether Spark takes values of the old types as ones of the new: what is null must be allowed to."""
+    if len(old) != len(new):
+        return False
+    for one, other in zip(old, new, strict=True):
+        if one is None or other is None:
+            continue
+        if one.removesuffix("!") != other.removesuffix("!"):
+            return False
+        if other.endswith("!") and not one.endswith("!"):
+            return False
+    return True
+
+
+def _listed(kinds: Iterable[str | None]) -> str:
+    shown = ", ".join((kind or "unknown").removesuffix("!") for kind in kinds if kind != "|")
+    return f"({shown})"
+
+
+def _refuse(both: Comparison, changes: Sequence[Told], nodes: list[str], why: str) -> list[Change]:
+    """The changes, those refused that are about some nodes' state."""
+    guilty = [change for change, _ in changes if change.node in nodes]
+    if not guilty:
+        guilty = [c for c, reach in changes if reach is not None and reach.states & set(nodes)]
+    if not guilty:
+        behind = {name for node in nodes if node in both.new.nodes for name in both.new.behind(node)}
+        guilty = [change for change, _ in changes if change.node in behind]
+    if not guilty:
+        guilty = [change for change, _ in changes if change.code.startswith("GB42")]
+    if not guilty:
+        what = f"the state of `{nodes[0]}` is another one: {why}"
+        key = "gem" if nodes[0] in both.plan.definition.nodes else ""
+        made = both.change("refused", "GB422", what, nodes[0], key=key, hint=FRESH)
+        return [*(change for change, _ in changes), made]
+    return [
+        replace(
+            change,
+            verdict="refused",
+            code="GB422",
+            message=f"{change.message.partition(': the state of')[0].partition('; rows from')[0]}: "
+            f"the state of `{nodes[0]}` gets another shape, and Spark refuses to go on: {why}",
+            hint=FRESH,
+        )
+        if change in guilty
+        else change
+        for change, _ in changes
+    ]

@@ -1,0 +1,114 @@
+"""Targets: another place or gem, other options, another output mode or trigger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle.changes.comparison import RULE_ONLY, told
+from gem_bundle.changes.rules.options import differences
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gem_bundle.changes.comparison import Comparison
+    from gem_bundle.changes.model import Change
+    from gem_bundle.changes.record import NodeRecord
+
+_ANEW = "Write into another table, or begin anew with `gem-bundle run --fresh`."
+_OTHER_ENGINES = frozenset({"continuous", "real_time"})
+
+
+def compare_target(both: Comparison) -> Iterator[Change]:
+    """The changes of the target itself."""
+    old, new = both.old.nodes[both.old.target], both.new.nodes[both.new.target]
+    if old.gem != new.gem:
+        yield both.change(
+            "from_now_on",
+            "GB430",
+            f"target `{new.id}` was a `{old.gem}` and is a `{new.gem}`: rows from now on go there, what was "
+            "written stays where it is",
+            new.id,
+            key="gem",
+            before=old.gem,
+            after=new.gem,
+        )
+    else:
+        for found in differences(old, new, both.new.gems.get(new.id), stateful=False):
+            what = f"target `{new.id}`: `{found.option}` was {told(found.before)} and is {told(found.after)}"
+            if found.change.why:
+                what += f"; {found.change.why}"
+            if not found.known:
+                what += RULE_ONLY.format(new.gem)
+            yield both.change(
+                found.change.effect,
+                "GB431" if found.option in new.places or found.option in old.places else "GB432",
+                what,
+                new.id,
+                option=found.option,
+                hint=found.change.hint,
+                before=found.before,
+                after=found.after,
+            )
+        for option, digest in new.functions.items():
+            if old.functions.get(option) not in {None, digest} and old.options.get(option) == new.options.get(
+                option
+            ):
+                yield both.change(
+                    "from_now_on",
+                    "GB424",
+                    f"target `{new.id}`: the code of {told(new.options.get(option))} has changed; rows from "
+                    "now on go by it, earlier results stay as they were",
+                    new.id,
+                    option=option,
+                )
+    yield from _output_mode(both, old, new)
+    yield from _trigger(both, old, new)
+
+
+def _output_mode(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Change]:
+    if old.output_mode == new.output_mode:
+        return
+    what = f"target `{new.id}`: the output mode was {told(old.output_mode)} and is {told(new.output_mode)}"
+    details = {"key": "output_mode", "before": old.output_mode, "after": new.output_mode}
+    if not both.new.stateful and not both.old.stateful:
+        yield both.change(
+            "continues", "GB433", f"{what}; without state that makes no difference", new.id, **details
+        )
+    elif new.output_mode == "complete" and not _forgets(both):
+        message = f"{what}: everything is written anew, of a state that has all of it"
+        yield both.change("continues", "GB433", message, new.id, **details)
+    elif new.output_mode == "complete":
+        message = f"{what}: what was older than the watermark has left the state and is missing from now on"
+        yield both.change("mixed", "GB433", message, new.id, hint=_ANEW, **details)
+    elif old.output_mode == "complete" and new.output_mode == "append":
+        message = f"{what}: results that are in the target already leave the state, and are written once more"
+        yield both.change("again", "GB433", message, new.id, hint=_ANEW, **details)
+    else:
+        message = f"{what}; the state serves both: from now on results are written as the new one has it"
+        yield both.change("from_now_on", "GB433", message, new.id, **details)
+
+
+def _forgets(both: Comparison) -> bool:
+    """Whether a watermark has let results leave the state."""
+    return any(operator.kind == "watermark" for operator in both.old.operators)
+
+
+def _trigger(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Change]:
+    if old.trigger == new.trigger:
+        return
+    what = f"target `{new.id}`: the trigger was {told(old.trigger)} and is {told(new.trigger)}"
+    before, after = (node.trigger.partition(":")[0] for node in (old, new))
+    details = {"key": "trigger", "before": old.trigger, "after": new.trigger}
+    if before != after and {before, after} & _OTHER_ENGINES:
+        yield both.change(
+            "refused",
+            "GB434",
+            f"{what}: Spark can't go on from a checkpoint that another kind of processing has made",
+            new.id,
+            hint="Give the target another id, so that it gets a checkpoint of its own.",
+            **details,
+        )
+    else:
+        yield both.change(
+            "continues", "GB434", f"{what}; only when micro-batches run is different", new.id, **details
+        )

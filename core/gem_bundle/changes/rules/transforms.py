@@ -1,0 +1,220 @@
+"""Transforms: added, removed, replaced, rewired, with other options or other code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gem_bundle.changes.comparison import RULE_ONLY, Told, told
+from gem_bundle.changes.reach import ALL, Reach, Taint, local_taint, other_state
+from gem_bundle.changes.rules.options import differences
+from gem_bundle.lineage import column_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gem_bundle.changes.comparison import Comparison
+    from gem_bundle.changes.model import Change, Verdict
+    from gem_bundle.changes.reach import Flow
+    from gem_bundle.changes.record import NodeRecord
+    from gem_bundle.changes.sides import Side
+
+FRESH = (
+    "Begin anew with `gem-bundle run --fresh`, which goes on where the old checkpoint ended, with new state."
+)
+_ANY = Taint(rows=True, columns={ALL})
+_UNCHANGED = frozenset({"=", "union"})
+
+
+def compare_transforms(both: Comparison) -> Iterator[Told]:
+    """The changes of transforms, with how far each reaches."""
+    for node in both.added:
+        if node.kind == "transform":
+            yield _added(both, node)
+    for node in both.removed:
+        if node.kind == "transform":
+            yield _removed(both, node)
+    for old, new in both.pairs:
+        if new.kind == "transform":
+            yield from _compare(both, old, new)
+
+
+def _added(both: Comparison, node: NodeRecord) -> Told:
+    what = f"transform `{node.id}` (`{node.gem}`) is new"
+    taint = _between(both.new, both.after, node, {other.id for other in both.added})
+    reach = both.after.behind(node.id, taint)
+    if both.after.watermarks(node.id):
+        return Told(_lateness(both, both.after.states_behind(node.id), "GB420", what, node.id, "mixed"))
+    if both.after.keeps(node.id):
+        message = f"{what} and keeps state, which the checkpoint doesn't have: Spark refuses to go on"
+        made = both.change("refused", "GB422", message, node.id, key="gem", hint=FRESH, after=node.gem)
+        return Told(made, reach)
+    return Told(tell(both, reach, "GB420", what, node.id, key="gem", after=node.gem), reach)
+
+
+def _removed(both: Comparison, node: NodeRecord) -> Told:
+    what = f"transform `{node.id}` (`{node.gem}`) is no more"
+    if both.before.watermarks(node.id):
+        return Told(_lateness(both, both.before.states_behind(node.id), "GB421", what, node.id, "mixed"))
+    if both.before.keeps(node.id):
+        message = f"{what}, and the checkpoint has its state: Spark refuses to go on without it"
+        return Told(both.change("refused", "GB422", message, node.id, hint=FRESH, before=node.gem))
+    taint = _between(both.old, both.before, node, {other.id for other in both.removed})
+    reach = both.before.behind(node.id, taint)
+    states = {both.now[name] for name in reach.states if name in both.now}
+    reach = Reach(states, {}, reach.target)
+    return Told(tell(both, reach, "GB421", what, node.id, before=node.gem), reach)
+
+
+def _between(side: Side, flow: Flow, node: NodeRecord, others: set[str]) -> Taint:
+    """What a node makes different of rows that come to it, where one of its inputs was there before."""
+    lineage = flow.lineage(node.id)
+    known = [place for place, edge in enumerate(node.inputs) if origin(side, edge.node, others) is not None]
+    if lineage is None or len(known) != 1:
+        return _ANY
+    (place,) = known
+    before = side.facts.get(node.inputs[place].node)
+    keys = column_keys(before.columns) if before is not None else None
+    if keys is None:
+        return _ANY
+    changed = {
+        key
+        for key, made in lineage.columns.items()
+        if made.rule not in _UNCHANGED or made.uses is None or f"{place}:{key}" not in made.uses
+    }
+    return Taint(lineage.rows.rule.strip() not in {"", "="}, changed | (set(keys) - set(lineage.columns)))
+
+
+def origin(side: Side, name: str, passed: set[str]) -> str | None:
+    """The node that was there before, behind those that were put between or taken out.
+
+    Returns:
+        None where there is none, or several.
+    """
+    while name in passed:
+        node = side.nodes.get(name)
+        if node is None or node.kind == "source":
+            return None
+        found = {before for edge in node.inputs if (before := origin(side, edge.node, passed)) is not None}
+        if len(found) != 1:
+            return None
+        (name,) = found
+    return name
+
+
+def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Told]:
+    if old.gem != new.gem:
+        yield _replaced(both, old, new)
+        return
+    lineages = both.before.lineage(old.id), both.after.lineage(new.id)
+    local = local_taint(*lineages)
+    keeps = both.after.keeps(new.id)
+    for found in differences(old, new, both.new.gems.get(new.id), stateful=keeps):
+        effect = found.change.effect
+        what = f"transform `{new.id}`: `{found.option}` was {told(found.before)} and is {told(found.after)}"
+        if found.change.why:
+            what += f"; {found.change.why}"
+        if not found.known:
+            what += RULE_ONLY.format(new.gem)
+        details = {"option": found.option, "before": found.before, "after": found.after}
+        if both.after.watermarks(new.id) and effect in {"from_now_on", "mixed"}:
+            states = both.after.states_behind(new.id)
+            yield Told(_lateness(both, states, "GB426", what, new.id, effect, **details))
+        elif effect in {"from_now_on", "mixed"}:
+            own = effect == "mixed" and other_state(*lineages)
+            reach = both.reach(old, new, local, own_state=own)
+            yield Told(tell(both, reach, "GB423", what, new.id, hint=found.change.hint, **details), reach)
+        else:
+            yield Told(both.change(effect, "GB423", what, new.id, hint=found.change.hint, **details))
+    for option, digest in new.functions.items():
+        former = old.functions.get(option)
+        if former is not None and digest != former and old.options.get(option) == new.options.get(option):
+            reach = both.after.behind(new.id, _ANY, own_state=True)
+            what = f"transform `{new.id}`: the code of {told(new.options.get(option))} has changed"
+            yield Told(tell(both, reach, "GB424", what, new.id, option=option), reach)
+    if _inputs(both, old, before=True) != _inputs(both, new, before=False):
+        reach = both.after.behind(new.id, _ANY, own_state=True)
+        before, after = [edge.node for edge in old.inputs], [edge.node for edge in new.inputs]
+        what = f"transform `{new.id}` read {_listed(before)} and reads {_listed(after)}"
+        key = "inputs" if len(new.inputs) > 1 else "input"
+        made = tell(both, reach, "GB425", what, new.id, key=key, before=before, after=after)
+        yield Told(made, reach)
+
+
+def _lateness(
+    both: Comparison, states: set[str], code: str, what: str, node: str, effect: Verdict, **details: Any
+) -> Change:
+    """Another watermark: it matters to those that keep state, and they have gone by the old one."""
+    if not states:
+        message = f"{what}; nothing behind it keeps state, so no row is different for it"
+        return both.change("continues", code, message, node, **details)
+    named = _listed(sorted(states))
+    if effect == "mixed":
+        message = f"{what}: what {named} has kept and let go was decided by the old one"
+        return both.change("mixed", code, message, node, hint=FRESH, **details)
+    message = (
+        f"{what}; from now on {named} goes by it: what was dropped as late, or let go, is gone, and the "
+        "watermark of the checkpoint never goes back"
+    )
+    return both.change("from_now_on", code, message, node, **details)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _replaced(both: Comparison, old: NodeRecord, new: NodeRecord) -> Told:
+    what = f"transform `{new.id}` was a `{old.gem}` and is a `{new.gem}`"
+    if both.before.keeps(old.id) or both.after.keeps(new.id):
+        message = f"{what}: its state in the checkpoint is another one, and Spark refuses to go on"
+        return Told(
+            both.change(
+                "refused", "GB422", message, new.id, key="gem", hint=FRESH, before=old.gem, after=new.gem
+            )
+        )
+    taint = local_taint(both.before.lineage(old.id), both.after.lineage(new.id))
+    reach = both.reach(old, new, taint)
+    made = tell(both, reach, "GB420", what, new.id, key="gem", before=old.gem, after=new.gem)
+    return Told(made, reach)
+
+
+def _inputs(both: Comparison, node: NodeRecord, *, before: bool) -> list[tuple[str, str]]:
+    """What a node reads, without what was put between or taken out, which is told by itself."""
+    side = both.old if before else both.new
+    passed = {other.id for other in (both.removed if before else both.added)}
+    found = []
+    for edge in node.inputs:
+        name = origin(side, edge.node, passed)
+        if name is None:
+            continue  # a source that is new, or gone, is told by itself
+        output = edge.output if name == edge.node else ""
+        found.append((both.now.get(name, f"-{name}") if before else name, output))
+    return found
+
+
+def tell(
+    both: Comparison, reach: Reach, code: str, what: str, node: str, *, hint: str = "", **details: Any
+) -> Change:
+    """A change of a rule: from now on, unless state has been made by the old one.
+
+    Args:
+        both: What is compared.
+        reach: How far it reaches.
+        code: The code of this kind of change.
+        what: What is different.
+        node: The id of the node.
+        hint: What to do about it.
+        details: Where it stands, and what it was and is, as `Comparison.change` takes them.
+    """
+    if reach.states:
+        states = _listed(sorted(reach.states))
+        message = f"{what}: the state of {states} was made by the old rule and gets into new results"
+        return both.change("mixed", code, message, node, hint=hint or FRESH, **details)
+    if not reach.target:
+        return both.change(
+            "continues", code, f"{what}; no row is different for it", node, hint=hint, **details
+        )
+    if both.is_rewritten and both.new.stateful:
+        message = f"{what}; the target is written anew with each micro-batch, by the new rule"
+        return both.change("continues", code, message, node, hint=hint, **details)
+    message = f"{what}; rows from now on go by it, earlier results stay as they were"
+    return both.change("from_now_on", code, message, node, hint=hint, **details)

@@ -1,0 +1,237 @@
+"""The two sides of a comparison: what ran, rebuilt from its record, and what is going to run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import ValidationError
+
+from gem_bundle.changes.record import ENVIRONMENT, SECRET
+from gem_bundle.check.stages.graph import check_graph
+from gem_bundle.check.stages.inference import infer
+from gem_bundle.errors import PluginError
+from gem_bundle.facts import Column, Facts
+from gem_bundle.gem import Source
+from gem_bundle.operators import Operator, walk
+from gem_bundle.options import NoOptions
+from gem_bundle.pipeline.document import Document
+from gem_bundle.pipeline.model import Definition, Input, Node, Trigger
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gem_bundle.changes.record import NodeRecord, VersionRecord
+    from gem_bundle.gem import Gem, Transform
+    from gem_bundle.options import Options
+    from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.plugins import Registry
+
+_SECTIONS = {"source": "sources", "transform": "transforms", "target": "targets"}
+_STANDS_IN = "secret"
+
+
+def identity(node: NodeRecord) -> str:
+    """What checkpoints know a node by: the id that it had first."""
+    return node.was[-1] if node.was else node.id
+
+
+@dataclass(frozen=True)
+class Side:
+    """One version of the part of a pipeline that leads to a target.
+
+    Args:
+        version: Its record.
+        target: The id of its target.
+        gems: The gems by node, with the options of the version; those that can't be made are missing.
+        facts: What is known of the rows behind each source and transform.
+        order: The ids of its nodes, inputs first.
+    """
+
+    version: VersionRecord
+    target: str
+    gems: Mapping[str, Gem]
+    facts: Mapping[str, Facts]
+    order: tuple[str, ...] = field(default=())
+
+    @cached_property
+    def nodes(self) -> dict[str, NodeRecord]:
+        """The nodes by id."""
+        return {node.id: node for node in self.version.nodes}
+
+    @cached_property
+    def by_identity(self) -> dict[str, NodeRecord]:
+        """The nodes by what checkpoints know them by."""
+        return {identity(node): node for node in self.version.nodes}
+
+    @cached_property
+    def readers_of(self) -> dict[str, list[str]]:
+        """For each node the ids of those that read it."""
+        found: dict[str, list[str]] = {name: [] for name in self.nodes}
+        for node in self.version.nodes:
+            for edge in node.inputs:
+                found.setdefault(edge.node, []).append(node.id)
+        return found
+
+    @cached_property
+    def operators(self) -> tuple[Operator, ...]:
+        """The operators of the target's query, inputs first."""
+        nearest = [
+            operator
+            for edge in self.nodes[self.target].inputs
+            if edge.node in self.facts
+            for operator in self.facts[edge.node].operators
+        ]
+        return tuple(reversed(list(walk(nearest))))
+
+    @cached_property
+    def stateful(self) -> tuple[Operator, ...]:
+        """The operators that keep state, or may, in Spark's order."""
+        return tuple(operator for operator in self.operators if operator.stateful is not False)
+
+    def is_streaming(self, node: str) -> bool:
+        """Whether the rows behind a node are a stream, or may be one."""
+        found = self.nodes[node]
+        if found.kind == "source":
+            return found.mode != "batch"
+        return any(self.is_streaming(edge.node) for edge in found.inputs if edge.node in self.nodes)
+
+    def behind(self, node: str) -> list[str]:
+        """The nodes that get rows from a node, directly or not, nearest first."""
+        found: dict[str, None] = {}
+        waiting = list(self.readers_of.get(node, ()))
+        while waiting:
+            name = waiting.pop(0)
+            if name not in found:
+                found[name] = None
+                waiting += self.readers_of.get(name, ())
+        return list(found)
+
+
+def new_side(version: VersionRecord, plan: Plan, target: str) -> Side:
+    """The side of a pipeline as it is now."""
+    names = {node.id for node in version.nodes}
+    order = tuple(name for name in plan.order if name in names)
+    return Side(version, target, plan.gems, plan.facts, order)
+
+
+def old_side(version: VersionRecord, registry: Registry) -> Side:
+    """The side of a version that ran, its gems made anew of its options.
+
+    Args:
+        version: What ran.
+        registry: The gems that are installed now.
+    """
+    target = next(node.id for node in reversed(version.nodes) if node.kind == "target")
+    definition = _definition(version)
+    order, _ = check_graph(definition, ())
+    gems = {node.id: gem for node in version.nodes if (gem := _gem(node, registry)) is not None}
+    with_columns: dict[str, Gem] = {
+        node.id: _Known(node) for node in version.nodes if node.kind == "source" and node.columns is not None
+    }
+    facts, _ = infer(definition, gems | with_columns, order, discover=False)
+    return Side(version, target, gems, facts, tuple(order))
+
+
+class _Known(Source):
+    """Stands in for a source whose columns are recorded, whether its gem can still be made or not."""
+
+    def __init__(self, node: NodeRecord) -> None:
+        super().__init__(NoOptions())
+        self._columns = [Column(name, kind) for name, kind in node.columns or ()]
+
+    def infer(self) -> Facts:
+        """The columns that it had."""
+        return Facts(columns=tuple(self._columns), qualifiers=frozenset())
+
+
+def _gem(node: NodeRecord, registry: Registry) -> Gem | None:
+    """The gem of a node that ran; None where it is no more, or doesn't take these options any more."""
+    kind: Any = node.kind
+    if not registry.has(kind, node.gem):
+        return None
+    try:
+        gem_class = registry.get(kind, node.gem).load()
+        options = gem_class.options_type
+        gem = gem_class(options.model_validate(_given(options, node.options)))
+    except (PluginError, ValidationError):
+        return None
+    except Exception:  # noqa: BLE001 (a gem's bug must not take the comparison down)
+        return None
+    if node.kind == "transform":
+        cast("Transform", gem).input_names = tuple(edge.name for edge in node.inputs)
+    elif node.kind == "source":
+        cast("Source", gem).streaming = node.mode != "batch"
+    return gem
+
+
+def _given(kind: type[Options], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given: some mustn't be, even as their defaults, where others are."""
+    found: dict[str, Any] = {}
+    for name, value in options.items():
+        info = kind.model_fields.get(name)
+        default = None if info is None or info.is_required() else info.get_default(call_default_factory=True)
+        if value is not None and value != default:
+            found[name] = _stood_in_for(value)
+    return found
+
+
+def _stood_in_for(value: Any) -> Any:
+    """A value without what the record doesn't keep."""
+    if value in (SECRET, ENVIRONMENT):
+        return _STANDS_IN
+    if isinstance(value, dict):
+        return {key: _stood_in_for(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_stood_in_for(inner) for inner in value]
+    return value
+
+
+def _definition(version: VersionRecord) -> Definition:
+    nodes = {node.id: _node(node) for node in version.nodes}
+    return Definition(
+        name=version.pipeline,
+        version=version.pipeline_version,
+        description="",
+        mode="stream",
+        folder=Path(version.folder),
+        file="",
+        nodes=nodes,
+        spark=dict(version.settings),
+        checkpoints="",
+        locator=Document(""),
+        parameters={},
+        values={},
+        secrets=frozenset(),
+    )
+
+
+def _node(node: NodeRecord) -> Node:
+    path = (_SECTIONS[node.kind], node.id)
+    kind: Any = node.kind
+    mode: Any = node.mode or "stream"
+    output_mode: Any = node.output_mode or "append"
+    return Node(
+        id=node.id,
+        kind=kind,
+        gem=node.gem,
+        options=dict(node.options),
+        inputs=tuple(
+            Input(edge.node, edge.output or None, edge.name, (*path, "inputs", position))
+            for position, edge in enumerate(node.inputs)
+        ),
+        path=path,
+        mode=mode,
+        output_mode=output_mode,
+        trigger=trigger_of(node.trigger),
+        was=node.was,
+    )
+
+
+def trigger_of(text: str) -> Trigger:
+    """The trigger that a record names."""
+    kind, _, interval = text.partition(": ")
+    found: Any = kind or "default"
+    return Trigger(found, interval or None)

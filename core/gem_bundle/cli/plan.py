@@ -1,0 +1,119 @@
+"""`gem-bundle plan`: what an edit of a pipeline does to its checkpoints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from gem_bundle.cli.complete import complete_file, complete_target
+from gem_bundle.cli.output import paint, print_diagnostics, scrubbed, scrubbed_diagnostic
+from gem_bundle.cli.params import file_argument, format_option, parameter_options, quiet_option
+
+if TYPE_CHECKING:
+    from gem_bundle.changes.model import TargetChanges
+    from gem_bundle.diagnostics import Diagnostic
+
+
+@click.command(
+    "plan",
+    short_help="Say what an edit does to the checkpoints.",
+    epilog="\b\nExamples:\n"
+    "  gem-bundle plan orders.yaml -p topic=orders\n"
+    "  gem-bundle plan orders.yaml --against old/orders.yaml --markdown > it.md\n"
+    "  gem-bundle plan orders.yaml --target table --format json",
+)
+@file_argument
+@parameter_options
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="ID",
+    shell_complete=complete_target,
+    help="Look at this target only; may be given several times.",
+)
+@click.option(
+    "--against",
+    metavar="FILE",
+    shell_complete=complete_file,
+    help="Compare with another version of the file in place of what ran last.",
+)
+@click.option("--markdown", is_flag=True, help="Print Markdown, for a comment on a pull request.")
+@format_option("text", "json")
+@quiet_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    file: str,
+    parameters: dict[str, str],
+    profile: str | None,
+    targets: tuple[str, ...],
+    against: str | None,
+    output_format: str,
+    *,
+    markdown: bool,
+    quiet: bool,
+) -> None:
+    """Say what an edit does to the rows of each target, before it runs.
+
+    The pipeline is compared with what ran last on each checkpoint, and every change is told at its line.
+    Nothing is started and nothing is changed.
+
+    From harmless to fatal: with a change a target `continues`, goes by it `from_now_on`, or rows are
+    `skipped`, come `again`, or are `mixed` with what the old rule made, or Spark has `refused` to go on.
+    From `skipped` on the exit status is 1.
+    """
+    from gem_bundle.changes.formats.json import as_json
+    from gem_bundle.changes.formats.markdown import as_markdown
+    from gem_bundle.changes.formats.text import as_text, role, summary
+    from gem_bundle.diagnostics import in_order
+
+    if markdown and output_format != "text":
+        ctx.fail("`--markdown` is a format of its own: it doesn't go with `--format`.")
+    found, diagnostics = _plan(file, parameters, profile, targets, against)
+    errors = [diagnostic for diagnostic in diagnostics if diagnostic.is_error]
+    ok = not errors and not any(target.stops for target in found)
+    if output_format == "json":
+        shown = [scrubbed_diagnostic(diagnostic) for diagnostic in in_order(diagnostics)]
+        click.echo(scrubbed(as_json(found, shown, ok=ok)))
+    else:
+        print_diagnostics(errors if quiet else in_order(diagnostics))
+        if markdown:
+            click.echo(scrubbed(as_markdown(file, found)), nl=False)
+        elif found or not errors:
+            for line in as_text([t for t in found if t.stops or not quiet], paint):
+                click.echo(scrubbed(line))
+            if not quiet:
+                text, verdict = summary(found)
+                click.echo(f"{file}: {paint(text, role(verdict))}")
+    if not ok:
+        raise SystemExit(1)
+
+
+def _plan(
+    file: str,
+    parameters: dict[str, str],
+    profile: str | None,
+    targets: tuple[str, ...],
+    against: str | None,
+) -> tuple[list[TargetChanges], list[Diagnostic]]:
+    """What becomes of each target, and what is wrong with the pipeline, or the other version of it."""
+    from gem_bundle.changes.planning import chosen, plan_against, plan_changes
+    from gem_bundle.check import check_file
+    from gem_bundle.pipeline.loader import LoadOptions
+
+    checked = check_file(file, LoadOptions(parameters, profile, skip_env=True))
+    diagnostics = list(checked.diagnostics)
+    if checked.plan is None:
+        return [], diagnostics
+    wrong = chosen(checked.plan, targets)
+    if wrong:
+        return [], [*diagnostics, *wrong]
+    if against is None:
+        found, more = plan_changes(checked.plan, targets)
+        return found, [*diagnostics, *more]
+    former = check_file(against, LoadOptions(parameters, profile, skip_env=True))
+    if former.plan is None:
+        return [], [*diagnostics, *(d for d in former.diagnostics if d.is_error)]
+    return plan_against(checked.plan, former.plan, targets), diagnostics

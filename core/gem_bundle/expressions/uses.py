@@ -1,0 +1,241 @@
+"""Which columns an expression is made of, and its rule in a form that spaces and brackets don't change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle.expressions.analysis import analyse, parsed
+from gem_bundle.expressions.names import reference
+from gem_bundle.expressions.scope import Scope
+from gem_bundle.lineage import Made, column_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.facts import Column
+
+_COUNTS = frozenset({"count", "count_if"})
+_ITSELF = frozenset(
+    {"any_value", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "every", "max", "min", "some"}
+)
+_FIRST = frozenset({"first", "first_value", "last", "last_value", "any_value"})
+_MOMENTS = {
+    "stddev": 3,
+    "std": 3,
+    "stddev_samp": 3,
+    "stddev_pop": 3,
+    "variance": 3,
+    "var_samp": 3,
+    "var_pop": 3,
+    "skewness": 4,
+    "kurtosis": 5,
+}
+# Spark keeps these as bytes of its own.
+_OBJECTS = frozenset(
+    [
+        "approx_percentile",
+        "array_agg",
+        "bloom_filter_agg",
+        "collect_list",
+        "collect_set",
+        "count_min_sketch",
+        "histogram_numeric",
+        "hll_sketch_agg",
+        "hll_union_agg",
+        "listagg",
+        "median",
+        "mode",
+        "percentile",
+        "percentile_approx",
+        "percentile_cont",
+        "percentile_disc",
+        "string_agg",
+    ]
+)
+_SEVERAL_BUFFERS = frozenset(
+    [
+        "approx_count_distinct",
+        "corr",
+        "covar_pop",
+        "covar_samp",
+        "regr_avgx",
+        "regr_avgy",
+        "regr_count",
+        "regr_intercept",
+        "regr_r2",
+        "regr_slope",
+        "regr_sxx",
+        "regr_sxy",
+        "regr_syy",
+    ]
+)
+_WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
+
+
+def made_of(
+    expression: str,
+    columns: Sequence[Column] | None,
+    *,
+    position: int = 0,
+    earlier: Mapping[str, Made] | None = None,
+) -> Made:
+    """How a column that an expression makes is made.
+
+    Args:
+        expression: An expression without an alias.
+        columns: The columns it is over.
+        position: The position of the input they belong to.
+        earlier: What else it may name: columns of the same projection, by name in lower case.
+    """
+    return _made(expression, [(position, columns)], earlier or {})
+
+
+def made_of_inputs(expression: str, inputs: Sequence[Sequence[Column] | None]) -> Made:
+    """How something is made that an expression over several inputs decides."""
+    return _made(expression, list(enumerate(inputs)), {})
+
+
+def _made(
+    expression: str, inputs: list[tuple[int, Sequence[Column] | None]], earlier: Mapping[str, Made]
+) -> Made:
+    parts = reference(expression)
+    if parts is not None:
+        names: list[list[str]] | None = [list(parts)]
+        rule = "=" if len(parts) == 1 or not _is_field(parts, inputs) else f".{'.'.join(parts[-1:]).lower()}"
+    else:
+        tree = parsed(expression)
+        if tree is None:
+            return Made(" ".join(expression.split()), None)
+        from gem_bundle.expressions.walk import shape
+
+        names = _names_in(tree)
+        rule = repr(shape(tree))
+    if names is None:
+        return Made(rule, None)
+    uses: set[str] = set()
+    for name in names:
+        found = _resolved(name, inputs)
+        before = earlier.get(name[0].lower()) if found is None else None
+        if found is not None:
+            uses.add(found)
+        elif before is not None and before.uses is not None:
+            uses |= before.uses
+            rule += f" {before.rule}"
+        else:
+            return Made(rule, None)
+    return Made(rule, frozenset(uses))
+
+
+def _names_in(tree: exp.Expr) -> list[list[str]] | None:
+    """The names of all columns in an expression; None where there may be names of something else."""
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.expressions.trees import parts_of
+
+    found: list[list[str]] = []
+    waiting: list[exp.Expr] = [tree]
+    while waiting:
+        node = waiting.pop()
+        parts = parts_of(node)
+        if parts is not None:
+            found.append(parts)
+        elif isinstance(node, exp.Lambda | exp.Query | exp.Exists | exp.Window):
+            return None
+        elif isinstance(node, exp.Star):
+            continue  # of `count(*)`: it counts rows, whatever their columns
+        elif isinstance(node, exp.Cast):
+            waiting.append(node.this)
+        elif isinstance(node, exp.Interval):
+            waiting += [] if isinstance(node.this, exp.Literal) else [node.this]
+        else:
+            waiting.extend(node.iter_expressions())
+    return found
+
+
+def _is_field(parts: Sequence[str], inputs: list[tuple[int, Sequence[Column] | None]]) -> bool:
+    """Whether a name with dots goes into a column."""
+    return any(columns is not None and Scope(columns).resolve(list(parts)).fields for _, columns in inputs)
+
+
+def _resolved(parts: Sequence[str], inputs: list[tuple[int, Sequence[Column] | None]]) -> str | None:
+    for position, columns in inputs:
+        keys = column_keys(columns)
+        if columns is None or keys is None:
+            continue
+        column = Scope(columns).resolve(list(parts)).column
+        if column is None:
+            continue
+        for key, candidate in zip(keys, columns, strict=True):
+            if candidate is column or candidate == column:
+                return f"{position}:{key}"
+    return None
+
+
+def buffers_of(expression: str, columns: Sequence[Column] | None) -> dict[str, tuple[str, ...]] | None:
+    """What Spark keeps for each aggregate function of an expression, as types; None where that isn't known.
+
+    A type that ends in ``!`` is never null.
+    """
+    tree = parsed(expression)
+    if tree is None:
+        return None
+    found: dict[str, tuple[str, ...]] = {}
+    for name, arguments, text in _aggregates(tree):
+        kept = _buffers(name, arguments, columns)
+        if kept is None:
+            return None
+        found.setdefault(text, kept)
+    return found
+
+
+def _aggregates(tree: exp.Expr) -> Iterator[tuple[str, list[str], str]]:
+    from gem_bundle.expressions.functions import AGGREGATES
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.expressions.walk import shape
+
+    for call in tree.find_all(exp.Anonymous):
+        name = call.name.lower()
+        if name in AGGREGATES:
+            texts = [argument.sql(dialect="spark") for argument in call.expressions]
+            yield name, texts, _counted(name, texts) or repr(shape(call))
+
+
+def _counted(name: str, arguments: list[str]) -> str | None:
+    """All ways to count rows are one to Spark."""
+    plain = arguments == ["*"] or (len(arguments) == 1 and arguments[0].isdecimal())
+    return "count(1)" if name == "count" and plain else None
+
+
+def _buffers(name: str, arguments: list[str], columns: Sequence[Column] | None) -> tuple[str, ...] | None:
+    if name in _COUNTS:
+        return ("bigint!",)
+    if name in _MOMENTS:
+        return ("double!",) * _MOMENTS[name]
+    if name in _OBJECTS:
+        return ("binary",)
+    kinds = [analyse(text, columns).column.type for text in arguments]
+    if name in _SEVERAL_BUFFERS:
+        return (f"{name}({', '.join(map(str, kinds))})",)
+    if not kinds or kinds[0] is None:
+        return None
+    kind = kinds[0]
+    if name in _FIRST:
+        return (kind, "boolean!")
+    if name in _ITSELF:
+        return (kind,)
+    if name in {"max_by", "min_by"} and len(kinds) == 2 and kinds[1] is not None:
+        return (kind, kinds[1])
+    if name == "sum":
+        return _sum(kind)
+    if name in {"avg", "mean"}:
+        return ("double!", "bigint!") if not kind.startswith("decimal") else None
+    return None
+
+
+def _sum(kind: str) -> tuple[str, ...] | None:
+    if kind.startswith("decimal("):
+        precision, scale = kind[len("decimal(") : -1].split(",")
+        return (f"decimal({min(38, int(precision) + 10)},{scale.strip()})", "boolean!")
+    if kind in _WHOLE:
+        return ("bigint",)
+    return ("double",) if kind in {"float", "double", "string"} else None

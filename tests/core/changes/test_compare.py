@@ -1,0 +1,284 @@
+"""The verdict on an edit, kind by kind: two versions of a pipeline, and what becomes of rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gem_bundle.changes.canonical import version_of
+from gem_bundle.changes.checkpoint import Offsets, SparkCheckpoint
+from gem_bundle.changes.compare import compare, compare_with_checkpoint
+from gem_bundle.changes.model import VERDICTS, TargetChanges, worst
+from gem_bundle.changes.planning import plan_against
+from gem_bundle.changes.record import Record
+from gem_bundle.check.checker import check_definition
+from gem_bundle.pipeline.document import parse
+from gem_bundle.pipeline.loader import LoadOptions, load_values
+
+if TYPE_CHECKING:
+    from gem_bundle.pipeline.plan import Plan
+
+BASE = """
+pipeline: shop
+sources:
+  clicks: {gem: file, options: {format: json, path: data, schema: "page string, n int, at timestamp"}}
+transforms:
+  timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}
+  some: {gem: filter, input: timely, options: {condition: n > 0}}
+  counts:
+    gem: aggregate
+    input: some
+    options:
+      window: {column: at, duration: 1 hour}
+      group_by: [page]
+      aggregates: {total: sum(n), most: max(n)}
+  named: {gem: rename, input: counts, options: {columns: {page: path}}}
+targets:
+  out: {gem: file, input: named, options: {format: json, path: out}}
+"""
+
+
+def plan(text: str, folder: str = "/shop") -> Plan:
+    document = parse(dedent(text), "shop.yaml")
+    loaded = load_values(document.values, document, Path(folder), "shop.yaml", LoadOptions(environment={}))
+    checked = check_definition(loaded)
+    assert checked.plan is not None, checked.diagnostics
+    return checked.plan
+
+
+def verdict(before: str, after: str, target: str = "out") -> TargetChanges:
+    """What is said of an edit, by the record that the first version would leave."""
+    old, new = plan(before), plan(after)
+    kept = Record.from_json(Record("out", (version_of(old, "out"),)).as_json()).newest
+    assert kept is not None
+    return compare(kept, version_of(new, target), new, target)
+
+
+def codes(found: TargetChanges) -> list[tuple[str, str]]:
+    return [(change.verdict, change.code) for change in found.changes]
+
+
+EDITS = [
+    ("nothing", "", "", "same", []),
+    ("a filter before state", "n > 0", "n > 1", "mixed", ["GB423"]),
+    ("another way to write it", "n > 0", "N  >  0", "continues", ["GB423"]),
+    ("an aggregate of the same kind", "max(n)", "min(n)", "mixed", ["GB423"]),
+    ("an aggregate of another kind", "max(n)", "avg(n)", "refused", ["GB422"]),
+    ("an aggregate less", ", most: max(n)", "", "refused", ["GB422"]),
+    ("a key of the same type", "[page]", "[upper(page) as page]", "mixed", ["GB423"]),
+    ("a key of another type", "[page]", "[length(page) as page]", "refused", ["GB422"]),
+    ("a key more", "[page]", "[page, n]", "refused", ["GB422"]),
+    ("another window", "duration: 1 hour", "duration: 2 hours", "mixed", ["GB423"]),
+    ("another delay", "delay: 1 hour", "delay: 2 hours", "from_now_on", ["GB426"]),
+    ("a name behind state", "{page: path}", "{page: url}", "from_now_on", ["GB423"]),
+    ("another folder to read", "path: data", "path: data2", "refused", ["GB414"]),
+    ("another folder to write", "path: out", "path: out2", "mixed", ["GB431"]),
+    ("another format to write", "format: json, path: out", "format: orc, path: out", "mixed", ["GB432"]),
+    ("a column that nobody reads", "at timestamp", "at timestamp, x int", "continues", ["GB415"]),
+    ("a column's type that is a sum", "n int", "n double", "refused", ["GB422"]),
+    ("how much at a time", "format: json, path: data", "max_files_per_trigger: 5, format: json, path: data",
+     "continues", ["GB415"]),
+    ("another id for a source", "clicks", "visits", "again", ["GB412"]),
+    ("another id for a source that says so", "clicks: {gem: file,", "visits: {was: clicks, gem: file,",
+     "continues", ["GB443"]),
+    ("another gem for a target", "gem: file, input: named, options: {format: json, path: out}",
+     "gem: noop, input: named", "from_now_on", ["GB430"]),
+    ("another trigger", "input: named, options", "input: named, trigger: {processing_time: 1 minute}, options",
+     "continues", ["GB434"]),
+    ("a frozen setting", "pipeline: shop", "pipeline: shop\nspark: {spark.sql.shuffle.partitions: 7}",
+     "continues", ["GB440"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wanted", "told"), [e[1:] for e in EDITS], ids=[e[0] for e in EDITS]
+)
+def test_an_edit_has_its_verdict(before: str, after: str, wanted: str, told: list[str]) -> None:
+    if "visits" in after:
+        edited = BASE.replace("clicks: {gem: file,", after if ":" in after else "visits: {gem: file,")
+        edited = edited.replace("input: clicks", "input: visits")
+    else:
+        edited = BASE.replace(before, after, 1) if before else BASE
+    assert edited != BASE or not before
+    found = verdict(BASE, edited)
+    assert (found.verdict, [change.code for change in found.changes]) == (wanted, told)
+
+
+def test_a_change_says_where_it_stands_what_it_was_and_what_it_is() -> None:
+    (change,) = verdict(BASE, BASE.replace("n > 0", "n > 1")).changes
+    assert (change.place.file, change.place.line) == ("shop.yaml", 7)
+    assert (change.node, change.before, change.after) == ("some", "n > 0", "n > 1")
+    assert change.path == ("transforms", "some", "options", "condition")
+    assert change.message.startswith("transform `some`: `condition` was `n > 0` and is `n > 1`")
+    assert "--fresh" in change.hint
+    assert change.stops
+
+
+def test_what_is_accepted_does_not_stop() -> None:
+    found = verdict(BASE, BASE.replace("n > 0", "n > 1"))
+    assert found.stops
+    assert not found.accepting([("GB423", "")]).stops
+    assert not found.accepting([("GB423", "some")]).stops
+    assert found.accepting([("GB423", "counts"), ("GB422", "")]).stops
+
+
+def test_a_transform_with_another_id_is_no_change_of_rows() -> None:
+    edited = BASE.replace("  counts:", "  sums:").replace("input: counts", "input: sums")
+    assert codes(verdict(BASE, edited)) == [("continues", "GB443")]
+
+
+def test_transforms_come_and_go() -> None:
+    without = BASE.replace("  some: {gem: filter, input: timely, options: {condition: n > 0}}\n", "").replace(
+        "input: some", "input: timely"
+    )
+    assert codes(verdict(BASE, without)) == [("mixed", "GB421")]
+    assert codes(verdict(without, BASE)) == [("mixed", "GB420")]
+    more = BASE.replace("input: named", "input: once").replace(
+        "targets:", "  once: {gem: deduplicate, input: named, options: {columns: [path, window]}}\ntargets:"
+    )
+    assert codes(verdict(BASE, more)) == [("refused", "GB422")]
+    assert codes(verdict(more, BASE)) == [("refused", "GB422")]
+
+
+def test_a_column_that_no_state_is_made_of_is_no_matter_to_it() -> None:
+    edited = BASE.replace("input: some\n", "input: wide\n").replace(
+        "  counts:", "  wide: {gem: with_columns, input: some, options: {columns: {x: n + 1}}}\n  counts:"
+    )
+    assert codes(verdict(BASE, edited)) == [("continues", "GB420")]
+
+
+def test_a_source_that_is_new_or_gone() -> None:
+    two = """
+        pipeline: shop
+        sources:
+          clicks: {gem: file, options: {format: json, path: data, schema: "n int"}}
+          more: {gem: file, options: {format: json, path: more, schema: "n int"}}
+        transforms:
+          all: {gem: union, inputs: [clicks, more]}
+        targets:
+          out: {gem: file, input: all, options: {format: json, path: out}}
+    """
+    one = """
+        pipeline: shop
+        sources:
+          clicks: {gem: file, options: {format: json, path: data, schema: "n int"}}
+        targets:
+          out: {gem: file, input: clicks, options: {format: json, path: out}}
+    """
+    assert codes(verdict(one, two)) == [("continues", "GB410"), ("continues", "GB420")]
+    assert codes(verdict(two, one)) == [("skipped", "GB411"), ("continues", "GB421")]
+
+
+def test_the_project_has_moved() -> None:
+    old, new = plan(BASE), plan(BASE, "/elsewhere")
+    found = compare(version_of(old, "out"), version_of(new, "out"), new, "out")
+    assert ("refused", "GB416") in codes(found)
+
+
+def test_targets_that_are_new_gone_or_renamed() -> None:
+    other = BASE + "  other: {gem: noop, input: some}\n"
+    found = {t.target: t for t in plan_against(plan(other), plan(BASE))}
+    assert found["out"].verdict == "same"
+    assert codes(found["other"]) == [("new", "GB444")]
+    assert "`clicks` from its beginning" in found["other"].changes[0].message
+    found = {t.target: t for t in plan_against(plan(BASE), plan(other))}
+    assert codes(found["other"]) == [("gone", "GB445")]
+    renamed = BASE.replace("  out: {", "  files: {")
+    (found_again,) = (t for t in plan_against(plan(renamed), plan(BASE)) if t.target == "files")
+    assert codes(found_again) == [("again", "GB444")]
+    said = renamed.replace("files: {", "files: {was: out, ")
+    assert [t.verdict for t in plan_against(plan(said), plan(BASE))] == ["continues"]
+
+
+def test_a_checkpoint_without_a_record_is_compared_as_far_as_spark_tells() -> None:
+    made = plan(BASE)
+    version = version_of(made, "out")
+    offsets = (Offsets(0, "v2", sources={"clicks": {"logOffset": 0}}),)
+    found = compare_with_checkpoint(made, version, SparkCheckpoint("/c", "id", offsets))
+    assert ("continues", "GB446") in codes(found)
+    assert found.notes
+    offsets = (Offsets(0, "v2", sources={"clicks": {"logOffset": 0}, "views": None}),)
+    found = compare_with_checkpoint(made, version, SparkCheckpoint("/c", "id", offsets))
+    assert ("skipped", "GB411") in codes(found)
+
+
+def test_the_worst_verdict_counts() -> None:
+    assert worst([]) == "same"
+    assert worst(["continues", "skipped", "from_now_on"]) == "skipped"
+    assert worst(VERDICTS) == "refused"
+
+
+def test_the_kinds_of_changes_that_are_left() -> None:
+    streams = """
+        pipeline: shop
+        sources:
+          clicks: {gem: file, options: {format: json, path: data, schema: "n int, at timestamp"}}
+          more: {gem: file, options: {format: json, path: more, schema: "n int, at timestamp"}}
+        transforms:
+          pairs: {gem: join, inputs: [clicks, more], options: {on: [n]}}
+          once: {gem: select, input: pairs, options: {columns: [n]}}
+        targets:
+          out: {gem: console, input: once}
+    """
+    rate = streams.replace(
+        'clicks: {gem: file, options: {format: json, path: data, schema: "n int, at timestamp"}}',
+        "clicks: {gem: rate}",
+    ).replace("on: [n]", "condition: clicks.value = more.n")
+    assert ("refused", "GB413") in codes(verdict(streams, rate.replace("[n]}", "[more.n]}")))
+    assert ("mixed", "GB417") in codes(
+        verdict(streams, streams.replace("more: {gem: file,", "more: {gem: file, mode: batch,"))
+    )
+    swapped = verdict(streams, streams.replace("[clicks, more]", "[more, clicks]"))
+    assert codes(swapped) == [("mixed", "GB425")]
+    counted = """
+        pipeline: shop
+        sources: {ticks: {gem: rate}}
+        transforms: {counts: {gem: aggregate, input: ticks, options: {aggregates: {n: count(*)}}}}
+        targets: {out: {gem: console, input: counts, output_mode: update}}
+    """
+    assert codes(verdict(counted, counted.replace("update", "complete"))) == [("continues", "GB433")]
+    assert codes(verdict(counted.replace("update", "complete"), counted)) == [("from_now_on", "GB433")]
+    twice = """
+        pipeline: shop
+        sources: {ticks: {gem: rate}}
+        transforms: {both: {gem: union, inputs: {a: ticks, b: ticks}}}
+        targets: {out: {gem: console, input: both}}
+    """
+    once = twice.replace(", b: ticks", ", b: ticks").replace("input: both", "input: ticks")
+    assert ("again", "GB418") in codes(verdict(once, twice))
+
+
+def test_versions_are_told() -> None:
+    made = plan(BASE)
+    now = version_of(made, "out")
+    before = replace(
+        now,
+        spark="4.1.1",
+        nodes=tuple(replace(node, distribution_version="0.0.1") for node in now.nodes),
+    )
+    assert {c.code for c in compare(before, replace(now, spark="4.2.0"), made, "out").changes} == {
+        "GB441",
+        "GB442",
+    }
+    back = compare(replace(now, spark="4.2.0"), replace(now, spark="4.1.1"), made, "out")
+    assert codes(back) == [("refused", "GB441")]
+
+
+def test_the_code_of_a_function_has_changed() -> None:
+    called = """
+        pipeline: shop
+        sources: {ticks: {gem: rate}}
+        transforms: {clean: {gem: python, input: ticks, options: {function: "jobs:clean"}}}
+        targets: {out: {gem: console, input: clean}}
+    """
+    made = plan(called)
+    now = version_of(made, "out")
+    before = replace(
+        now, nodes=tuple(replace(n, functions={"function": "other"}) if n.functions else n for n in now.nodes)
+    )
+    (change,) = compare(before, now, made, "out").changes
+    assert (change.code, change.node) == ("GB424", "clean")
