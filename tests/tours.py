@@ -8,6 +8,7 @@ above it.
 
 from __future__ import annotations
 
+import argparse
 import os
 import pty
 import re
@@ -15,11 +16,11 @@ import subprocess
 import sysconfig
 import venv
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 BLOCK = re.compile(
     r"(?:<!-- (?P<mark>file|shown): (?P<said>[^\n]+?) -->\n)?"
@@ -182,3 +183,21 @@ def matches(expected: tuple[str, ...], printed: str) -> bool:
         else:
             pattern += r".*".join(re.escape(part) for part in line.rstrip().split(ANY_TEXT)) + r" *\n"
     return re.fullmatch(pattern, printed) is not None
+
+
+def main() -> None:
+    """Follow a page from the command line, with the commands of an environment."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("page", type=Path, help="the page, as Markdown")
+    parser.add_argument("folder", type=Path, help="where it is done; an empty folder")
+    parser.add_argument("scripts", type=Path, help="the folder of the commands")
+    parser.add_argument("--from", dest="start", default="", help="the heading where the tour begins")
+    parser.add_argument("--to", dest="end", default="", help="how the line begins where it ends")
+    said = parser.parse_args()
+    end = f"\n{said.end}" if said.end else ""
+    done = follow(said.page, said.folder, said.scripts, start=said.start, end=end)
+    print(f"{done} commands of {said.page.name} print what it says")
+
+
+if __name__ == "__main__":
+    main()
