@@ -184,3 +184,79 @@ def test_previews_leave_nothing_behind(connect_server: ConnectServer, tmp_path: 
     assert left == []
     assert connect_server.temporary() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["orders", "pipeline.yaml"]
+
+
+FAILING = """
+pipeline: failing
+sources:
+  orders: {gem: file, options: {path: orders, format: json, schema: "id int, at timestamp"}}
+transforms:
+  shares: {gem: select, input: orders, options: {columns: ["100 / id as share"]}}
+targets:
+  shared: {gem: SINK, input: shares, options: {path: out}}
+"""
+
+
+def test_a_failure_has_the_cause_that_it_has_here(connect_server: ConnectServer, tmp_path: Path) -> None:
+    files = {}
+    for place in ("there", "here"):
+        for sink in ("delta", "file"):
+            folder = tmp_path / place / sink
+            add(folder, 0, ["00:10"])
+            files[place, sink] = write_pipeline(
+                folder,
+                FAILING.replace("SINK", sink).replace("path: out", "path: out, format: json")
+                if sink == "file"
+                else FAILING.replace("SINK", sink),
+            )
+    there = connect_server.run(files["there", "delta"], files["there", "file"])
+    here = [run(files["here", sink], available_now=True).as_dict() for sink in ("delta", "file")]
+    for ours, theirs in zip(there, here, strict=True):
+        assert ours["status"] == theirs["status"] == "failed"
+        (found,), (expected,) = ours["diagnostics"], theirs["diagnostics"]
+        assert [found[key] for key in ("code", "node", "message", "hint")] == [
+            expected[key] for key in ("code", "node", "message", "hint")
+        ]
+        assert "Division by zero" in found["message"]
+
+
+# In one client: what is said of a pipeline whose file the server sees, and once it doesn't.
+LACKING = """
+import json, sys
+from pathlib import Path
+from gem_bundle.pipeline.loader import load_file
+from gem_bundle.run.api import open_for, prepare
+from gem_bundle.run.elsewhere import lacking
+from gem_bundle.run.options import RunOptions
+
+options = RunOptions(quiet=True)
+file = Path(sys.argv[1])
+plan, _ = prepare(lambda loads: load_file(file, loads), options)
+with open_for(plan, plan.order, options) as session:
+    seen = [found.as_dict() for found in lacking(plan, session, plan.order)]
+    file.unlink()
+    unseen = [found.as_dict() for found in lacking(plan, session, plan.order)]
+print(json.dumps([seen, unseen]))
+"""
+
+
+def test_what_a_server_lacks_is_said_before_the_start(connect_server: ConnectServer, tmp_path: Path) -> None:
+    wants = "spark: {spark.sql.warehouse.dir: /elsewhere, spark.sql.shuffle.partitions: 3}\n"
+    file = write_pipeline(tmp_path, wants + HOURLY)
+    add(tmp_path, 0, ["00:10"])
+    process = connect_server.command("run", file, "--available-now")
+    status, _, err = finish(process)
+    assert status == 0, err
+    (said,) = [line for line in err.splitlines() if "[GB51" in line]
+    assert (
+        "pipeline.yaml:1:9: warning[GB513]: the pipeline wants `spark.sql.warehouse.dir` to be `/elsewhere`"
+        in said
+    )
+
+    seen, unseen = connect_server.python(LACKING, file)
+    assert [found["code"] for found in seen] == ["GB513"]
+    (found,) = [found for found in unseen if found["code"] == "GB514"]
+    assert found["message"].endswith(
+        "for `path` of `orders`, the checkpoint of `hourly`, `path` of `hourly`, the checkpoint of `all`, "
+        "`path` of `all`"
+    )

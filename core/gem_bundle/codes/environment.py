@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gem_bundle.codes.code import error
+from gem_bundle.codes.code import error, warning
 
 ENVIRONMENT = (
     error(
@@ -195,6 +195,43 @@ ENVIRONMENT = (
               spark.driver.memory: 4g
 
             $ gem-bundle run clicks.yaml
+        """,
+    ),
+    warning(
+        "GB513",
+        "the session that runs has a setting otherwise",
+        why="""
+            Where a session runs already (a notebook, a Spark Connect server) a run sets what can still
+            be set. Some settings are read once, when Spark starts: extensions, catalogs, memory. What the
+            pipeline, its project or its gems want of those has to be given to that start.
+        """,
+        breaks="""
+            $ SPARK_REMOTE=sc://spark.example.com gem-bundle run clicks.yaml
+        """,
+        keeps="""
+            $ spark-submit --class org.apache.spark.sql.connect.service.SparkConnectServer \\
+                --conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension spark-internal
+            $ SPARK_REMOTE=sc://spark.example.com gem-bundle run clicks.yaml
+        """,
+        source="Guide, Spark Connect; Spark SQL, static configurations",
+    ),
+    warning(
+        "GB514",
+        "the server looks on another disk",
+        why="""
+            Queries run on the Spark Connect server, and a path without a scheme is one of its machine. Here
+            it was asked for the pipeline file and hasn't got it, so checkpoints, files and tables on a
+            disk are looked for, and made, on its own disk.
+        """,
+        breaks="""
+            checkpoints: checkpoints
+
+            $ SPARK_REMOTE=sc://spark.example.com gem-bundle run clicks.yaml
+        """,
+        keeps="""
+            checkpoints: s3a://lake/checkpoints
+
+            $ SPARK_REMOTE=sc://spark.example.com gem-bundle run clicks.yaml
         """,
     ),
 )

@@ -23,6 +23,7 @@ from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.model import Trigger
 from gem_bundle.pipeline.secrets import SecretStore, hidden
 from gem_bundle.run.batch import run_batch
+from gem_bundle.run.elsewhere import lacking
 from gem_bundle.run.environment import open_plan_session
 from gem_bundle.run.frames import Frames, NodeFailure
 from gem_bundle.run.lock import CheckpointLocks
@@ -91,6 +92,9 @@ def run_pipeline(
         if plan.definition.mode == "stream":
             _guard_checkpoints(plan, targets, stack)
         session = stack.enter_context(open_for(plan, [node.id for node in targets], options))
+        if warn is not None:
+            for found in lacking(plan, session, plan.upstream(node.id for node in targets)):
+                warn(found.rewritten(hidden))
         stack.enter_context(stop.on_signals())
         if plan.definition.mode == "batch":
             run_batch(plan, targets, session.spark, report, view, stop)

@@ -10,6 +10,7 @@ from gem_bundle.check.report import from_gem_error
 from gem_bundle.diagnostics import NOWHERE, Diagnostic
 from gem_bundle.errors import GemError
 from gem_bundle.python import user_error
+from gem_bundle.run.jars import fill, spark_version
 
 if TYPE_CHECKING:
     from gem_bundle.pipeline.model import Node
@@ -19,6 +20,7 @@ _CONDITION = re.compile(r"^\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]\s*")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w{5}")
 # Spark Connect puts the kind of an error before its text.
 _OVER_CONNECT = re.compile(r"^\((?:[A-Z][A-Z0-9_.]*|[\w.$]+(?:Exception|Error))\)\s+")
+_CAUSED_BY = re.compile(r"^Caused by: [\w.$]+: (.*?)(?=^\s+at |\Z)", re.MULTILINE | re.DOTALL)
 _PYTHON = "Traceback (most recent call last)"
 
 
@@ -107,11 +109,22 @@ def root_cause(error: BaseException) -> BaseException:
     return error
 
 
+def _said_by_server(error: BaseException) -> str:
+    """What lies at the bottom of an error over Spark Connect, which has its causes in a text only."""
+    stack = getattr(error, "getStackTrace", lambda: None)() or ""
+    causes: list[str] = _CAUSED_BY.findall(stack)
+    return causes[-1].strip() if causes else ""
+
+
 def headline(error: BaseException) -> str:
     """The sentence in Spark's error: without its plan, its stack and its codes for programs."""
-    text = str(error)
+    text = _said_by_server(error) or str(error)
     parameters = getattr(error, "getMessageParameters", lambda: None)()
-    if parameters and getattr(error, "getCondition", lambda: None)() == "STREAM_FAILED":
+    if (
+        text == str(error)
+        and parameters
+        and getattr(error, "getCondition", lambda: None)() == "STREAM_FAILED"
+    ):
         text = parameters.get("message", text)
     text = _OVER_CONNECT.sub("", text)
     text = text.split("\n=== Streaming Query ===", 1)[0].split("\n\nJVM stacktrace:", 1)[0]
@@ -145,6 +158,10 @@ def _described(plan: Plan, node: Node, error: Exception, default: str) -> Diagno
     for known in _KNOWN:
         if known.sign.search(full):
             return _at(plan, node, known.code, sentence, known.hint)
+    if "DATA_SOURCE_NOT_FOUND" in full and (jars := list(plan.gems[node.id].jars())):
+        packages = ",".join(fill(jar, spark_version=spark_version()) for jar in jars)
+        hint = f"The session hasn't got its jars. Start it, or the server, with `--packages {packages}`."
+        return _at(plan, node, "GB502", sentence, hint)
     hint = f"Spark calls this {condition.group(1)}." if condition else ""
     return _at(plan, node, default, sentence, hint)
 

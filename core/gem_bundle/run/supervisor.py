@@ -12,6 +12,7 @@ from gem_bundle.gem import WriteContext
 from gem_bundle.run.failures import build_failure, query_failure
 from gem_bundle.run.frames import Frames, NodeFailure
 from gem_bundle.run.progress import ROWS_OUT, ProgressReader, Totals
+from gem_bundle.run.session import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -165,7 +166,7 @@ def _watch(
                 # What it reported between the last look and its end.
                 _show(entry, view)
                 running.remove(entry)
-                error = entry.query.exception()
+                error = _failure(entry.query)
                 if error is not None:
                     report.diagnostics.append(query_failure(plan, entry.target, error))
         view.tick()
@@ -175,13 +176,26 @@ def _watch(
         view.stopping(stop.reason or "another target failed")
         _stop(running, view, stop_timeout)
         for entry in running:
-            error = entry.query.exception()
+            error = _failure(entry.query)
             if error is not None and not _is_interrupt(error):
                 report.diagnostics.append(query_failure(plan, entry.target, error))
     for entry in everything:
         _show(entry, view)
     status = "failed" if report.diagnostics else ("stopped" if running else "finished")
     report.end(status, time.monotonic() - began)  # type: ignore[arg-type]
+
+
+def _failure(query: StreamingQuery) -> Exception | None:
+    """What a query has failed with. Over Spark Connect only waiting for it tells the cause."""
+    from pyspark.errors import PySparkException
+
+    error = query.exception()
+    if error is not None and is_remote(query):
+        try:
+            query.awaitTermination(1)
+        except PySparkException as told:
+            return told
+    return error
 
 
 def _wait(query: StreamingQuery) -> None:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from gem_bundle.run.failures import headline
+from gem_bundle.check.checker import check_definition
+from gem_bundle.pipeline.loader import load_file
+from gem_bundle.run.failures import build_failure, headline
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 REFUSED = (
     "[STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION] Invalid streaming output mode: append. This output mode is "
@@ -63,3 +70,42 @@ def test_the_cause_and_not_the_wrapper() -> None:
 
 def test_a_very_long_sentence_is_cut() -> None:
     assert len(headline(ValueError("x" * 5000))) == 1001
+
+
+class OverConnectError(Exception):
+    """As Spark Connect's client raises: the causes are in a text that comes with it."""
+
+    def getStackTrace(self) -> str:  # noqa: N802 (PySpark's name)
+        return (
+            "org.apache.spark.sql.streaming.StreamingQueryException\n"
+            "\tat org.apache.spark.StreamExecution.run(StreamExecution.scala:390)\n"
+            "Caused by: org.apache.spark.SparkException: [TASK_WRITE_FAILED] Task failed while writing rows "
+            "to file:/out. SQLSTATE: 58030\n"
+            "\tat org.apache.spark.Writer.write(Writer.scala:1)\n"
+            "Caused by: org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero. "
+            "SQLSTATE: 22012\n== SQL (line 1, position 1) ==\n100/id as s\n^^^^^^\n\n"
+            "\tat org.apache.spark.Errors.divide(Errors.scala:206)\n\t... 9 more\n"
+        )
+
+
+def test_the_last_cause_of_what_a_server_says() -> None:
+    error = OverConnectError(
+        "[STREAM_FAILED] Query terminated with exception: [TASK_WRITE_FAILED] Task failed"
+    )
+    assert headline(error) == "[DIVIDE_BY_ZERO] Division by zero."
+
+
+def test_what_to_start_a_session_with_that_lacks_a_jar(tmp_path: Path) -> None:
+    (tmp_path / "orders.yaml").write_text(
+        "pipeline: orders\n"
+        "sources: {orders: {gem: delta, options: {path: orders}}}\n"
+        "targets: {all: {gem: noop, input: orders}}\n"
+    )
+    plan = check_definition(load_file(tmp_path / "orders.yaml")).plan
+    assert plan is not None
+    error = ValueError("[DATA_SOURCE_NOT_FOUND] Failed to find the data source: delta. SQLSTATE: 42K02")
+
+    found = build_failure(plan, "orders", error)
+
+    assert (found.code, found.node) == ("GB502", "orders")
+    assert "`--packages io.delta:delta-spark_" in found.hint

@@ -1,0 +1,88 @@
+"""What a session that wasn't started here can't do for a pipeline, found before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.run.session import is_remote as is_connect
+from gem_bundle.types import is_remote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.run.session import Session
+
+_WHO = {"project": "the project wants", "gem": "its gems need", "pipeline": "the pipeline wants"}
+
+
+def lacking(plan: Plan, session: Session, nodes: Iterable[str]) -> Iterator[Diagnostic]:
+    """What the session lacks of what some nodes of a pipeline need.
+
+    Args:
+        plan: The pipeline.
+        session: The session; of one that was started for this run nothing is lacking.
+        nodes: The ids of the nodes that are to run.
+    """
+    yield from _fixed_settings(plan, session)
+    if is_connect(session.spark):
+        yield from _unseen_places(plan, session.spark, list(nodes))
+
+
+def _fixed_settings(plan: Plan, session: Session) -> Iterator[Diagnostic]:
+    """The settings that somebody chose, and that only a session's start can set."""
+    definition = plan.definition
+    for setting in session.refused:
+        who = _WHO.get(setting.origin)
+        if who is None:
+            continue
+        message = (
+            f"{who} `{setting.key}` to be `{setting.value}`, and the session that runs "
+            "already has it otherwise: only its start can set it"
+        )
+        path = ("spark", setting.key) if setting.key in definition.spark else ()
+        place = definition.locator.place(path, key=True)
+        hint = f"Start the session or the server with `--conf {setting.key}={setting.value}`."
+        yield Diagnostic("GB513", "warning", message, None, path, place, hint)
+
+
+def _unseen_places(plan: Plan, spark: SparkSession, nodes: list[str]) -> Iterator[Diagnostic]:
+    """That a server has another disk than this machine, and what of the pipeline lies on it."""
+    from pyspark.errors import AnalysisException
+
+    definition = plan.definition
+    named = list(dict.fromkeys(_local_places(plan, nodes)))
+    if not named:
+        return
+    ours = Path(definition.file or definition.folder).absolute()
+    try:
+        spark.read.text(ours.as_uri()).schema  # noqa: B018 (asks the server)
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            return
+    else:
+        return
+    message = (
+        f"the server doesn't see this machine's files ({ours} isn't there), and looks on its own "
+        f"disk for {', '.join(named)}"
+    )
+    hint = "Give them places that both machines see: a folder that they share, or a URL such as `s3a://…`."
+    yield Diagnostic("GB514", "warning", message, None, (), definition.locator.place(()), hint)
+
+
+def _local_places(plan: Plan, nodes: list[str]) -> Iterator[str]:
+    """What of some nodes lies on a disk, in words."""
+    definition = plan.definition
+    for name in nodes:
+        node = plan.node(name)
+        gem = plan.gems[name]
+        if node.kind == "target" and not is_remote(definition.checkpoint(name)):
+            yield f"the checkpoint of `{name}`"
+        places: Mapping[str, Iterable[str]] = getattr(gem, "places", dict)()
+        for option, found in places.items():
+            if any(not is_remote(place) for place in found):
+                yield f"`{option}` of `{name}`"
