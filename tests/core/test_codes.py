@@ -276,7 +276,7 @@ def invocation(line: str) -> Invocation:
     )
 
 
-KNOWN_COMMANDS = {"./submit.sh", "gem-bundle", "ls", "mkdir", "mv", "pip", "rm"}
+KNOWN_COMMANDS = {"./submit.sh", "gem-bundle", "ls", "mkdir", "mv", "pip", "rm", "start-connect-server.sh"}
 
 
 @pytest.mark.parametrize(("code", "kind"), EXAMPLES)

@@ -209,8 +209,7 @@ ENVIRONMENT = (
             $ SPARK_REMOTE=sc://spark.example.com gem-bundle run clicks.yaml
         """,
         keeps="""
-            $ spark-submit --class org.apache.spark.sql.connect.service.SparkConnectServer \\
-                --conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension spark-internal
+            $ start-connect-server.sh --conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension
             $ SPARK_REMOTE=sc://spark.example.com gem-bundle run clicks.yaml
         """,
         source="Guide, Spark Connect; Spark SQL, static configurations",
