@@ -23,6 +23,7 @@ COMMANDS = (
     "run",
     "preview",
     "test",
+    "checkpoint",
     "graph",
     "plan",
     "explain",

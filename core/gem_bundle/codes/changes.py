@@ -153,6 +153,26 @@ CHANGES = (
         """,
     ),
     error(
+        "GB406",
+        "a checkpoint can't be seen from here",
+        why="""
+            It lies in a store that nothing here can read, or on the machine of a Spark Connect server,
+            so nothing can be told of it.
+        """,
+        breaks="""
+            checkpoints: s3a://bucket/checkpoints
+
+            $ pip uninstall s3fs
+            $ gem-bundle checkpoint show clicks.yaml
+        """,
+        keeps="""
+            checkpoints: s3a://bucket/checkpoints
+
+            $ pip install s3fs
+            $ gem-bundle checkpoint show clicks.yaml
+        """,
+    ),
+    error(
         "GB410",
         "a source is new",
         why="""

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from gem_bundle.pipeline.loader import Loaded
-    from gem_bundle.pipeline.model import Node
+    from gem_bundle.pipeline.model import Definition, Node
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.session import Session
 
@@ -146,7 +146,7 @@ def node_dataframe(plan: Plan, node: str, spark: SparkSession) -> DataFrame:
     name, _, output = node.partition(".")
     found = plan.definition.nodes.get(name)
     if found is None:
-        raise PipelineError([_unknown_node(plan, name, list(plan.definition.nodes))])
+        raise PipelineError([_unknown_node(plan.definition, name, list(plan.definition.nodes))])
     if found.kind == "target":
         name, output = found.inputs[0].node, found.inputs[0].output or ""
     try:
@@ -161,20 +161,28 @@ def chosen_targets(plan: Plan, options: RunOptions) -> list[Node]:
     Raises:
         PipelineError: GB108 for an id that is no target.
     """
-    targets = plan.definition.of_kind("target")
-    known = [node.id for node in targets]
-    wrong = [_unknown_node(plan, name, known, "target") for name in options.targets if name not in known]
-    if wrong:
-        raise PipelineError(wrong)
-    if options.targets:
-        targets = [node for node in targets if node.id in options.targets]
+    chosen = chosen_target_ids(plan.definition, options.targets)
+    targets = [node for node in plan.definition.of_kind("target") if node.id in chosen]
     if options.available_now and plan.definition.mode == "stream":
         targets = [replace(node, trigger=Trigger("available_now")) for node in targets]
     return targets
 
 
-def _unknown_node(plan: Plan, name: str, known: Sequence[str], what: str = "node") -> Diagnostic:
-    place = plan.definition.locator.place(())
+def chosen_target_ids(definition: Definition, wanted: Sequence[str]) -> list[str]:
+    """The ids of the targets that are meant: those wanted, or all.
+
+    Raises:
+        PipelineError: GB108 for an id that is no target.
+    """
+    known = [node.id for node in definition.of_kind("target")]
+    wrong = [_unknown_node(definition, name, known, "target") for name in wanted if name not in known]
+    if wrong:
+        raise PipelineError(wrong)
+    return [name for name in known if not wanted or name in wanted]
+
+
+def _unknown_node(definition: Definition, name: str, known: Sequence[str], what: str = "node") -> Diagnostic:
+    place = definition.locator.place(())
     hint = suggest(name, known, what=f"{what}s")
     return Diagnostic("GB108", "error", f"the pipeline has no {what} `{name}`", place=place, hint=hint)
 

@@ -1,0 +1,162 @@
+"""`gem-bundle checkpoint show`: what the checkpoints of a pipeline hold, without starting Spark."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gem_bundle.changes.record import Accepted, Record, write_record
+from tests.core.changes.test_record import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.core.cli.conftest import Cli
+
+LEFT = Path(__file__).parents[1] / "changes" / "checkpoints" / "4.1.1"
+PIPELINE = """
+pipeline: clicks
+parameters: {root: checkpoints}
+checkpoints: ${root}
+sources:
+  numbers: {gem: file, options: {path: in, format: json, schema: "id bigint"}}
+targets:
+  table: {gem: file, input: numbers, options: {path: out, format: json}}
+  other: {gem: file, input: numbers, options: {path: other, format: json}}
+"""
+
+
+@pytest.fixture
+def clicks(project: Callable[..., Path]) -> Path:
+    """A pipeline whose target `table` has an aggregation's checkpoint, and `other` none."""
+    file = project("clicks.yaml", PIPELINE)
+    shutil.copytree(LEFT / "aggregation", file.parent / "checkpoints/clicks/table")
+    return file
+
+
+def told(cli: Cli, *arguments: str) -> list[str]:
+    result = cli("checkpoint", "show", *arguments)
+    assert result.exit_code == 0, result.output
+    return [" ".join(line.split()) for line in result.stdout.splitlines()]
+
+
+def test_it_tells_of_each_target_in_words(cli: Cli, clicks: Path) -> None:
+    lines = told(cli, "clicks.yaml")
+    assert lines[:4] == [
+        "table",
+        f"place {clicks.parent}/checkpoints/clicks/table",
+        f"query {json.loads((clicks.parent / 'checkpoints/clicks/table/metadata').read_text())['id']}",
+        "next micro-batch 6: all that were begun are done",
+    ]
+    assert "watermark 2026-01-01T00:01:49+00:00: older rows are late" in lines
+    assert "offsets source 0: entry 2 of its log of files" in lines
+    assert any(line.startswith("5: done, planned 20") for line in lines)
+    (state,) = [line for line in lines if line.startswith("state")]
+    assert "operator 0 (stateStoreSave)" in state
+    assert (
+        "2 partitions, keys window struct<start: timestamp, end: timestamp>, id string, values sum" in state
+    )
+    assert "spark.sql.shuffle.partitions = 2" in "\n".join(lines)
+    assert "history no record: what ran before records were kept isn't known" in lines
+    assert lines[-2:] == ["other", "There is no checkpoint yet: nothing has run."]
+
+
+def test_it_tells_which_versions_ran(cli: Cli, clicks: Path) -> None:
+    first = replace(VERSION, first_batch=2, accepted=(), continues="")
+    accepted = (Accepted("GB410", "counts"), Accepted("GB411"))
+    second = replace(first, first_batch=4, pipeline_version="2.0.0", accepted=accepted, continues="/old")
+    never = replace(first, first_batch=6)
+    place = str(clicks.parent / "checkpoints/clicks/table")
+    write_record(place, Record("table", (first, second, never)))
+    lines = told(cli, "clicks.yaml", "--target", "table")
+    at = lines.index("history up to micro-batch 1: not known")
+    assert [line.partition(",")[0] for line in lines[at + 1 :]] == [
+        "from micro-batch 2: version 1.0.0",
+        "from micro-batch 4: version 2.0.0",
+    ]
+    assert lines[-1].endswith("accepted GB410:counts, GB411, begun where /old ended")
+
+
+def test_as_json_it_has_all_of_it(cli: Cli, clicks: Path) -> None:
+    result = cli("checkpoint", "show", "clicks.yaml", "--format", "json")
+    found = json.loads(result.stdout)
+    assert found["ok"] is True
+    table, other = found["targets"]["table"], found["targets"]["other"]
+    assert (table["exists"], table["next_batch"], table["unfinished_batch"]) == (True, 6, None)
+    assert table["offsets"] == {"0": {"logOffset": 2}}
+    assert [batch["batch"] for batch in table["micro_batches"]] == [4, 5]
+    assert table["operators"][0]["stores"][0]["values"] == [["sum", "bigint"]]
+    assert table["watermark"] == "2026-01-01T00:01:49+00:00"
+    assert (other["exists"], other["operators"], other["versions"]) == (False, [], [])
+
+
+def test_a_micro_batch_that_was_begun_is_run_again(cli: Cli, clicks: Path) -> None:
+    (clicks.parent / "checkpoints/clicks/table/commits/5").unlink()
+    lines = told(cli, "clicks.yaml")
+    assert "next micro-batch 5, which was begun and isn't done, again" in lines
+    assert any(line.startswith("5: begun, and not done, planned") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "says"),
+    [
+        ('{"clicks":{"10":7,"2":5},"views":{"0":1}}', "clicks: 2 at 5, 10 at 7; views: 0 at 1"),
+        ('{"sourceVersion":1,"reservoirId":"ab","reservoirVersion":4,"index":-1}', "reservoirVersion 4"),
+        ("-", "nothing yet"),
+        ("42", "42"),
+        ("what else", "what else"),
+        ('{"a":[1]}', '{"a": [1]}'),
+    ],
+)
+def test_offsets_of_each_kind_are_told(cli: Cli, clicks: Path, offsets: str, says: str) -> None:
+    file = clicks.parent / "checkpoints/clicks/table/offsets/5"
+    _, head, _ = file.read_text().split("\n")[:3]
+    file.write_text(f"v2\n{head}\nclicks:{offsets}\nb_2:-")
+    (line,) = [line for line in told(cli, "clicks.yaml") if line.startswith("offsets")]
+    assert line.startswith("offsets `clicks`: ")
+    assert says in line
+
+
+def test_what_is_damaged_is_said_and_the_rest_shown(cli: Cli, clicks: Path) -> None:
+    (clicks.parent / "checkpoints/clicks/table/offsets/5").write_text("v1\n{")
+    write_record(str(clicks.parent / "checkpoints/clicks/other"), Record("other"))
+    (clicks.parent / "checkpoints/clicks/.other.record.json").write_text("{")
+    result = cli("checkpoint", "show", "clicks.yaml")
+    assert result.exit_code == 1
+    assert "clicks.yaml:8:3: error[GB402]" in result.stderr
+    assert "clicks.yaml:9:3: error[GB404]" in result.stderr
+    assert "micro-batch 6" in result.stdout
+    found = json.loads(cli("checkpoint", "show", "clicks.yaml", "--format", "json").stdout)
+    assert found["ok"] is False
+    assert found["targets"]["table"]["diagnostics"][0]["code"] == "GB402"
+
+
+def test_one_that_can_not_be_seen_is_said_to_be_so(cli: Cli, clicks: Path) -> None:
+    result = cli("checkpoint", "show", "clicks.yaml", "-p", "root=wasbs://box@account/c", "--target", "table")
+    assert result.exit_code == 1
+    assert "clicks.yaml:8:3: error[GB406]" in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_wrong_target_and_a_wrong_file_are_said_so(cli: Cli, clicks: Path) -> None:
+    wrong = cli("checkpoint", "show", "clicks.yaml", "--target", "tabel")
+    assert wrong.exit_code == 1
+    assert "GB108" in wrong.stderr
+    assert "Did you mean `table`?" in wrong.stderr
+    assert cli("checkpoint", "show", "absent.yaml").exit_code == 1
+    assert cli("checkpoint", "frobnicate", "clicks.yaml").exit_code == 2
+    clicks.write_text(PIPELINE.replace("${root}", "${env:GEM_BUNDLE_ABSENT}"))
+    missing = cli("checkpoint", "show", "clicks.yaml")
+    assert missing.exit_code == 1
+    assert "GB014" in missing.stderr
+
+
+def test_spark_is_not_started(cli: Cli, clicks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    assert cli("checkpoint", "show", "clicks.yaml").exit_code == 0
