@@ -100,6 +100,7 @@ class _Cleaner:
         variables = [value for value in definition.variables if len(value) > 2]
         self._stand_ins = _any_of(stand_ins)
         self._variables = _any_of(variables)
+        self._cleaned: dict[str, str] = {}  # of a wide pipeline the same columns come again and again
 
     def place(self, text: str) -> str:
         """The text without secrets, logins and what stands behind a URL's question mark."""
@@ -110,8 +111,13 @@ class _Cleaner:
 
     def __call__(self, text: str) -> str:
         """The text without secrets and texts of environment variables."""
-        text = self.place(text)
-        return text if self._variables is None else self._variables.sub(HIDDEN, text)
+        found = self._cleaned.get(text)
+        if found is None:
+            found = self.place(text)
+            if self._variables is not None:
+                found = self._variables.sub(HIDDEN, found)
+            self._cleaned[text] = found
+        return found
 
 
 def _any_of(texts: list[str]) -> re.Pattern[str] | None:

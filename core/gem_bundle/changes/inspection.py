@@ -203,8 +203,7 @@ def _size(number: int) -> str:
 def _version(version: VersionRecord) -> str:
     text = (
         f"from micro-batch {version.first_batch}: version {version.pipeline_version}, "
-        f"since {version.started}, gem-bundle {version.gem_bundle}, Spark {version.spark}, "
-        f"{len(version.nodes)} nodes"
+        f"since {version.started}, gem-bundle {version.gem_bundle}, Spark {version.spark}"
     )
     if version.accepted:
         codes = ", ".join(f"{one.code}:{one.node}" if one.node else one.code for one in version.accepted)

@@ -7,7 +7,7 @@ whether it is a new one. A record holds no secret: where an option has one stand
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.files import open_folder, split
@@ -176,11 +176,15 @@ class VersionRecord:
         return _timeless(self) == _timeless(other)
 
 
-def _timeless(version: VersionRecord) -> dict[str, Any]:
-    bare = replace(version, first_batch=0, started="", accepted=(), continues="")
-    # Tuples and lists are one in JSON.
-    loaded: dict[str, Any] = json.loads(json.dumps(asdict(bare)))
-    return loaded
+def _timeless(version: VersionRecord) -> VersionRecord:
+    return replace(version, first_batch=0, started="", accepted=(), continues="")
+
+
+def _plain(value: object) -> dict[str, Any]:
+    """A data class as JSON takes it; `dataclasses.asdict` copies all that is in it first."""
+    if not is_dataclass(value):
+        raise TypeError(f"{type(value).__name__} can't be in a record")
+    return {made.name: getattr(value, made.name) for made in fields(value)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +211,18 @@ class Record:
     def until(self, next_batch: int) -> Record:
         """The record without the versions that no micro-batch was run with.
 
+        One that a checkpoint was made anew for stays: its state is there.
+
         Args:
             next_batch: The number of the checkpoint's next new micro-batch.
         """
-        return replace(self, versions=tuple(v for v in self.versions if v.first_batch < next_batch))
+        ran = (v for v in self.versions if v.first_batch < next_batch + bool(v.continues))
+        return replace(self, versions=tuple(ran))
 
     def as_json(self) -> str:
         """The record as it is kept."""
-        return json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n"
+        # Without line breaks, which would take ten times as long at every start.
+        return json.dumps(self, default=_plain, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Record:

@@ -27,6 +27,13 @@ from gem_bundle.cli.params import file_argument, parameter_options
     shell_complete=complete_target,
     help="Run only this target and what it needs; may be given several times.",
 )
+@click.option(
+    "--fresh",
+    multiple=True,
+    metavar="ID",
+    shell_complete=complete_target,
+    help="Give this target new state, from where it ended; its old checkpoint is kept.",
+)
 @click.option("--available-now", is_flag=True, help="Process what is there, then end.")
 @click.option(
     "--report",

@@ -173,6 +173,24 @@ CHANGES = (
         """,
     ),
     error(
+        "GB407",
+        "a target can't begin with new state where it ended",
+        why="""
+            `run --fresh` makes a checkpoint with new state that goes on with the offsets of the old one.
+            That takes an old checkpoint on a disk, with names for its sources (Spark 4.2), a trigger
+            that makes micro-batches, and sources that can be read from an offset and are still the same
+            ones. What of it is missing stands in the message.
+        """,
+        breaks="""
+            $ mv checkpoints/clicks/table old
+            $ gem-bundle run clicks.yaml --fresh table
+        """,
+        keeps="""
+            $ gem-bundle run clicks.yaml --available-now
+            $ gem-bundle run clicks.yaml --fresh table
+        """,
+    ),
+    error(
         "GB410",
         "a source is new",
         why="""

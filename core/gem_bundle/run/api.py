@@ -26,6 +26,7 @@ from gem_bundle.run.batch import run_batch
 from gem_bundle.run.elsewhere import lacking
 from gem_bundle.run.environment import open_plan_session
 from gem_bundle.run.frames import Frames, NodeFailure
+from gem_bundle.run.fresh import begin_fresh, check_fresh, finish_fresh
 from gem_bundle.run.lock import CheckpointLocks
 from gem_bundle.run.options import RunOptions
 from gem_bundle.run.progress import Totals
@@ -90,7 +91,7 @@ def run_pipeline(
     with ExitStack() as stack:
         _check_report_place(options)
         if plan.definition.mode == "stream":
-            _guard_checkpoints(plan, targets, stack)
+            _guard_checkpoints(plan, targets, stack, options)
         session = stack.enter_context(open_for(plan, [node.id for node in targets], options))
         if warn is not None:
             for found in lacking(plan, session, plan.upstream(node.id for node in targets)):
@@ -99,6 +100,7 @@ def run_pipeline(
         if plan.definition.mode == "batch":
             run_batch(plan, targets, session.spark, report, view, stop)
         else:
+            _begin_fresh(written, targets, session.spark, options)
             _keep_versions(written, targets, options, warn)
             run_queries(plan, targets, session.spark, report, view, stop, stop_timeout=options.stop_timeout)
         if not report.ok:
@@ -193,8 +195,11 @@ def _with_targets(plan: Plan, targets: Sequence[Node]) -> Plan:
     return replace(plan, definition=replace(plan.definition, nodes=nodes))
 
 
-def _guard_checkpoints(plan: Plan, targets: Sequence[Node], stack: ExitStack) -> None:
-    """Lock the targets' checkpoints, and look whether a run can continue from them."""
+def _guard_checkpoints(plan: Plan, targets: Sequence[Node], stack: ExitStack, options: RunOptions) -> None:
+    """Lock the targets' checkpoints, and look whether a run can continue from them.
+
+    What a run left that was killed while it put a new checkpoint in the place of an old one is finished here.
+    """
     places = {name: plan.definition.checkpoint(name) for name in _restartable(plan, targets)}
     found: list[Diagnostic] = []
     evolution = has_source_evolution(plan.definition.spark)
@@ -205,8 +210,27 @@ def _guard_checkpoints(plan: Plan, targets: Sequence[Node], stack: ExitStack) ->
     if not found:
         locks = stack.enter_context(CheckpointLocks(places))
         found = locks.acquire()
+    if not found:
+        for location in places.values():
+            finish_fresh(location)
+        for target in chosen_target_ids(plan.definition, options.fresh):
+            if options.fresh:
+                found += check_fresh(plan, target, is_run=target in places)
     if found:
         raise PipelineError([_placed(plan, diagnostic) for diagnostic in found])
+
+
+def _begin_fresh(plan: Plan, targets: Sequence[Node], spark: SparkSession, options: RunOptions) -> None:
+    """Give the targets that are to have it new state, from where they ended."""
+    for node in targets:
+        if node.id in options.fresh:
+            kept, failed = begin_fresh(plan, node.id, spark)
+            if failed:
+                raise PipelineError([d if d.place.line else _placed(plan, d) for d in failed])
+            if not options.quiet:
+                print(
+                    f"{node.id}: begins with new state; the old checkpoint is kept in {kept}", file=sys.stderr
+                )
 
 
 def _keep_versions(

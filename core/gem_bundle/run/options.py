@@ -29,6 +29,7 @@ class RunOptions:
         spark_log: Where Spark's own log goes; by default a file in the cache folder.
         show_settings: Print the session's settings and where each comes from.
         environment: Environment variables; None is the process's.
+        fresh: The targets that get a checkpoint with new state, which begins where the old one ended.
     """
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -42,3 +43,4 @@ class RunOptions:
     spark_log: Path | None = None
     show_settings: bool = False
     environment: Mapping[str, str] | None = None
+    fresh: tuple[str, ...] = ()

@@ -77,6 +77,14 @@ def test_one_that_was_begun_and_is_not_done_runs_again_with_the_new_version() ->
     assert [(v.pipeline_version, v.first_batch) for v in made.versions] == [("1", 0), ("3", 5)]
 
 
+def test_one_that_a_checkpoint_was_made_anew_for_stays() -> None:
+    record = ran((A, 0), (replace(A, continues="/c.until-5"), 5))
+    assert with_version(record, "t", A, spark(5)) is None
+    made = with_version(record, "t", B, spark(5))
+    assert made is not None
+    assert [(v.pipeline_version, v.first_batch) for v in made.versions] == [("1", 0), ("1", 5), ("2", 5)]
+
+
 def test_the_same_version_after_a_kill_before_its_first_micro_batch_is_kept_as_it_is() -> None:
     record = ran((A, 0), (B, 5))
     assert with_version(record, "t", replace(B, started="2099"), spark(5)) is None

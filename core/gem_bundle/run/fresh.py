@@ -1,0 +1,294 @@
+"""`run --fresh`: a new checkpoint that begins where the old one ended, with new state.
+
+The next micro-batch keeps its number, so that a target which knows what it has written by numbers (files,
+Delta) neither takes a micro-batch for one that it has, nor the other way round. The query keeps its id. What
+is new is the state: Spark makes it, empty, by running the pipeline as it is now over no rows. The offsets,
+the watermark and what sources keep for themselves come from the old checkpoint.
+
+All of that is made beside the checkpoint first. Then a file, the journal, says what remains: to rename the
+old folder and the new one, and to write the record. A run that finds a journal does the rest of it, so a
+kill at any moment leaves the old checkpoint or the new one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from gem_bundle.changes.canonical import version_of
+from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
+from gem_bundle.changes.history import record_of, what_ran
+from gem_bundle.changes.record import Record, RecordError, write_record
+from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.files import open_folder
+from gem_bundle.gem import StreamReadContext
+from gem_bundle.run.failures import build_failure, query_failure
+from gem_bundle.run.frames import Frames, NodeFailure, read_source
+from gem_bundle.types import local_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from gem_bundle.changes.checkpoint import SparkCheckpoint
+    from gem_bundle.changes.record import VersionRecord
+    from gem_bundle.gem import Source
+    from gem_bundle.pipeline.model import Node
+    from gem_bundle.pipeline.plan import Plan
+
+_CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+_HINT_ANEW = "Move the checkpoint away to begin anew: sources are then read from where their options say."
+
+
+def check_fresh(plan: Plan, target: str, *, is_run: bool = True) -> list[Diagnostic]:
+    """Why a new checkpoint can't begin where the old one of a target ended.
+
+    Args:
+        plan: The pipeline.
+        target: The id of the target.
+        is_run: Whether it runs, and continues from a checkpoint when it does.
+    """
+    location = plan.definition.checkpoint(target)
+    if not is_run:
+        reason = "it isn't run now, or has no checkpoint that it could continue from"
+        return [_refused(target, reason, "Name it with `--target` too, or leave out `--fresh`.")]
+    try:
+        checkpoint = read_checkpoint(location)
+    except UnseenError as error:
+        return [
+            _refused(target, f"its checkpoint can't be seen from here: {error}", "Run it where that lies.")
+        ]
+    if checkpoint is None or not checkpoint.commits:
+        return [_refused(target, "no micro-batch of it is done yet", "Run it without `--fresh`.")]
+    if local_path(location) is None:
+        reason = "its checkpoint isn't on a disk, and a folder can be put in the place of another only there"
+        return [_refused(target, reason, _HINT_ANEW)]
+    if checkpoint.problems:
+        return []  # which the run reports by itself
+    if not checkpoint.named:
+        reason = "its checkpoint has no names of sources, so that it can't be said which offset is whose"
+        return [_refused(target, reason, _HINT_ANEW)]
+    if checkpoint.unfinished is not None:
+        # A target that has its rows passes over it, and then its state would be missing.
+        reason = (
+            f"micro-batch {checkpoint.unfinished} was begun and isn't done, so the target may have its rows"
+        )
+        hint = "Let the version of the pipeline that began it end it: run that once, with `--available-now`."
+        return [_refused(target, reason, hint)]
+    if plan.node(target).trigger.kind in {"continuous", "real_time"}:
+        return [_refused(target, "its trigger makes no micro-batches that end", _HINT_ANEW)]
+    record, _ = record_of(target, location)
+    before = what_ran(record, checkpoint).newest if record is not None else None
+    return list(_check_sources(plan, target, before))
+
+
+def _check_sources(plan: Plan, target: str, before: VersionRecord | None) -> Iterator[Diagnostic]:
+    """Which sources can't go on at an offset."""
+    after = version_of(plan, target)
+    for source in after.nodes:
+        if source.kind != "source" or source.mode != "stream":
+            continue
+        gem = cast("Source", plan.gems[source.id])
+        if not gem.semantics.replayable:
+            reason = f"its source `{source.id}` can't be read from an offset: `{source.gem}` keeps no rows"
+            yield _refused(target, reason, _HINT_ANEW)
+        names = (source.id, *source.was)
+        old = next((found for name in names if before and (found := before.node(name))), None)
+        if old is None:
+            continue
+        if old.gem != source.gem:
+            reason = (
+                f"the offsets of its source `{source.id}` are of `{old.gem}`, and it is `{source.gem}` now"
+            )
+        elif old.places != source.places:
+            were, are = (
+                ", ".join(p for ps in places.values() for p in ps) for places in (old.places, source.places)
+            )
+            reason = f"the offsets of its source `{source.id}` are of {were}, and it reads {are} now"
+        else:
+            continue
+        yield _refused(
+            target, reason, f"Give the source another id: then it is read as a new one. {_HINT_ANEW}"
+        )
+
+
+def _refused(target: str, reason: str, hint: str) -> Diagnostic:
+    message = f"target `{target}` can't begin with new state where it ended: {reason}"
+    return Diagnostic("GB407", "error", message, target, hint=hint)
+
+
+def begin_fresh(plan: Plan, target: str, spark: SparkSession) -> tuple[str, list[Diagnostic]]:
+    """Put a checkpoint with new state in the place of the old one; call it with the checkpoint locked.
+
+    Args:
+        plan: The pipeline, which `check_fresh` has nothing against.
+        target: The id of the target.
+        spark: The session.
+
+    Returns:
+        Where the old checkpoint is kept; and why nothing was done, if something went wrong.
+    """
+    folder = _folder(plan.definition.checkpoint(target))
+    checkpoint = read_checkpoint(str(folder))
+    assert checkpoint is not None
+    staging, work = folder.with_name(f".{folder.name}.fresh"), folder.with_name(f".{folder.name}.empty")
+    for left in (staging, work):
+        shutil.rmtree(left, ignore_errors=True)
+    try:
+        failed = _run_empty(plan, plan.node(target), spark, work)
+        if failed is not None:
+            return "", [failed]
+        problem = _compose(folder, checkpoint, work / "checkpoint", staging)
+        if problem:
+            return "", [_refused(target, problem, _HINT_ANEW)]
+        kept = _free_name(folder, checkpoint.next_batch)
+        record, _ = record_of(target, str(folder))
+        ran = what_ran(record or Record(target), checkpoint)
+        added = replace(version_of(plan, target), first_batch=checkpoint.next_batch, continues=str(kept))
+        made = replace(ran, versions=(*ran.versions, added), query=checkpoint.query)
+        journal = {"format": 1, "kept": kept.name, "record": made.as_json()}
+        open_folder(str(folder.parent)).write(_journal(folder).name, json.dumps(journal).encode())
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    finish_fresh(str(folder))
+    return str(kept), []
+
+
+def finish_fresh(location: str) -> None:
+    """Do what a run that was killed left to do; call it with the checkpoint locked.
+
+    Args:
+        location: The checkpoint's location.
+    """
+    if local_path(location) is None:
+        return
+    folder = _folder(location)
+    journal = _journal(folder)
+    try:
+        content = json.loads(journal.read_text(encoding="utf-8"))
+        kept = folder.with_name(content["kept"])
+        record = Record.from_json(content["record"])
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (ValueError, KeyError, TypeError, RecordError):
+        # It is written as a whole, so this is nobody's work of ours.
+        return
+    staging = folder.with_name(f".{folder.name}.fresh")
+    if staging.is_dir():
+        if folder.is_dir() and not kept.exists():
+            folder.rename(kept)
+        staging.rename(folder)
+    write_record(str(folder), record)
+    journal.unlink(missing_ok=True)
+
+
+def _folder(location: str) -> Path:
+    return Path(local_path(location) or location)
+
+
+def _journal(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.fresh.json")
+
+
+def _free_name(folder: Path, next_batch: int) -> Path:
+    """Where the old checkpoint goes: no target can have a dot in its id."""
+    found = folder.with_name(f"{folder.name}.until-{next_batch}")
+    number = 1
+    while found.exists():
+        number += 1
+        found = folder.with_name(f"{folder.name}.until-{next_batch}.{number}")
+    return found
+
+
+def _run_empty(plan: Plan, node: Node, spark: SparkSession, work: Path) -> Diagnostic | None:
+    """Run the query of a target over no rows, and its state is made; returns what went wrong."""
+
+    def read(source: Node, reader: str) -> DataFrame:
+        gem = cast("Source", plan.gems[source.id])
+        if source.mode != "stream":
+            return read_source(gem, source, reader, spark)
+        schema = gem.read_stream(StreamReadContext(source.id, spark, reader)).schema
+        place = str(work / "rows" / reader)
+        # One file without rows, so that there is a micro-batch.
+        spark.createDataFrame([], schema).coalesce(1).write.parquet(place)
+        found = StreamReadContext(source.id, spark, reader).reader
+        return found.schema(schema).format("parquet").load(place)
+
+    edge = node.inputs[0]
+    try:
+        df = Frames(plan, spark, read).of(edge.node, edge.output)
+    except NodeFailure as failed:
+        return build_failure(plan, failed.node, failed.error)
+    with _setting(spark, _CHANGELOG, "false"):  # a whole snapshot instead
+        writer = df.writeStream.format("noop").outputMode(node.output_mode).trigger(availableNow=True)
+        try:
+            query = writer.option("checkpointLocation", str(work / "checkpoint")).start()
+        except Exception as error:  # noqa: BLE001 (whatever Spark has against it)
+            return build_failure(plan, node.id, error)
+        with suppress(Exception):  # it is read from the query right after
+            query.awaitTermination()
+    failure = query.exception()
+    return None if failure is None else query_failure(plan, node.id, failure)
+
+
+@contextmanager
+def _setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
+    before = spark.conf.get(key, None)
+    spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        spark.conf.unset(key) if before is None else spark.conf.set(key, before)
+
+
+def _compose(old: Path, checkpoint: SparkCheckpoint, empty: Path, new: Path) -> str:
+    """Make the new checkpoint out of the old one and the empty one; returns why that can't be."""
+    next_batch = checkpoint.next_batch
+    # Spark reads the newest one and the one before it.
+    batches = range(max(0, next_batch - 2), next_batch)
+    settings = json.loads((empty / "offsets" / "0").read_text(encoding="utf-8").splitlines()[1])["conf"]
+    for log in ("offsets", "commits"):
+        (new / log).mkdir(parents=True)
+    for batch in batches:
+        source = old / "offsets" / str(batch)
+        if not source.is_file():
+            return f"its checkpoint has no `offsets/{batch}` any more"
+        lines = source.read_text(encoding="utf-8").splitlines()
+        lines[1] = json.dumps(json.loads(lines[1]) | {"conf": settings}, separators=(",", ":"))
+        (new / "offsets" / str(batch)).write_text("\n".join(lines), encoding="utf-8")
+    shutil.copyfile(old / "commits" / str(next_batch - 1), new / "commits" / str(next_batch - 1))
+    shutil.copyfile(old / "metadata", new / "metadata")
+    if (old / "sources").is_dir():
+        shutil.copytree(old / "sources", new / "sources")
+    return _copy_state(empty / "state", new / "state", next_batch) if (empty / "state").is_dir() else ""
+
+
+_FIRST = re.compile(r"1\.(delta|snapshot|zip)")
+
+
+def _copy_state(empty: Path, new: Path, version: int) -> str:
+    """Copy empty state, which is of version 1, as that of another version; returns why that can't be.
+
+    Without rows a file with all changes and one with all of the state are the same.
+    """
+    if any((operator / "_metadata" / "v2").exists() for operator in empty.iterdir()):
+        return "its state is of a kind whose description changes from one micro-batch to the next"
+    for file in sorted(empty.rglob("*")):
+        if not file.is_file() or file.name.endswith(".crc"):
+            continue
+        to = new / file.relative_to(empty)
+        found = _FIRST.fullmatch(file.name)
+        if found is not None:
+            kind = "snapshot" if found[1] == "delta" else found[1]
+            to = to.with_name(f"{version}.{kind}")
+        elif "_metadata" not in file.relative_to(empty).parts:
+            return f"its state has a file `{file.name}`, which isn't known"
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, to)
+    return ""

@@ -1,0 +1,212 @@
+"""`run --fresh`: new state where the old one ended, with no row lost or doubled, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gem_bundle.changes.checkpoint import read_checkpoint
+from gem_bundle.changes.record import read_record
+from gem_bundle.errors import PipelineError
+from gem_bundle.run import fresh
+from tests.integration.pipelines import add_rows, run, write_pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+FILES = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+SUMS = """
+pipeline: sums
+sources:
+  orders:
+    gem: file
+    options: {path: in, format: json, schema: "customer string, amount int, at timestamp"}
+transforms:
+  totals:
+    gem: aggregate
+    input: orders
+    options: {group_by: [customer], aggregates: {n: count(*)}}
+targets:
+  out: {gem: delta, input: totals, output_mode: complete, options: {path: out}}
+"""
+JOINED = """
+pipeline: sums
+sources:
+  orders:
+    gem: file
+    options: {path: in, format: json, schema: "customer string, amount int, at timestamp"}
+transforms:
+  timely: {gem: watermark, input: orders, options: {column: at, delay: 1 hour}}
+  once: {gem: deduplicate, input: timely, options: {columns: [customer, amount, at]}}
+  paired:
+    gem: join
+    inputs: {left: once, right: timely}
+    options: {how: inner, on: [customer, amount, at]}
+targets:
+  out: {gem: file, input: paired, options: {path: out, format: json}}
+"""
+
+
+@contextmanager
+def setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
+    before = spark.conf.get(key, None)
+    spark.conf.set(key, value)
+    yield
+    spark.conf.unset(key) if before is None else spark.conf.set(key, before)
+
+
+def add(folder: Path, name: str, *amounts: int) -> None:
+    rows = [{"customer": "ab"[n % 2], "amount": n, "at": f"2026-01-01T00:{n:02}:00Z"} for n in amounts]
+    add_rows(folder / "in", name, rows)
+
+
+def written(spark: SparkSession, folder: Path) -> list[tuple[Any, ...]]:
+    rows = spark.read.format("delta").load(str(folder / "out")).collect()
+    return sorted(tuple(row) for row in rows)
+
+
+@pytest.mark.parametrize("rocksdb", [False, True])
+def test_new_state_begins_where_the_old_ended(spark: SparkSession, tmp_path: Path, rocksdb: bool) -> None:
+    file = write_pipeline(tmp_path, SUMS)
+    add(tmp_path, "0.json", 0, 1, 2)
+    with setting(spark, PROVIDER, ROCKSDB if rocksdb else FILES):
+        run(file, available_now=True)
+        add(tmp_path, "1.json", 3, 4)
+        run(file, available_now=True)
+        assert written(spark, tmp_path) == [("a", 3), ("b", 2)]
+
+        # Another aggregate of the same type: on the old state it would be wrong without a word.
+        write_pipeline(tmp_path, SUMS.replace("n: count(*)", "n: sum(amount)"))
+        add(tmp_path, "2.json", 10, 11, 12)
+        report = run(file, available_now=True, fresh=("out",))
+        assert report.status == "finished", report.diagnostics
+        assert report.rows_in == 3
+        assert written(spark, tmp_path) == [("a", 22), ("b", 11)]
+
+        add(tmp_path, "3.json", 20)
+        assert run(file, available_now=True).rows_in == 1
+        assert written(spark, tmp_path) == [("a", 42), ("b", 11)]
+    checkpoint = read_checkpoint(str(tmp_path / "checkpoints/sums/out"))
+    old = read_checkpoint(str(tmp_path / "checkpoints/sums/out.until-2"))
+    assert checkpoint is not None
+    assert old is not None
+    assert (old.next_batch, checkpoint.next_batch, checkpoint.query) == (2, 4, old.query)
+    record = read_record(str(tmp_path / "checkpoints/sums/out"))
+    assert record is not None
+    assert [v.first_batch for v in record.versions] == [0, 2]
+    assert record.versions[1].continues == str(tmp_path / "checkpoints/sums/out.until-2")
+    names = {path.name for path in (tmp_path / "checkpoints/sums").iterdir()}
+    assert names == {"out", "out.until-2", ".out.lock", ".out.record.json"}
+
+
+def amounts(spark: SparkSession, folder: Path) -> list[int]:
+    return sorted(row.amount for row in spark.read.json(str(folder / "out")).collect())
+
+
+@pytest.mark.parametrize("moment", ["empty", "compose", "journal", "first rename", "second rename", "record"])
+def test_a_kill_in_the_middle_leaves_the_old_or_the_new(
+    spark: SparkSession, tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files have a log by numbers of micro-batches, a join of two streams and a removal of duplicates have state."""
+    file = write_pipeline(tmp_path, JOINED)
+    add(tmp_path, "0.json", 0, 1, 2)
+    run(file, available_now=True)
+    add(tmp_path, "1.json", 3, 4)
+
+    class Killed(BaseException):
+        pass
+
+    def kill(*_: object, **__: object) -> None:
+        raise Killed
+
+    if moment in {"empty", "compose", "record"}:
+        name = {"empty": "_run_empty", "compose": "_compose", "record": "write_record"}[moment]
+        monkeypatch.setattr(fresh, name, kill)
+    elif moment == "journal":
+        monkeypatch.setattr(fresh, "open_folder", kill)
+    else:
+        kind = type(tmp_path)
+        done = kind.rename
+        at = [1 if moment == "first rename" else 2]
+
+        def rename(self: Path, to: Path) -> Path:
+            if self.name in {"out", ".out.fresh"}:
+                at[0] -= 1
+                if not at[0]:
+                    raise Killed
+            return done(self, to)
+
+        monkeypatch.setattr(kind, "rename", rename)
+    with pytest.raises(Killed):
+        run(file, available_now=True, fresh=("out",))
+    monkeypatch.undo()
+    run(file, available_now=True)
+    # Either state gives each new row its partner, which came with it.
+    assert amounts(spark, tmp_path) == [0, 1, 2, 3, 4]
+    kept = [path for path in (tmp_path / "checkpoints/sums").iterdir() if ".until-" in path.name]
+    record = read_record(str(tmp_path / "checkpoints/sums/out"))
+    assert record is not None
+    assert len(record.versions) == 1 + len(kept)
+    assert bool(kept) == (moment in {"first rename", "second rename", "record"})
+    # And once more, as if nothing had been.
+    add(tmp_path, "2.json", 5)
+    run(file, available_now=True, fresh=("out",))
+    add(tmp_path, "3.json", 6)
+    run(file, available_now=True)
+    assert amounts(spark, tmp_path) == [0, 1, 2, 3, 4, 5, 6]
+
+
+def refused(file: Path, **options: Any) -> str:
+    with pytest.raises(PipelineError) as caught:
+        run(file, available_now=True, **options)
+    assert {d.code for d in caught.value.diagnostics} == {"GB407"}
+    assert all(d.line for d in caught.value.diagnostics)
+    return "\n".join(d.message for d in caught.value.diagnostics)
+
+
+def test_what_can_not_be_done_is_refused_before_anything_happens(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, SUMS)
+    add(tmp_path, "0.json", 0)
+    assert "no micro-batch of it is done yet" in refused(file, fresh=("out",))
+    run(file, available_now=True)
+    commit = tmp_path / "checkpoints/sums/out/commits/0"
+    commit.rename(commit.with_name("keep"))
+    assert "no micro-batch of it is done yet" in refused(file, fresh=("out",))
+    add(tmp_path, "1.json", 1)
+    run(file, available_now=True)
+    begun = commit.with_name("1")
+    begun.rename(commit.with_name("keep"))
+    assert "micro-batch 1 was begun and isn't done" in refused(file, fresh=("out",))
+    commit.with_name("keep").rename(begun)
+    before = sorted(path.name for path in (tmp_path / "checkpoints/sums").iterdir())
+
+    elsewhere = SUMS.replace("path: in", "path: elsewhere")
+    (tmp_path / "elsewhere").mkdir()
+    write_pipeline(tmp_path, elsewhere)
+    said = refused(file, fresh=("out",))
+    assert f"are of {tmp_path}/in, and it reads {tmp_path}/elsewhere now" in said
+
+    other = SUMS.replace(
+        'gem: file\n    options: {path: in, format: json, schema: "customer string, amount int, at timestamp"}',
+        "gem: rate",
+    ).replace("[customer]", "[value]")
+    write_pipeline(tmp_path, other)
+    said = refused(file, fresh=("out",))
+    assert "are of `file`, and it is `rate` now" in said
+
+    two = SUMS + "  screen: {gem: memory, input: orders}\n"
+    write_pipeline(tmp_path, two)
+    assert "has no checkpoint that it could continue from" in refused(file, fresh=("screen",))
+    assert "it isn't run now" in refused(file, fresh=("out",), targets=("screen",))
+    assert sorted(path.name for path in (tmp_path / "checkpoints/sums").iterdir()) == before
+    shutil.rmtree(tmp_path / "checkpoints")
