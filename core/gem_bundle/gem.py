@@ -444,6 +444,20 @@ class Target(Gem[OptionsT]):
         """Where the rows go to, as `Source.places` says where they come from; without wildcards."""
         return {}
 
+    def begins_anew(self) -> OptionChange | None:
+        """What a query without a checkpoint does to rows, because of what is in its place already.
+
+        Called by `gem-bundle plan` and before a run for a target that has no checkpoint yet, and whose
+        sources are read from their beginning; without a JVM. It may look at the place's own metadata,
+        must give up by itself within some seconds, and must change nothing.
+
+        Returns:
+            For a place that has rows: ``again`` where they come once more, ``skipped`` where some of
+            them are never written; None where there is nothing yet, where rows are replaced, and where that
+            can't be told, which is the default.
+        """
+        return None
+
     def columns_taken(self) -> ColumnsTaken:
         """Which rows fail because of their columns, where the place holds others already.
 

@@ -59,6 +59,38 @@ def read_metadata(log: Path, version: int | None = None) -> TableMetadata | None
         return None  # a log that only Delta can make sense of, if anything can
 
 
+def has_files(log: Path) -> bool | None:
+    """Whether the newest version of a table has files with rows.
+
+    Args:
+        log: The table's folder ``_delta_log``, on this machine.
+
+    Returns:
+        None when that can't be told.
+    """
+    try:
+        files = _list(log)
+        if files is None or not files.commits:
+            return None
+        newest = max(files.commits)
+        checksum = files.checksums.get(newest)
+        if checksum is not None:
+            return int(json.loads(checksum.read_text(encoding="utf-8"))["numFiles"]) > 0
+        if 0 not in files.commits:
+            return None
+        present: set[str] = set()
+        for number in sorted(files.commits):
+            for line in files.commits[number].read_text(encoding="utf-8").splitlines():
+                action = json.loads(line)
+                if "add" in action:
+                    present.add(action["add"]["path"])
+                elif "remove" in action:
+                    present.discard(action["remove"]["path"])
+        return bool(present)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None  # a log that only Delta can make sense of, if anything can
+
+
 @dataclass(slots=True)
 class _Files:
     """The files of a log by version; the parts of a checkpoint by the number of parts it says it has."""

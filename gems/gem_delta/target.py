@@ -1,10 +1,11 @@
 """The target `delta`: rows into a Delta table, each once."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gem_bundle import Facts, Field, Finding, GemError, OptionChange, Target, TargetSemantics, WriteContext
 from gem_bundle.expressions import missing_names
-from gem_bundle.types import Expression, StringList
+from gem_bundle.types import Expression, StringList, local_path
 from gem_delta.connection import (
     DELTA_JAR,
     LOCAL_SETTINGS,
@@ -13,6 +14,7 @@ from gem_delta.connection import (
     RawOptions,
     says_absent,
 )
+from gem_delta.log import has_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -109,6 +111,16 @@ class DeltaTarget(Target[DeltaTargetOptions]):
             return "any"
         raw = {name.lower() for name in options.spark_options}
         return "new" if options.merge_schema or "mergeschema" in raw else "same"
+
+    def begins_anew(self) -> OptionChange | None:
+        """A table knows micro-batches by their query, and a new checkpoint is a new query."""
+        path = self.options.path
+        local = local_path(path) if path is not None else None
+        if local is None or not has_files(Path(local) / "_delta_log"):
+            return None
+        return OptionChange(
+            "again", "the table has rows already, and takes those of a new checkpoint for others"
+        )
 
     def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
         """Another table gets what comes from now on; how a table is partitioned stays."""

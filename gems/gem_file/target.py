@@ -1,12 +1,14 @@
 """The target `file`: files in a folder."""
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import model_validator
 
 from gem_bundle import Facts, Field, Finding, GemError, OptionChange, Target, TargetSemantics, WriteContext
 from gem_bundle.expressions import missing_names
-from gem_bundle.types import DataPath, FixedDuration, StringList
+from gem_bundle.types import DataPath, FixedDuration, StringList, local_path
 from gem_file.formats import (
     AVRO_JAR,
     FileOptions,
@@ -33,6 +35,8 @@ _CODECS = {
     "orc": ("none", "uncompressed", "snappy", "zlib", "lzo", "lz4", "zstd", "brotli"),
     "avro": ("uncompressed", "snappy", "deflate", "bzip2", "xz", "zstandard"),
 }
+# The files of a folder's log, by the micro-batch that they end with.
+_LOGGED = re.compile(r"(\d+)(?:\.compact)?")
 _NESTED = ("array<", "map<", "struct<")
 
 
@@ -125,6 +129,23 @@ class FileTarget(Target[FileTargetOptions]):
     def jars(self) -> tuple[str, ...]:
         """Avro is no part of Spark's own distribution."""
         return (AVRO_JAR,) if self.options.format == "avro" else ()
+
+    def begins_anew(self) -> OptionChange | None:
+        """The folder's log knows micro-batches by their number, whoever wrote them."""
+        path = local_path(self.options.path)
+        try:
+            log = [] if path is None else (Path(path) / "_spark_metadata").iterdir()
+            written = [int(match[1]) for file in log if (match := _LOGGED.fullmatch(file.name))]
+        except OSError:
+            return None
+        if not written:
+            return None
+        return OptionChange(
+            "skipped",
+            f"the folder's log `_spark_metadata` has micro-batches up to {max(written)}, and Spark passes "
+            "over those of a new checkpoint with the same numbers: their rows are never written",
+            "Write into another folder, or move this one away.",
+        )
 
     def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
         """Another folder has no log of the micro-batches before, and one folder is of one kind of files."""

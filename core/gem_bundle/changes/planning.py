@@ -17,6 +17,7 @@ from gem_bundle.changes.model import Change, TargetChanges
 from gem_bundle.changes.record import recorded_targets
 from gem_bundle.changes.sides import new_side
 from gem_bundle.diagnostics import Diagnostic, suggest
+from gem_bundle.gem import Source, Target
 from gem_bundle.plugins import load_registry
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ def _of_target(
         return [], wrong
     new = version_of(plan, node.id, environment=environment)
     if checkpoint is None:
-        return [new_target(plan, new)], wrong
+        anew = _into_what_is_there(plan, node)
+        return [anew or new_target(plan, new)], wrong
     evolution = has_source_evolution(plan.definition.spark)
     broken = check_checkpoint(node.id, checkpoint, source_evolution=evolution)
     if broken:
@@ -80,6 +82,29 @@ def _of_target(
     if ran is None:
         return [compare_with_checkpoint(plan, new, checkpoint)], wrong
     return [compare(ran, new, plan, node.id, registry=registry)], wrong
+
+
+def _into_what_is_there(plan: Plan, node: Node) -> TargetChanges | None:
+    """What a first run does that writes to where there are rows already; None where there are none."""
+    gem = plan.gems[node.id]
+    sources = [plan.gems[name] for name in plan.streaming_sources(node.id)]
+    from_the_beginning = any(isinstance(s, Source) and not s.semantics.only_new for s in sources)
+    if not isinstance(gem, Target) or not from_the_beginning or node.output_mode == "complete":
+        return None
+    anew = gem.begins_anew()
+    if anew is None:
+        return None
+    message = (
+        f"target `{node.id}` has no checkpoint, so what its sources have is read from the beginning, and "
+        f"{anew.why}"
+    )
+    hint = anew.hint or (
+        "If its checkpoint is elsewhere, or it had another id, say so with `checkpoints` or `was`. If what "
+        f"is there came from somewhere else, run with `--accept GB435:{node.id}`."
+    )
+    place = plan.definition.locator.place(node.path, key=True)
+    change = Change(anew.effect, "GB435", message, node.id, node.path, place, hint)
+    return TargetChanges(node.id, (change,))
 
 
 def _left(plan: Plan) -> list[str]:

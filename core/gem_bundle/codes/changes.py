@@ -506,6 +506,27 @@ CHANGES = (
         keeps=_edit(_PLAIN, _PLAIN),
         source="Guide, Triggers",
     ),
+    error(
+        "GB435",
+        "a new checkpoint begins where there are rows already",
+        why="""
+            Without a checkpoint all that the sources have is read, from their beginning. Where the target
+            has rows already, they come once more; into a folder of files they are never written, since
+            its log takes micro-batches for known by their number. So it is when a checkpoint was moved or
+            removed, or when a target was given another id. A table that somebody else has filled is meant
+            to be added to: then accept it.
+        """,
+        breaks="""
+            $ gem-bundle run clicks.yaml
+            $ rm -r checkpoints
+            $ gem-bundle plan clicks.yaml
+        """,
+        keeps="""
+            $ gem-bundle run clicks.yaml
+            $ gem-bundle plan clicks.yaml
+        """,
+        source="Guide, Recovering from Failures with Checkpointing; File Sink",
+    ),
     note(
         "GB440",
         "a frozen setting is another one",
