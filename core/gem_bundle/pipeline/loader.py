@@ -32,6 +32,7 @@ from gem_bundle.pipeline.model import (
 from gem_bundle.pipeline.parameters import Parameters, read_parameters
 from gem_bundle.pipeline.problems import FILE_CODES, Problem, problems
 from gem_bundle.pipeline.references import Resolver
+from gem_bundle.pipeline.secrets import unmarked
 from gem_bundle.types import is_remote
 
 if TYPE_CHECKING:
@@ -190,6 +191,8 @@ class _Loader:
         }
         self._diagnostics += outside.diagnostics
         self._diagnostics += resolver.diagnostics
+        # Only what goes into options has to be known from other texts.
+        values = {key: value if key in SECTIONS else unmarked(value) for key, value in values.items()}
         shape = self._top(raw, values)
         self._mode = shape.mode
         if self._is_too_large(values):
@@ -235,7 +238,7 @@ class _Loader:
             checkpoints=root,
             locator=self._locator,
             parameters=parameters.declared,
-            values=parameters.values,
+            values=unmarked(parameters.values),
             secrets=secrets,
             profile=self._options.profile,
             sections={name: getattr(shape, name) for name in OF_PLUGINS if getattr(shape, name) is not None},

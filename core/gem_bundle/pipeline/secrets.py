@@ -10,7 +10,7 @@ import os
 import re
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gem_bundle.pipeline.document import Unknown
 
@@ -38,6 +38,15 @@ class FromEnvironment(str):
     """A text of an environment variable, or with one in it: not kept in records, since it may be a secret."""
 
     __slots__ = ()
+
+
+def unmarked(value: Any) -> Any:
+    """The value with texts of the environment as plain ones, for those who look at a text's exact type."""
+    if isinstance(value, dict):
+        return {key: unmarked(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [unmarked(item) for item in value]
+    return str(value) if isinstance(value, FromEnvironment) else value
 
 
 _found: set[str] = set()

@@ -253,3 +253,14 @@ def test_projects_settings_and_those_of_gems_count_and_the_pipelines_win(file: P
     assert settings["spark.sql.shuffle.partitions"] == "3"
     assert settings["spark.sql.streaming.stateStore.compression.codec"] == "zstd"
     assert "spark.sql.streaming.minBatchesToRetain" not in settings
+
+
+def test_gems_and_plugins_get_texts_of_the_environment_as_plain_ones(file: Path) -> None:
+    edited(file, "password: ${secret:kafka/password}", "password: ${env:TOKEN}")
+    checked = check_file(file, LoadOptions(environment=ENVIRONMENT_OF_RUN))
+    assert checked.plan is not None, checked.diagnostics
+    arguments = checked.plan.gems["cleaned"].options.arguments  # type: ignore[attr-defined]
+    # Spark takes no other kind of text for a string, and what is pickled needs no gem-bundle.
+    assert [type(arguments["key"]), type(arguments["list"][0])] == [str, str]
+    assert type(checked.plan.definition.values["password"]) is str
+    assert all(type(value) is str for value in checked.plan.definition.spark.values())

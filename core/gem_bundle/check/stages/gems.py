@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from gem_bundle.diagnostics import Diagnostic, suggest
 from gem_bundle.errors import PluginError, describe_error
 from gem_bundle.pipeline.problems import MAX_PROBLEMS, Problem, cut_by_comma, problems, shown
+from gem_bundle.pipeline.secrets import unmarked
 
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
@@ -181,7 +182,7 @@ class _Reporter:
                 )
             else:
                 self._written[name] = key
-                values[name] = value
+                values[name] = unmarked(value)
         return values
 
     def _report(self, problem: Problem) -> None:

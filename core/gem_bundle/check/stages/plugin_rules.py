@@ -89,7 +89,7 @@ def _copy(value: Any) -> Any:
         return [_copy(item) for item in value]
     if isinstance(value, Secret | Unknown):
         return HIDDEN
-    return hidden(value) if isinstance(value, str) else value
+    return str(hidden(value)) if isinstance(value, str) else value
 
 
 def _diagnostic(plan: Plan, finding: Finding) -> Diagnostic:
