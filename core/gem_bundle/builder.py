@@ -240,6 +240,7 @@ class Pipeline:
         targets: Iterable[str] = (),
         available_now: bool = False,
         report: str | os.PathLike[str] | None = None,
+        fresh: Iterable[str] = (),
     ) -> Report:
         """Run the pipeline until its queries end, one fails, or the process is asked to stop.
 
@@ -249,6 +250,7 @@ class Pipeline:
             targets: Run only these targets and what they need; by default all.
             available_now: Drain what is there and end, whatever the targets' triggers say.
             report: A file to write the summary to, as JSON.
+            fresh: Targets that get new state, from where they ended; their old checkpoints are kept.
 
         Returns:
             What was done; ``ok`` is False when a query failed.
@@ -265,6 +267,7 @@ class Pipeline:
             targets=tuple(targets),
             available_now=available_now,
             report=None if report is None else FilePath(report),
+            fresh=tuple(fresh),
         )
         return run_pipeline(self._load, options)
 

@@ -166,6 +166,53 @@ def test_a_kill_in_the_middle_leaves_the_old_or_the_new(
     assert amounts(spark, tmp_path) == [0, 1, 2, 3, 4, 5, 6]
 
 
+WINDOWS = """
+pipeline: sums
+sources:
+  orders: {gem: delta, options: {path: in, max_files_per_trigger: 1}}
+  names: {gem: file, mode: batch, options: {path: names, format: json, schema: "customer string, name string"}}
+transforms:
+  timely: {gem: watermark, input: orders, options: {column: at, delay: 1 minute}}
+  named: {gem: join, inputs: [timely, names], options: {how: left, on: [customer]}}
+  counts:
+    gem: aggregate
+    input: named
+    options:
+      window: {column: at, duration: 1 minute}
+      group_by: [name]
+      aggregates: {n: count(*)}
+  flat: {gem: select, input: counts, options: {columns: ["minute(window.start) as minute", name, n]}}
+targets:
+  out: {gem: delta, input: flat, options: {path: out}}
+"""
+
+
+def test_a_delta_table_goes_on_at_its_version_and_the_watermark_stays(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def order(minute: int, second: int) -> None:
+        values = f"select 'a' as customer, timestamp'2026-01-01 00:{minute:02}:{second:02}' as at"
+        spark.sql(values).write.format("delta").mode("append").save(str(tmp_path / "in"))
+
+    add_rows(tmp_path / "names", "0.json", [{"customer": "a", "name": "Ann"}])
+    file = write_pipeline(tmp_path, WINDOWS)
+    for minute in (0, 0, 1, 5):
+        order(minute, 30)
+        run(file, available_now=True)
+    assert written(spark, tmp_path) == [(0, "Ann", 2), (1, "Ann", 1)]
+    write_pipeline(tmp_path, WINDOWS.replace("count(*)", "sum(2)"))
+    # Too late, as before; in the window that was open and whose old state is gone; and two that close it.
+    for minute, second in ((0, 45), (5, 45), (9, 0), (20, 0)):
+        order(minute, second)
+    assert run(file, available_now=True, fresh=("out",)).rows_in == 4
+    assert written(spark, tmp_path) == [(0, "Ann", 2), (1, "Ann", 1), (5, "Ann", 2), (9, "Ann", 2)]
+
+
+def test_of_a_pipeline_that_is_no_stream_it_is_refused(tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, SUMS.replace("pipeline: sums", "pipeline: sums\nmode: batch"))
+    assert "has no checkpoint that it could continue from" in refused(file, fresh=("out",))
+
+
 def refused(file: Path, **options: Any) -> str:
     with pytest.raises(PipelineError) as caught:
         run(file, available_now=True, **options)

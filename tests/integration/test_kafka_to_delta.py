@@ -98,3 +98,17 @@ def test_a_missing_topic(spark: SparkSession, tmp_path: Path, kafka: Broker) -> 
 
 def _progress(running: object):  # type: ignore[no-untyped-def]
     return (event for event in events(running) if event["event"] == "progress")  # type: ignore[arg-type]
+
+
+def test_new_state_begins_at_the_offsets_of_the_old(
+    spark: SparkSession, tmp_path: Path, kafka: Broker
+) -> None:
+    topic = kafka.new_topic("fresh", partitions=2)
+    kafka.produce(topic, values(range(100)))
+    file = pipeline(tmp_path, topic)
+    brokers = {"brokers": kafka.bootstrap}
+    run(file, available_now=True, parameters=brokers)
+    kafka.produce(topic, values(range(100, 150)))
+    report = run(file, available_now=True, parameters=brokers, fresh=("out",))
+    assert report.rows_in == 50
+    assert ids(spark, tmp_path) == list(range(150))

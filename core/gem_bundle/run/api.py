@@ -90,6 +90,12 @@ def run_pipeline(
     stop = StopRequest() if stop is None else stop
     with ExitStack() as stack:
         _check_report_place(options)
+        if plan.definition.mode == "batch" and options.fresh:
+            wrong = [
+                check_fresh(plan, name, is_run=False)
+                for name in chosen_target_ids(plan.definition, options.fresh)
+            ]
+            raise PipelineError(_placed(plan, diagnostic) for found in wrong for diagnostic in found)
         if plan.definition.mode == "stream":
             _guard_checkpoints(plan, targets, stack, options)
         session = stack.enter_context(open_for(plan, [node.id for node in targets], options))
@@ -213,9 +219,8 @@ def _guard_checkpoints(plan: Plan, targets: Sequence[Node], stack: ExitStack, op
     if not found:
         for location in places.values():
             finish_fresh(location)
-        for target in chosen_target_ids(plan.definition, options.fresh):
-            if options.fresh:
-                found += check_fresh(plan, target, is_run=target in places)
+        for target in options.fresh and chosen_target_ids(plan.definition, options.fresh):
+            found += check_fresh(plan, target, is_run=target in places)
     if found:
         raise PipelineError([_placed(plan, diagnostic) for diagnostic in found])
 
@@ -224,7 +229,7 @@ def _begin_fresh(plan: Plan, targets: Sequence[Node], spark: SparkSession, optio
     """Give the targets that are to have it new state, from where they ended."""
     for node in targets:
         if node.id in options.fresh:
-            kept, failed = begin_fresh(plan, node.id, spark)
+            kept, failed = begin_fresh(plan, node.id, spark, options.environment)
             if failed:
                 raise PipelineError([d if d.place.line else _placed(plan, d) for d in failed])
             if not options.quiet:

@@ -32,7 +32,7 @@ from gem_bundle.run.frames import Frames, NodeFailure, read_source
 from gem_bundle.types import local_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -123,13 +123,16 @@ def _refused(target: str, reason: str, hint: str) -> Diagnostic:
     return Diagnostic("GB407", "error", message, target, hint=hint)
 
 
-def begin_fresh(plan: Plan, target: str, spark: SparkSession) -> tuple[str, list[Diagnostic]]:
+def begin_fresh(
+    plan: Plan, target: str, spark: SparkSession, environment: Mapping[str, str] | None = None
+) -> tuple[str, list[Diagnostic]]:
     """Put a checkpoint with new state in the place of the old one; call it with the checkpoint locked.
 
     Args:
         plan: The pipeline, which `check_fresh` has nothing against.
         target: The id of the target.
         spark: The session.
+        environment: Environment variables, for the project's settings; None is the process's.
 
     Returns:
         Where the old checkpoint is kept; and why nothing was done, if something went wrong.
@@ -150,7 +153,8 @@ def begin_fresh(plan: Plan, target: str, spark: SparkSession) -> tuple[str, list
         kept = _free_name(folder, checkpoint.next_batch)
         record, _ = record_of(target, str(folder))
         ran = what_ran(record or Record(target), checkpoint)
-        added = replace(version_of(plan, target), first_batch=checkpoint.next_batch, continues=str(kept))
+        version = version_of(plan, target, environment=environment)
+        added = replace(version, first_batch=checkpoint.next_batch, continues=str(kept))
         made = replace(ran, versions=(*ran.versions, added), query=checkpoint.query)
         journal = {"format": 1, "kept": kept.name, "record": made.as_json()}
         open_folder(str(folder.parent)).write(_journal(folder).name, json.dumps(journal).encode())
