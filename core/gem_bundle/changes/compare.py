@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import Comparison
 from gem_bundle.changes.model import Change, TargetChanges
+from gem_bundle.changes.rules.columns import compare_columns
 from gem_bundle.changes.rules.settings import compare_settings
 from gem_bundle.changes.rules.sources import begin_of, compare_sources
 from gem_bundle.changes.rules.state import refuse_other_state
@@ -50,6 +51,7 @@ def compare(
     rules = [*compare_sources(both), *compare_transforms(both)]
     changes = refuse_other_state(both, rules)
     changes += compare_target(both)
+    changes += compare_columns(both)
     changes += compare_settings(both)
     return TargetChanges(target, tuple(in_order(changes)))
 

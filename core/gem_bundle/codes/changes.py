@@ -47,6 +47,11 @@ def _joined(inputs: str) -> str:
     return _rest(step, "{gem: console, input: pairs}")
 
 
+def _table(columns: str, options: str = "") -> str:
+    target = f"{{gem: delta, input: step, options: {{path: table{options}}}}}"
+    return _by(f"{{gem: select, input: clicks, options: {{columns: {columns}}}}}", target=target)
+
+
 _FILTER = "{{gem: filter, input: clicks, options: {{condition: {}}}}}".format
 _COUNT = "{{gem: aggregate, input: clicks,\n    options: {{group_by: [page], aggregates: {{n: {}}}}}}}".format
 _UPDATE = "{gem: console, input: step, output_mode: update}"
@@ -526,6 +531,18 @@ CHANGES = (
             $ gem-bundle plan clicks.yaml
         """,
         source="Guide, Recovering from Failures with Checkpointing; File Sink",
+    ),
+    error(
+        "GB436",
+        "the target's place doesn't take the columns that come now",
+        why="""
+            A Delta table has the columns that it was filled with. Rows with another one are refused until
+            the target is told to add columns, and a column doesn't change to a type of another kind.
+            Columns that come no more are null from now on.
+        """,
+        breaks=_edit(_table("[page, user]"), _table("[page, user, at]")),
+        keeps=_edit(_table("[page, user]"), _table("[page, user, at]", ", merge_schema: true")),
+        source="Delta, Schema enforcement",
     ),
     note(
         "GB440",

@@ -1,0 +1,61 @@
+"""Columns that a table doesn't take: what is said of an edit, and what Delta does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gem_bundle.changes.planning import plan_changes
+from gem_bundle.check import check_file
+from tests.integration.pipelines import add_rows, run, write_pipeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+PIPELINE = """
+pipeline: orders
+sources:
+  orders: {{gem: file, options: {{path: orders, format: json, schema: "id int, name string, at timestamp"}}}}
+transforms:
+  chosen: {{gem: select, input: orders, options: {{columns: [{columns}]}}}}
+targets:
+  table: {{gem: delta, input: chosen, options: {{path: out{options}}}}}
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("columns", "options", "refused"),
+    [
+        ("id, name, at", "", True),
+        ("id, name, at", ", merge_schema: true", False),
+        ("id", "", False),
+        ("name as NAME, id", "", False),
+        ("cast(id as string) as id, name", "", False),
+        ("cast(id as bigint) as id, name", "", False),
+        ("at as id, name", "", True),
+        ("id > 1 as id, name", "", True),
+        ("id, at as name", ", merge_schema: true", False),
+        ("id, array(name) as name", ", merge_schema: true", True),
+    ],
+)
+def test_what_is_refused_is_what_delta_refuses(
+    spark: SparkSession, columns: str, options: str, refused: bool, tmp_path: Path
+) -> None:
+    add_rows(tmp_path / "orders", "1.json", [{"id": 1, "name": "1"}])
+    assert run(
+        write_pipeline(tmp_path, PIPELINE.format(columns="id, name", options="")), available_now=True
+    ).ok
+    add_rows(tmp_path / "orders", "2.json", [{"id": 2, "name": "2", "at": "2026-01-01T00:00:00Z"}])
+    quoted = ", ".join(f'"{column}"' for column in columns.split(", "))
+    file = write_pipeline(tmp_path, PIPELINE.format(columns=quoted, options=options))
+
+    plan = check_file(file).plan
+    assert plan is not None
+    ((changes,), _) = plan_changes(plan)
+
+    assert ("GB436" in {change.code for change in changes.changes}) is refused
+    assert run(file, available_now=True).ok is not refused
