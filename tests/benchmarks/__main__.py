@@ -22,6 +22,7 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "help": (lambda pairs, _: commands.help_text(pairs), 21),
     "check": (commands.check, 21),
     "check-1000": (commands.check_many, 9),
+    "plan": (commands.plan, 9),
     "plugins-help": (plugins.help_text, 21),
     "plugins-check": (plugins.check, 21),
     "long-chain": (limits.chain, 9),
@@ -43,7 +44,7 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "fifty-tests": (declared_tests.fifty, 5),
 }
 NO_JVM = (
-    *("help", "check", "check-1000", "plugins-help", "plugins-check"),
+    *("help", "check", "check-1000", "plan", "plugins-help", "plugins-check"),
     *("long-chain", "hostile-files", "limits", "hostile-expressions", "expressions"),
 )
 # As many pairs as a first look takes, and a bound takes that is kept with room to spare.

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
+from gem_bundle.changes.canonical import version_of
+from gem_bundle.changes.record import Record, write_record
+from gem_bundle.check import check_file
 from tests.benchmarks.pipelines import generate
 from tests.benchmarks.timing import Comparison, clean_environment, command_seconds, in_turn
 
@@ -47,6 +50,26 @@ def _check(pairs: int, folder: Path, name: str, nodes: int, at_most: float) -> C
     )
     what = f"`gem-bundle check` of {nodes:,} nodes, with expressions and joins"
     return found.compared(name, what, f'`python -c "{IMPORTS}"`', at_most=at_most)
+
+
+def plan(pairs: int, folder: Path) -> Comparison:
+    """`gem-bundle plan` of an edit, each target with a checkpoint and its record, against checking the file."""
+    file = _pipeline(folder, NODES)
+    checked = check_file(file).plan
+    assert checked is not None
+    targets = checked.definition.of_kind("target")
+    for target in targets:
+        place = checked.definition.checkpoint(target.id)
+        _checkpoint(Path(place))
+        write_record(place, Record(target.id, (version_of(checked, target.id),)))
+    file.write_text(file.read_text().replace("cents / 100", "cents / 10"))
+    found = in_turn(
+        lambda: command_seconds([GEM_BUNDLE, "plan", file]),
+        lambda: command_seconds([GEM_BUNDLE, "check", file]),
+        pairs,
+    )
+    what = f"`gem-bundle plan` of {NODES} nodes, of which {len(targets)} are targets with a checkpoint"
+    return found.compared("plan", what, "`gem-bundle check` of them", at_most=1.3)
 
 
 def dry_run(pairs: int, folder: Path) -> Comparison | str:
@@ -108,6 +131,17 @@ def _pipeline(folder: Path, nodes: int) -> Path:
     file = folder / "generated.yaml"
     file.write_text(generate(nodes))
     return file
+
+
+def _checkpoint(folder: Path) -> None:
+    """What Spark leaves after a micro-batch, as far as a plan looks at it."""
+    for name, content in {
+        "metadata": '{"id": "593617ef-6385-44dd-9a2e-f3717d7dd811"}',
+        "offsets/0": "v2\n{}\n",
+        "commits/0": "v1\n{}\n",
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
 
 
 def _install_spark_pipelines(packages: Path) -> str:
