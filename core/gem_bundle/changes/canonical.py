@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
+from collections import Counter
 from dataclasses import MISSING, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -29,7 +30,7 @@ from gem_bundle.types import FunctionReference
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from gem_bundle.gem import Gem, Source, Target
+    from gem_bundle.gem import Gem, Source, Target, Transform
     from gem_bundle.pipeline.model import Definition, Node
     from gem_bundle.pipeline.plan import Plan
 
@@ -243,17 +244,50 @@ def _operators(plan: Plan, target: str, clean: _Cleaner) -> tuple[OperatorRecord
     (facts,) = inputs_of(plan.node(target), plan.facts)
     operators = Ancestry(facts.operators).operators
     position = {id(operator): number for number, operator in enumerate(operators)}
-    return tuple(
-        OperatorRecord(
-            number,
-            operator.kind,
-            operator.node,
-            tuple(position[id(before)] for before in operator.inputs),
-            operator.stateful,
-            dict(_details(operator, clean)),
+    stateful = Counter(operator.node for operator in operators if operator.stateful)
+    found = []
+    for number, operator in enumerate(operators):
+        # Of a node with several nobody says which of them keeps what.
+        alone = operator.stateful and stateful[operator.node] == 1
+        keys, values = _kept_by(plan, operator.node, clean) if alone else (None, None)
+        inputs = tuple(position[id(before)] for before in operator.inputs)
+        details = dict(_details(operator, clean))
+        found.append(
+            OperatorRecord(
+                number, operator.kind, operator.node, inputs, operator.stateful, details, keys, values
+            )
         )
-        for number, operator in enumerate(operators)
-    )
+    return tuple(found)
+
+
+Texts = tuple[str, ...]
+
+
+def _kept_by(plan: Plan, node: str, clean: _Cleaner) -> tuple[Texts | None, Texts | None]:
+    """What a node's state is kept by and what is kept, with types, as far as its gem says."""
+    gem = cast("Transform", plan.gems[node])
+    try:
+        lineage = gem.lineage(*inputs_of(plan.node(node), plan.facts))
+    except Exception:  # noqa: BLE001 (a gem's bug must not keep the pipeline from running)
+        return None, None
+    if lineage is None or lineage.kept is None or lineage.kept.key_types is None:
+        return None, None
+    kept = lineage.kept
+    types = [kind or "unknown" for kind in kept.key_types or ()]
+    if len(types) == len(kept.keys):
+        made = (sorted({use.partition(":")[2] for use in key.uses or ()}) for key in kept.keys)
+        types = [
+            f"{kind} of {', '.join(columns)}" if columns else kind
+            for kind, columns in zip(types, made, strict=True)
+        ]
+    values = None
+    if None not in kept.values.values():
+        values = tuple(
+            clean(f"{column}: {', '.join(kind.removesuffix('!') for kind in kinds)}")
+            for column, buffers in kept.values.items()
+            for kinds in (buffers or {}).values()
+        )
+    return tuple(map(clean, types)), values
 
 
 _COMMON = frozenset(f.name for f in fields(Operator))

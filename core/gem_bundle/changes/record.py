@@ -100,8 +100,10 @@ class OperatorRecord:
         details: What else is known of it, by the names of the fields of its class in
             `gem_bundle.operators`, without what is unknown: the column and the delay of a watermark, how two
             streams are joined.
-        keys: What its state is kept by, as it is written; None when that isn't known.
-        values: What is kept, as it is written; None when that isn't known.
+        keys: What its state is kept by, each as its type and the columns it is made of: ``string of id``;
+            None when that isn't known.
+        values: What is kept, each as a column that comes out and the types that Spark keeps for it:
+            ``n: bigint``; None when that isn't known.
     """
 
     position: int

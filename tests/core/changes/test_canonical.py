@@ -168,6 +168,12 @@ def test_operators_are_in_order_and_know_what_the_checker_knows(file: Path) -> N
     assert watermark.details == {"column": "at", "delay": "10 minutes"}
     assert (aggregate.kind, aggregate.inputs, aggregate.stateful) == ("aggregate", (0,), True)
     assert aggregate.details["duration"] == "1 minute"
+    assert aggregate.keys is not None
+    assert aggregate.keys[0] == "struct<start: timestamp, end: timestamp> of at"
+    assert aggregate.keys[1] == "string of id"
+    assert aggregate.values is not None
+    assert "n: bigint" in aggregate.values
+    assert (watermark.keys, watermark.values) == (None, None)
 
 
 def test_a_function_is_known_by_its_code(file: Path) -> None:
