@@ -120,7 +120,7 @@ def keep(checkpoint: Path, target: Path, work: str) -> None:
         for file in files:
             to = target / file.relative_to(checkpoint)
             to.parent.mkdir(parents=True, exist_ok=True)
-            to.write_bytes(file.read_bytes().replace(work.encode(), b"/work"))
+            to.write_bytes(file.read_bytes().replace(work.encode(), b"/made"))
 
 
 if __name__ == "__main__":
