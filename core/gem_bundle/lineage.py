@@ -36,7 +36,7 @@ class Kept:
             Spark's own buffers; one that is never null ends in ``!``. None where that isn't known.
         reads: The columns that come out of it and that it reads itself, whoever else does.
         rows: Whole rows of the inputs are kept, as far as they are needed.
-        emits: Which rows come out of it is decided by what is kept, with rows that came before.
+        taken: Which rows get into it, where the transform itself leaves some out before.
     """
 
     keys: tuple[Made, ...] = ()
@@ -44,7 +44,7 @@ class Kept:
     values: Mapping[str, Mapping[str, tuple[str, ...]] | None] = field(default_factory=dict)
     reads: frozenset[str] = frozenset()
     rows: bool = False
-    emits: bool = True
+    taken: Made = field(default_factory=Made)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from gem_bundle import (
 from gem_bundle.expressions import (
     analyse,
     check_expression,
+    equal_keys,
     join_condition,
     made_of_inputs,
     missing_names,
@@ -168,7 +169,8 @@ class Join(Transform[JoinOptions]):
         rows = Made(f"{options.how} {rows.rule}", rows.uses)
         both = left.streaming is not False and right.streaming is not False
         types = tuple(of.type for name in on if (of := left.column(name)) is not None)
-        kept = Kept((rows,), types if on else None, rows=True) if both else None
+        equal = equal_keys(options.condition, [left.columns, right.columns]) if options.condition else types
+        kept = Kept((rows,), equal, rows=True) if both else None
         return Lineage(found, rows, kept)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":

@@ -1,8 +1,8 @@
 """The transform `limit`: so many rows and no more."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gem_bundle import Facts, Field, Kept, Lineage, Made, Operator, Options, Transform
+from gem_bundle import Facts, Field, Kept, Lineage, Made, Operator, OptionChange, Options, Transform
 from gem_bundle.lineage import passed
 
 if TYPE_CHECKING:
@@ -32,10 +32,16 @@ class Limit(Transform[LimitOptions]):
         """What was known before; on a stream the count is state."""
         return inputs[0].after(Operator("limit", "rows"))
 
+    def change(self, option: str, before: Any) -> OptionChange | None:
+        """Of no rows at all Spark makes nothing, and keeps nothing."""
+        if option == "rows" and 0 in {before, self.options.rows}:
+            return OptionChange("refused", "for no rows at all Spark keeps no count, and otherwise it does")
+        return None
+
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """All columns as they are; how many rows have gone through is kept."""
         through = passed(inputs[0].columns)
         if through is None:
             return None
         rows = Made(f"limit {self.options.rows}")
-        return Lineage(through, rows, Kept(key_types=(), emits=False))
+        return Lineage(through, rows, Kept(key_types=()))

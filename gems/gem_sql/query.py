@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gem_bundle import Facts, Field, Finding, GemError, Operator, Options, Transform, combined
+from gem_bundle import Facts, Field, Finding, GemError, Lineage, Operator, Options, Transform, combined
 from gem_bundle.expressions import check_expression, check_functions, check_types
 from gem_sql.reading import StreamInSubquery, parts, read
 from gem_sql.text import blanked, with_placeholders
@@ -72,6 +72,12 @@ class Sql(Transform[SqlOptions]):
                 certain = any(found.streaming for found, name in names if name not in unused)
                 facts = replace(facts, streaming=True if certain else None)
         return facts
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """What comes of what, of a query over one input without common table expressions and the like."""
+        from gem_sql.lineage import lineage_of
+
+        return lineage_of(self.options.query, self._tables(inputs), self.infer(*inputs))
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """It is one query, it uses its inputs, and their columns exist."""

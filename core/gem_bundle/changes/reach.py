@@ -244,7 +244,9 @@ def other_state(old: Lineage | None, new: Lineage | None) -> bool:
     """Whether what a node keeps is made by another rule than before, or that can't be told."""
     if old is None or new is None or old.kept is None or new.kept is None:
         return True
-    return old.kept.keys != new.kept.keys or _functions(old.kept) != _functions(new.kept)
+    if old.kept.taken != new.kept.taken or old.kept.keys != new.kept.keys:
+        return True
+    return _functions(old.kept) != _functions(new.kept)
 
 
 def _functions(kept: Kept) -> set[str | None]:

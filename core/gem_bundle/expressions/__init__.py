@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.projection import time_delay as time_delay
     from gem_bundle.expressions.readable import unreadable_query as unreadable_query
     from gem_bundle.expressions.uses import buffers_of as buffers_of
+    from gem_bundle.expressions.uses import equal_keys as equal_keys
     from gem_bundle.expressions.uses import made_of as made_of
     from gem_bundle.expressions.uses import made_of_inputs as made_of_inputs
 
@@ -75,6 +76,7 @@ _HOMES = {
     "readable": ("unreadable_query",),
     "uses": (
         "buffers_of",
+        "equal_keys",
         "made_of",
         "made_of_inputs",
     ),

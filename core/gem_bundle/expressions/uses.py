@@ -171,6 +171,33 @@ def _resolved(parts: Sequence[str], inputs: list[tuple[int, Sequence[Column] | N
     return None
 
 
+def equal_keys(condition: str, inputs: Sequence[Sequence[Column] | None]) -> tuple[str | None, ...] | None:
+    """The types of what a condition wants to be equal in two inputs, in order; None if it is unreadable."""
+    tree = parsed(condition)
+    if tree is None:
+        return None
+    from gem_bundle.expressions.join_terms import conjuncts
+    from gem_bundle.expressions.spark_parser import exp
+
+    known = list(enumerate(inputs))
+    found: list[str | None] = []
+    for term in conjuncts(tree):
+        if not isinstance(term, exp.EQ | exp.NullSafeEQ):
+            continue
+        sides = [term.this.sql(dialect="spark"), term.expression.sql(dialect="spark")]
+        made = [_made(side, known, {}) for side in sides]
+        if any(side.uses is None for side in made):
+            return None
+        of = [{use.partition(":")[0] for use in side.uses or ()} for side in made]
+        if [len(places) for places in of] == [1, 1] and of[0] != of[1]:
+            kinds = {
+                analyse(text, inputs[int(next(iter(places)))]).column.type
+                for text, places in zip(sides, of, strict=True)
+            }
+            found.append(kinds.pop() if len(kinds) == 1 else None)
+    return tuple(found)
+
+
 def buffers_of(expression: str, columns: Sequence[Column] | None) -> dict[str, tuple[str, ...]] | None:
     """What Spark keeps for each aggregate function of an expression, as types; None where that isn't known.
 

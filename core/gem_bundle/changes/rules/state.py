@@ -140,7 +140,7 @@ def _difference(old: Shape, new: Shape) -> str:
 
 
 def _fit(old: Sequence[str | None], new: Sequence[str | None]) -> bool:
-    """Whether Spark takes values of the old types as ones of the new: what is null must be allowed to."""
+    """Whether Spark takes values of the old types as ones of the new: what was never null must stay so."""
     if len(old) != len(new):
         return False
     for one, other in zip(old, new, strict=True):
@@ -148,7 +148,7 @@ def _fit(old: Sequence[str | None], new: Sequence[str | None]) -> bool:
             continue
         if one.removesuffix("!") != other.removesuffix("!"):
             return False
-        if other.endswith("!") and not one.endswith("!"):
+        if one.endswith("!") and not other.endswith("!"):
             return False
     return True
 

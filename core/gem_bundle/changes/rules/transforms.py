@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gem_bundle.changes.comparison import RULE_ONLY, Told, told
 from gem_bundle.changes.reach import ALL, Reach, Taint, local_taint, other_state
 from gem_bundle.changes.rules.options import differences
-from gem_bundle.lineage import column_keys
+from gem_bundle.lineage import Lineage, Made, column_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +40,14 @@ def compare_transforms(both: Comparison) -> Iterator[Told]:
 
 def _added(both: Comparison, node: NodeRecord) -> Told:
     what = f"transform `{node.id}` (`{node.gem}`) is new"
-    taint = _between(both.new, both.after, node, {other.id for other in both.added})
+    passed = {other.id for other in both.added}
+    taint = _between(both.new, both.after, node, passed)
     reach = both.after.behind(node.id, taint)
+    before = _origin_of(both.new, node, passed)
+    then = {new.id: old.id for old, new in both.pairs}.get(before or "")
+    if then is not None:
+        # What goes no further is missed by those that read it before.
+        reach = reach.join(both.before.behind(then, taint), both.now)
     if both.after.watermarks(node.id):
         return Told(_lateness(both, both.after.states_behind(node.id), "GB420", what, node.id, "mixed"))
     if both.after.keeps(node.id):
@@ -59,9 +65,10 @@ def _removed(both: Comparison, node: NodeRecord) -> Told:
         message = f"{what}, and the checkpoint has its state: Spark refuses to go on without it"
         return Told(both.change("refused", "GB422", message, node.id, hint=FRESH, before=node.gem))
     taint = _between(both.old, both.before, node, {other.id for other in both.removed})
-    reach = both.before.behind(node.id, taint)
-    states = {both.now[name] for name in reach.states if name in both.now}
-    reach = Reach(states, {}, reach.target)
+    reach = Reach().join(both.before.behind(node.id, taint), both.now)
+    before = _origin_of(both.old, node, {other.id for other in both.removed})
+    if before in both.now:
+        reach = both.after.behind(both.now[before], taint).join(reach, {n: n for n in reach.states})
     return Told(tell(both, reach, "GB421", what, node.id, before=node.gem), reach)
 
 
@@ -82,6 +89,12 @@ def _between(side: Side, flow: Flow, node: NodeRecord, others: set[str]) -> Tain
         if made.rule not in _UNCHANGED or made.uses is None or f"{place}:{key}" not in made.uses
     }
     return Taint(lineage.rows.rule.strip() not in {"", "="}, changed | (set(keys) - set(lineage.columns)))
+
+
+def _origin_of(side: Side, node: NodeRecord, passed: set[str]) -> str | None:
+    """The only node before one that was there before."""
+    found = {name for edge in node.inputs if (name := origin(side, edge.node, passed)) is not None}
+    return found.pop() if len(found) == 1 else None
 
 
 def origin(side: Side, name: str, passed: set[str]) -> str | None:
@@ -132,12 +145,31 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
             what = f"transform `{new.id}`: the code of {told(new.options.get(option))} has changed"
             yield Told(tell(both, reach, "GB424", what, new.id, option=option), reach)
     if _inputs(both, old, before=True) != _inputs(both, new, before=False):
-        reach = both.after.behind(new.id, _ANY, own_state=True)
+        local, own = _rewired(both, old, new)
+        reach = both.reach(old, new, local, own_state=own)
         before, after = [edge.node for edge in old.inputs], [edge.node for edge in new.inputs]
         what = f"transform `{new.id}` read {_listed(before)} and reads {_listed(after)}"
         key = "inputs" if len(new.inputs) > 1 else "input"
         made = tell(both, reach, "GB425", what, new.id, key=key, before=before, after=after)
         yield Told(made, reach)
+
+
+def _rewired(both: Comparison, old: NodeRecord, new: NodeRecord) -> tuple[Taint, bool]:
+    """What other inputs make different: maybe nothing, where they only stand in another order."""
+    one, other = both.before.lineage(old.id), both.after.lineage(new.id)
+    was = [(both.now.get(edge.node, ""), edge.output) for edge in old.inputs]
+    now = [(edge.node, edge.output) for edge in new.inputs]
+    if one is None or other is None or len(set(was)) < len(was) or set(was) != set(now):
+        return _ANY, True
+    place = {str(position): str(now.index(edge)) for position, edge in enumerate(was)}
+
+    def moved(made: Made) -> Made:
+        if made.uses is None:
+            return made
+        return Made(made.rule, frozenset(f"{place[use[0]]}{use[1:]}" for use in made.uses))
+
+    columns = {key: moved(made) for key, made in one.columns.items()}
+    return local_taint(Lineage(columns, moved(one.rows)), other), both.after.keeps(new.id)
 
 
 def _lateness(

@@ -1,0 +1,124 @@
+"""What a query makes of what, where it is a plain one: one table, conditions, groups, columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gem_bundle import Kept, Lineage, Made
+from gem_bundle.expressions import analyse, buffers_of, made_of
+from gem_bundle.lineage import column_keys
+from gem_sql.grouping import plain_keys, several_times_over
+from gem_sql.tree import UnknownQuery, item_of, sql_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gem_bundle import Column, Facts
+
+_PLAIN = frozenset({"expressions", "from_", "where", "group", "having", "distinct"})
+_HAVING = "having"
+
+
+def lineage_of(query: str, inputs: Mapping[str, Facts], made: Facts) -> Lineage | None:
+    """What a query makes of what; None where it is none of the plain ones.
+
+    Args:
+        query: One query in Spark's SQL.
+        inputs: The facts of its tables by their names, in the order of the node's inputs.
+        made: The facts of its rows.
+    """
+    from gem_bundle.expressions.query import exp, query_tree
+
+    tree = query_tree(query)
+    names = column_keys(made.columns)
+    if not isinstance(tree, exp.Select) or names is None or made.columns is None:
+        return None
+    if any(value for name, value in tree.args.items() if name not in _PLAIN):
+        return None
+    table = _table(tree, inputs)
+    if table is None:
+        return None
+    position, facts = table
+    if facts.columns is None or len({column.name.lower() for column in facts.columns}) < len(facts.columns):
+        return None
+    try:
+        return _plain(tree, position, facts, names, made)
+    except UnknownQuery:
+        return None
+
+
+def _table(tree: Any, inputs: Mapping[str, Facts]) -> tuple[int, Facts] | None:
+    from gem_bundle.expressions.query import exp
+
+    clause = tree.args.get("from_")
+    table = clause.this if clause is not None else None
+    if not isinstance(table, exp.Table) or table.args.get("joins") or table.args.get("sample"):
+        return None
+    for position, (name, facts) in enumerate(inputs.items()):
+        if name.lower() == table.name.lower():
+            return position, facts.called(table.alias or name)
+    return None
+
+
+def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts) -> Lineage | None:
+    columns = facts.columns
+    items = [item_of(node) for node in tree.expressions]
+    bodies: list[tuple[str, str]] = []
+    for item in items:
+        if item.star:
+            bodies += [(column.name, f"`{column.name}`") for column in columns or ()]
+        else:
+            bodies.append((item.name or item.text, item.text))
+    if len(bodies) != len(names):
+        return None
+    found: dict[str, Made] = {}
+    for name, (_, body) in zip(names, bodies, strict=True):
+        found[name] = made_of(body, columns, position=position, earlier=found)
+    where = tree.args.get("where")
+    rows = made_of(sql_of(where.this) if where is not None else "true", columns, position=position)
+    aggregates = [name for name, (_, body) in zip(names, bodies, strict=True) if _aggregates(body, columns)]
+    group, distinct = tree.args.get("group"), tree.args.get("distinct")
+    if group is None and not aggregates:
+        if tree.args.get("having") is not None:
+            return None
+        kept = None
+        if distinct is not None:
+            if distinct.args.get("on") or not facts.streaming:
+                return None
+            types = tuple(column.type for column in made.columns or ())
+            kept = Kept(tuple(found.values()), types, taken=rows)
+        return Lineage(found, rows, kept)
+    if distinct is not None or several_times_over(group) or (group is not None and group.args.get("all")):
+        return None
+    keys = [_key(sql_of(node), bodies) for node in (plain_keys(group) if group is not None else [])]
+    by = tuple(made_of(key, columns, position=position) for key in keys)
+    values = {
+        name: buffers_of(body, columns)
+        for name, (_, body) in zip(names, bodies, strict=True)
+        if name in aggregates
+    }
+    having = tree.args.get("having")
+    if having is not None:
+        values[_HAVING] = buffers_of(sql_of(having.this), columns)
+    types = tuple(analyse(key, columns).column.type for key in keys)
+    reads = frozenset({_HAVING} if having is not None else ())
+    condition = sql_of(having.this) if having is not None else ""
+    rule = Made(" ".join([rows.rule, *(key.rule for key in by), condition]), _all_of([rows, *by]))
+    return Lineage(found, rule, Kept(by, types, values, reads, taken=rows) if facts.streaming else None)
+
+
+def _aggregates(body: str, columns: Sequence[Column] | None) -> bool:
+    return analyse(body, columns).aggregates
+
+
+def _key(text: str, bodies: list[tuple[str, str]]) -> str:
+    """What is grouped by: an item by its position or by its name, or an expression."""
+    if text.isdecimal() and 1 <= int(text) <= len(bodies):
+        return bodies[int(text) - 1][1]
+    return text
+
+
+def _all_of(made: list[Made]) -> frozenset[str] | None:
+    if any(found.uses is None for found in made):
+        return None
+    return frozenset[str]().union(*(found.uses or () for found in made))

@@ -1,0 +1,74 @@
+"""What a transform makes of what: columns told apart, rules that spaces don't change, what Spark keeps."""
+
+from __future__ import annotations
+
+import pytest
+
+from gem_bundle import Column
+from gem_bundle.expressions import buffers_of, equal_keys, made_of
+from gem_bundle.lineage import column_keys, passed, same
+
+COLUMNS = (Column("page", "string"), Column("n", "int"), Column("s", "struct<a: int, b: int>"))
+
+
+def test_columns_are_told_apart_by_name_then_by_input() -> None:
+    assert column_keys(COLUMNS) == ["page", "n", "s"]
+    assert column_keys([Column("id", qualifier="a"), Column("ID", qualifier="b")]) == ["a.id", "b.id"]
+    assert column_keys([Column("id"), Column("id")]) is None
+    assert column_keys(None) is None
+    assert passed(COLUMNS[:1]) == {"page": same("page")}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        ("n + 1", "N  +  1", True),
+        ("n > 0", "(n > 0)", True),
+        ("upper(page)", "UPPER(page)", True),
+        ("n + 1", "n + 2", False),
+        ("s.a", "s.b", False),
+        ("page", "`page`", True),
+    ],
+)
+def test_a_rule_is_the_same_however_it_is_written(one: str, other: str, equal: bool) -> None:
+    assert (made_of(one, COLUMNS) == made_of(other, COLUMNS)) is equal
+
+
+def test_what_an_expression_is_made_of() -> None:
+    assert made_of("case when n > 0 then page end", COLUMNS).uses == {"0:n", "0:page"}
+    assert made_of("count(*)", COLUMNS).uses == frozenset()
+    assert made_of("nobody + 1", COLUMNS).uses is None
+    assert made_of("transform(array(n), x -> x + n)", COLUMNS).uses is None
+    assert made_of("total * 2", COLUMNS, earlier={"total": made_of("n", COLUMNS)}).uses == {"0:n"}
+
+
+@pytest.mark.parametrize(
+    ("expression", "kept"),
+    [
+        ("count(*)", ("bigint!",)),
+        ("count(1) + 1", ("bigint!",)),
+        ("sum(n)", ("bigint",)),
+        ("avg(n)", ("double!", "bigint!")),
+        ("max(page)", ("string",)),
+        ("first(n)", ("int", "boolean!")),
+        ("collect_list(page)", ("binary",)),
+        ("max(n) + min(n)", ("int", "int")),
+    ],
+)
+def test_what_spark_keeps_of_an_aggregate(expression: str, kept: tuple[str, ...]) -> None:
+    found = buffers_of(expression, COLUMNS)
+    assert found is not None
+    assert tuple(sorted(kind for kinds in found.values() for kind in kinds)) == tuple(sorted(kept))
+
+
+def test_all_ways_to_count_rows_are_one() -> None:
+    assert buffers_of("count(*)", COLUMNS) == buffers_of("count(1)", COLUMNS)
+    assert buffers_of("sum(nobody)", COLUMNS) is None
+
+
+def test_the_keys_of_a_join() -> None:
+    left = (Column("id", "int", qualifier="a"), Column("at", "timestamp", qualifier="a"))
+    right = (Column("id", "int", qualifier="b"), Column("at", "timestamp", qualifier="b"))
+    assert equal_keys("a.id = b.id and a.at < b.at", [left, right]) == ("int",)
+    assert equal_keys("a.id = b.id and a.at = b.at", [left, right]) == ("int", "timestamp")
+    assert equal_keys("a.id = 1", [left, right]) == ()

@@ -1,0 +1,74 @@
+"""What the built-in gems say of another value of their options, for `gem-bundle plan`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gem_bundle.options import metadata
+from gem_bundle.plugins import load_registry
+
+if TYPE_CHECKING:
+    from gem_bundle.gem import Gem
+
+REGISTRY = load_registry({})
+GEMS = [(kind, name) for kind in ("source", "transform", "target") for name in REGISTRY.names(kind)]
+
+
+def gem(kind: str, name: str, **options: Any) -> Gem:
+    made = REGISTRY.get(kind, name).load()  # type: ignore[arg-type]
+    return made(made.options_type.model_validate(options))
+
+
+def said(kind: str, name: str, option: str, before: Any, **options: Any) -> str | None:
+    change = gem(kind, name, **options).change(option, before)
+    return None if change is None else change.effect
+
+
+@pytest.mark.parametrize(("kind", "name"), GEMS)
+def test_every_option_is_declared(kind: str, name: str) -> None:
+    found = REGISTRY.get(kind, name).load()  # type: ignore[arg-type]
+    silent = [
+        option
+        for option, info in found.options_type.model_fields.items()
+        if not (metadata(info).get("change") or found.options_type.default_change)
+    ]
+    assert not silent
+
+
+KAFKA: dict[str, Any] = {"bootstrap_servers": ["b1:9092"], "subscribe": ["clicks", "views"]}
+
+
+@pytest.mark.parametrize(
+    ("option", "before", "options", "effect"),
+    [
+        ("subscribe", ["clicks"], {}, "continues"),
+        ("subscribe", ["clicks", "old"], {}, "refused"),
+        ("subscribe", ["clicks", "old"], {"fail_on_data_loss": False}, "skipped"),
+        ("bootstrap_servers", ["b1:9092", "b2:9092"], {}, "continues"),
+        ("bootstrap_servers", ["b2:9092"], {}, "skipped"),
+        ("starting_offsets", "latest", {"starting_offsets": "earliest"}, "continues"),
+        ("max_offsets_per_trigger", 5, {}, None),
+    ],
+)
+def test_kafka_sources(option: str, before: Any, options: dict[str, Any], effect: str | None) -> None:
+    assert said("source", "kafka", option, before, **{**KAFKA, **options}) == effect
+
+
+def test_from_where_a_first_run_reads() -> None:
+    assert gem("source", "kafka", **KAFKA, starting_offsets="earliest").begins() == "from its beginning"  # type: ignore[attr-defined]
+    assert gem("source", "kafka", **KAFKA).begins() == "from what comes after the start"  # type: ignore[attr-defined]
+    assert gem("source", "delta", path="t", starting_version=3).begins() == "from version 3 on"  # type: ignore[attr-defined]
+    assert gem("source", "rate").begins() == "from what comes after the start"  # type: ignore[attr-defined]
+
+
+def test_places() -> None:
+    assert said("source", "file", "path", "a", format="json", path="b") == "refused"
+    assert said("source", "delta", "path", "a", path="b") == "refused"
+    assert said("target", "file", "path", "a", format="json", path="b") == "mixed"
+    assert said("target", "delta", "path", "a", path="b") == "from_now_on"
+    assert said("target", "delta", "partition_by", ["a"], path="b") == "refused"
+    assert said("target", "kafka", "topic", "a", bootstrap_servers=["b:1"], topic="b") == "from_now_on"
+    assert said("transform", "limit", "rows", 5, rows=0) == "refused"
+    assert said("transform", "limit", "rows", 5, rows=6) is None
