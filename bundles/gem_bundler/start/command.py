@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gem_bundle.cli.params import parameter_options
+from gem_bundle.cli.params import accept_option, parameter_options
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, PipelineError
 from gem_bundler.bundle.inside import Installed
@@ -101,6 +101,7 @@ def _command(installed: Installed) -> click.Command:
     @parameter_options
     @click.option("--target", "targets", multiple=True, metavar="ID", help="Run only this target.")
     @click.option("--available-now", is_flag=True, help="Process what is there, then end.")
+    @accept_option
     @click.option(
         "--keep-alive", is_flag=True, help="End at once, and well, if the stream is running already."
     )

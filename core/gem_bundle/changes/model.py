@@ -70,8 +70,10 @@ class Change:
 
     def diagnostic(self) -> Diagnostic:
         """The change as a run reports it when it stops."""
-        message = f"{self.message} [{self.verdict}]"
-        return Diagnostic(self.code, "error", message, self.node or None, self.path, self.place, self.hint)
+        message = f"{self.verdict}: {self.message}"
+        taken = f"{self.code}:{self.node}" if self.node else self.code
+        hint = " ".join(filter(None, [self.hint, f"To run it nevertheless: `--accept {taken}`."]))
+        return Diagnostic(self.code, "error", message, self.node or None, self.path, self.place, hint)
 
     def as_dict(self) -> dict[str, Any]:
         """The change as JSON has it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.canonical import version_of
@@ -14,14 +16,15 @@ from gem_bundle.changes.checkpoint import (
 from gem_bundle.changes.compare import compare, compare_with_checkpoint, new_target
 from gem_bundle.changes.history import record_of, what_ran
 from gem_bundle.changes.model import Change, TargetChanges
-from gem_bundle.changes.record import recorded_targets
+from gem_bundle.changes.record import Accepted, recorded_targets
 from gem_bundle.changes.sides import new_side
 from gem_bundle.diagnostics import Diagnostic, suggest
+from gem_bundle.errors import PipelineError
 from gem_bundle.gem import Source, Target
 from gem_bundle.plugins import load_registry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from gem_bundle.changes.record import VersionRecord
     from gem_bundle.pipeline.model import Node
@@ -45,12 +48,11 @@ def plan_changes(
     found: list[TargetChanges] = []
     wrong: list[Diagnostic] = []
     chosen = set(targets)
-    registry = None
+    installed = cache(load_registry)
     for node in _streaming_targets(plan):
         if chosen and node.id not in chosen:
             continue
-        registry = load_registry() if registry is None else registry
-        changes, more = _of_target(plan, node, environment, registry)
+        changes, more = _of_target(plan, node, environment, installed)
         found += changes
         wrong += [d.moved(plan.definition.locator.place(node.path, key=True)) for d in more]
     if not chosen:
@@ -58,8 +60,43 @@ def plan_changes(
     return found, wrong
 
 
+def hold_to_plan(
+    plan: Plan,
+    targets: Iterable[str],
+    accept: Iterable[tuple[str, str]] = (),
+    environment: Mapping[str, str] | None = None,
+) -> dict[str, tuple[Accepted, ...]]:
+    """Stop a run that would lose, double or mix rows, or that Spark refuses, before anything happens.
+
+    Args:
+        plan: The pipeline that is about to run.
+        targets: The ids of the targets that are.
+        accept: The changes that are taken on purpose: codes, each with the id of a node or an empty text.
+        environment: Environment variables, for the project's settings; None is the process's.
+
+    Returns:
+        For each target the changes that were taken.
+
+    Raises:
+        PipelineError: With the changes that stop it, in the words of the plan.
+    """
+    wanted = list(targets)
+    if not wanted:
+        return {}
+    found, _ = plan_changes(plan, wanted, environment)
+    judged = [target.accepting(accept) for target in found]
+    stopping = [change.diagnostic() for target in judged for change in target.changes if change.stops]
+    if stopping:
+        raise PipelineError(stopping)
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    return {
+        target.target: tuple(Accepted(c.code, c.node, at) for c in target.changes if c.accepted)
+        for target in judged
+    }
+
+
 def _of_target(
-    plan: Plan, node: Node, environment: Mapping[str, str] | None, registry: Registry
+    plan: Plan, node: Node, environment: Mapping[str, str] | None, installed: Callable[[], Registry]
 ) -> tuple[list[TargetChanges], list[Diagnostic]]:
     location = plan.definition.checkpoint(node.id)
     try:
@@ -81,7 +118,9 @@ def _of_target(
     ran = what_ran(record, checkpoint).newest if record is not None else None
     if ran is None:
         return [compare_with_checkpoint(plan, new, checkpoint)], wrong
-    return [compare(ran, new, plan, node.id, registry=registry)], wrong
+    if ran.is_same(new):
+        return [TargetChanges(node.id)], wrong
+    return [compare(ran, new, plan, node.id, registry=installed())], wrong
 
 
 def _into_what_is_there(plan: Plan, node: Node) -> TargetChanges | None:

@@ -85,6 +85,39 @@ def parameter_options(function: FunctionT) -> FunctionT:
     return _parameter_option(_profile_option(function))
 
 
+class Acceptance(_PairType):
+    """A change that is taken on purpose, ``GB4xx`` or ``GB4xx:NODE``, as a pair of code and node."""
+
+    name = "code[:node]"
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[str, str]:
+        """The code and the node, which is empty where the code is taken for all of them."""
+        from gem_bundle.codes import CODES
+
+        if isinstance(value, tuple):
+            return value[0], value[1]
+        code, _, node = str(value).strip().partition(":")
+        if code.upper() not in CODES or not code.upper().startswith("GB4"):
+            self.fail(f"`{value}` is not a code of a change, such as GB423, or GB423:some_node.", param, ctx)
+        return code.upper(), node.strip()
+
+
+accept_option = click.option(
+    "--accept",
+    "accept",
+    type=Acceptance(),
+    multiple=True,
+    metavar="GB4xx[:NODE]",
+    help="Take a change on purpose that would stop the run; may be given several times.",
+)
+"""``--accept``, as ``accept``: pairs of a code and a node."""
+
+
 def format_option(*formats: str) -> Callable[[FunctionT], FunctionT]:
     """``--format``, as ``output_format``; the first of the formats is the default."""
     return click.option(

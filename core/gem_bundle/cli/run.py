@@ -9,7 +9,7 @@ import click
 
 from gem_bundle.cli.complete import complete_target
 from gem_bundle.cli.output import print_diagnostics
-from gem_bundle.cli.params import file_argument, parameter_options
+from gem_bundle.cli.params import accept_option, file_argument, parameter_options
 
 
 @click.command(
@@ -35,6 +35,7 @@ from gem_bundle.cli.params import file_argument, parameter_options
     help="Give this target new state, from where it ended; its old checkpoint is kept.",
 )
 @click.option("--available-now", is_flag=True, help="Process what is there, then end.")
+@accept_option
 @click.option(
     "--report",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -78,6 +79,9 @@ def command(
 
     All targets' queries start together. SIGINT and SIGTERM let the running micro-batches end, then stop;
     the next run continues where this one stopped. Progress goes to standard error.
+
+    A pipeline that has changed since its last run is compared with it first, as `gem-bundle plan` does.
+    A change by which rows are lost, come again or are mixed stops the run before anything happens.
     """
     from gem_bundle.pipeline.loader import load_file
     from gem_bundle.run.api import run_pipeline

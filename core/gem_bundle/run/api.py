@@ -15,6 +15,7 @@ from gem_bundle.changes.checkpoint import (
     read_checkpoint,
 )
 from gem_bundle.changes.history import keep_versions, record_of
+from gem_bundle.changes.planning import hold_to_plan
 from gem_bundle.check.checker import check_definition
 from gem_bundle.check.stages.connect import check_connect
 from gem_bundle.diagnostics import Diagnostic, suggest
@@ -37,10 +38,11 @@ from gem_bundle.run.view import QuietView
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from gem_bundle.changes.record import Accepted
     from gem_bundle.pipeline.loader import Loaded
     from gem_bundle.pipeline.model import Definition, Node
     from gem_bundle.pipeline.plan import Plan
@@ -98,6 +100,8 @@ def run_pipeline(
             raise PipelineError(_placed(plan, diagnostic) for found in wrong for diagnostic in found)
         if plan.definition.mode == "stream":
             _guard_checkpoints(plan, targets, stack, options)
+            held = [name for name in _restartable(plan, targets) if name not in options.fresh]
+            accepted = hold_to_plan(written, held, options.accept, options.environment)
         session = stack.enter_context(open_for(plan, [node.id for node in targets], options))
         if warn is not None:
             for found in lacking(plan, session, plan.upstream(node.id for node in targets)):
@@ -107,7 +111,7 @@ def run_pipeline(
             run_batch(plan, targets, session.spark, report, view, stop)
         else:
             _begin_fresh(written, targets, session.spark, options)
-            _keep_versions(written, targets, options, warn)
+            _keep_versions(written, targets, options, accepted, warn)
             run_queries(plan, targets, session.spark, report, view, stop, stop_timeout=options.stop_timeout)
         if not report.ok:
             session.drop_classes()
@@ -239,10 +243,14 @@ def _begin_fresh(plan: Plan, targets: Sequence[Node], spark: SparkSession, optio
 
 
 def _keep_versions(
-    plan: Plan, targets: Sequence[Node], options: RunOptions, warn: Callable[[Diagnostic], None] | None
+    plan: Plan,
+    targets: Sequence[Node],
+    options: RunOptions,
+    accepted: Mapping[str, tuple[Accepted, ...]],
+    warn: Callable[[Diagnostic], None] | None,
 ) -> None:
     """Write down beside the checkpoints what is about to run, as the file has it."""
-    found = keep_versions(plan, _restartable(plan, targets), environment=options.environment)
+    found = keep_versions(plan, _restartable(plan, targets), accepted, environment=options.environment)
     placed = [_placed(plan, diagnostic) for diagnostic in found]
     if any(diagnostic.is_error for diagnostic in placed):
         raise PipelineError(placed)

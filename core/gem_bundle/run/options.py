@@ -28,6 +28,8 @@ class RunOptions:
         stop_timeout: Seconds a running micro-batch may take to end after a request to stop.
         spark_log: Where Spark's own log goes; by default a file in the cache folder.
         show_settings: Print the session's settings and where each comes from.
+        accept: Changes since the last run that are taken on purpose: codes, each with the id of a node or an
+            empty text for all.
         environment: Environment variables; None is the process's.
         fresh: The targets that get a checkpoint with new state, which begins where the old one ended.
     """
@@ -42,5 +44,6 @@ class RunOptions:
     stop_timeout: float = 300.0
     spark_log: Path | None = None
     show_settings: bool = False
+    accept: tuple[tuple[str, str], ...] = ()
     environment: Mapping[str, str] | None = None
     fresh: tuple[str, ...] = ()

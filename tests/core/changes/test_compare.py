@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,98 +11,17 @@ from gem_bundle.changes.checkpoint import Offsets, SparkCheckpoint
 from gem_bundle.changes.compare import compare, compare_with_checkpoint
 from gem_bundle.changes.model import VERDICTS, TargetChanges, worst
 from gem_bundle.changes.planning import plan_against
-from gem_bundle.changes.record import Record
-from gem_bundle.check.checker import check_definition
-from gem_bundle.pipeline.document import parse
-from gem_bundle.pipeline.loader import LoadOptions, load_values
-
-if TYPE_CHECKING:
-    from gem_bundle.pipeline.plan import Plan
-
-BASE = """
-pipeline: shop
-sources:
-  clicks: {gem: file, options: {format: json, path: data, schema: "page string, n int, at timestamp"}}
-transforms:
-  timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}
-  some: {gem: filter, input: timely, options: {condition: n > 0}}
-  counts:
-    gem: aggregate
-    input: some
-    options:
-      window: {column: at, duration: 1 hour}
-      group_by: [page]
-      aggregates: {total: sum(n), most: max(n)}
-  named: {gem: rename, input: counts, options: {columns: {page: path}}}
-targets:
-  out: {gem: file, input: named, options: {format: json, path: out}}
-"""
-
-
-def plan(text: str, folder: str = "/shop") -> Plan:
-    document = parse(dedent(text), "shop.yaml")
-    loaded = load_values(document.values, document, Path(folder), "shop.yaml", LoadOptions(environment={}))
-    checked = check_definition(loaded)
-    assert checked.plan is not None, checked.diagnostics
-    return checked.plan
-
-
-def verdict(before: str, after: str, target: str = "out") -> TargetChanges:
-    """What is said of an edit, by the record that the first version would leave."""
-    old, new = plan(before), plan(after)
-    kept = Record.from_json(Record("out", (version_of(old, "out"),)).as_json()).newest
-    assert kept is not None
-    return compare(kept, version_of(new, target), new, target)
+from tests.core.changes.edits import BASE, EDITS, Edit, edited_verdict, plan, verdict
 
 
 def codes(found: TargetChanges) -> list[tuple[str, str]]:
     return [(change.verdict, change.code) for change in found.changes]
 
 
-EDITS = [
-    ("nothing", "", "", "same", []),
-    ("a filter before state", "n > 0", "n > 1", "mixed", ["GB423"]),
-    ("another way to write it", "n > 0", "N  >  0", "continues", ["GB423"]),
-    ("an aggregate of the same kind", "max(n)", "min(n)", "mixed", ["GB423"]),
-    ("an aggregate of another kind", "max(n)", "avg(n)", "refused", ["GB422"]),
-    ("an aggregate less", ", most: max(n)", "", "refused", ["GB422"]),
-    ("a key of the same type", "[page]", "[upper(page) as page]", "mixed", ["GB423"]),
-    ("a key of another type", "[page]", "[length(page) as page]", "refused", ["GB422"]),
-    ("a key more", "[page]", "[page, n]", "refused", ["GB422"]),
-    ("another window", "duration: 1 hour", "duration: 2 hours", "mixed", ["GB423"]),
-    ("another delay", "delay: 1 hour", "delay: 2 hours", "from_now_on", ["GB426"]),
-    ("a name behind state", "{page: path}", "{page: url}", "from_now_on", ["GB423"]),
-    ("another folder to read", "path: data", "path: data2", "refused", ["GB414"]),
-    ("another folder to write", "path: out", "path: out2", "mixed", ["GB431"]),
-    ("another format to write", "format: json, path: out", "format: orc, path: out", "mixed", ["GB432"]),
-    ("a column that nobody reads", "at timestamp", "at timestamp, x int", "continues", ["GB415"]),
-    ("a column's type that is a sum", "n int", "n double", "refused", ["GB422"]),
-    ("how much at a time", "format: json, path: data", "max_files_per_trigger: 5, format: json, path: data",
-     "continues", ["GB415"]),
-    ("another id for a source", "clicks", "visits", "again", ["GB412"]),
-    ("another id for a source that says so", "clicks: {gem: file,", "visits: {was: clicks, gem: file,",
-     "continues", ["GB443"]),
-    ("another gem for a target", "gem: file, input: named, options: {format: json, path: out}",
-     "gem: noop, input: named", "from_now_on", ["GB430"]),
-    ("another trigger", "input: named, options", "input: named, trigger: {processing_time: 1 minute}, options",
-     "continues", ["GB434"]),
-    ("a frozen setting", "pipeline: shop", "pipeline: shop\nspark: {spark.sql.shuffle.partitions: 7}",
-     "continues", ["GB440"]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "wanted", "told"), [e[1:] for e in EDITS], ids=[e[0] for e in EDITS]
-)
-def test_an_edit_has_its_verdict(before: str, after: str, wanted: str, told: list[str]) -> None:
-    if "visits" in after:
-        edited = BASE.replace("clicks: {gem: file,", after if ":" in after else "visits: {gem: file,")
-        edited = edited.replace("input: clicks", "input: visits")
-    else:
-        edited = BASE.replace(before, after, 1) if before else BASE
-    assert edited != BASE or not before
-    found = verdict(BASE, edited)
-    assert (found.verdict, [change.code for change in found.changes]) == (wanted, told)
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.name)
+def test_an_edit_has_its_verdict(edit: Edit) -> None:
+    found = edited_verdict(edit)
+    assert (found.verdict, tuple(change.code for change in found.changes)) == (edit.verdict, edit.codes)
 
 
 def test_a_change_says_where_it_stands_what_it_was_and_what_it_is() -> None:

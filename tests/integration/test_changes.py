@@ -1,0 +1,225 @@
+"""Edits on an old checkpoint in real Spark: what the plan calls them, that a run stops, and what it would have done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from gem_bundle.changes.planning import plan_changes
+from gem_bundle.changes.record import read_record
+from gem_bundle.check import check_file
+from gem_bundle.errors import PipelineError
+from tests.integration.pipelines import add_rows, run, write_pipeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from gem_bundle.changes.model import TargetChanges
+
+pytestmark = pytest.mark.spark
+
+COUNTS = """
+pipeline: shop
+spark: {spark.sql.shuffle.partitions: 1}
+sources:
+  clicks: {gem: file, options: {format: json, path: in, schema: "k string, n int, at timestamp"}}
+transforms:
+  counts: {gem: aggregate, input: clicks, options: {group_by: {k: k}, aggregates: {r: count(n)}}}
+targets:
+  out: {gem: delta, input: counts, output_mode: complete, options: {path: out}}
+"""
+PLAIN = """
+pipeline: shop
+spark: {spark.sql.shuffle.partitions: 1}
+sources:
+  clicks: {gem: file, options: {format: json, path: in, schema: "k string, n int, at timestamp"}}
+targets:
+  out: {gem: file, input: clicks, options: {format: json, path: out}}
+"""
+ONCE = """
+pipeline: shop
+spark: {spark.sql.shuffle.partitions: 1}
+sources:
+  clicks: {gem: file, options: {format: json, path: in, schema: "k string, n int, at timestamp"}}
+transforms:
+  once: {gem: deduplicate, input: clicks, options: {columns: [k]}}
+targets:
+  out: {gem: delta, input: once, options: {path: out}}
+"""
+PAIRS = """
+pipeline: shop
+spark: {spark.sql.shuffle.partitions: 1}
+sources:
+  clicks: {gem: file, options: {format: json, path: in, schema: "k string, n int, at timestamp"}}
+transforms:
+  pairs:
+    gem: join
+    inputs: {a: clicks, b: clicks}
+    options: {how: inner, condition: a.k = b.k and a.n = b.n}
+  flat: {gem: select, input: pairs, options: {columns: {k: a.k, n: b.n}}}
+targets:
+  out: {gem: delta, input: flat, options: {path: out}}
+"""
+FIRST = [{"k": "a", "n": n, "at": "2024-01-31 10:00:00"} for n in (9, 8, 7, 6, 5)]
+SECOND = [{"k": "a", "n": n, "at": "2024-01-31 11:00:00"} for n in (50, 40, 10, 5, 0)]
+
+
+class Edit(NamedTuple):
+    """An edit of a pipeline that has run: what is replaced, and what it is called."""
+
+    before: str
+    old: str
+    new: str
+    verdict: str
+    code: str
+
+
+SILENT = {
+    "sum becomes count": Edit(COUNTS.replace("count(n)", "sum(n)"), "sum(n)", "count(n)", "mixed", "GB423"),
+    "max becomes min": Edit(COUNTS.replace("count(n)", "max(n)"), "max(n)", "min(n)", "mixed", "GB423"),
+    "a key becomes upper(key)": Edit(COUNTS, "{k: k}", "{k: upper(k)}", "mixed", "GB423"),
+    "another folder for files": Edit(PLAIN, "path: out", "path: elsewhere", "mixed", "GB431"),
+}
+# What an old checkpoint makes of version 2, and what would be right.
+NUMBERS = {
+    "sum becomes count": ([("a", 40)], [("a", 10)]),
+    "max becomes min": ([("a", 0)], [("a", 0)]),
+    "a key becomes upper(key)": ([("A", 5), ("a", 5)], [("A", 10)]),
+}
+REFUSED = {
+    "a key of another type": Edit(COUNTS, "{k: k}", "{k: length(k)}", "refused", "GB422"),
+    "a key more": Edit(COUNTS, "{k: k}", "{k: k, n: n}", "refused", "GB422"),
+    "an aggregate more": Edit(COUNTS, "r: count(n)", "r: count(n), s: sum(n)", "refused", "GB422"),
+    "an aggregate that is kept in another way": Edit(COUNTS, "count(n)", "avg(n)", "refused", "GB422"),
+    "count, which is never null, becomes sum": Edit(COUNTS, "count(n)", "sum(n)", "refused", "GB422"),
+    "an operator with state more": Edit(
+        COUNTS,
+        "input: clicks, options: {group_by",
+        "input: once, options: {group_by",
+        "refused",
+        "GB422",
+    ),
+    "other columns of duplicates": Edit(ONCE, "columns: [k]", "columns: [k, n]", "refused", "GB422"),
+    "another kind of join": Edit(PAIRS, "a.k = b.k and a.n = b.n", "a.k = b.k", "refused", "GB422"),
+    "another folder to read": Edit(PLAIN, "path: in", "path: in2", "refused", "GB414"),
+}
+
+
+def edited(case: Edit) -> str:
+    text = case.before.replace(case.old, case.new)
+    if "input: once, options: {group_by" in text:
+        text = text.replace(
+            "  counts:", "  once: {gem: deduplicate, input: clicks, options: {columns: [n]}}\n  counts:"
+        )
+    assert text != case.before
+    return text
+
+
+def begun(case: Edit, folder: Path) -> Path:
+    """The folder of a pipeline that has run, was edited, and has new rows waiting."""
+    add_rows(folder / "in", "1.json", FIRST)
+    file = write_pipeline(folder, case.before)
+    assert run(file, available_now=True).ok
+    write_pipeline(folder, edited(case))
+    add_rows(folder / "in", "2.json", SECOND)
+    add_rows(folder / "in2", "3.json", SECOND)
+    return file
+
+
+def planned(file: Path) -> TargetChanges:
+    plan = check_file(str(file)).plan
+    assert plan is not None
+    (found,), wrong = plan_changes(plan)
+    assert not wrong
+    return found
+
+
+def is_stopped(file: Path, case: Edit) -> None:
+    """The plan says so, and a run stops with its words before anything happens."""
+    found = planned(file)
+    assert (found.verdict, case.code in {change.code for change in found.changes}) == (case.verdict, True)
+    location = file.parent / "checkpoints" / "shop"
+    before = sorted(str(path) for path in location.rglob("*"))
+    with pytest.raises(PipelineError) as stopped:
+        run(file, available_now=True)
+    told = [diagnostic.message for diagnostic in stopped.value.diagnostics]
+    assert any(message.startswith(f"{case.verdict}: ") for message in told)
+    assert sorted(str(path) for path in location.rglob("*")) == before
+
+
+def table(spark: SparkSession, folder: Path) -> list[tuple[Any, ...]]:
+    found = spark.read.format("delta").load(str(folder / "out")).collect()
+    return sorted(tuple(row) for row in found)
+
+
+@pytest.mark.parametrize("name", list(NUMBERS))
+def test_what_spark_would_get_wrong_without_a_word(name: str, spark: SparkSession, tmp_path: Path) -> None:
+    case = SILENT[name]
+    file = begun(case, tmp_path)
+    is_stopped(file, case)
+    wrong, right = NUMBERS[name]
+    report = run(file, available_now=True, accept=((case.code, ""),))
+    assert report.ok
+    assert table(spark, tmp_path) == wrong
+    record = read_record(str(tmp_path / "checkpoints" / "shop" / "out"))
+    assert record is not None
+    assert record.newest is not None
+    assert [taken.code for taken in record.newest.accepted] == [case.code]
+    # It runs on without being accepted again, and from scratch the numbers would have been other ones.
+    assert planned(file).verdict == "same"
+    scratch = tmp_path / "scratch"
+    for position, rows in enumerate((FIRST, SECOND)):
+        add_rows(scratch / "in", f"{position}.json", rows)
+    assert run(write_pipeline(scratch, edited(case)), available_now=True).ok
+    assert table(spark, scratch) == right
+
+
+def test_a_sink_of_files_in_another_folder_cant_be_read(spark: SparkSession, tmp_path: Path) -> None:
+    case = SILENT["another folder for files"]
+    file = begun(case, tmp_path)
+    is_stopped(file, case)
+    assert run(file, available_now=True, accept=((case.code, "out"),)).ok
+    with pytest.raises(Exception, match=r"_spark_metadata|batch|log"):
+        spark.read.json(str(tmp_path / "elsewhere")).count()
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_what_spark_refuses_after_its_start(name: str, spark: SparkSession, tmp_path: Path) -> None:
+    case = REFUSED[name]
+    file = begun(case, tmp_path)
+    is_stopped(file, case)
+    codes = {change.code for change in planned(file).changes if change.stops}
+    report = run(file, available_now=True, accept=tuple((code, "") for code in codes))
+    assert not report.ok, "Spark takes it"
+
+
+def test_a_project_that_has_moved_with_its_checkpoints(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    add_rows(tmp_path / "old" / "in", "1.json", FIRST)
+    assert run(write_pipeline(tmp_path / "old", PLAIN), available_now=True).ok
+    (tmp_path / "old").rename(tmp_path / "new")
+    file = tmp_path / "new" / "pipeline.yaml"
+    add_rows(tmp_path / "new" / "in", "2.json", SECOND)
+    is_stopped(file, Edit(PLAIN, "", "", "refused", "GB416"))
+    codes = {change.code for change in planned(file).changes if change.stops}
+    assert not run(file, available_now=True, accept=tuple((code, "") for code in codes)).ok
+
+
+def test_nodes_that_say_what_they_were_called_go_on(spark: SparkSession, tmp_path: Path) -> None:
+    add_rows(tmp_path / "in", "1.json", FIRST)
+    file = write_pipeline(tmp_path, COUNTS)
+    assert run(file, available_now=True).ok
+    add_rows(tmp_path / "in", "2.json", SECOND)
+    text = (
+        COUNTS.replace("  clicks: {", "  visits: {was: clicks, ")
+        .replace("input: clicks", "input: visits")
+        .replace("  counts: {", "  sums: {was: counts, ")
+        .replace("  out: {gem: delta, input: counts", "  table: {was: out, gem: delta, input: sums")
+    )
+    write_pipeline(tmp_path, text)
+    assert planned(file).verdict == "continues"
+    assert run(file, available_now=True).ok
+    assert table(spark, tmp_path) == [("a", 10)]
