@@ -37,6 +37,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=1000, help="how many pipelines (default: 1000)")
     parser.add_argument("--seed", default=None, help="what they come from (default: another one each time)")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes, each with a JVM of its own")
+    parser.add_argument(
+        "--edits", type=int, metavar="N", help="try N edits of running pipelines in place of all that"
+    )
     parser.add_argument("--one", metavar="SEED", help="one pipeline, as a report names it (SEED:NUMBER)")
     parser.add_argument(
         "--proofs", type=int, default=PROOFS, help="how many queries to start for each deliberate difference"
@@ -52,6 +55,10 @@ def main(arguments: list[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     seed = given.seed if given.seed is not None else secrets.token_hex(4)
+    if given.edits:
+        from tests.differential.edits.main import run
+
+        return run(seed, given.edits, given.jobs)
     if given.one:
         return show(given.one)
     print(f"seed {seed}, {given.count} pipelines", flush=True)

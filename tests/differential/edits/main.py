@@ -1,0 +1,74 @@
+"""``python -m tests.differential --edits N``: edits drawn at random, what is said of them, and what is true."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+from gem_bundle.plugins import load_registry
+from tests.differential.edits.run import EditTally, Tried, try_edits
+from tests.differential.edits.truth import Experiments
+from tests.differential.engine import started
+
+WORSE = 0.01
+_PROGRESS = 20
+
+
+def work(seed: str, job: int, jobs: int, count: int) -> EditTally:
+    """Try edits in a session of one's own: those of every so many pipelines of a seed.
+
+    Args:
+        seed: What the pipelines come from.
+        job: Which of the processes this is.
+        jobs: How many there are.
+        count: How many edits.
+    """
+    tally = EditTally()
+    registry = load_registry()
+    with tempfile.TemporaryDirectory(prefix="gem-bundle-edits-") as name, started(Path(name)) as spark:
+        experiments = Experiments(spark, Path(name) / "runs")
+        began = time.perf_counter()
+        number = job
+        done = 0
+        while done < count:
+            for tried in try_edits(f"{seed}:{number}", experiments, registry):
+                tally.add(tried)
+                done += 1
+                _tell(tried)
+                if done % _PROGRESS == 0:
+                    pace = (time.perf_counter() - began) / done
+                    print(f"{done} edits, {pace:.1f} s each: {dict(tally.counts)}", flush=True)
+            number += jobs
+    return tally
+
+
+def _tell(tried: Tried) -> None:
+    if tried.judged in {"better", "refused missed", "worse"}:
+        print(tried, flush=True)
+
+
+def run(seed: str, count: int, jobs: int) -> int:
+    """Try edits, in several processes if that is asked for.
+
+    Returns:
+        The exit status: 1 when an edit was called better than it is, or too many worse.
+    """
+    print(f"seed {seed}, {count} edits", flush=True)
+    tally = EditTally()
+    if jobs == 1:
+        parts = [work(seed, 0, 1, count)]
+    else:
+        share = -(-count // jobs)
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+            futures = [pool.submit(work, seed, job, jobs, share) for job in range(jobs)]
+            parts = [future.result() for future in futures]
+    for part in parts:
+        tally.counts += part.counts
+        tally.kinds += part.kinds
+        for judged, shown in part.shown.items():
+            tally.shown.setdefault(judged, []).extend(shown)
+    print("\n".join(tally.lines()))
+    return 1 if tally.dangerous or tally.counts["worse"] > WORSE * tally.told else 0

@@ -1,0 +1,206 @@
+"""Draws pipelines and edits of them, asks for the verdict, and has Spark show what is true."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Literal
+
+from gem_bundle.changes.canonical import version_of
+from gem_bundle.changes.compare import compare
+from gem_bundle.changes.record import Record
+from gem_bundle.check.checker import check_definition
+from gem_bundle.pipeline.document import Document
+from gem_bundle.pipeline.loader import LoadOptions, load_values
+from tests.differential.edits.draw import Edit, Recorded, edits, needed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gem_bundle.changes.model import TargetChanges
+    from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.plugins import Registry
+    from tests.differential.edits.truth import Experiments, Truth
+
+Judged = Literal["right", "better", "refused missed", "worse", "a little worse", "late", "useless"]
+EACH = 4
+"""How many edits of one pipeline are tried."""
+
+AGAIN = 2
+"""On how many other rows an edit is tried that was called worse than it was on the first."""
+
+_MOST_NODES = 9
+_STATELESS_SHARE = 3
+_UNDEFINED = {"row_ids", "current_time"}
+_RANDOM = re.compile(
+    r"\b(uuid|rand\w*|shuffle|current_\w+|now|input_file_\w+|spark_partition_id)\b", re.IGNORECASE
+)
+_TARGET_KEYS = {"input", "output_mode"}
+# From harmless to fatal, as an experiment can tell them apart.
+_LEVEL = {"continues": 0, "from_now_on": 1, "wrong": 2, "refused": 3}
+_SAID = {"same": 0, "continues": 0, "from_now_on": 1, "skipped": 2, "again": 2, "mixed": 2, "refused": 3}
+
+
+@dataclass(frozen=True)
+class Tried:
+    """An edit that was tried.
+
+    Args:
+        seed: What the pipeline, its edits and their rows come from.
+        edit: What was done.
+        before: Version 1.
+        said: The verdict, with its changes.
+        truth: What became of it.
+        judged: What the verdict was worth.
+    """
+
+    seed: str
+    edit: Edit
+    before: dict[str, Any]
+    said: TargetChanges
+    truth: Truth
+    judged: Judged
+
+    def __str__(self) -> str:
+        told = "\n".join(f"    {c.verdict}[{c.code}]: {c.message[:300]}" for c in self.said.changes)
+        return (
+            f"{self.seed} {self.edit.kind} ({self.edit.node}): called {self.said.verdict}, is {self.truth.outcome} "
+            f"[{self.judged}]\n    {self.truth.reason}\n{told}"
+        )
+
+
+@dataclass
+class EditTally:
+    """What came of many edits.
+
+    Args:
+        counts: How many were judged how.
+        kinds: The same by kind of edit.
+        shown: Those that weren't right, by how they were judged.
+    """
+
+    counts: Counter[Judged] = field(default_factory=Counter)
+    kinds: Counter[tuple[str, Judged]] = field(default_factory=Counter)
+    shown: dict[Judged, list[Tried]] = field(default_factory=dict)
+
+    def add(self, tried: Tried) -> None:
+        """Count one."""
+        self.counts[tried.judged] += 1
+        self.kinds[tried.edit.kind, tried.judged] += 1
+        if tried.judged not in {"right", "useless", "late"}:
+            self.shown.setdefault(tried.judged, []).append(tried)
+
+    @property
+    def told(self) -> int:
+        """How many edits have shown something."""
+        return sum(self.counts.values()) - self.counts["useless"]
+
+    @property
+    def dangerous(self) -> int:
+        """How many were called better than they are."""
+        return self.counts["better"] + self.counts["refused missed"]
+
+    def lines(self) -> Iterator[str]:
+        """The tally in words."""
+        listed = ", ".join(f"{count} {judged}" for judged, count in self.counts.most_common())
+        share = 100 * self.counts["worse"] / max(1, self.told)
+        yield f"{sum(self.counts.values())} edits: {listed}; called worse than they are: {share:.1f} %"
+        for judged in ("better", "refused missed", "worse", "a little worse"):
+            for tried in self.shown.get(judged, ()):
+                yield str(tried)
+
+
+def try_edits(seed: str, experiments: Experiments, registry: Registry, most: int = EACH) -> Iterator[Tried]:
+    """The edits of the pipeline of a seed, tried one after the other; none where it is not worth it."""
+    recorded = Recorded(seed)
+    drawn = recorded.drawn()
+    if drawn.mistake or drawn.values.get("mode") == "batch":
+        return
+    random = Random(f"{seed}:edits")
+    target = random.choice(list(drawn.values["targets"]))
+    before = only(drawn.values, target)
+    node = before["targets"][target]
+    before["targets"][target] = {"gem": "noop", **{k: v for k, v in node.items() if k in _TARGET_KEYS}}
+    old = plan_of(before, registry)
+    if old is None or _is_undefined(old, before) or len(old.order) > _MOST_NODES:
+        return
+    stateful = any(operator.stateful for f in old.facts.values() for operator in f.all_operators())
+    if not stateful and random.randrange(_STATELESS_SHARE):
+        return
+    kept = Record.from_json(Record(target, (version_of(old, target),)).as_json()).newest
+    assert kept is not None
+    made = 0
+    first = None
+    try:
+        for edit in edits(recorded, before, target, random, EACH * 4):
+            after = only(edit.values, target)
+            new = plan_of(after, registry)
+            if new is None or after == before or _is_undefined(new, after):
+                continue
+            first = experiments.first(seed, old, target) if first is None else first
+            if first.written.error is not None:
+                return
+            said = compare(kept, version_of(new, target), new, target, registry=registry)
+            truth = experiments.of(first, new, target)
+            judged = judge(edit, said, truth)
+            for number in range(AGAIN if judged in {"worse", "a little worse"} else 0):
+                # What makes no difference to some rows may make one to others.
+                other = experiments.first(f"{seed}#{number}", old, target)
+                further = experiments.of(other, new, target)
+                other.close()
+                if _LEVEL.get(further.outcome, -1) > _LEVEL[truth.outcome]:
+                    truth, judged = further, judge(edit, said, further)
+                if judged not in {"worse", "a little worse"}:
+                    break
+            yield Tried(seed, Edit(edit.kind, after, edit.node), before, said, truth, judged)
+            made += 1
+            if made == most:
+                return
+    finally:
+        if first is not None:
+            first.close()
+
+
+def judge(edit: Edit, said: TargetChanges, truth: Truth) -> Judged:
+    """What a verdict is worth, beside what became of the edit."""
+    if truth.outcome == "useless":
+        return "useless"
+    level, true = _SAID[said.verdict], _LEVEL[truth.outcome]
+    if level == true:
+        return "right"
+    if true == _LEVEL["refused"]:
+        return "refused missed"
+    if level > true:
+        return "worse" if level > 1 else "a little worse"
+    if {change.code for change in said.changes} == {"GB426"} and truth.outcome == "wrong" and level == 1:
+        # Which rows are late goes by the watermark of the moment: the old delay's until the edit.
+        return "late"
+    return "better"
+
+
+def plan_of(values: dict[str, Any], registry: Registry) -> Plan | None:
+    """The checked plan of a pipeline; None where the checker finds errors."""
+    loaded = load_values(
+        copy.deepcopy(values), Document("drawn"), Path("/drawn"), "", LoadOptions(environment={})
+    )
+    return check_definition(loaded, registry).plan
+
+
+def only(values: dict[str, Any], target: str) -> dict[str, Any]:
+    """A pipeline with one of its targets, and what that needs."""
+    names = {*needed(values, target), target}
+    found = copy.deepcopy(values)
+    for section in ("sources", "transforms", "targets"):
+        found[section] = {name: node for name, node in found.get(section, {}).items() if name in names}
+    return {key: value for key, value in found.items() if value}
+
+
+def _is_undefined(plan: Plan, values: dict[str, Any]) -> bool:
+    """Whether what comes out differs from one run to the next."""
+    kinds = {operator.kind for facts in plan.facts.values() for operator in facts.all_operators()}
+    return bool(kinds & _UNDEFINED) or _RANDOM.search(json.dumps(values)) is not None

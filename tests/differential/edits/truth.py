@@ -1,0 +1,275 @@
+"""What becomes of the rows of an edited pipeline: version 1, then version 2 on its checkpoint, in real Spark."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from gem_bundle.run.failures import headline, root_cause
+from gem_bundle.run.frames import Frames
+from gem_bundle.schema import schema_of
+from tests.differential.edits.rows import write_phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from gem_bundle.gem import Source
+    from gem_bundle.pipeline.model import Node
+    from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.run.frames import Read
+
+Outcome = Literal["continues", "from_now_on", "wrong", "refused", "useless"]
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
+    "spark.sql.streaming.offsetLog.formatVersion": "2",
+    "spark.sql.streaming.checkUnfinishedRepartitionOnRestart": "false",
+}
+_SECONDS = 180
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a run wrote.
+
+    Args:
+        rows: The rows as text, with how often each came; in complete mode those of the last micro-batch.
+        batches: How many micro-batches wrote something.
+        error: Why it failed, if it did.
+    """
+
+    rows: Counter[str] = field(default_factory=Counter)
+    batches: int = 0
+    error: Exception | None = None
+
+    @property
+    def reason(self) -> str:
+        """Spark's own words of the failure."""
+        return headline(root_cause(self.error)) if self.error else ""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What became of an edit.
+
+    Args:
+        outcome: ``continues``: the rows are those of version 2 from scratch; ``from_now_on``: those of
+            version 2 are, and those of version 1 stay; ``wrong``: neither; ``refused``: Spark fails;
+            ``useless``: version 1, or version 2 by itself, doesn't run, or nothing came out.
+        reason: Why, in words.
+    """
+
+    outcome: Outcome
+    reason: str = ""
+
+
+class Experiments:
+    """Runs versions of pipelines over rows in two phases.
+
+    Args:
+        spark: The session; its settings are put back by `close`.
+        folder: An empty folder.
+    """
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._before = {key: spark.conf.get(key, None) for key in SETTINGS}
+        for key, value in SETTINGS.items():
+            spark.conf.set(key, value)
+        self._number = 0
+
+    def close(self) -> None:
+        """Put the session's settings back."""
+        for key, value in self._before.items():
+            if value is None:
+                self._spark.conf.unset(key)
+            else:
+                self._spark.conf.set(key, value)
+
+    def first(self, seed: str, plan: Plan, target: str) -> First:
+        """Version 1 over the rows of the first phase: where its edits begin.
+
+        Args:
+            seed: What the rows come from.
+            plan: Version 1.
+            target: Its target.
+        """
+        self._number += 1
+        place = self._folder / str(self._number)
+        files = _Files(place / "rows", seed)
+        files.take(plan)
+        files.add("a")
+        return First(place, files, self._run(plan, target, place / "checkpoint", files))
+
+    def of(self, first: First, plan: Plan, target: str) -> Truth:
+        """What becomes of an edit.
+
+        Args:
+            first: What version 1 has left.
+            plan: Version 2.
+            target: Its target.
+        """
+        if first.written.error is not None:
+            return Truth("useless", f"version 1: {first.written.reason}")
+        first.edits += 1
+        place = first.place / f"edit{first.edits}"
+        files = _Files(place / "rows", first.files.seed, first.files)
+        edited, scratch = place / "edited", place / "scratch"
+        shutil.copytree(first.place / "checkpoint", edited)
+        # What was read keeps its path: a file source goes by it.
+        files.take(plan)
+        try:
+            files.add("a")
+            from_scratch = self._run(plan, target, scratch, files)
+            if from_scratch.error is not None:
+                return Truth("useless", f"version 2: {from_scratch.reason}")
+            files.add("b")
+            second = self._run(plan, target, edited, files)
+            if second.error is not None:
+                return Truth("refused", second.reason)
+            then = self._run(plan, target, scratch, files)
+            if then.error is not None:
+                return Truth("useless", f"version 2: {then.reason}")
+            return _judge(plan.node(target).output_mode, first.written, second, from_scratch, then)
+        finally:
+            files.take_back("b")
+            shutil.rmtree(place, ignore_errors=True)
+
+    def _run(self, plan: Plan, target: str, checkpoint: Path, files: _Files) -> Written:
+        node = plan.node(target)
+        found: list[Counter[str]] = []
+        mode = node.output_mode
+
+        def keep(batch: DataFrame, _: int) -> None:
+            # By name: in which order a sink gets the columns makes no difference to it.
+            names = batch.columns
+            rows = Counter(str(sorted(zip(names, map(str, row), strict=True))) for row in batch.collect())
+            if rows or mode == "complete":
+                found.append(rows)
+
+        try:
+            frames = Frames(plan, self._spark, self._reader(plan, files))
+            df = frames.of(node.inputs[0].node, node.inputs[0].output)
+            writer = df.writeStream.foreachBatch(keep).outputMode(mode)
+            query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+            try:
+                if not query.awaitTermination(_SECONDS):
+                    return Written(error=TimeoutError(f"more than {_SECONDS} seconds"))
+            finally:
+                query.stop()
+        except Exception as error:  # noqa: BLE001 (what it raises is the answer)
+            return Written(error=error)
+        if mode == "complete":
+            return Written(found[-1] if found else Counter(), len(found))
+        return Written(sum(found, Counter()), len(found))
+
+    def _reader(self, plan: Plan, files: _Files) -> Read:
+        def read(node: Node, name: str) -> DataFrame:
+            schema = schema_of(cast("Source", plan.gems[node.id]).infer().columns or ())
+            path = str(files.of(node, schema))
+            if node.mode == "batch":
+                return self._spark.read.schema(schema).json(path)
+            reader = self._spark.readStream.name(name).option("maxFilesPerTrigger", 1)
+            return reader.schema(schema).json(path)
+
+        return read
+
+
+class _Files:
+    """The rows of sources: a folder for each place that one names.
+
+    Args:
+        root: Where the folders are.
+        seed: What the rows come from.
+        known: Those of version 1, which a version 2 reads too.
+    """
+
+    def __init__(self, root: Path, seed: str, known: _Files | None = None) -> None:
+        self._root = root
+        self.seed = seed
+        self._known = known
+        self._schemas: dict[Path, str] = dict(known._schemas) if known is not None else {}
+        self._written: set[tuple[Path, str]] = set(known._written) if known is not None else set()
+
+    def take(self, plan: Plan) -> None:
+        """Know the sources of a version."""
+        for node in plan.definition.of_kind("source"):
+            schema = schema_of(cast("Source", plan.gems[node.id]).infer().columns or ())
+            self._schemas.setdefault(self.of(node, schema), schema)
+
+    def of(self, node: Node, schema: str) -> Path:
+        """The folder that stands for a source: one for each place."""
+        options: dict[str, Any] = node.options
+        place = str(options.get("path") or options.get("subscribe") or f"{node.gem} {schema}")
+        name = hashlib.sha256(f"{place} {node.mode}".encode()).hexdigest()[:12]
+        if self._known is not None and self._known._root / name in self._known._schemas:
+            return self._known._root / name
+        return self._root / name
+
+    def add(self, phase: str) -> None:
+        """Let the rows of a phase appear."""
+        for folder, schema in self._schemas.items():
+            if (folder, phase) not in self._written:
+                write_phase(folder, schema, phase, self.seed)
+                self._written.add((folder, phase))
+
+    def take_back(self, phase: str) -> None:
+        """Let the rows of a phase be gone, for the next edit."""
+        for folder in self._schemas:
+            for file in folder.glob(f"{phase}*.json"):
+                file.unlink()
+
+
+@dataclass
+class First:
+    """What version 1 has left.
+
+    Args:
+        place: Its folder, with the checkpoint.
+        files: The rows of its sources.
+        written: What it wrote.
+        edits: How many edits went on from here.
+    """
+
+    place: Path
+    files: _Files
+    written: Written
+    edits: int = 0
+
+    def close(self) -> None:
+        """Remove what it has left."""
+        shutil.rmtree(self.place, ignore_errors=True)
+
+
+def _judge(mode: str, first: Written, second: Written, scratch: Written, then: Written) -> Truth:
+    if mode == "complete":
+        # A table that is written anew with each micro-batch is what the last one made it.
+        if second.rows == then.rows:
+            return Truth("continues") if then.rows else Truth("useless", "nothing comes out")
+        return Truth("wrong", _difference(second.rows, then.rows))
+    if not then.rows and not second.rows:
+        return Truth("useless", "nothing comes out")
+    if first.rows + second.rows == scratch.rows + then.rows:
+        return Truth("continues")
+    if second.rows == then.rows:
+        return Truth("from_now_on")
+    return Truth("wrong", _difference(second.rows, then.rows))
+
+
+def _difference(found: Counter[str], expected: Counter[str]) -> str:
+    """A row of each kind that makes a difference."""
+    return "; ".join(_kinds(found - expected, expected - found))
+
+
+def _kinds(more: Counter[str], less: Counter[str]) -> Iterator[str]:
+    for sign, rows in (("+", more), ("-", less)):
+        for row, count in list(rows.items())[:1]:
+            yield f"{sign}{sum(rows.values())} rows such as {count} x {row[:150]}"
