@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import fsspec
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gem_bundle.files import Folder
+    from tests.s3_server import S3
 
 
 class Renaming(LocalFileSystem):  # type: ignore[misc]
@@ -29,8 +31,10 @@ class Renaming(LocalFileSystem):  # type: ignore[misc]
             raise OSError("no space left on device")
 
 
-@pytest.fixture(params=["local", "file", "memory", "renaming"])
+@pytest.fixture(params=["local", "file", "memory", "renaming", pytest.param("s3", marks=pytest.mark.network)])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
+    if request.param == "s3":
+        return open_folder(request.getfixturevalue("s3").place())
     if request.param == "memory":
         return open_folder(f"memory://{uuid.uuid4().hex}/a")
     if request.param == "renaming":
@@ -108,3 +112,37 @@ def test_names_and_numbers() -> None:
     assert split("s3a://bucket/a/b/") == ("s3a://bucket/a", "b")
     assert split("/b") == ("/", "b")
     assert sorted(numbered(["10", "9", ".9.crc", "9.tmp", "x", "²"])) == [9, 10]
+
+
+@pytest.mark.network
+def test_of_many_who_create_an_object_at_once_one_does(s3: S3) -> None:
+    """By a conditional write: S3 has them, and so has the server here."""
+    place = s3.place()
+
+    def create(number: int) -> bool:
+        try:
+            open_folder(place).create("lease", str(number).encode())
+        except FileExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(create, range(24)))
+    assert made.count(True) == 1
+    assert open_folder(place).read("lease") == str(made.index(True)).encode()
+
+
+@pytest.mark.network
+def test_a_bucket_that_is_not_there_and_rights_that_have_gone(s3: S3) -> None:
+    absent = open_folder("s3a://no-such-bucket/checkpoints")
+    assert absent.names() == []
+    for attempt in (lambda: absent.write("one", b"1"), lambda: absent.create("one", b"1")):
+        with pytest.raises(FileNotFoundError, match="bucket does not exist"):
+            attempt()
+    folder = open_folder(s3.place())
+    folder.write("one", b"1")
+    with s3.without_rights():
+        for refused in (folder.names, lambda: folder.read("one"), lambda: folder.write("one", b"2")):
+            with pytest.raises(PermissionError):
+                refused()
+    assert folder.read("one") == b"1"

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from tests.s3_server import S3
+
 T = TypeVar("T")
 DEAD = MISSED_BEATS * BEAT_SECONDS
 
@@ -59,8 +61,10 @@ def lease(place: str, clock: Clock, run: str, process: str = "") -> Lease:
     return Lease(FileStore(place), owner, now=clock.now, sleep=clock.sleep)
 
 
-@pytest.fixture(params=["local", "memory"])
+@pytest.fixture(params=["local", "memory", pytest.param("s3", marks=pytest.mark.network)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "s3":
+        return f"{request.getfixturevalue('s3').place()}/checkpoints/clicks/table"
     return str(tmp_path / "checkpoints" / "clicks" / "table") if request.param == "local" else in_memory()
 
 
@@ -490,6 +494,46 @@ def test_in_whatever_order_runs_start_stop_and_die_one_of_them_works(world: type
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+@pytest.mark.network
+@pytest.mark.usefixtures("s3")
+def test_in_an_object_store_there_are_never_two_at_once(s3: S3) -> None:
+    """S3's conditional writes are as good as a disk's exclusive create: each generation has one holder."""
+
+    class InTheLake(World):
+        def __init__(self) -> None:
+            super().__init__()
+            self.place = f"{s3.place()}/checkpoints/clicks/table"
+
+    run_state_machine_as_test(
+        InTheLake,
+        settings=settings(
+            max_examples=examples(2, 200),
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+@pytest.mark.network
+def test_what_is_said_when_the_store_says_no(s3: S3) -> None:
+    with pytest.raises(GemError, match="bucket does not exist") as caught:
+        Leases({"table": "s3a://no-such-bucket/checkpoints/clicks/table"}, this_process("a")).acquire()
+    assert caught.value.code == "GB662"
+
+    clock = Clock()
+    held = lease(f"{s3.place()}/checkpoints/clicks/table", clock, "a")
+    assert held.acquire() is None
+    said: list[str] = []
+    with s3.without_rights():
+        while not said or not said[-1]:
+            clock.sleep(BEAT_SECONDS)
+            said.append(held.beat())
+    assert len(said) == OWN_MISSED_BEATS
+    assert "the lease is lost: it couldn't be renewed for " in said[-1]
+    assert "Access Key Id you provided does not exist" in said[-1]
 
 
 # Several together, with a thread that beats
