@@ -58,4 +58,5 @@ def test_what_is_refused_is_what_delta_refuses(
     ((changes,), _) = plan_changes(plan)
 
     assert ("GB436" in {change.code for change in changes.changes}) is refused
-    assert run(file, available_now=True).ok is not refused
+    accepted = tuple((change.code, "") for change in changes.changes)
+    assert run(file, available_now=True, accept=accepted).ok is not refused

@@ -9,6 +9,7 @@ import pytest
 
 from gem_bundle.changes.planning import plan_changes
 from gem_bundle.check import check_file
+from gem_bundle.errors import PipelineError
 from tests.integration.pipelines import add_rows, run, write_pipeline
 
 if TYPE_CHECKING:
@@ -57,8 +58,12 @@ def test_rows_come_once_more_into_a_table_and_never_into_files(spark: SparkSessi
     assert all(change.code == "GB435" for changes in found.values() for change in changes.changes)
     assert "has micro-batches up to 1" in found["files"].changes[0].message
 
+    with pytest.raises(PipelineError) as caught:
+        run(file, available_now=True)
+    assert {found.code for found in caught.value.diagnostics} == {"GB435"}
+
     # What is said is what Spark does.
-    assert run(file, available_now=True).ok
+    assert run(file, available_now=True, accept=(("GB435", ""),)).ok
     assert sorted(
         row.id for row in spark.read.format("delta").load(str(tmp_path / "out/table")).collect()
     ) == [1, 2, 3]
