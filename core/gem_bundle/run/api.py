@@ -221,8 +221,8 @@ def _guard_checkpoints(plan: Plan, targets: Sequence[Node], stack: ExitStack, op
         locks = stack.enter_context(CheckpointLocks(places))
         found = locks.acquire()
     if not found:
-        for location in places.values():
-            finish_fresh(location)
+        for target, location in places.items():
+            found += finish_fresh(target, location)
         for target in options.fresh and chosen_target_ids(plan.definition, options.fresh):
             found += check_fresh(plan, target, is_run=target in places)
     if found:

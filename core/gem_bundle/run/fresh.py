@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, cast
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.history import record_of, what_ran
-from gem_bundle.changes.record import Record, RecordError, write_record
+from gem_bundle.changes.record import Record, write_record
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.files import open_folder
 from gem_bundle.gem import StreamReadContext
@@ -160,18 +160,21 @@ def begin_fresh(
         open_folder(str(folder.parent)).write(_journal(folder).name, json.dumps(journal).encode())
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    finish_fresh(str(folder))
-    return str(kept), []
+    return str(kept), finish_fresh(target, str(folder))
 
 
-def finish_fresh(location: str) -> None:
+def finish_fresh(target: str, location: str) -> list[Diagnostic]:
     """Do what a run that was killed left to do; call it with the checkpoint locked.
 
     Args:
-        location: The checkpoint's location.
+        target: The id of the target.
+        location: Its checkpoint's location.
+
+    Returns:
+        Why that can't be done, if it can't.
     """
     if local_path(location) is None:
-        return
+        return []
     folder = _folder(location)
     journal = _journal(folder)
     try:
@@ -179,10 +182,13 @@ def finish_fresh(location: str) -> None:
         kept = folder.with_name(content["kept"])
         record = Record.from_json(content["record"])
     except (FileNotFoundError, NotADirectoryError):
-        return
-    except (ValueError, KeyError, TypeError, RecordError):
-        # It is written as a whole, so this is nobody's work of ours.
-        return
+        return []
+    except (ValueError, KeyError, TypeError) as error:
+        reason = f"{journal}, by which one that was begun is ended, can't be read ({type(error).__name__})"
+        hint = (
+            f"See to it that `{folder.name}` beside it is the checkpoint that is meant, and remove the file."
+        )
+        return [_refused(target, reason, hint)]
     staging = folder.with_name(f".{folder.name}.fresh")
     if staging.is_dir():
         if folder.is_dir() and not kept.exists():
@@ -190,6 +196,7 @@ def finish_fresh(location: str) -> None:
         staging.rename(folder)
     write_record(str(folder), record)
     journal.unlink(missing_ok=True)
+    return []
 
 
 def _folder(location: str) -> Path:
