@@ -1,7 +1,7 @@
 """The transform `join`: two inputs side by side."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, field_validator, model_validator
 
@@ -15,6 +15,7 @@ from gem_bundle import (
     Lineage,
     Made,
     Operator,
+    OptionChange,
     Options,
     Transform,
     combined,
@@ -198,6 +199,12 @@ class Join(Transform[JoinOptions]):
             yield from check_expression(
                 options.condition, both, "condition", wants="boolean", analytic=False, generators=False
             )
+
+    def change(self, option: str, before: Any) -> OptionChange | None:
+        """An outer join keeps all that an inner one does."""
+        if option == "how" and before in {"left", "right", "full"} and self.options.how == "inner":
+            return OptionChange("from_now_on")
+        return None
 
     def _called(self, inputs: tuple[Facts, ...]) -> tuple[Facts, Facts]:
         """Both inputs under their names, as `apply` gives them to Spark."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class LimitOptions(Options):
     """Options of the transform `limit`."""
 
-    rows: int = Field(ge=0, description="How many rows go on at most.", examples=[100], change="from_now_on")
+    rows: int = Field(ge=0, description="How many rows go on at most.", examples=[100], change="mixed")
 
 
 class Limit(Transform[LimitOptions]):
@@ -44,4 +44,4 @@ class Limit(Transform[LimitOptions]):
         if through is None:
             return None
         rows = Made(f"limit {self.options.rows}")
-        return Lineage(through, rows, Kept(key_types=()))
+        return Lineage(through, rows, Kept(key_types=(), taken=rows))

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from gem_bundle.changes.sides import Side
     from gem_bundle.gem import Transform
 
+_CONJUNCTION = "(<class 'sqlglot.expressions.core.And'>"
+_EQUALITY = "sqlglot.expressions.core.EQ'"
 ALL = "*"
 """Stands among columns for all of them."""
 
@@ -119,6 +121,47 @@ class Flow:
     def states_behind(self, name: str) -> set[str]:
         """The nodes behind a node that keep state, or may."""
         return {other for other in self.side.behind(name) if self.keeps(other)}
+
+    def pushed_below(self, name: str) -> str | None:
+        """The aggregation or join that Spark puts a filter before, though it stands behind.
+
+        It does so with conditions over what is grouped by, or over one side of a join. State that was made
+        without the filter, or with it, is then not what the query takes it for.
+
+        Args:
+            name: A transform.
+        """
+        lineage = self.lineage(name)
+        if lineage is None or lineage.kept is not None or not lineage.rows.uses:
+            return None
+        several = lineage.rows.rule.startswith(_CONJUNCTION)
+        wanted = {use.partition(":")[2] for use in lineage.rows.uses}
+        inputs = self.side.nodes[name].inputs
+        while len(inputs) == 1:
+            before = inputs[0].node
+            made = self.lineage(before)
+            if made is None:
+                return None
+            if made.kept is not None:
+                if made.kept.rows:
+                    sides = {
+                        use.partition(":")[0]
+                        for column in wanted & set(made.columns)
+                        for use in made.columns[column].uses or ("?:",)
+                    }
+                    # With both sides' columns it becomes a part of the join's condition.
+                    return before if several or len(sides) == 1 or _EQUALITY in lineage.rows.rule else None
+                keys = set(made.columns) - set(made.kept.values)
+                found = bool(wanted & keys) if several else wanted <= keys
+                return before if made.kept.values and found else None
+            moved: set[str] = set()
+            for column in wanted:
+                step = made.columns.get(column)
+                if step is None or step.rule != "=" or step.uses is None:
+                    return None
+                moved |= {use.partition(":")[2] for use in step.uses}
+            wanted, inputs = moved, self.side.nodes[before].inputs
+        return None
 
     def behind(self, name: str, taint: Taint, *, own_state: bool = False) -> Reach:
         """How far a difference in the rows behind a node reaches.

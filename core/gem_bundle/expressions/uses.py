@@ -201,7 +201,7 @@ def equal_keys(condition: str, inputs: Sequence[Sequence[Column] | None]) -> tup
 def buffers_of(expression: str, columns: Sequence[Column] | None) -> dict[str, tuple[str, ...]] | None:
     """What Spark keeps for each aggregate function of an expression, as types; None where that isn't known.
 
-    A type that ends in ``!`` is never null.
+    A type that ends in ``!`` is never null; one that isn't known is a question mark and the function's name.
     """
     tree = parsed(expression)
     if tree is None:
@@ -243,8 +243,10 @@ def _buffers(name: str, arguments: list[str], columns: Sequence[Column] | None) 
     kinds = [analyse(text, columns).column.type for text in arguments]
     if name in _SEVERAL_BUFFERS:
         return (f"{name}({', '.join(map(str, kinds))})",)
+    if name in {"avg", "mean"} and kinds and kinds[0] is None:
+        return ("double!", "bigint!")
     if not kinds or kinds[0] is None:
-        return None
+        return (f"?{name}",)
     kind = kinds[0]
     if name in _FIRST:
         return (kind, "boolean!")

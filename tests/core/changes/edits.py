@@ -159,6 +159,18 @@ EDITS = [
         ("GB420",),
     ),
     Edit(
+        "a filter behind state, over what is grouped by: Spark puts it before",
+        (
+            ("input: named,", "input: big,"),
+            (
+                "targets:\n",
+                "  big: {gem: filter, input: named, options: {condition: path <> 'x'}}\ntargets:\n",
+            ),
+        ),
+        "mixed",
+        ("GB420",),
+    ),
+    Edit(
         "a filter less",
         (
             ("  some: {gem: filter, input: timely, options: {condition: n > 0}}\n", ""),

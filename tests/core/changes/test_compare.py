@@ -198,3 +198,45 @@ def test_the_code_of_a_function_has_changed() -> None:
     )
     (change,) = compare(before, now, made, "out").changes
     assert (change.code, change.node) == ("GB424", "clean")
+
+
+def test_a_filter_behind_a_join_is_put_before_it_where_it_is_about_one_side() -> None:
+    pairs = """
+        pipeline: shop
+        sources:
+          a: {gem: file, options: {format: json, path: a, schema: "n int, x int, at timestamp"}}
+          b: {gem: file, options: {format: json, path: b, schema: "n int, y int, at timestamp"}}
+        transforms:
+          pairs: {gem: join, inputs: [a, b], options: {condition: a.n = b.n}}
+          flat: {gem: select, input: pairs, options: {columns: [a.n as n, a.x as x, b.y as y]}}
+        targets:
+          out: {gem: console, input: flat}
+    """
+    for condition, wanted in (("x > 1", "mixed"), ("x > y", "from_now_on"), ("x = y", "mixed")):
+        some = f"          some: {{gem: filter, input: flat, options: {{condition: {condition}}}}}\n"
+        text = pairs.replace("        targets:", f"{some}        targets:").replace(
+            "console, input: flat", "console, input: some"
+        )
+        assert verdict(pairs, text).verdict == wanted, condition
+
+
+def test_an_outer_join_keeps_what_an_inner_one_needs() -> None:
+    outer = """
+        pipeline: shop
+        sources:
+          a: {gem: file, options: {format: json, path: a, schema: "n int, at timestamp"}}
+          b: {gem: file, options: {format: json, path: b, schema: "n int, at timestamp"}}
+        transforms:
+          ta: {gem: watermark, input: a, options: {column: at, delay: 1 hour}}
+          tb: {gem: watermark, input: b, options: {column: at, delay: 1 hour}}
+          pairs:
+            gem: join
+            inputs: [ta, tb]
+            options: {how: left, condition: "ta.n = tb.n and ta.at >= tb.at and ta.at <= tb.at + interval 1 hour"}
+          flat: {gem: select, input: pairs, options: {columns: [ta.n as n]}}
+        targets:
+          out: {gem: console, input: flat}
+    """
+    inner = outer.replace("how: left", "how: inner")
+    assert verdict(outer, inner).verdict == "from_now_on"
+    assert verdict(inner, outer).verdict == "refused"

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _FIELD = re.compile(r"(?<=[<,\s])[`\w]+:\s*")
 
 
+_OUTER = frozenset({"left", "right", "full"})
+
+
 class Shape(NamedTuple):
     """What Spark keeps for one operator.
 
@@ -46,8 +49,8 @@ def _shape(flow: Flow, operator: Operator) -> Shape:
     node = operator.node
     kind = operator.kind
     if isinstance(operator, JoinOperator):
-        # Which side's unpaired rows come out is part of what is kept.
-        kind = f"join {operator.how}"  # type: ignore[assignment]
+        # Whether a row has had a partner is kept only where those without one come out.
+        kind = f"join {operator.how}" if operator.how in _OUTER else "join"  # type: ignore[assignment]
     elif getattr(operator, "within_watermark", False):
         kind = "deduplicate within watermark"  # type: ignore[assignment]
     elif getattr(operator, "sessions", False):
@@ -130,7 +133,7 @@ def _operators(count: int) -> str:
 
 def _difference(old: Shape, new: Shape) -> str:
     """Why Spark doesn't take the state of one operator for another's; empty when it does."""
-    if old.kind != new.kind:
+    if old.kind != new.kind and not (old.kind.startswith("join") and new.kind == "join"):
         return f"its state in the checkpoint is one of `{old.kind}`, not of `{new.kind}`"
     if old.keys is not None and new.keys is not None and not _fit(old.keys, new.keys):
         return f"its keys in the checkpoint are {_listed(old.keys)}, not {_listed(new.keys)}"
@@ -146,6 +149,8 @@ def _fit(old: Sequence[str | None], new: Sequence[str | None]) -> bool:
     for one, other in zip(old, new, strict=True):
         if one is None or other is None:
             continue
+        if one.startswith("?") != other.startswith("?"):
+            continue  # of one of them the type isn't known
         if one.removesuffix("!") != other.removesuffix("!"):
             return False
         if one.endswith("!") and not other.endswith("!"):

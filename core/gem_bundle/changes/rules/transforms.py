@@ -50,6 +50,9 @@ def _added(both: Comparison, node: NodeRecord) -> Told:
         reach = reach.join(both.before.behind(then, taint), both.now)
     if both.after.watermarks(node.id):
         return Told(_lateness(both, both.after.states_behind(node.id), "GB420", what, node.id, "mixed"))
+    pushed = both.after.pushed_below(node.id)
+    if pushed is not None and both.new.nodes[both.new.target].output_mode != "update":
+        reach.states.add(pushed)
     if both.after.keeps(node.id):
         message = f"{what} and keeps state, which the checkpoint doesn't have: Spark refuses to go on"
         made = both.change("refused", "GB422", message, node.id, key="gem", hint=FRESH, after=node.gem)
@@ -66,6 +69,9 @@ def _removed(both: Comparison, node: NodeRecord) -> Told:
         return Told(both.change("refused", "GB422", message, node.id, hint=FRESH, before=node.gem))
     taint = _between(both.old, both.before, node, {other.id for other in both.removed})
     reach = Reach().join(both.before.behind(node.id, taint), both.now)
+    pushed = both.before.pushed_below(node.id)
+    if pushed in both.now:
+        reach.states.add(both.now[pushed])
     before = _origin_of(both.old, node, {other.id for other in both.removed})
     if before in both.now:
         reach = both.after.behind(both.now[before], taint).join(reach, {n: n for n in reach.states})
@@ -135,6 +141,8 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
         elif effect in {"from_now_on", "mixed"}:
             own = effect == "mixed" and other_state(*lineages)
             reach = both.reach(old, new, local, own_state=own)
+            if local.rows:
+                reach.states |= _pushed(both, old, new)
             yield Told(tell(both, reach, "GB423", what, new.id, hint=found.change.hint, **details), reach)
         else:
             yield Told(both.change(effect, "GB423", what, new.id, hint=found.change.hint, **details))
@@ -152,6 +160,12 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
         key = "inputs" if len(new.inputs) > 1 else "input"
         made = tell(both, reach, "GB425", what, new.id, key=key, before=before, after=after)
         yield Told(made, reach)
+
+
+def _pushed(both: Comparison, old: NodeRecord, new: NodeRecord) -> set[str]:
+    """The aggregations that another filter behind them gets before."""
+    before, after = both.before.pushed_below(old.id), both.after.pushed_below(new.id)
+    return {both.now[name] for name in (before,) if name in both.now} | ({after} if after else set())
 
 
 def _rewired(both: Comparison, old: NodeRecord, new: NodeRecord) -> tuple[Taint, bool]:
