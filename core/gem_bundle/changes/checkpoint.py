@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _LOG_VERSIONS = ("v1", "v2")
-_LAST = 5
 _LARGEST_ZIP = 32_000_000
 
 
@@ -116,7 +115,6 @@ class SparkCheckpoint:
         query: The id of the query; empty when it can't be told.
         offsets: What the last micro-batches were to read, newest last.
         commits: The last micro-batches that are done, newest last.
-        first_offsets: The oldest micro-batch that the offset log still has.
         problems: What is broken, each as a sentence without its end.
     """
 
@@ -124,7 +122,6 @@ class SparkCheckpoint:
     query: str = ""
     offsets: tuple[Offsets, ...] = ()
     commits: tuple[Commit, ...] = ()
-    first_offsets: int | None = None
     problems: tuple[str, ...] = ()
 
     @property
@@ -171,11 +168,12 @@ class SparkCheckpoint:
         return tuple(sorted(_names(below(self.location, "sources"))))
 
 
-def read_checkpoint(location: str) -> SparkCheckpoint | None:
+def read_checkpoint(location: str, last: int = 1) -> SparkCheckpoint | None:
     """What Spark left in a checkpoint, without changing anything.
 
     Args:
         location: The checkpoint's location: a path, or a URL that fsspec or Databricks knows.
+        last: How many of the last micro-batches are read.
 
     Returns:
         None where there is no checkpoint yet.
@@ -184,12 +182,12 @@ def read_checkpoint(location: str) -> SparkCheckpoint | None:
         UnseenError: When it can't be looked at from here.
     """
     if not is_remote(location):
-        checkpoint = _read(location)
+        checkpoint = _read(location, last)
         if checkpoint is None and not _is_here(location):
             raise UnseenError("it lies on Spark's side, not on this machine")
         return checkpoint
     try:
-        return _read(location)
+        return _read(location, last)
     except NoFilesError as error:
         raise UnseenError(str(error)) from error
     except Exception as error:  # every store raises what its client raises
@@ -252,7 +250,7 @@ def check_checkpoint(
     return found
 
 
-def _read(location: str) -> SparkCheckpoint | None:
+def _read(location: str, last: int) -> SparkCheckpoint | None:
     top = open_folder(location)
     names = set(top.names())
     if not names:
@@ -265,11 +263,11 @@ def _read(location: str) -> SparkCheckpoint | None:
     else:
         query, problem = _query(top.read("metadata"))
         problems = [problem] if problem else []
-    offsets, first, problem = _last_offsets(location)
+    offsets, problem = _last_offsets(location, last)
     problems += [problem] if problem else []
-    commits, problem = _last_commits(location)
+    commits, problem = _last_commits(location, last)
     problems += [problem] if problem else []
-    return SparkCheckpoint(location, query, offsets, commits, first, tuple(problems))
+    return SparkCheckpoint(location, query, offsets, commits, tuple(problems))
 
 
 def _query(content: bytes) -> tuple[str, str]:
@@ -283,28 +281,28 @@ def _query(content: bytes) -> tuple[str, str]:
     return loaded["id"], ""
 
 
-def _last_offsets(location: str) -> tuple[tuple[Offsets, ...], int | None, str]:
-    """The newest entries of the offset log, its oldest one, and what is wrong with the newest."""
+def _last_offsets(location: str, last: int) -> tuple[tuple[Offsets, ...], str]:
+    """The newest entries of the offset log, and what is wrong with the newest."""
     folder = open_folder(below(location, "offsets"))
     batches = sorted(numbered(folder.names()))
     found: list[Offsets] = []
     wrong = ""
-    for batch in batches[-_LAST:]:
+    for batch in batches[-last:]:
         lines, problem = _log(folder.read(str(batch)))
         if not problem:
             found.append(_offsets(batch, lines))
         elif batch == batches[-1]:
             wrong = f"`offsets/{batch}` {problem}"
-    return tuple(found), batches[0] if batches else None, wrong
+    return tuple(found), wrong
 
 
-def _last_commits(location: str) -> tuple[tuple[Commit, ...], str]:
+def _last_commits(location: str, last: int) -> tuple[tuple[Commit, ...], str]:
     """The newest entries of the commit log, and what is wrong with the newest."""
     folder = open_folder(below(location, "commits"))
     batches = sorted(numbered(folder.names()))
     found: list[Commit] = []
     wrong = ""
-    for batch in batches[-_LAST:]:
+    for batch in batches[-last:]:
         lines, problem = _log(folder.read(str(batch)))
         if not problem:
             found.append(Commit(batch, _number(_object(lines, 1).get("nextBatchWatermarkMs"))))

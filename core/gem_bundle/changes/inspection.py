@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.model import Definition
 
 
+LAST = 5
+"""So many of the last micro-batches are shown."""
+
+
 @dataclass(frozen=True)
 class Inspection:
     """What there is to tell of the checkpoint of one target.
@@ -72,7 +76,7 @@ def _inspect(definition: Definition, target: str) -> Inspection:
     checkpoint = None
     found: list[Diagnostic] = []
     try:
-        checkpoint = read_checkpoint(location)
+        checkpoint = read_checkpoint(location, LAST)
         found += check_checkpoint(target, checkpoint, source_evolution=False)
     except UnseenError as error:
         message = f"the checkpoint of target `{target}` can't be seen from here: {error}, at {location}"
