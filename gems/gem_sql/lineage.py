@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 _PLAIN = frozenset({"expressions", "from_", "where", "group", "having", "distinct"})
 _HAVING = "having"
+_ALL = "*"
+_VALUES = frozenset({"?max", "?min", "?any_value", "?mode"})
 
 
 def lineage_of(query: str, inputs: Mapping[str, Facts], made: Facts) -> Lineage | None:
-    """What a query makes of what; None where it is none of the plain ones.
+    """What a query makes of what; of one that isn't plain, only what kinds of aggregates it keeps.
 
     Args:
         query: One query in Spark's SQL.
@@ -31,8 +33,27 @@ def lineage_of(query: str, inputs: Mapping[str, Facts], made: Facts) -> Lineage 
 
     tree = query_tree(query)
     names = column_keys(made.columns)
-    if not isinstance(tree, exp.Select) or names is None or made.columns is None:
+    if tree is None or names is None or made.columns is None:
         return None
+    plain = _plain_or_none(tree, inputs, names, made) if isinstance(tree, exp.Select) else None
+    return plain or _whole(tree, query, names)
+
+
+def _whole(tree: Any, query: str, names: list[str]) -> Lineage:
+    """A query of which it isn't known what comes of what: everything may."""
+    from gem_bundle.expressions.query import exp
+
+    rule = Made(" ".join(query.split()), None)
+    calls: dict[str, tuple[str, ...]] = {}
+    for call in tree.find_all(exp.Anonymous):
+        for text, kinds in (buffers_of(sql_of(call), None) or {}).items():
+            # Whatever is one of the values that came is kept as such a value.
+            calls[text] = tuple("?value" if kind in _VALUES else kind for kind in kinds)
+    kept = Kept((rule,), None, {_ALL: calls}, frozenset({_ALL}))
+    return Lineage(dict.fromkeys(names, rule), rule, kept)
+
+
+def _plain_or_none(tree: Any, inputs: Mapping[str, Facts], names: list[str], made: Facts) -> Lineage | None:
     if any(value for name, value in tree.args.items() if name not in _PLAIN):
         return None
     table = _table(tree, inputs)

@@ -240,3 +240,17 @@ def test_an_outer_join_keeps_what_an_inner_one_needs() -> None:
     inner = outer.replace("how: left", "how: inner")
     assert verdict(outer, inner).verdict == "from_now_on"
     assert verdict(inner, outer).verdict == "refused"
+
+
+def test_a_state_that_cant_be_told_is_another_one_where_a_columns_type_is() -> None:
+    nested = """
+        pipeline: shop
+        sources:
+          a: {gem: file, options: {format: json, path: a, schema: "n int, x int"}}
+        transforms:
+          most: {gem: sql, input: a, options: {query: "select max(n) as n from (select n from a) q"}}
+        targets:
+          out: {gem: console, input: most, output_mode: update}
+    """
+    assert verdict(nested, nested.replace("n int", "n string")).verdict == "refused"
+    assert verdict(nested, nested.replace("max(n)", "min(n)")).verdict == "mixed"

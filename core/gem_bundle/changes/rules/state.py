@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gem_bundle.changes.comparison import Comparison, Told
     from gem_bundle.changes.model import Change
     from gem_bundle.changes.reach import Flow
+    from gem_bundle.changes.sides import Side
     from gem_bundle.operators import Operator
 
 _FIELD = re.compile(r"(?<=[<,\s])[`\w]+:\s*")
@@ -121,7 +122,7 @@ def refuse_other_state(both: Comparison, changes: Sequence[Told]) -> list[Change
         why = f"the query kept {_operators(len(before))} with state and keeps {_operators(len(after))}"
         return _refuse(both, changes, wrong, why)
     for old, new in zip(before, after, strict=True):
-        why = _difference(old, new)
+        why = _difference(old, new) or _other_inputs(both, old, new)
         if why:
             return _refuse(both, changes, [new.node], why)
     return found
@@ -142,6 +143,28 @@ def _difference(old: Shape, new: Shape) -> str:
     return ""
 
 
+def _other_inputs(both: Comparison, old: Shape, new: Shape) -> str:
+    """Where it isn't known what is kept: which column that comes has another type; empty where none has."""
+    if None not in {old.keys, old.values, new.keys, new.values}:
+        return ""
+    before, after = _coming(both.old, old.node), _coming(both.new, new.node)
+    for name, kind in before.items():
+        now = after.get(name, kind)
+        if kind is not None and now is not None and _bare(kind) != _bare(now):
+            return f"the column `{name}` was {kind} and is {now}"
+    return ""
+
+
+def _coming(side: Side, node: str) -> dict[str, str | None]:
+    """The types of the columns that come to a node, by name."""
+    found: dict[str, str | None] = {}
+    for edge in side.nodes[node].inputs:
+        facts = side.facts.get(edge.node)
+        for column in (facts.columns if facts is not None else None) or ():
+            found.setdefault(column.name.lower(), column.type)
+    return found
+
+
 def _fit(old: Sequence[str | None], new: Sequence[str | None]) -> bool:
     """Whether Spark takes values of the old types as ones of the new: what was never null must stay so."""
     if len(old) != len(new):
@@ -159,7 +182,11 @@ def _fit(old: Sequence[str | None], new: Sequence[str | None]) -> bool:
 
 
 def _listed(kinds: Iterable[str | None]) -> str:
-    shown = ", ".join((kind or "unknown").removesuffix("!") for kind in kinds if kind != "|")
+    shown = ", ".join(
+        "unknown" if kind is None or kind.startswith("?") else kind.removesuffix("!")
+        for kind in kinds
+        if kind != "|"
+    )
     return f"({shown})"
 
 
