@@ -254,3 +254,28 @@ def test_a_state_that_cant_be_told_is_another_one_where_a_columns_type_is() -> N
     """
     assert verdict(nested, nested.replace("n int", "n string")).verdict == "refused"
     assert verdict(nested, nested.replace("max(n)", "min(n)")).verdict == "mixed"
+
+
+def test_a_watermark_less_before_a_join_is_another_shape_of_its_rows() -> None:
+    pairs = """
+        pipeline: shop
+        sources:
+          a: {gem: file, options: {format: json, path: a, schema: "n int, at timestamp"}}
+          b: {gem: file, options: {format: json, path: b, schema: "m int, seen timestamp"}}
+        transforms:
+          ta: {gem: watermark, input: a, options: {column: at, delay: 1 hour}}
+          pairs: {gem: join, inputs: {l: ta, r: b}, options: {condition: l.n = r.m}}
+          flat: {gem: select, input: pairs, options: {columns: [n, seen]}}
+        targets:
+          out: {gem: console, input: flat}
+    """
+    without = pairs.replace("l: ta", "l: a").replace(
+        "          ta: {gem: watermark, input: a, options: {column: at, delay: 1 hour}}\n", ""
+    )
+    assert codes(verdict(pairs, without)) == [("refused", "GB421")]
+    assert codes(verdict(without, pairs)) == [("refused", "GB420")]
+    other = pairs.replace(
+        "gem: watermark, input: a, options: {column: at, delay: 1 hour}",
+        "gem: filter, input: a, options: {condition: n > 0}",
+    )
+    assert verdict(pairs, other).verdict == "refused"
