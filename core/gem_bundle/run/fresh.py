@@ -141,8 +141,7 @@ def begin_fresh(
     checkpoint = read_checkpoint(str(folder))
     assert checkpoint is not None
     staging, work = folder.with_name(f".{folder.name}.fresh"), folder.with_name(f".{folder.name}.empty")
-    for left in (staging, work):
-        shutil.rmtree(left, ignore_errors=True)
+    _clean_up(folder)
     try:
         failed = _run_empty(plan, plan.node(target), spark, work)
         if failed is not None:
@@ -182,6 +181,7 @@ def finish_fresh(target: str, location: str) -> list[Diagnostic]:
         kept = folder.with_name(content["kept"])
         record = Record.from_json(content["record"])
     except (FileNotFoundError, NotADirectoryError):
+        _clean_up(folder)  # of a run that was killed before there was one
         return []
     except (ValueError, KeyError, TypeError) as error:
         reason = f"{journal}, by which one that was begun is ended, can't be read ({type(error).__name__})"
@@ -197,6 +197,12 @@ def finish_fresh(target: str, location: str) -> list[Diagnostic]:
     write_record(str(folder), record)
     journal.unlink(missing_ok=True)
     return []
+
+
+def _clean_up(folder: Path) -> None:
+    """Remove what was begun beside a checkpoint and isn't whole."""
+    for left in ("fresh", "empty"):
+        shutil.rmtree(folder.with_name(f".{folder.name}.{left}"), ignore_errors=True)
 
 
 def _folder(location: str) -> Path:

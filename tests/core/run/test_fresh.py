@@ -44,11 +44,12 @@ def test_what_is_left_is_done_from_wherever_it_was(folder: Path, renamed: int) -
     assert read_record(str(folder / "out")) == RECORD
 
 
-def test_without_a_journal_nothing_is_done(folder: Path) -> None:
+def test_without_a_journal_what_was_begun_is_removed(folder: Path) -> None:
     (folder / ".out.fresh.json").unlink()
-    before = names(folder)
+    (folder / ".out.empty").mkdir()
     assert finish_fresh("out", str(folder / "out")) == []
-    assert names(folder) == before
+    assert names(folder) == ["out"]
+    assert (folder / "out/which").read_text() == "out"
     assert finish_fresh("out", "s3a://bucket/out") == []
 
 
