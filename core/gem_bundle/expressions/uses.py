@@ -131,6 +131,7 @@ def _names_in(tree: exp.Expr) -> list[list[str]] | None:
     """The names of all columns in an expression; None where there may be names of something else."""
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.expressions.trees import parts_of
+    from gem_bundle.expressions.walk import UNIT_FIRST
 
     found: list[list[str]] = []
     waiting: list[exp.Expr] = [tree]
@@ -147,6 +148,8 @@ def _names_in(tree: exp.Expr) -> list[list[str]] | None:
             waiting.append(node.this)
         elif isinstance(node, exp.Interval):
             waiting += [] if isinstance(node.this, exp.Literal) else [node.this]
+        elif isinstance(node, exp.Anonymous) and node.name.lower() in UNIT_FIRST:
+            waiting.extend(node.expressions[1 if len(node.expressions) == 3 else 0 :])
         else:
             waiting.extend(node.iter_expressions())
     return found

@@ -52,7 +52,8 @@ if TYPE_CHECKING:
 __all__ = ["Value", "Walk", "references_in", "shape"]
 
 UNKNOWN = Value()
-_UNIT_FIRST = frozenset({"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff"})
+UNIT_FIRST = frozenset({"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff"})
+"""The functions whose first argument of three is a unit, which looks like a column."""
 _TIMES_OF_DAY = frozenset({"hour", "minute", "second"})
 _WHOLE_FIELDS = frozenset({"year", "quarter", "month", "week", "day", "dayofweek", "doy", "hour", "minute"})
 _TIME_WINDOWS = frozenset({"window", "session_window"})
@@ -559,7 +560,7 @@ class Walk:
             self._say("GB212", f"`{name}` needs an `over (…)`")
         if name in functions.AGGREGATES:
             return self._aggregate(name, arguments)
-        if name in _UNIT_FIRST and len(arguments) == 3:
+        if name in UNIT_FIRST and len(arguments) == 3:
             arguments[0] = exp.Literal.string(arguments[0].name)
         quiet = name in _TIME_WINDOWS or name not in functions.FUNCTIONS
         self._quiet += quiet
@@ -717,7 +718,7 @@ def references_in(tree: exp.Expr) -> list[list[str]] | None:
             waiting.append(node.this)
         elif isinstance(node, exp.Interval):
             waiting += [] if isinstance(node.this, exp.Literal) else [node.this]
-        elif not (isinstance(node, exp.Anonymous) and node.name.lower() in _UNIT_FIRST):
+        elif not (isinstance(node, exp.Anonymous) and node.name.lower() in UNIT_FIRST):
             waiting.extend(node.iter_expressions())
         else:
             waiting.extend(node.expressions[1 if len(node.expressions) == 3 else 0 :])

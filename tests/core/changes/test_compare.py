@@ -256,6 +256,44 @@ def test_a_state_that_cant_be_told_is_another_one_where_a_columns_type_is() -> N
     assert verdict(nested, nested.replace("max(n)", "min(n)")).verdict == "mixed"
 
 
+def test_a_result_that_nobody_reads_is_not_kept() -> None:
+    """Spark prunes it before it plans the state, so that who drops it gives the state another shape."""
+    ticks = """
+        pipeline: shop
+        sources:
+          ticks: {gem: rate}
+        transforms:
+          sums:
+            gem: aggregate
+            input: ticks
+            options: {group_by: [timestamp], aggregates: {n: sum(value), m: approx_top_k(value)}}
+          fewer: {gem: drop, input: sums, options: {columns: [m]}}
+        targets:
+          out: {gem: console, input: fewer, output_mode: update}
+    """
+    found = verdict(ticks, ticks.replace("columns: [m]", "columns: [m, n]"))
+    assert codes(found) == [("refused", "GB422")]
+    assert found.changes[0].message.endswith("its values in the checkpoint are (bigint), not ()")
+    # What Spark keeps for this function is not known, but that it keeps something.
+    found = verdict(ticks, ticks.replace("input: fewer", "input: sums"))
+    assert ("refused", "GB422") in codes(found)
+    assert any(change.message.endswith("`m` is kept now") for change in found.changes)
+    used = ticks.replace("approx_top_k(value)", "max(value)")
+    later = (
+        used.replace("columns: [m]", "columns: [m, n]")
+        .replace(
+            "        targets:",
+            """          at:
+            gem: with_columns
+            input: fewer
+            options: {columns: {l: "timestampadd(HOUR, 1, timestamp)"}}
+        targets:""",
+        )
+        .replace("input: fewer, output", "input: at, output")
+    )
+    assert verdict(used, later).verdict == "refused"
+
+
 def test_a_watermark_less_before_a_join_is_another_shape_of_its_rows() -> None:
     pairs = """
         pipeline: shop

@@ -33,12 +33,15 @@ class Shape(NamedTuple):
         kind: What kind of operator it is, as Spark compares it.
         keys: The types of its keys, None where unknown.
         values: The types of its values, None where unknown.
+        results: The columns of results that somebody behind reads: Spark keeps nothing for others. None where
+            unknown.
     """
 
     node: str
     kind: str
     keys: tuple[str | None, ...] | None
     values: tuple[str, ...] | None
+    results: frozenset[str] | None = None
 
 
 def shapes(flow: Flow) -> list[Shape]:
@@ -65,14 +68,16 @@ def _shape(flow: Flow, operator: Operator) -> Shape:
         return Shape(node, kind, keys, _rows(flow, node))
     needed = flow.needed(node) | kept.reads
     buffers: dict[str, tuple[str, ...]] = {}
+    results = frozenset(c for c in kept.values if not c or c in needed or "*" in needed)
     for column, functions in kept.values.items():
-        if column and column not in needed and "*" not in needed:
+        if column not in results:
             continue
         if functions is None:
-            return Shape(node, kind, keys, None)
+            return Shape(node, kind, keys, None, results)
         for text, types in functions.items():
             buffers.setdefault(text, types)
-    return Shape(node, kind, keys, tuple(str(_bare(kind)) for types in buffers.values() for kind in types))
+    values = tuple(str(_bare(kind)) for types in buffers.values() for kind in types)
+    return Shape(node, kind, keys, values, results)
 
 
 def _rows(flow: Flow, node: str) -> tuple[str, ...] | None:
@@ -140,6 +145,13 @@ def _difference(old: Shape, new: Shape) -> str:
         return f"its keys in the checkpoint are {_listed(old.keys)}, not {_listed(new.keys)}"
     if old.values is not None and new.values is not None and not _fit(old.values, new.values):
         return f"its values in the checkpoint are {_listed(old.values)}, not {_listed(new.values)}"
+    if None in {old.values, new.values} and old.results is not None and new.results is not None:
+        # What the values are isn't known, but of these there are more or fewer.
+        more, fewer = new.results - old.results, old.results - new.results
+        if bool(more) != bool(fewer):
+            names = ", ".join(f"`{name}`" for name in sorted(more or fewer))
+            are = "is" if len(more or fewer) == 1 else "are"
+            return f"{names} {are} kept now" if more else f"{names} {are} no longer kept"
     return ""
 
 
