@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _FIELD = re.compile(r"(?<=[<,\s])[`\w]+:\s*")
 
 
+# Where a change's message goes on from what is different to what becomes of rows.
+_BECOMES = re.compile(r": the state of|: whether|; rows from")
 _OUTER = frozenset({"left", "right", "full"})
 
 
@@ -222,7 +224,7 @@ def _refuse(both: Comparison, changes: Sequence[Told], nodes: list[str], why: st
             change,
             verdict="refused",
             code="GB422",
-            message=f"{change.message.partition(': the state of')[0].partition('; rows from')[0]}: "
+            message=f"{_BECOMES.split(change.message, maxsplit=1)[0]}: "
             f"the state of `{nodes[0]}` gets another shape, and Spark refuses to go on: {why}",
             hint=FRESH,
         )

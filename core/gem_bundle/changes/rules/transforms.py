@@ -267,6 +267,13 @@ def tell(
     """
     if reach.states:
         states = _listed(sorted(reach.states))
+        if not any(operator.stateful for operator in both.new.operators if operator.node in reach.states):
+            message = (
+                f"{what}: whether {states} keeps state can't be known; if so, it was made by the old rule "
+                "and gets into new results"
+            )
+            hint = hint or f"If it keeps none, accept the change: `--accept {code}:{node}`. Else begin anew."
+            return both.change("mixed", code, message, node, hint=hint, **details)
         message = f"{what}: the state of {states} was made by the old rule and gets into new results"
         return both.change("mixed", code, message, node, hint=hint or FRESH, **details)
     if not reach.target:
