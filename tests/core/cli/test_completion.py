@@ -88,7 +88,7 @@ def offered(project: Callable[..., Path], programs: Path) -> Callable[..., list[
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["ch"], ["check"]),
+        (["ch"], ["check", "checkpoint"]),
         (["check", "--for"], ["--format"]),
         (["check", "--wa"], ["--watch"]),
         (["check", "--format", ""], ["text", "json", "sarif", "github"]),
