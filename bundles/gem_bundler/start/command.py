@@ -223,12 +223,8 @@ def _lease(
     from gem_bundler.start.lease import Leases
     from gem_bundler.start.lease_owner import this_process
 
-    places = {
-        node.id: plan.definition.checkpoint(node.id)
-        for node in targets
-        if plan.gems[node.id].semantics.restartable  # type: ignore[attr-defined]
-    }
-    if plan.definition.mode == "batch" or not places:
+    places = {node.id: plan.definition.checkpoint(node.id) for node in plan.restartable(targets)}
+    if not places:
         return None, {}, []
     try:
         leases = Leases(places, this_process(f"{manifest.name} {manifest.version}"))

@@ -18,7 +18,6 @@ from gem_bundle.changes.history import record_of, what_ran
 from gem_bundle.changes.model import Change, TargetChanges
 from gem_bundle.changes.record import Accepted, recorded_targets
 from gem_bundle.changes.sides import new_side
-from gem_bundle.diagnostics import Diagnostic, suggest
 from gem_bundle.errors import PipelineError
 from gem_bundle.gem import Source, Target
 from gem_bundle.plugins import load_registry
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from gem_bundle.changes.record import VersionRecord
+    from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.plugins import Registry
@@ -49,7 +49,7 @@ def plan_changes(
     wrong: list[Diagnostic] = []
     chosen = set(targets)
     installed = cache(load_registry)
-    for node in _streaming_targets(plan):
+    for node in plan.restartable(plan.definition.of_kind("target")):
         if chosen and node.id not in chosen:
             continue
         changes, more = _of_target(plan, node, environment, installed)
@@ -153,28 +153,6 @@ def _left(plan: Plan) -> list[str]:
     return [name for name in recorded_targets(root) if name not in now]
 
 
-def chosen(plan: Plan, targets: Iterable[str]) -> list[Diagnostic]:
-    """What is wrong with the targets that were asked for: GB108 for an id that is no target.
-
-    Args:
-        plan: The checked pipeline.
-        targets: The ids.
-    """
-    known = [node.id for node in plan.definition.of_kind("target")]
-    place = plan.definition.locator.place(())
-    return [
-        Diagnostic(
-            "GB108",
-            "error",
-            f"the pipeline has no target `{name}`",
-            place=place,
-            hint=suggest(name, known, what="targets"),
-        )
-        for name in targets
-        if name not in known
-    ]
-
-
 def plan_against(
     plan: Plan, before: Plan, targets: Iterable[str] = (), environment: Mapping[str, str] | None = None
 ) -> list[TargetChanges]:
@@ -189,7 +167,7 @@ def plan_against(
     former = {node.identity: node for node in before.definition.of_kind("target")}
     found: list[TargetChanges] = []
     chosen = set(targets)
-    for node in _streaming_targets(plan):
+    for node in plan.restartable(plan.definition.of_kind("target")):
         old = former.pop(node.identity, None)
         if chosen and node.id not in chosen:
             continue
@@ -204,17 +182,6 @@ def plan_against(
         now = {node.identity for node in plan.definition.of_kind("target")}
         found += [_gone(plan, node.id) for node in former.values() if node.identity not in now]
     return found
-
-
-def _streaming_targets(plan: Plan) -> list[Node]:
-    """The targets that have a checkpoint, or will have one."""
-    if plan.definition.mode != "stream":
-        return []
-    return [
-        node
-        for node in plan.definition.of_kind("target")
-        if plan.gems[node.id].semantics.restartable  # type: ignore[attr-defined]
-    ]
 
 
 def _renamed_or_new(

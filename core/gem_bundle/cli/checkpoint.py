@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from gem_bundle.cli.complete import complete_target
 from gem_bundle.cli.output import aligned, heading, print_diagnostics, print_json
-from gem_bundle.cli.params import file_argument, format_option, parameter_options
+from gem_bundle.cli.params import file_argument, format_option, parameter_options, targets_option
 
 
 @click.command(
@@ -17,14 +16,7 @@ from gem_bundle.cli.params import file_argument, format_option, parameter_option
 @click.argument("action", type=click.Choice(["show"]))
 @file_argument
 @parameter_options
-@click.option(
-    "--target",
-    "targets",
-    multiple=True,
-    metavar="ID",
-    shell_complete=complete_target,
-    help="Show the checkpoint of this target only; may be given several times.",
-)
+@targets_option("Show the checkpoint of this target only; may be given several times.")
 @format_option("text", "json")
 def command(
     action: str,  # noqa: ARG001 (there is only one)
@@ -42,8 +34,8 @@ def command(
     """
     from gem_bundle.changes.inspection import inspect, lines_of
     from gem_bundle.errors import PipelineError
+    from gem_bundle.pipeline.chosen import chosen_target_ids
     from gem_bundle.pipeline.loader import LoadOptions, load_file
-    from gem_bundle.run.api import chosen_target_ids
 
     loaded = load_file(file, LoadOptions(parameters, profile))
     definition = loaded.definition

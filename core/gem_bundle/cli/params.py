@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gem_bundle.cli.complete import complete_file, complete_parameter, complete_profile
+from gem_bundle.cli.complete import complete_file, complete_parameter, complete_profile, complete_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,6 +116,13 @@ accept_option = click.option(
     help="Take a change on purpose that would stop the run; may be given several times.",
 )
 """``--accept``, as ``accept``: pairs of a code and a node."""
+
+
+def targets_option(help_text: str) -> Callable[[FunctionT], FunctionT]:
+    """``--target ID``, as ``targets``: the ids in the order in which they are given."""
+    return click.option(
+        "--target", "targets", multiple=True, metavar="ID", shell_complete=complete_target, help=help_text
+    )
 
 
 def format_option(*formats: str) -> Callable[[FunctionT], FunctionT]:

@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gem_bundle.cli.complete import complete_file, complete_target
+from gem_bundle.cli.complete import complete_file
 from gem_bundle.cli.output import paint, print_diagnostics, scrubbed, scrubbed_diagnostic
-from gem_bundle.cli.params import file_argument, format_option, parameter_options, quiet_option
+from gem_bundle.cli.params import (
+    file_argument,
+    format_option,
+    parameter_options,
+    quiet_option,
+    targets_option,
+)
 
 if TYPE_CHECKING:
     from gem_bundle.changes.model import TargetChanges
@@ -25,14 +31,7 @@ if TYPE_CHECKING:
 )
 @file_argument
 @parameter_options
-@click.option(
-    "--target",
-    "targets",
-    multiple=True,
-    metavar="ID",
-    shell_complete=complete_target,
-    help="Look at this target only; may be given several times.",
-)
+@targets_option("Look at this target only; may be given several times.")
 @click.option(
     "--against",
     metavar="FILE",
@@ -99,17 +98,20 @@ def _plan(
     against: str | None,
 ) -> tuple[list[TargetChanges], list[Diagnostic]]:
     """What becomes of each target, and what is wrong with the pipeline, or the other version of it."""
-    from gem_bundle.changes.planning import chosen, plan_against, plan_changes
+    from gem_bundle.changes.planning import plan_against, plan_changes
     from gem_bundle.check import check_file
+    from gem_bundle.errors import PipelineError
+    from gem_bundle.pipeline.chosen import chosen_target_ids
     from gem_bundle.pipeline.loader import LoadOptions
 
     checked = check_file(file, LoadOptions(parameters, profile, skip_env=True))
     diagnostics = list(checked.diagnostics)
     if checked.plan is None:
         return [], diagnostics
-    wrong = chosen(checked.plan, targets)
-    if wrong:
-        return [], [*diagnostics, *wrong]
+    try:
+        chosen_target_ids(checked.plan.definition, targets)
+    except PipelineError as error:
+        return [], [*diagnostics, *error.diagnostics]
     if against is None:
         found, more = plan_changes(checked.plan, targets)
         return found, [*diagnostics, *more]

@@ -9,7 +9,7 @@ import click
 
 from gem_bundle.cli.complete import complete_target
 from gem_bundle.cli.output import print_diagnostics
-from gem_bundle.cli.params import accept_option, file_argument, parameter_options
+from gem_bundle.cli.params import accept_option, file_argument, parameter_options, targets_option
 
 
 @click.command(
@@ -19,14 +19,7 @@ from gem_bundle.cli.params import accept_option, file_argument, parameter_option
 )
 @file_argument
 @parameter_options
-@click.option(
-    "--target",
-    "targets",
-    multiple=True,
-    metavar="ID",
-    shell_complete=complete_target,
-    help="Run only this target and what it needs; may be given several times.",
-)
+@targets_option("Run only this target and what it needs; may be given several times.")
 @click.option(
     "--fresh",
     multiple=True,

@@ -36,6 +36,16 @@ class Plan:
         """The node of that id."""
         return self.definition.nodes[name]
 
+    def restartable(self, targets: Iterable[Node]) -> list[Node]:
+        """Those of some targets whose queries continue from a checkpoint; in a batch pipeline none does."""
+        if self.definition.mode != "stream":
+            return []
+        return [
+            node
+            for node in targets
+            if self.gems[node.id].semantics.restartable  # type: ignore[attr-defined]
+        ]
+
     def upstream(self, names: Iterable[str]) -> list[str]:
         """The nodes that these need, themselves included, in graph order."""
         needed: set[str] = set()

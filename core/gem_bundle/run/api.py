@@ -18,8 +18,9 @@ from gem_bundle.changes.history import keep_versions, record_of
 from gem_bundle.changes.planning import hold_to_plan
 from gem_bundle.check.checker import check_definition
 from gem_bundle.check.stages.connect import check_connect
-from gem_bundle.diagnostics import Diagnostic, suggest
+from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, PipelineError
+from gem_bundle.pipeline.chosen import chosen_target_ids, unknown_node
 from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.model import Trigger
 from gem_bundle.pipeline.secrets import SecretStore, hidden
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.changes.record import Accepted
     from gem_bundle.pipeline.loader import Loaded
-    from gem_bundle.pipeline.model import Definition, Node
+    from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.session import Session
 
@@ -100,7 +101,7 @@ def run_pipeline(
             raise PipelineError(_placed(plan, diagnostic) for found in wrong for diagnostic in found)
         if plan.definition.mode == "stream":
             _guard_checkpoints(plan, targets, stack, options)
-            held = [name for name in _restartable(plan, targets) if name not in options.fresh]
+            held = [node.id for node in plan.restartable(targets) if node.id not in options.fresh]
             accepted = hold_to_plan(written, held, options.accept, options.environment)
         session = stack.enter_context(open_for(plan, [node.id for node in targets], options))
         if warn is not None:
@@ -158,7 +159,7 @@ def node_dataframe(plan: Plan, node: str, spark: SparkSession) -> DataFrame:
     name, _, output = node.partition(".")
     found = plan.definition.nodes.get(name)
     if found is None:
-        raise PipelineError([_unknown_node(plan.definition, name, list(plan.definition.nodes))])
+        raise PipelineError([unknown_node(plan.definition, name, list(plan.definition.nodes))])
     if found.kind == "target":
         name, output = found.inputs[0].node, found.inputs[0].output or ""
     try:
@@ -180,25 +181,6 @@ def chosen_targets(plan: Plan, options: RunOptions) -> list[Node]:
     return targets
 
 
-def chosen_target_ids(definition: Definition, wanted: Sequence[str]) -> list[str]:
-    """The ids of the targets that are meant: those wanted, or all.
-
-    Raises:
-        PipelineError: GB108 for an id that is no target.
-    """
-    known = [node.id for node in definition.of_kind("target")]
-    wrong = [_unknown_node(definition, name, known, "target") for name in wanted if name not in known]
-    if wrong:
-        raise PipelineError(wrong)
-    return [name for name in known if not wanted or name in wanted]
-
-
-def _unknown_node(definition: Definition, name: str, known: Sequence[str], what: str = "node") -> Diagnostic:
-    place = definition.locator.place(())
-    hint = suggest(name, known, what=f"{what}s")
-    return Diagnostic("GB108", "error", f"the pipeline has no {what} `{name}`", place=place, hint=hint)
-
-
 def _with_targets(plan: Plan, targets: Sequence[Node]) -> Plan:
     """The plan with the targets as this run has them."""
     nodes = {**plan.definition.nodes, **{node.id: node for node in targets}}
@@ -210,7 +192,7 @@ def _guard_checkpoints(plan: Plan, targets: Sequence[Node], stack: ExitStack, op
 
     What a run left that was killed while it put a new checkpoint in the place of an old one is finished here.
     """
-    places = {name: plan.definition.checkpoint(name) for name in _restartable(plan, targets)}
+    places = {node.id: plan.definition.checkpoint(node.id) for node in plan.restartable(targets)}
     found: list[Diagnostic] = []
     evolution = has_source_evolution(plan.definition.spark)
     for target, location in places.items():
@@ -250,22 +232,14 @@ def _keep_versions(
     warn: Callable[[Diagnostic], None] | None,
 ) -> None:
     """Write down beside the checkpoints what is about to run, as the file has it."""
-    found = keep_versions(plan, _restartable(plan, targets), accepted, environment=options.environment)
+    ids = [node.id for node in plan.restartable(targets)]
+    found = keep_versions(plan, ids, accepted, environment=options.environment)
     placed = [_placed(plan, diagnostic) for diagnostic in found]
     if any(diagnostic.is_error for diagnostic in placed):
         raise PipelineError(placed)
     for diagnostic in placed if warn is not None else ():
         assert warn is not None
         warn(diagnostic)
-
-
-def _restartable(plan: Plan, targets: Sequence[Node]) -> list[str]:
-    """The targets whose queries continue from a checkpoint."""
-    return [
-        node.id
-        for node in targets
-        if plan.gems[node.id].semantics.restartable  # type: ignore[attr-defined]
-    ]
 
 
 def _placed(plan: Plan, diagnostic: Diagnostic) -> Diagnostic:

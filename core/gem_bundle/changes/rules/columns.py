@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gem_bundle.check.stages.places import takes_new_columns_everywhere
 from gem_bundle.gem import Target
 from gem_bundle.schema import differ_for_certain
 
@@ -23,8 +24,8 @@ def compare_columns(both: Comparison) -> Iterator[Change]:
         return
     if (old.gem, old.places) != (new.gem, new.places):
         return  # another place, which takes its first columns
-    if any(name.lower().endswith("automerge.enabled") for name in both.plan.definition.spark):
-        return  # Delta's switch for all tables
+    if takes_new_columns_everywhere(both.plan):
+        return
     had = {name.lower(): kind for name, kind in old.columns}
     for name, kind in new.columns:
         key = name.lower()

@@ -1,0 +1,44 @@
+"""Nodes and targets that somebody asks for by name: which are meant, and which aren't there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle.diagnostics import Diagnostic, suggest
+from gem_bundle.errors import PipelineError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gem_bundle.pipeline.model import Definition
+
+
+def chosen_target_ids(definition: Definition, wanted: Sequence[str]) -> list[str]:
+    """The ids of the targets that are meant: those wanted, or all.
+
+    Args:
+        definition: The pipeline.
+        wanted: The ids that somebody gave.
+
+    Raises:
+        PipelineError: GB108 for each id that is no target.
+    """
+    known = [node.id for node in definition.of_kind("target")]
+    wrong = [unknown_node(definition, name, known, "target") for name in wanted if name not in known]
+    if wrong:
+        raise PipelineError(wrong)
+    return [name for name in known if not wanted or name in wanted]
+
+
+def unknown_node(definition: Definition, name: str, known: Sequence[str], what: str = "node") -> Diagnostic:
+    """GB108: what is said of an id that there isn't.
+
+    Args:
+        definition: The pipeline.
+        name: The id.
+        known: The ids that it could have been.
+        what: What it was to be: a ``node``, or a ``target``.
+    """
+    place = definition.locator.place(())
+    hint = suggest(name, known, what=f"{what}s")
+    return Diagnostic("GB108", "error", f"the pipeline has no {what} `{name}`", place=place, hint=hint)
