@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import samples, workers
+from tests import samples, spark_classes, workers
 from tests.guard import Guard
 from tests.kafka_broker import kafka, kafka_sasl  # noqa: F401 (fixtures for all tests)
 from tests.s3_server import s3  # noqa: F401 (a fixture for all tests)
@@ -18,11 +18,8 @@ if TYPE_CHECKING:
 
 # Before anything resolves jars, in this process or in one that a test starts.
 os.environ["GEM_BUNDLE_SETTINGS"] = str(Path(__file__).with_name("gem-bundle.toml"))
-# The JVMs that tests start end before the time that better code takes to make has come back: a third less
-# processor time for a short run. What a command line says wins.
-os.environ.setdefault(
-    "JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
-)
+# What a command line says wins.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", spark_classes.java_options())
 
 DELTA = "io.delta:delta-spark_{spark_minor}_{scala}:4.4.0"
 KAFKA = "org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}"
@@ -53,6 +50,11 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def jars() -> list[Path]:
     """The jars of Delta, Kafka and Avro."""
+    return resolved_jars()
+
+
+def resolved_jars() -> list[Path]:
+    """The jars of Delta, Kafka and Avro, in this project's versions."""
     from gem_bundle.run.jars import fill, resolve, spark_version
     from gem_bundle.settings import load_settings
 
@@ -82,7 +84,6 @@ def spark(
 
     Delta is its catalog, Kafka and Avro are there. Spark's log is `spark.log` in its folder.
     """
-    from gem_bundle.run.jars import cache_folder
     from gem_bundle.run.session import SessionRequest, open_session
 
     folder = tmp_path_factory.mktemp("spark")
@@ -107,7 +108,6 @@ def spark(
             module_folders=[user_modules],
             spark_log=folder / "spark.log",
             brief=True,
-            class_archive=cache_folder() / "classes",
         )
     )
     yield session.spark

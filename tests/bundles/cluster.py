@@ -54,7 +54,8 @@ def bare_environment(python: Path, home: Path) -> dict[str, str]:
     """The environment of a machine of the cluster: nothing of this project is on any path."""
     import pyspark
 
-    kept = {key: value for key, value in os.environ.items() if key in {"JAVA_HOME", "LANG", "TMPDIR"}}
+    names = {"JAVA_HOME", "JAVA_TOOL_OPTIONS", "LANG", "TMPDIR"}
+    kept = {key: value for key, value in os.environ.items() if key in names}
     bin_folder = Path(sys.executable).parent
     path = [part for part in os.environ["PATH"].split(os.pathsep) if Path(part) != bin_folder]
     home.mkdir(exist_ok=True)
@@ -65,8 +66,6 @@ def bare_environment(python: Path, home: Path) -> dict[str, str]:
         "PYSPARK_PYTHON": str(python),
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        # Nothing here runs for so long that better code pays for its making.
-        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
 
 

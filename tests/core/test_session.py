@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ import pytest
 
 from gem_bundle.run.jars import spark_home
 from gem_bundle.run.session import SessionRequest, brings_jars, open_session
+from tests.spark_classes import OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,8 +154,15 @@ session = open_session(request)
 session.spark.range(1).write.format("console").save()
 session.flush()
 print("last", flush=True)
+def read(file):
+    # Other programs end whenever they like.
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
+
 pids = [pid for pid in os.listdir("/proc") if pid.isdigit()]
-children = [pid for pid in pids if f"PPid:\\t{os.getpid()}\\n" in Path("/proc", pid, "status").read_text()]
+children = [pid for pid in pids if f"PPid:\\t{os.getpid()}\\n" in read(Path("/proc", pid, "status"))]
 tell(
     options={s.key: s.value for s in session.settings}["spark.driver.defaultJavaOptions"],
     mapped=any(".jsa" in maps and "classes/" in maps for pid in children
@@ -169,11 +178,14 @@ PRINTED = ["first", "+---+", "| id|", "+---+", "|  0|", "+---+", "", "last"]
 
 def java_that_writes(file: Path) -> int:
     """The process of the Java that has this file in its options."""
-    (pid,) = (
-        int(found.parent.name)
-        for found in Path("/proc").glob("[0-9]*/cmdline")
-        if f"ArchiveClassesAtExit={file}".encode() in found.read_bytes()
-    )
+    option = f"ArchiveClassesAtExit={file}".encode()
+    found = []
+    for command in Path("/proc").glob("[0-9]*/cmdline"):
+        # Other programs end whenever they like.
+        with suppress(OSError):
+            if option in command.read_bytes():
+                found.append(int(command.parent.name))
+    (pid,) = found
     return pid
 
 
@@ -189,7 +201,7 @@ def test_an_archive_of_classes_through_kills_and_damage(tmp_path: Path) -> None:
     folder = tmp_path / "classes"
 
     def start() -> dict[str, Any]:
-        told, done = run(tmp_path, ARCHIVED)
+        told, done = run(tmp_path, ARCHIVED, JAVA_TOOL_OPTIONS=OPTIONS)
         assert (done.stdout.splitlines(), done.stderr, done.returncode) == (PRINTED, "", 0)
         return told
 
@@ -218,7 +230,7 @@ def test_an_archive_of_classes_through_kills_and_damage(tmp_path: Path) -> None:
     said = json.loads(place.read_text())
     said.update(size=100_000, crc32=zlib.crc32(archive.read_bytes()))
     place.write_text(json.dumps(said))
-    told, done = run(tmp_path, ARCHIVED)
+    told, done = run(tmp_path, ARCHIVED, JAVA_TOOL_OPTIONS=OPTIONS)
     assert "SharedArchiveFile" not in told["options"]
     assert done.stdout.splitlines()[-len(PRINTED) + 1 :] == PRINTED[1:]
     assert list(folder.iterdir()) == []

@@ -12,7 +12,7 @@ from tests.integration.flights import ROOT, Flights, Run, lay_out, link_days, ta
 
 pytestmark = pytest.mark.spark
 
-DAYS = 24
+DAYS = 16
 NEXT_DAY = "2014,1,1,NA,1200,NA,NA,1500,NA,UA,1,NA,EWR,ORD,NA,719,12,0,2014-01-01T17:00:00Z"
 
 
@@ -63,7 +63,7 @@ def test_no_row_is_lost_or_doubled_when_a_run_is_killed(demo: Path) -> None:
     small = ("-p", "files_per_trigger=2")
     expected = Flights(demo / "data").hours()
 
-    for batches in (5, 3):
+    for batches in (3, 2):
         with Run(pipeline, *small, log=demo / "spark.log") as run:
             run.until(batches)
             run.signal(signal.SIGKILL)
@@ -76,7 +76,7 @@ def test_no_row_is_lost_or_doubled_when_a_run_is_killed(demo: Path) -> None:
         assert run.wait() == 0
     assert table_rows(table) == expected
     assert run.end()["totals"]["late_rows"] == 0
-    assert run.progress()[0]["batch_id"] >= 8  # it continued and did not begin anew
+    assert run.progress()[0]["batch_id"] >= 5  # it continued and did not begin anew
 
 
 def test_a_stopped_run_ends_its_micro_batch_and_the_next_one_continues(demo: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_stopped_run_ends_its_micro_batch_and_the_next_one_continues(demo: Pat
     flights = Flights(demo / "data")
 
     with Run(pipeline, *small, log=demo / "spark.log") as run:
-        run.until(4)
+        run.until(2)
         run.signal(signal.SIGTERM)
         assert run.wait() == 0
     first = run.end()

@@ -109,8 +109,8 @@ def clean_variables(scripts: Path | None = None) -> dict[str, str]:
         **kept,
         "PATH": os.pathsep.join(path if scripts is None else [str(scripts), *path]),
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        # Nothing here runs for so long that better code pays for its making.
-        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # The environment's own Spark is a link to this one, and Java takes classes from an archive by one path only.
+        "SPARK_HOME": str(Path(sysconfig.get_path("purelib")) / "pyspark"),
     }
 
 
