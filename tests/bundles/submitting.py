@@ -77,22 +77,25 @@ class Submission:
     ) -> None:
         self._log = log
         self._events: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
-        self._process = subprocess.Popen(
-            [
-                *("bash", bundle / "submit.sh", "--master", "local[2]", "--driver-memory", "1g"),
-                # Delta makes 50 tasks of a snapshot by default, for each micro-batch.
-                *("--conf", "spark.databricks.delta.snapshotPartitions=2"),
-                *("--conf", "spark.ui.enabled=false", "--", *arguments),
-            ],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
+        log.write_bytes(b"")
+        with log.open("ab") as spark_log:
+            self._process = subprocess.Popen(
+                [
+                    *("bash", bundle / "submit.sh", "--master", "local[2]", "--driver-memory", "1g"),
+                    # Delta makes 50 tasks of a snapshot by default, for each micro-batch.
+                    *("--conf", "spark.databricks.delta.snapshotPartitions=2"),
+                    *("--conf", "spark.ui.enabled=false", "--", *arguments),
+                ],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                # In one pipe, a line of Spark's log may come in the middle of an event.
+                stderr=spark_log,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -150,7 +153,7 @@ class Submission:
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        with self._process.stdout as lines, self._log.open("w") as log:
+        with self._process.stdout as lines, self._log.open("a") as log:
             for line in lines:
                 log.write(line)
                 log.flush()

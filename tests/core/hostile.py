@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -212,7 +213,8 @@ def changed_structure(rng: random.Random) -> bytes:
         parent, key = rng.choice(everything)
         what = rng.random()
         if what < 0.4:
-            parent[key] = rng.choice(STRANGE)
+            # What is shared would change for all files after this one, or end up within itself.
+            parent[key] = deepcopy(rng.choice(STRANGE))
         elif what < 0.5:
             other, name = rng.choice(everything)
             parent[key] = json.loads(json.dumps(other[name], default=str))
