@@ -220,6 +220,120 @@ def test_a_failure_has_the_cause_that_it_has_here(connect_server: ConnectServer,
         assert "Division by zero" in found["message"]
 
 
+DECLARED = """
+pipeline: declared
+sources:
+  orders:
+    gem: file
+    options: {path: nowhere, format: json, schema: "shop string, at timestamp, amount int"}
+  shops: {gem: file, mode: batch, options: {path: nowhere, format: json, schema: "shop string, country string"}}
+transforms:
+  timely: {gem: watermark, input: orders, options: {column: at, delay: 30 minutes}}
+  named: {gem: join, inputs: [timely, shops], options: {how: left, on: [shop]}}
+  hourly:
+    gem: aggregate
+    input: named
+    options: {window: {column: at, duration: 1 hour}, group_by: [country], aggregates: {orders: count(*)}}
+  flat: {gem: select, input: hourly, options: {columns: {hour: window.start, country: country, orders: orders}}}
+  shares: {gem: select, input: orders, options: {columns: ["100 / amount as share"]}}
+  sizes: {gem: python, input: orders, options: {function: "sizes_over_connect:sizes"}}
+targets:
+  table: {gem: delta, input: flat, options: {path: nowhere}}
+  changes: {gem: noop, input: flat, output_mode: update}
+  all: {gem: memory, input: flat, output_mode: complete}
+  shared: {gem: noop, input: shares}
+  sized: {gem: kafka, input: sizes, options: {bootstrap_servers: ["nowhere:1"], topic: sizes}}
+"""
+# A restart in each output mode; what goes wrong; a function of the pipeline's own, that is called per row.
+DECLARED_TESTS = """
+tests:
+  windows close over a restart:
+    targets: [table, changes, all]
+    replace:
+      shops: {rows: [{shop: Oslo, country: Norway}]}
+    steps:
+      - add:
+          orders:
+            - {shop: Oslo, at: "2026-01-05 09:05:00", amount: 1}
+            - {shop: Rome, at: "2026-01-05 09:10:00", amount: 7}
+        expect:
+          table: []
+          changes: &nine
+            - {hour: "2026-01-05 09:00:00", country: Norway, orders: 1}
+            - {hour: "2026-01-05 09:00:00", country: null, orders: 1}
+          all: *nine
+        watermark: "2026-01-05 08:40:00"
+      - restart: true
+        add: {orders: [{shop: Oslo, at: "2026-01-05 10:45:00", amount: 1}]}
+        expect:
+          table: *nine
+          changes: &ten [{hour: "2026-01-05 10:00:00", country: Norway, orders: 1}]
+          all: {count: 3}
+      - add:
+          orders:
+            - {shop: Oslo, at: "2026-01-05 09:45:00", amount: 1}
+            - {shop: Oslo, at: "2026-01-05 12:45:00", amount: 1}
+        expect:
+          table: *ten
+          changes: [{hour: "2026-01-05 12:00:00", country: Norway, orders: 1}]
+  a division by zero:
+    targets: [shared]
+    steps:
+      - add: {orders: [{amount: 0}]}
+        fails: {code: GB508, message: Division by zero}
+  a function:
+    targets: [sized]
+    steps:
+      - add: {orders: [{shop: Oslo}, {shop: Rome, amount: 3}]}
+        expect: {sized: [{value: "4 -"}, {value: "4 3"}]}
+  it is wrong:
+    targets: [sized]
+    steps:
+      - add: {orders: [{shop: Oslo}]}
+        expect: {sized: [{value: "5 -"}]}
+"""
+SIZES = """
+from pyspark.sql.functions import udf
+
+def sizes(df):
+    @udf("string")
+    def size(shop, amount):
+        return told(len(shop), amount)
+
+    return df.select(size("shop", "amount").alias("value"))
+
+def told(length, amount):
+    return f"{length} {'-' if amount is None else amount}"
+"""
+
+
+def test_declared_tests_run_on_the_server(connect_server: ConnectServer, tmp_path: Path) -> None:
+    write_pipeline(tmp_path, DECLARED, "declared.yaml")
+    (tmp_path / "sizes_over_connect.py").write_text(SIZES)
+    tests = write_pipeline(tmp_path, DECLARED_TESTS, "declared.test.yaml")
+    status, out, err = finish(connect_server.command("test", tests))
+    assert status == 1, err
+    verdicts = [line.rpartition(" (")[0].split(": ")[1:] for line in out.splitlines() if "test.yaml:" in line]
+    assert verdicts[:4] == [
+        ["windows close over a restart", "ok"],
+        ["a division by zero", "ok"],
+        ["a function", "ok"],
+        ["it is wrong", "FAILED"],
+    ], out
+    assert "1 failed, 3 passed" in out
+    assert not any(views(connect_server)), "what was captured is gone"
+
+
+def views(server: ConnectServer) -> list[str]:
+    """What a client that comes later finds in the server's memory."""
+    code = (
+        "import json; from pyspark.sql import SparkSession; spark = SparkSession.builder.getOrCreate()\n"
+        "print(json.dumps([row[1] for row in spark.sql('SHOW VIEWS IN global_temp').collect()]))"
+    )
+    found: list[str] = server.python(code)
+    return found
+
+
 # In one client: what is said of a pipeline whose file the server sees, and once it doesn't.
 LACKING = """
 import json, sys

@@ -327,12 +327,28 @@ def test_settings_are_set_back_and_those_that_are_fixed_are_said(spark: SparkSes
     assert {key: spark.conf.get(key, "none") for key in before} == before
 
 
-def test_a_session_elsewhere_is_refused() -> None:
+def test_a_server_with_another_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.errors import AnalysisException
+
+    class NotThere(AnalysisException):
+        def getCondition(self) -> str:  # noqa: N802 (Spark's name)
+            return "PATH_NOT_FOUND"
+
     class Remote:
         __module__ = "pyspark.sql.connect.session"
 
-    with pytest.raises(StepsFailed, match="GB708"):
+        @property
+        def read(self) -> Any:
+            return self
+
+        def text(self, place: str) -> None:
+            raise NotThere(place)
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(StepsFailed, match="GB708") as refused:
         run_steps(JOINED, TOGETHER, Remote)  # type: ignore[arg-type]
+    assert str(tmp_path) in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
 
 
 # Rows in and out

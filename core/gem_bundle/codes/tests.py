@@ -209,10 +209,11 @@ TESTS = (
     ),
     error(
         "GB708",
-        "the tests' session can't run tests",
+        "the tests' server has another disk",
         why="""
-            Tests capture what targets get in the process that drives Spark. With Spark Connect that is
-            another one. They run in a local session, which is started where none is given.
+            Over Spark Connect the rows of a test, and the checkpoints that tell how far its queries came, lie
+            in this machine's folder for temporary files. A server that doesn't see it has nothing to read.
+            `TMPDIR` names another folder, one that both see; without a server tests run in a local session.
         """,
         breaks="""
             # conftest.py
@@ -222,7 +223,7 @@ TESTS = (
             def spark():
                 from pyspark.sql import SparkSession
 
-                return SparkSession.builder.remote("sc://localhost").getOrCreate()
+                return SparkSession.builder.remote("sc://elsewhere").getOrCreate()
         """,
         keeps="""
             # conftest.py
@@ -232,7 +233,7 @@ TESTS = (
             def spark():
                 from pyspark.sql import SparkSession
 
-                return SparkSession.builder.master("local[2]").getOrCreate()
+                return SparkSession.builder.remote("sc://localhost").getOrCreate()
         """,
     ),
     note(

@@ -52,19 +52,10 @@ def _fixed_settings(plan: Plan, session: Session) -> Iterator[Diagnostic]:
 
 def _unseen_places(plan: Plan, spark: SparkSession, nodes: list[str]) -> Iterator[Diagnostic]:
     """That a server has another disk than this machine, and what of the pipeline lies on it."""
-    from pyspark.errors import AnalysisException
-
     definition = plan.definition
     named = list(dict.fromkeys(_local_places(plan, nodes)))
-    if not named:
-        return
     ours = Path(definition.file or definition.folder).absolute()
-    try:
-        spark.read.text(ours.as_uri()).schema  # noqa: B018 (asks the server)
-    except AnalysisException as error:
-        if error.getCondition() != "PATH_NOT_FOUND":
-            return
-    else:
+    if not named or sees(spark, ours):
         return
     message = (
         f"the server doesn't see this machine's files ({ours} isn't there), and looks on its own "
@@ -72,6 +63,17 @@ def _unseen_places(plan: Plan, spark: SparkSession, nodes: list[str]) -> Iterato
     )
     hint = "Give them places that both machines see: a folder that they share, or a URL such as `s3a://…`."
     yield Diagnostic("GB514", "warning", message, None, (), definition.locator.place(()), hint)
+
+
+def sees(spark: SparkSession, place: Path) -> bool:
+    """Whether the server of a session sees a file or a folder of this machine, as far as it says."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        spark.read.text(place.absolute().as_uri()).schema  # noqa: B018 (asks the server)
+    except AnalysisException as error:
+        return error.getCondition() != "PATH_NOT_FOUND"
+    return True
 
 
 def _local_places(plan: Plan, nodes: list[str]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from gem_bundle.gem import ReadContext, StreamReadContext
 from gem_bundle.run.failures import build_failure, query_failure
 from gem_bundle.run.frames import Frames, NodeFailure, read_source
+from gem_bundle.testing.running.capture import capture
 from gem_bundle.testing.running.outcome import Captured, Rows
 from gem_bundle.testing.running.stand_ins import read_lines, to_lines
 from gem_bundle.testing.values import fields_of_schema, take_row
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.pipeline.model import Node
     from gem_bundle.schema import StructField
+    from gem_bundle.testing.running.capture import Capture
     from gem_bundle.testing.running.prepared import Fed, Prepared
 
 Row = tuple[Any, ...]
@@ -249,7 +251,7 @@ class _Query:
     readers: dict[str, str] = field(default_factory=dict)  # what they read, by the readers' names
     _arriving: list[tuple[Path, Path]] = field(default_factory=list)
     _fed: set[str] = field(default_factory=set)
-    _got: list[tuple[int, tuple[Row, ...]]] = field(default_factory=list)
+    _capture: Capture | None = None
     _fields: tuple[StructField, ...] = ()
     _last_batch: int = -1
     _planned: int = -1
@@ -295,14 +297,11 @@ class _Query:
         name = f"{self.prepared.definition.name}_{self.node.id}"
         self.spark.conf.set(_POLLING, _REST_OF_SEVERAL if len(self.readers) > 1 else _REST)
         try:
-            writer = self.df.writeStream.foreachBatch(self._capture).outputMode(self.node.output_mode)
-            self.query = writer.queryName(name).option("checkpointLocation", str(checkpoint)).start()
+            self._capture = capture(self.df, self.node.output_mode, self._fields, name, checkpoint)
+            writer = self._capture.writer().queryName(name)
+            self.query = writer.option("checkpointLocation", str(checkpoint)).start()
         except Exception as error:
             raise _QueryError(build_failure(self.prepared.plan, self.node.id, error)) from error
-
-    def _capture(self, batch: DataFrame, batch_id: int) -> None:
-        rows = tuple(take_row(row, self._fields) for row in batch.collect())
-        self._got.append((batch_id, rows))
 
     def wait(self) -> None:
         """Wait until the query has processed all there is."""
@@ -327,11 +326,10 @@ class _Query:
         if len(self._advanced(checkpoint / "offsets", [b for b in new if b > self._planned])) > 1:
             raise SplitError
         self._last_batch = max(new, default=self._last_batch)
-        got, self._got = self._got, []
-        if self.node.output_mode != "complete":
-            self.result = Rows(self._fields, tuple(row for _, rows in got for row in rows))
-        elif got:
-            self.result = Rows(self._fields, got[-1][1])
+        assert self._capture is not None
+        rows = tuple(self._capture.taken(new)) if new else ()
+        if new or self.node.output_mode != "complete":
+            self.result = Rows(self._fields, rows)
         late, state = self._numbers(new)
         return Captured(
             target=self.node.id,
@@ -371,6 +369,8 @@ class _Query:
         query, self.query = self.query, None
         if query is not None:
             query.stop()
+            assert self._capture is not None
+            self._capture.close()
 
 
 def _batches(log: Path) -> list[int]:

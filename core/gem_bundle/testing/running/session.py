@@ -7,11 +7,14 @@ them back when it is done.
 from __future__ import annotations
 
 import sys
+import tempfile
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gem_bundle.diagnostics import NOWHERE, Diagnostic, Place
 from gem_bundle.errors import PipelineError
+from gem_bundle.run.elsewhere import sees
 from gem_bundle.run.environment import (
     class_archives,
     default_log,
@@ -25,7 +28,6 @@ from gem_bundle.settings import load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
 
     import pytest
     from pyspark.sql import SparkSession
@@ -64,11 +66,9 @@ def open_session_for(
     Raises:
         GemError: When no session can be started: GB501, GB502, GB509, GB512.
     """
-    from pathlib import Path as FilePath
-
     from gem_bundle.run.jars import resolve
 
-    settings = load_settings(folder or FilePath.cwd())
+    settings = load_settings(folder or Path.cwd())
     needs = [*(Needs.of(found) for found in prepared), *more]
     coordinates = list(dict.fromkeys(jar for need in needs for jar in need.jars))
     jars = []
@@ -145,10 +145,7 @@ def session_for(
     Raises:
         PipelineError: GB708 when tests can't run in such a session.
     """
-    if is_remote(spark):
-        message = "tests can't run over Spark Connect: rows are captured where the driver is"
-        hint = "Unset SPARK_REMOTE, or give the tests a `spark` fixture with a classic session."
-        raise PipelineError([Diagnostic("GB708", "error", message, place=place, hint=hint)])
+    _refuse_other_disks(spark, place)
     definition = prepared.definition
     wanted = merge_settings(
         [
@@ -163,6 +160,24 @@ def session_for(
         refused = [key for key, setting in wanted.items() if not _set(spark, key, setting.value, stack)]
         notes = [_note(key, place) for key in refused if key.startswith("spark.sql.")]
         yield spark.conf.get(_TIME_ZONE) or "UTC", notes
+
+
+def _refuse_other_disks(spark: SparkSession, place: Place) -> None:
+    """Refuse a server that wouldn't see the rows of a test, which are files, nor show its checkpoints."""
+    if not is_remote(spark):
+        return
+    folder = Path(tempfile.mkdtemp(prefix="gem-bundle-test-"))
+    try:
+        if sees(spark, folder):
+            return
+    finally:
+        folder.rmdir()
+    message = (
+        f"the Spark Connect server doesn't see this machine's folder for temporary files ({folder.parent}), "
+        "where the rows of tests lie"
+    )
+    hint = "Let TMPDIR name a folder that both see, or unset SPARK_REMOTE to run the tests here."
+    raise PipelineError([Diagnostic("GB708", "error", message, place=place, hint=hint)])
 
 
 def _set(spark: SparkSession, key: str, value: str, stack: ExitStack) -> bool:
