@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gem_bundle.gem import TargetSemantics as TargetSemantics
     from gem_bundle.gem import Transform as Transform
     from gem_bundle.gem import WriteContext as WriteContext
+    from gem_bundle.gem import analysed as analysed
     from gem_bundle.hookspecs import Register as Register
     from gem_bundle.hookspecs import RegisterCommand as RegisterCommand
     from gem_bundle.hookspecs import RegisterSection as RegisterSection
@@ -68,6 +69,7 @@ _HOMES = {
         "TargetSemantics",
         "Transform",
         "WriteContext",
+        "analysed",
     ),
     "hookspecs": ("Register", "RegisterCommand", "RegisterSection", "hookimpl"),
     "operators": (

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, get_args, get
 
 from typing_extensions import TypeVar
 
+from gem_bundle.ddl import quoted
 from gem_bundle.facts import UNKNOWN_OPERATOR, Facts, combined
 from gem_bundle.options import NoOptions, Options
 
@@ -131,6 +132,25 @@ class OptionChange:
     hint: str = ""
 
 
+def analysed(df: DataFrame) -> DataFrame:
+    """Have Spark analyse a DataFrame now, so that a gem can explain what Spark refuses.
+
+    A session of one's own does so by itself; over Spark Connect it is done when something is asked of the
+    DataFrame, which may be long after the gem has returned it.
+
+    Args:
+        df: The DataFrame.
+
+    Returns:
+        The same one.
+
+    Raises:
+        AnalysisException: PySpark's, when Spark refuses it.
+    """
+    df.schema  # noqa: B018 (the question)
+    return df
+
+
 @dataclass(frozen=True)
 class ReadContext:
     """What a source may use when it is read as a static relation.
@@ -147,6 +167,18 @@ class ReadContext:
     def reader(self) -> DataFrameReader:
         """A new batch reader."""
         return self.spark.read
+
+    def table(self, name: str, options: Mapping[str, str]) -> DataFrame:
+        """A table of the catalog.
+
+        Args:
+            name: The table, with its catalog and schema where it isn't in the current ones.
+            options: What Spark's reader is given.
+
+        Raises:
+            AnalysisException: PySpark's, when there is no such table.
+        """
+        return analysed(self.reader.options(**options).table(name))
 
 
 @dataclass(frozen=True)
@@ -168,7 +200,36 @@ class StreamReadContext:
     def reader(self) -> DataStreamReader:
         """A new streaming reader that already carries the stable name (from Spark 4.2 on)."""
         reader = self.spark.readStream
-        return reader.name(self.name) if self.name and hasattr(reader, "name") else reader
+        return reader.name(self.name) if self._is_named(reader) else reader
+
+    def table(self, name: str, options: Mapping[str, str]) -> DataFrame:
+        """A table of the catalog as a stream, with the stable name of this reader.
+
+        Args:
+            name: The table, with its catalog and schema where it isn't in the current ones.
+            options: What Spark's reader is given.
+
+        Raises:
+            AnalysisException: PySpark's, when there is no such table.
+        """
+        over_connect = type(self.spark).__module__.startswith("pyspark.sql.connect")
+        if not over_connect or not self._is_named(self.spark.readStream):
+            return analysed(self.reader.options(**options).table(name))
+        # Spark 4.2 forgets the name of a table's reader on the way to the server; in SQL it keeps it.
+        given = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in options.items())
+        said = f" WITH ({given})" if given else ""
+        table, own = f"IDENTIFIER({_literal(name)})", quoted(self.name)
+        query = f"SELECT * FROM STREAM {table}{said} IDENTIFIED BY {own}"  # noqa: S608 (literals, escaped)
+        return analysed(self.spark.sql(query))
+
+    def _is_named(self, reader: DataStreamReader) -> bool:
+        return bool(self.name) and hasattr(reader, "name")
+
+
+def _literal(text: str) -> str:
+    """A text as a literal of Spark's SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from gem_bundle import (
     Source,
     SourceSemantics,
     StreamReadContext,
+    analysed,
 )
 from gem_bundle.types import ByteSize, DataPath, Timestamp, local_path
 from gem_delta.connection import (
@@ -32,8 +33,7 @@ from gem_delta.connection import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyspark.sql import DataFrame, DataFrameReader
-    from pyspark.sql.streaming.readwriter import DataStreamReader
+    from pyspark.sql import DataFrame
 
 _STREAM_ONLY = (
     "max_files_per_trigger",
@@ -242,7 +242,7 @@ class DeltaSource(Source[DeltaSourceOptions]):
                 don't make a batch.
         """
         self._refuse(streaming=False)
-        return self._load(context.reader)
+        return self._load(context)
 
     def read_stream(self, context: StreamReadContext) -> "DataFrame":
         """The rows of the table, then those that come.
@@ -251,7 +251,7 @@ class DeltaSource(Source[DeltaSourceOptions]):
             GemError: GB505 or GB510 when there is no such table, GB312 for options that only a batch has.
         """
         self._refuse(streaming=True)
-        return self._load(context.reader)
+        return self._load(context)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":  # noqa: ARG002 (a source has none)
         """What only a stream or only a batch knows."""
@@ -295,15 +295,15 @@ class DeltaSource(Source[DeltaSourceOptions]):
         clone.options = self.options.model_copy(update=changes)
         return clone
 
-    def _load(self, reader: "DataFrameReader | DataStreamReader") -> "DataFrame":
+    def _load(self, context: "ReadContext | StreamReadContext") -> "DataFrame":
         from pyspark.errors import AnalysisException
 
         options = self.options
-        reader = reader.options(**options.to_spark())
+        given = options.to_spark()
         try:
             if options.table is not None:
-                return reader.table(options.table)
-            return reader.format("delta").load(options.path)
+                return context.table(options.table, given)
+            return analysed(context.reader.options(**given).format("delta").load(options.path))
         except AnalysisException as error:
             if says_absent(error):
                 raise options.absent() from error

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle import Column, Facts, Finding, GemError, Source, SourceSemantics, StreamReadContext
+from gem_bundle import Column, Facts, Finding, GemError, Source, SourceSemantics, StreamReadContext, analysed
 from gem_bundle.schema import columns_of, quoted
 from gem_file.cloud_reading import AutoLoaderOptions
 
@@ -61,7 +61,7 @@ class AutoLoaderSource(Source[AutoLoaderOptions]):
         try:
             if options.schema is not None:
                 reader = reader.schema(options.schema)
-            df = reader.load(options.path)
+            df = analysed(reader.load(options.path))
         except ParseException as error:
             message = f"Spark can't read the schema `{options.schema}`"
             raise GemError("GB205", message, "Write columns as `name type`.", "schema") from error

@@ -14,6 +14,7 @@ from gem_bundle import (
     Source,
     SourceSemantics,
     StreamReadContext,
+    analysed,
 )
 from gem_bundle.schema import columns_of, quoted, schema_of
 from gem_file.formats import AVRO_JAR
@@ -162,7 +163,7 @@ class FileSource(Source[FileSourceOptions]):
 
         reader = reader.format(self.options.format)
         try:
-            return (reader if schema is None else reader.schema(schema)).load(self.options.path)
+            return analysed((reader if schema is None else reader.schema(schema)).load(self.options.path))
         except ParseException as error:
             message = f"Spark can't read the schema `{schema}`"
             raise GemError("GB205", message, "Write columns as `name type`.", "schema") from error

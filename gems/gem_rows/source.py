@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import model_validator
 
-from gem_bundle import Facts, Field, GemError, ReadContext, Source, SourceSemantics
+from gem_bundle import Facts, Field, GemError, ReadContext, Source, SourceSemantics, analysed
 from gem_bundle.schema import SchemaOptions, columns_of, fields_of, schema_of
 from gem_bundle.types import Schema
 from gem_rows.values import Misfit, fields_to_json, inferred
@@ -94,7 +94,7 @@ class RowsSource(Source[RowsOptions]):
         lines = context.spark.createDataFrame(texts, "line string")
         try:
             parsed = lines.select(from_json(col("line"), ddl, {"mode": "FAILFAST"}).alias("row"))
-            return parsed.select("row.*")
+            return analysed(parsed.select("row.*"))
         except AnalysisException as error:
             message = f"Spark can't read rows with the schema `{ddl}`: {error.getCondition()}"
             raise GemError("GB205", message, "Correct the types.", "schema") from error

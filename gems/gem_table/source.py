@@ -15,8 +15,7 @@ from gem_bundle import (
 from gem_bundle.types import TableName
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameReader
-    from pyspark.sql.streaming.readwriter import DataStreamReader
+    from pyspark.sql import DataFrame
 
 
 class TableSourceOptions(Options):
@@ -68,7 +67,7 @@ class TableSource(Source[TableSourceOptions]):
         Raises:
             GemError: GB510 when there is no such table.
         """
-        return self._load(context.reader)
+        return self._load(context)
 
     def read_stream(self, context: StreamReadContext) -> "DataFrame":
         """The rows of the table, then those that come.
@@ -76,13 +75,13 @@ class TableSource(Source[TableSourceOptions]):
         Raises:
             GemError: GB510 when there is no such table.
         """
-        return self._load(context.reader)
+        return self._load(context)
 
-    def _load(self, reader: "DataFrameReader | DataStreamReader") -> "DataFrame":
+    def _load(self, context: "ReadContext | StreamReadContext") -> "DataFrame":
         from pyspark.errors import AnalysisException
 
         try:
-            return reader.options(**self.options.to_spark()).table(self.options.table)
+            return context.table(self.options.table, self.options.to_spark())
         except AnalysisException as error:
             if error.getCondition() in {"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"}:
                 message = f"there is no table `{self.options.table}`"

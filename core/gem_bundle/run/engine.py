@@ -1,8 +1,8 @@
-"""``check --engine``: what Spark's own analyser says of the queries, without starting one.
+"""``check --engine``: what Spark's own analyser says of the queries, over empty relations.
 
 This is the one place that goes behind PySpark's public API: Spark's verdict on an unstarted streaming query,
-``UnsupportedOperationChecker``, has no public door. It needs a classic session; over Spark Connect
-only the analyser's errors are seen.
+``UnsupportedOperationChecker``, has no public door. Over Spark Connect, where there is only that, a query is
+started, with nothing to read and into nowhere, and stopped.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from gem_bundle.gem import analysed
 from gem_bundle.run.environment import open_plan_session
 from gem_bundle.run.failures import build_failure
 from gem_bundle.run.frames import Frames, NodeFailure, read_source
+from gem_bundle.run.session import is_remote
+from gem_bundle.run.temporary import temporary_checkpoints
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,7 +94,7 @@ class Engine:
         self._spark = spark
         self._folder = folder
         self._sources: dict[tuple[str, str, str], DataFrame] = {}
-        self._verdict = _UnsupportedOperations(spark)
+        self._verdict: _Unstarted | _Started = _Started(spark) if is_remote(spark) else _Unstarted(spark)
 
     def ask(self, plan: Plan) -> Iterator[Answer]:
         """What Spark says of each target's query, in the order of the file."""
@@ -132,33 +135,30 @@ class Engine:
         reader = self._spark.readStream
         if hasattr(reader, "name"):
             reader = reader.name(name)
-        return reader.format("parquet").schema(schema).load(self._folder)
+        # Of a pattern Spark doesn't ask whether it is there: a server may see none of our files.
+        return reader.format("parquet").schema(schema).load(f"{self._folder}/*")
 
     def _static(self, schema: str) -> DataFrame:
         """Files, since expressions may ask for `_metadata`; rows for types that no file of these can hold."""
         from pyspark.errors import AnalysisException
 
         try:
-            return self._spark.read.schema(schema).parquet(self._folder)
+            return analysed(self._spark.read.schema(schema).parquet(self._folder))
         except AnalysisException:
             return self._spark.createDataFrame([], schema)
 
 
-class _UnsupportedOperations:
-    """Spark's check of what streaming queries (and others) can't do; silent over Spark Connect."""
+class _Unstarted:
+    """Spark's check of what streaming queries (and others) can't do."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._jvm: Any = getattr(spark, "_jvm", None)
-        if self._jvm is None:
-            return
-        modes = self._jvm.org.apache.spark.sql.streaming.OutputMode
+        jvm: Any = cast("Any", spark)._jvm
+        modes = jvm.org.apache.spark.sql.streaming.OutputMode
         self._modes = {"append": modes.Append(), "update": modes.Update(), "complete": modes.Complete()}
-        self._checker = self._jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+        self._checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
 
     def on(self, df: DataFrame, output_mode: OutputMode, streaming: bool) -> Exception | None:
         """Why Spark refuses an unstarted query; None when it doesn't."""
-        if self._jvm is None:
-            return None
         plan = cast("Any", df)._jdf.queryExecution().analyzed()
         try:
             if streaming:
@@ -167,4 +167,23 @@ class _UnsupportedOperations:
                 self._checker.checkForBatch(plan)
         except Exception as error:  # noqa: BLE001 (py4j raises Spark's verdict under types of its own)
             return error
+        return None
+
+
+class _Started:
+    """The same check as Spark makes it when a query is started."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def on(self, df: DataFrame, output_mode: OutputMode, streaming: bool) -> Exception | None:
+        """Why Spark refuses to start a query; None when it doesn't, as with all that are static."""
+        if not streaming:
+            return None
+        with temporary_checkpoints(self._spark):
+            try:
+                query = df.writeStream.format("noop").outputMode(output_mode).start()
+            except Exception as error:  # noqa: BLE001 (the client has its types for Spark's)
+                return error
+            query.stop()
         return None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Union, cast
 
-from gem_bundle.gem import ReadContext, StreamReadContext
+from gem_bundle.gem import ReadContext, StreamReadContext, analysed
 from gem_bundle.pipeline.plan import paths_behind, paths_into, reader_name
+from gem_bundle.run.session import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Path, Plan
 
-Read = Callable[["Node", str], "DataFrame"]
+Built = Union["DataFrame", Mapping[str, "DataFrame"]]
+Read = Callable[["Node", str], Built]
 
 
 class NodeFailure(Exception):  # noqa: N818 (it carries a failure from a node to the diagnostic)
@@ -45,7 +47,7 @@ class Frames:
         self._plan = plan
         self._spark = spark
         self._read = read or self._read_source
-        self._built: dict[Path, DataFrame | Mapping[str, DataFrame]] = {}
+        self._built: dict[Path, Built] = {}
 
     def of(self, name: str, output: str | None = None) -> DataFrame:
         """The DataFrame that flows out of a source or transform.
@@ -67,19 +69,26 @@ class Frames:
         built = self._built[key]
         return built[output] if isinstance(built, Mapping) else built  # type: ignore[index]
 
-    def _build(self, key: Path) -> DataFrame | Mapping[str, DataFrame]:
+    def _build(self, key: Path) -> Built:
         name = key[0]
         node = self._plan.node(name)
         try:
             if node.kind == "source":
-                return self._read(node, reader_name(self._plan, key))
+                return self._analysed(self._read(node, reader_name(self._plan, key)))
             inputs = [
                 self._output(found, edge.output)
                 for found, edge in zip(paths_into(self._plan, key), node.inputs, strict=True)
             ]
-            return cast("Transform", self._plan.gems[name]).apply(*inputs)
+            return self._analysed(cast("Transform", self._plan.gems[name]).apply(*inputs))
         except Exception as error:
             raise NodeFailure(name, error) from error
+
+    def _analysed(self, built: Built) -> Built:
+        """What a gem gave; its mistakes a server tells when it is next asked, which would be for another."""
+        if is_remote(self._spark):
+            for df in built.values() if isinstance(built, Mapping) else [built]:
+                analysed(df)
+        return built
 
     def _read_source(self, node: Node, reader_name: str) -> DataFrame:
         source = cast("Source", self._plan.gems[node.id])

@@ -15,6 +15,7 @@ from gem_bundle.errors import PipelineError
 from gem_bundle.run.api import node_dataframe
 from gem_bundle.run.failures import build_failure, query_failure
 from gem_bundle.run.session import is_remote
+from gem_bundle.run.temporary import temporary_checkpoints
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +33,6 @@ _OUTPUT_MODES = ("update", "append", "complete")
 # append mode. What it takes in neither fills the table until there are enough rows.
 _TABLE_MODES = (("append", True), ("complete", True), ("update", False), ("append", False))
 _TABLE_MODES_OF_AGGREGATES = (("complete", True), ("append", True), *_TABLE_MODES[2:])
-_DELETE_CHECKPOINT = "spark.sql.streaming.forceDeleteTempCheckpointLocation"
 
 
 @dataclass(frozen=True)
@@ -206,11 +206,7 @@ class _MemoryTable:
         Raises:
             _Refused: When Spark doesn't take the query in this output mode.
         """
-        conf = self._spark.conf
-        before = conf.get(_DELETE_CHECKPOINT, None)
-        # Spark makes the checkpoint, on the server, and would keep that of a query that fails.
-        conf.set(_DELETE_CHECKPOINT, True)
-        try:
+        with temporary_checkpoints(self._spark):  # the server's, not ours to remove
             writer = self._df.writeStream.format("memory").queryName(self._name)
             try:
                 query = writer.outputMode(self._output_mode).start()
@@ -221,11 +217,6 @@ class _MemoryTable:
             finally:
                 query.stop()
                 self._spark.catalog.dropTempView(self._name)
-        finally:
-            if before is None:
-                conf.unset(_DELETE_CHECKPOINT)
-            else:
-                conf.set(_DELETE_CHECKPOINT, before)
 
     def rows(self) -> list[Row]:
         """What the table has, one row more than is wanted at most."""

@@ -185,6 +185,7 @@ def _connect(url: str) -> SparkSession:
 
     try:
         _reach(url)
+        _quiet_client()
         session = SparkSession.builder.remote(url).getOrCreate()
         session.version  # noqa: B018 (asks the server)
     except ImportError as error:
@@ -200,6 +201,14 @@ def _connect(url: str) -> SparkSession:
             f"Start it, correct {_REMOTE}, or unset it to run locally.",
         ) from error
     return session
+
+
+def _quiet_client() -> None:
+    """Let a failure be told once: pyspark's client prints it as JSON when it raises it."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def _reach(url: str) -> None:
