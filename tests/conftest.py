@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import connect_server as places
 from tests import samples, spark_classes, workers
+from tests.connect_server import connect_server  # noqa: F401 (a fixture for all tests)
 from tests.guard import Guard
 from tests.kafka_broker import kafka, kafka_sasl  # noqa: F401 (fixtures for all tests)
 from tests.s3_server import s3  # noqa: F401 (a fixture for all tests)
@@ -33,6 +35,7 @@ DELTA_SETTINGS = {
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Take the options of samples: only a conftest is asked for its options early enough."""
     samples.add_options(parser)
+    places.add_options(parser)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -78,16 +81,24 @@ def user_modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def spark(
-    jars: list[Path], user_modules: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    jars: list[Path],
+    user_modules: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> "Iterator[SparkSession]":
     """The session that all tests in this process share, started as a run starts it.
 
-    Delta is its catalog, Kafka and Avro are there. Spark's log is `spark.log` in its folder.
+    Delta is its catalog, Kafka and Avro are there. Spark's log is `spark.log` in its folder. With `--connect` it
+    is one over Spark Connect.
     """
+    if places.is_over_connect(request.config):
+        with places.connected(request) as session:
+            yield session
+        return
     from gem_bundle.run.session import SessionRequest, open_session
 
     folder = tmp_path_factory.mktemp("spark")
-    session = open_session(
+    opened = open_session(
         SessionRequest(
             app_name="gem-bundle-tests",
             settings={
@@ -110,5 +121,5 @@ def spark(
             brief=True,
         )
     )
-    yield session.spark
-    session.close()
+    yield opened.spark
+    opened.close()

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.connect_server import connect_server  # noqa: F401 (a fixture for all tests)
 from tests.integration.flights import EXAMPLES
 
 

@@ -109,9 +109,10 @@ class Run:
     Args:
         arguments: What follows ``gem-bundle run``.
         log: The file that Spark's log goes to.
+        environment: Environment variables, besides those of this process.
     """
 
-    def __init__(self, *arguments: str | Path, log: Path) -> None:
+    def __init__(self, *arguments: str | Path, log: Path, **environment: str) -> None:
         self.events: list[dict[str, Any]] = []
         self.said: list[str] = []
         self._process = subprocess.Popen(
@@ -131,6 +132,7 @@ class Run:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            env={**os.environ, **environment},
         )
 
     def __enter__(self) -> "Run":

@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.connect_server import serving
+from tests.integration.flights import ROOT, Flights, Run, lay_out, link_days, table_rows
 from tests.integration.pipelines import add_rows, events, finish, run, write_pipeline
+from tests.kit.conformance.test_registry import suites
+from tests.samples import drawn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,9 +23,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.integration.connect_server import ConnectServer
+    from tests.connect_server import ConnectServer
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.matrix]
 
 HOURLY = """
 pipeline: hourly
@@ -332,6 +338,115 @@ def views(server: ConnectServer) -> list[str]:
     )
     found: list[str] = server.python(code)
     return found
+
+
+@pytest.fixture
+def demo(feed: Path, tmp_path: Path) -> Path:
+    """The flights example with the first days of the feed."""
+    lay_out("flights", tmp_path)
+    link_days(feed, tmp_path / "data", 24)
+    return tmp_path
+
+
+def flights(demo: Path, server: ConnectServer) -> Run:
+    """A run of the flights example as a client, in many micro-batches."""
+    small = ("-p", "files_per_trigger=2")
+    return Run(demo / "flights.yaml", *small, log=demo / "spark.log", SPARK_REMOTE=server.url)
+
+
+def test_the_flights_after_their_client_was_killed(connect_server: ConnectServer, demo: Path) -> None:
+    with flights(demo, connect_server) as run:
+        run.until(3)
+        run.signal(signal.SIGKILL)
+        assert run.wait() == -signal.SIGKILL
+    with flights(demo, connect_server) as run:
+        assert run.wait() == 0, run.said
+    assert table_rows(demo / "out" / "hours") == Flights(demo / "data").hours()
+
+
+@pytest.mark.sample(0)
+def test_the_flights_after_their_server_was_killed(jars: list[Path], demo: Path) -> None:
+    (demo / "first").mkdir()
+    with serving(jars, demo / "first") as server, flights(demo, server) as run:
+        run.until(3)
+        server.process.kill()
+        server.process.wait()
+        # pyspark's client goes on asking for a server for minutes.
+        run.signal(signal.SIGKILL)
+        run.wait()
+    partly, expected = table_rows(demo / "out" / "hours"), Flights(demo / "data").hours()
+    assert 0 < len(partly) < len(expected)
+    (demo / "second").mkdir()
+    with serving(jars, demo / "second") as server, flights(demo, server) as run:
+        assert run.wait() == 0, run.said
+        assert run.progress()[0]["batch_id"] >= 3, "it continues where the first one died"
+    assert table_rows(demo / "out" / "hours") == expected
+
+
+def in_the_suite() -> list[str]:
+    """The classes of the conformance suite, without those that need a broker, or a Python of the server's own."""
+    dear = ("Kafka", "Foreach")
+    names = [suite.__name__ for suite in suites() if not any(word in suite.__name__ for word in dear)]
+    return list(drawn(names, 1, about="gems over Spark Connect"))
+
+
+def test_a_gem_passes_the_conformance_suite(connect_server: ConnectServer) -> None:
+    names = in_the_suite()
+    suite = [
+        "-m",
+        "pytest",
+        "-q",
+        "-m",
+        "matrix",
+        "--long",
+        "-p",
+        "no:cacheprovider",
+        "tests/kit/conformance",
+    ]
+    chosen = ["-k", " or ".join(names), "--connect", connect_server.url]
+    done = subprocess.run(
+        [sys.executable, *suite, *chosen], cwd=ROOT, capture_output=True, text=True, check=False, timeout=580
+    )
+    assert done.returncode == 0, f"{names}: {done.stdout[-6000:]}"
+    assert " passed" in done.stdout
+
+
+# In one client: what Spark says of three pipelines, and one of Python's own, looked at and run.
+IN_PYTHON = """
+import json, sys
+from pathlib import Path
+from gem_bundle import Pipeline
+from gem_bundle.run.session import SessionRequest, open_session
+from gem_bundle.testing import AddRows, CheckRows, run_steps
+from tests.integration.test_engine import verdict
+
+folder = Path(sys.argv[1])
+session = open_session(SessionRequest(app_name="api"))
+spark = session.spark
+said = [verdict(folder, spark, **how) for how in ({}, {"how": "right"}, {"clicks": "sum(nothing)"})]
+
+pipeline = Pipeline("api", folder=folder)
+pipeline.source("orders", "file", {"path": "orders", "format": "json", "schema": "id int"})
+pipeline.transform("odd", "filter", "orders", {"condition": "id % 2 = 1"})
+pipeline.target("odds", "delta", "odd", {"path": "odds"})
+found = [str(diagnostic) for diagnostic in pipeline.check()]
+columns = pipeline.dataframe("odd", spark).columns
+report = pipeline.run(available_now=True)
+steps = [AddRows("orders", [{"id": 1}, {"id": 2}]), CheckRows("odds", [{"id": 1}])]
+outcome = run_steps(pipeline, steps, lambda: spark)
+rows = sorted(row.id for row in spark.read.format("delta").load(str(folder / "odds")).collect())
+session.close()
+print(json.dumps([said, found, columns, report.status, report.rows_in, rows, outcome.ok]))
+"""
+
+
+def test_the_python_api_and_the_engine_s_verdict(connect_server: ConnectServer, tmp_path: Path) -> None:
+    add_rows(tmp_path / "orders", "1.json", [{"id": 1}, {"id": 2}, {"id": 3}])
+    before = connect_server.temporary()
+    said, *found = connect_server.python(IN_PYTHON, tmp_path)
+    assert said == [[], [["GB320", "table", 12]], [["GB320", "counts", 10]]]
+    assert found == [[], ["id"], "finished", 3, [1, 3], True]
+    assert connect_server.temporary() == before
 
 
 # In one client: what is said of a pipeline whose file the server sees, and once it doesn't.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.diagnostics import Diagnostic
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.matrix]
 
 TEXT = """
 pipeline: asked

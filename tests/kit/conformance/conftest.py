@@ -13,4 +13,5 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     if rule in STARTS_PYTHON:
         item.add_marker(pytest.mark.programs)
     if item.get_closest_marker("spark"):
+        item.add_marker(pytest.mark.matrix)
         item.add_marker(pytest.mark.sample(GEMS, rule=f"{item.path.stem} {rule}"))

@@ -20,6 +20,8 @@ from gem_bundle.testing.conformance.streams import NAME
 from gem_bundle.testing.conformance.suite import fail, make
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
     from gem_bundle.testing.conformance.inputs import Folder
@@ -29,6 +31,8 @@ DEADLINE = 240.0
 
 _KILLED_IN = 2  # the third micro-batch: there is something before it, and something after it
 _POLL = 0.002
+# What users set, and what pyspark sets in a process that has been a client.
+_CONNECT = {"SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_API_MODE"}
 
 
 def kill_while_writing(gem: Any, given: Folder, checkpoint: Path, folder: Path, time_zone: str) -> None:
@@ -60,7 +64,7 @@ def kill_while_writing(gem: Any, given: Folder, checkpoint: Path, folder: Path, 
             stdout=errors,
             stderr=errors,
             start_new_session=True,  # so that the JVM dies with it
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env={**_without_server(os.environ), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
     assert process.stdin is not None
     with process.stdin as pipe:
@@ -70,6 +74,11 @@ def kill_while_writing(gem: Any, given: Folder, checkpoint: Path, folder: Path, 
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def _without_server(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process that has a Spark of its own: a server's query outlives its client."""
+    return {name: value for name, value in environment.items() if name not in _CONNECT}
 
 
 def _wait_for_batch(process: subprocess.Popen[bytes], checkpoint: Path, log: Path) -> None:

@@ -33,7 +33,6 @@ class HandedOverTests(GemConformance):
     def test_what_spark_is_handed_pickles(self) -> None:
         """The function of `foreachBatch` or `foreach` can be sent: over Spark Connect it runs elsewhere."""
         from pyspark.cloudpickle import dumps
-        from pyspark.sql.streaming.readwriter import DataStreamWriter
 
         from gem_bundle.gem import WriteContext
         from gem_bundle.testing.conformance.inputs import Folder
@@ -50,12 +49,14 @@ class HandedOverTests(GemConformance):
             return method
 
         given = Folder(self.folder / "given", self.schema)  # type: ignore[attr-defined]
+        df = given.stream(self.spark, "given")
+        kind = type(df.writeStream)
         with (
-            patch.object(DataStreamWriter, "foreachBatch", keep(DataStreamWriter.foreachBatch)),
-            patch.object(DataStreamWriter, "foreach", keep(DataStreamWriter.foreach)),
+            patch.object(kind, "foreachBatch", keep(kind.foreachBatch)),
+            patch.object(kind, "foreach", keep(kind.foreach)),
         ):
             context = WriteContext(node="target", pipeline=NAME, query_name=NAME)
-            gem.write_stream(given.stream(self.spark, "given"), context)
+            gem.write_stream(df, context)
         problems = []
         for function in handed:
             try:

@@ -21,6 +21,7 @@ from gem_bundle.testing.conformance.streams import (
     continuous,
     difference,
     drained,
+    drained_rows,
     forget_last_commit,
     read_stream,
     rows_of,
@@ -176,7 +177,7 @@ class SourceConformance(DeclarationTests, OptionTests, SecretTests, CodeTests, P
         self._first_run(gem)
         wanted = self._given(2)
         again = self.live()
-        found = all_rows(drained(read_stream(again, self.spark), self.checkpoint))
+        found = drained_rows(read_stream(again, self.spark), self.checkpoint)
         _same(found, wanted, "the second run")
 
     @pytest.mark.spark
@@ -213,10 +214,11 @@ class SourceConformance(DeclarationTests, OptionTests, SecretTests, CodeTests, P
         given: Rows = [] if gem.semantics.only_new else self._given(1)
         both = read_stream(gem, self.spark, "left").union(read_stream(gem, self.spark, "right"))
         if given:
-            batches = drained(both, self.checkpoint)
+            rows = drained_rows(both, self.checkpoint)
         else:
             given, batches = self._while_running(both, times=2)
-        _same(all_rows(batches), [*given, *given], "the union of two readers")
+            rows = all_rows(batches)
+        _same(rows, [*given, *given], "the union of two readers")
 
     @pytest.mark.spark
     @applies(_passes_over)
@@ -224,7 +226,7 @@ class SourceConformance(DeclarationTests, OptionTests, SecretTests, CodeTests, P
         """A source that says `only_new` reads nothing of what is there when it first runs."""
         gem = self.live()
         old = self._given(1)
-        found = all_rows(drained(read_stream(gem, self.spark), self.checkpoint))
+        found = drained_rows(read_stream(gem, self.spark), self.checkpoint)
         if found:
             fail(f"`only_new` is declared, and the first run read {len(found)} of {len(old)} rows there were")
 
@@ -250,7 +252,7 @@ class SourceConformance(DeclarationTests, OptionTests, SecretTests, CodeTests, P
                 preview.streaming = False
                 found = rows_of(preview.read(ReadContext(NAME, self.spark)))
             elif gem.semantics.backlog and not gem.semantics.only_new:
-                found = all_rows(drained(read_stream(preview, self.spark), self.folder.with_name(look)))
+                found = drained_rows(read_stream(preview, self.spark), self.folder.with_name(look))
             else:
                 return
             _same(found, wanted, f"the {look} preview")

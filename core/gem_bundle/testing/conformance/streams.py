@@ -6,13 +6,16 @@ They wait on progress. A deadline only ends a test that would otherwise hang.
 from __future__ import annotations
 
 import time
+import uuid
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import date, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.gem import StreamReadContext, WriteContext
 from gem_bundle.testing.conformance.suite import fail
+from gem_bundle.testing.running.capture import capture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,10 +47,22 @@ def read_stream(source: Source[Any], spark: SparkSession, name: str = NAME) -> D
 
 def drained(df: DataFrame, checkpoint: Path, mode: OutputMode = "append") -> Batches:
     """Run until everything that is there has been read; the rows of each micro-batch, with its id."""
-    batches: Batches = []
-    with _query(_into(df, batches, checkpoint, mode).trigger(availableNow=True)) as query:
+    taking = _Taking(df, checkpoint, mode)
+    with taking.closed(), _query(taking.writer.trigger(availableNow=True)) as query:
         _end(query)
-    return batches
+        return taking.take_ended()
+
+
+def drained_rows(df: DataFrame, checkpoint: Path, mode: OutputMode = "append") -> list[dict[str, Any]]:
+    """The same, where it doesn't matter which micro-batch has which rows; over Connect it costs less."""
+    name = f"{NAME}_{uuid.uuid4().hex}"
+    taking = capture(df, mode, name, checkpoint)
+    before = _committed(checkpoint)
+    writer = taking.writer().queryName(name).option("checkpointLocation", str(checkpoint))
+    with closing(taking), _query(writer.trigger(availableNow=True)) as query:
+        _end(query)
+        ended = [batch for batch in _committed(checkpoint) if batch not in before]
+        return [row.asDict(recursive=True) for row in (taking.taken(ended) if ended else [])]
 
 
 def running(
@@ -61,23 +76,24 @@ def running(
         enough: Told from the rows of each micro-batch so far.
         begun: Called once when the query waits for rows: what comes from now on is new to it.
     """
-    batches: Batches = []
-    with _query(_into(df, batches, checkpoint, "append").trigger(processingTime="100 milliseconds")) as query:
+    taking = _Taking(df, checkpoint, "append")
+    writer = taking.writer.trigger(processingTime="100 milliseconds")
+    with taking.closed(), _query(writer) as query:
         deadline = time.monotonic() + DEADLINE
-        while not query.status["message"].startswith("Waiting") and not batches:
+        while not query.status["message"].startswith("Waiting") and not taking.take_ended():
             if query.awaitTermination(_POLL):  # type: ignore[arg-type]  # it takes fractions
                 fail("the stream ended by itself; one without a backlog has no end")
         begun()
-        while not enough(batches):
+        while not enough(taking.take_ended()):
             if query.awaitTermination(_POLL):  # type: ignore[arg-type]
                 fail("the stream ended by itself; one without a backlog has no end")
             if time.monotonic() > deadline:
-                rows = sum(len(found) for _, found in batches)
+                rows = len(all_rows(taking.batches))
                 fail(f"the stream gave {rows} rows in {DEADLINE:g} seconds, and not what was fed to it")
         ended = query.lastProgress
         while query.status["isTriggerActive"] and query.lastProgress == ended:
             query.awaitTermination(_POLL)  # type: ignore[arg-type]
-    return batches
+        return taking.take_ended()
 
 
 def continuous(writer: DataStreamWriter, checkpoint: Path) -> None:
@@ -130,12 +146,36 @@ def _remove(log: Path, number: int) -> None:
     (log / f".{number}.crc").unlink(missing_ok=True)
 
 
-def _into(df: DataFrame, batches: Batches, checkpoint: Path, mode: OutputMode) -> DataStreamWriter:
-    def take(batch: DataFrame, batch_id: int) -> None:
-        batches.append((batch_id, rows_of(batch)))
+class _Taking:
+    """Takes the rows of a query's micro-batches one by one, each when it has ended.
 
-    writer = df.writeStream.foreachBatch(take).outputMode(mode)
-    return writer.option("checkpointLocation", str(checkpoint))
+    Args:
+        df: The query.
+        checkpoint: Its checkpoint.
+        mode: Its output mode.
+    """
+
+    def __init__(self, df: DataFrame, checkpoint: Path, mode: OutputMode) -> None:
+        self.batches: Batches = []
+        self._checkpoint = checkpoint
+        self._seen = set(_committed(checkpoint))
+        self._capture = capture(df, mode, NAME, checkpoint, each=True)
+        self.writer = self._capture.writer().option("checkpointLocation", str(checkpoint))
+        self.closed = partial(closing, self._capture)
+
+    def take_ended(self) -> Batches:
+        """The micro-batches so far that have ended."""
+        for batch in _committed(self._checkpoint):
+            if batch not in self._seen:
+                self._seen.add(batch)
+                rows = [row.asDict(recursive=True) for row in self._capture.taken([batch])]
+                self.batches.append((batch, rows))
+        return self.batches
+
+
+def _committed(checkpoint: Path) -> list[int]:
+    commits = checkpoint / "commits"
+    return sorted(_ids(commits)) if commits.is_dir() else []
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from gem_bundle.testing.conformance.inputs import EVENTS, Folder, Given, facts_o
 from gem_bundle.testing.conformance.options import OptionTests
 from gem_bundle.testing.conformance.pickling import PicklingTests
 from gem_bundle.testing.conformance.secrets import SecretTests
-from gem_bundle.testing.conformance.streams import all_rows, difference, drained, rows_of
+from gem_bundle.testing.conformance.streams import difference, drained_rows, rows_of
 from gem_bundle.testing.conformance.suite import applies, fail, fail_for
 from gem_bundle.testing.conformance.verdict import refusals
 
@@ -271,7 +271,7 @@ class TransformConformance(DeclarationTests, OptionTests, SecretTests, CodeTests
         refused = self._refused(inputs) or refusals(facts, mode)
         for name, df in _outputs(gem.apply(*inputs)).items():
             try:
-                rows = all_rows(drained(df, self.checkpoint.with_name(f"checkpoint_{name}"), mode))
+                rows = drained_rows(df, self.checkpoint.with_name(f"checkpoint_{name}"), mode)
             except Exception as error:  # whatever Spark says, it doesn't run
                 if refused or _knows_nothing(facts):
                     return

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
 import uuid
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gem_bundle.run.session import is_remote
-from gem_bundle.testing.values import take_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from gem_bundle.gem import OutputMode
-    from gem_bundle.schema import StructField
 
-Row = tuple[Any, ...]
+
+_NOT_IN_FILES = re.compile(r"\b(void|interval)\b")
 
 
 class Capture(Protocol):
@@ -39,45 +41,45 @@ class Capture(Protocol):
 
 
 def capture(
-    df: DataFrame, output_mode: OutputMode, fields: Sequence[StructField], name: str, checkpoint: Path
+    df: DataFrame, output_mode: OutputMode, name: str, checkpoint: Path, *, each: bool = False
 ) -> Capture:
     """The way to take a query's rows.
 
     Args:
         df: What its target would get.
         output_mode: The target's output mode.
-        fields: The columns.
-        name: The name of the query.
+        name: The name that the query will have.
         checkpoint: The query's checkpoint.
+        each: Micro-batches are asked for one by one.
     """
     if not is_remote(df.sparkSession):
-        return _Here(df, output_mode, fields)
-    begun = (checkpoint / "offsets").is_dir()
-    return (_Views if begun and output_mode != "complete" else _Table)(df, output_mode, fields, name)
+        return _Here(df, output_mode)
+    if output_mode == "complete" or not (each or (checkpoint / "offsets").is_dir()):
+        return _Table(df, output_mode, name)
+    if output_mode == "append" and not _NOT_IN_FILES.search(df.schema.simpleString()):
+        return _Files(df, checkpoint)
+    return _Views(df, output_mode)
 
 
 class _Here:
     """In this process, which drives Spark."""
 
-    def __init__(self, df: DataFrame, output_mode: OutputMode, fields: Sequence[StructField]) -> None:
+    def __init__(self, df: DataFrame, output_mode: OutputMode) -> None:
         self._df = df
         self._output_mode = output_mode
-        self._fields = fields
-        self._got: list[list[Row]] = []
+        self._got: dict[int, list[Row]] = {}
 
     def writer(self) -> DataStreamWriter:
         """A function of this process gets every micro-batch."""
         return self._df.writeStream.foreachBatch(self._take).outputMode(self._output_mode)
 
-    def _take(self, batch: DataFrame, batch_id: int) -> None:  # noqa: ARG002 (Spark gives it)
-        self._got.append(_rows(batch, self._fields))
+    def _take(self, batch: DataFrame, batch_id: int) -> None:
+        self._got[batch_id] = batch.collect()
 
-    def taken(self, batches: Sequence[int]) -> list[Row]:  # noqa: ARG002 (all that came is of these)
+    def taken(self, batches: Sequence[int]) -> list[Row]:
         """What the function got."""
-        got, self._got = self._got, []
-        if self._output_mode == "complete":
-            return got[-1]
-        return [row for rows in got for row in rows]
+        got = [self._got.pop(batch, []) for batch in batches]
+        return got[-1] if self._output_mode == "complete" else [row for rows in got for row in rows]
 
     def close(self) -> None:
         """Nothing is anywhere else."""
@@ -86,21 +88,24 @@ class _Here:
 class _Elsewhere:
     """On a Spark Connect server, where a function for `foreachBatch` runs and can hand no rows back."""
 
-    def __init__(
-        self, df: DataFrame, output_mode: OutputMode, fields: Sequence[StructField], name: str
-    ) -> None:
+    def __init__(self, df: DataFrame, output_mode: OutputMode) -> None:
         self._spark = df.sparkSession
         self._output_mode = output_mode
-        self._fields = fields
-        self._name = name
+        self._columns = df.columns
         # What a view holds has no two columns of one name.
         self._df = df.toDF(*(f"c{i}" for i in range(len(df.columns))))
+
+    def _rows(self, df: DataFrame) -> list[Row]:
+        return df.toDF(*self._columns).collect()
 
 
 class _Table(_Elsewhere):
     """By way of a table in the server's memory, which has the name of the query."""
 
-    _before = 0
+    def __init__(self, df: DataFrame, output_mode: OutputMode, name: str) -> None:
+        super().__init__(df, output_mode)
+        self._name = name
+        self._before = 0
 
     def writer(self) -> DataStreamWriter:
         """Spark's sink `memory`."""
@@ -108,7 +113,7 @@ class _Table(_Elsewhere):
 
     def taken(self, batches: Sequence[int]) -> list[Row]:  # noqa: ARG002 (the table has all of them, in order)
         """The rows that the table didn't have at the last call, or all of a complete result."""
-        rows = _rows(self._spark.table(self._name), self._fields)
+        rows = self._rows(self._spark.table(self._name))
         if self._output_mode == "complete":
             return rows
         before, self._before = self._before, len(rows)
@@ -119,17 +124,49 @@ class _Table(_Elsewhere):
         self._spark.catalog.dropTempView(self._name)
 
 
-class _Views(_Elsewhere):
-    """By way of a global view for each micro-batch.
+class _Files(_Elsewhere):
+    """By way of files, of which Spark notes for each micro-batch which they are.
 
-    The sink `memory` refuses the checkpoint of a query that goes on. This one costs a Python on the server
-    for each query.
+    The sink `memory` refuses the checkpoint of a query that goes on, and doesn't tell micro-batches apart.
     """
 
-    def __init__(
-        self, df: DataFrame, output_mode: OutputMode, fields: Sequence[StructField], name: str
-    ) -> None:
-        super().__init__(df, output_mode, fields, name)
+    def __init__(self, df: DataFrame, checkpoint: Path) -> None:
+        super().__init__(df, "append")
+        self._folder = checkpoint.with_name(f"{checkpoint.name}-rows-{uuid.uuid4().hex}")
+        self._seen: set[str] = set()
+
+    def writer(self) -> DataStreamWriter:
+        """Spark's sink of Parquet files."""
+        writer = self._df.writeStream.format("parquet").option("path", str(self._folder))
+        return writer.outputMode(self._output_mode)
+
+    def taken(self, batches: Sequence[int]) -> list[Row]:
+        """The rows of the files of these micro-batches."""
+        files = [file for batch in batches for file in self._files(batch)]
+        return self._rows(self._spark.read.schema(self._df.schema).parquet(*files)) if files else []
+
+    def _files(self, batch: int) -> list[str]:
+        log = self._folder / "_spark_metadata"
+        # Every tenth entry holds those before it too.
+        entry = next(file for name in (f"{batch}", f"{batch}.compact") if (file := log / name).is_file())
+        _, *lines = entry.read_text(encoding="utf-8").splitlines()
+        new = [path for line in lines if (path := json.loads(line)["path"]) not in self._seen]
+        self._seen.update(new)
+        return new
+
+    def close(self) -> None:
+        """Remove the files."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class _Views(_Elsewhere):
+    """By way of a global view for each micro-batch: for what no file can hold, and for changed rows.
+
+    It costs a Python on the server for each query, which Spark gives up when it takes ten seconds to start.
+    """
+
+    def __init__(self, df: DataFrame, output_mode: OutputMode) -> None:
+        super().__init__(df, output_mode)
         self._prefix = f"gem_bundle_{uuid.uuid4().hex}"
 
     def writer(self) -> DataStreamWriter:
@@ -144,17 +181,12 @@ class _Views(_Elsewhere):
 
     def taken(self, batches: Sequence[int]) -> list[Row]:
         """The rows of the views, which are dropped."""
-        found: list[Row] = []
+        got = []
         for batch in batches:
             view = f"{self._prefix}_{batch}"
-            found += _rows(self._spark.table(f"global_temp.{view}"), self._fields)
+            got.append(self._rows(self._spark.table(f"global_temp.{view}")))
             self._spark.catalog.dropGlobalTempView(view)
-        return found
+        return got[-1] if self._output_mode == "complete" else [row for rows in got for row in rows]
 
     def close(self) -> None:
         """Every view is dropped when its rows have been taken; what failed has none."""
-
-
-def _rows(df: DataFrame, fields: Iterable[StructField]) -> list[Row]:
-    known = tuple(fields)
-    return [take_row(row, known) for row in df.collect()]

@@ -297,7 +297,7 @@ class _Query:
         name = f"{self.prepared.definition.name}_{self.node.id}"
         self.spark.conf.set(_POLLING, _REST_OF_SEVERAL if len(self.readers) > 1 else _REST)
         try:
-            self._capture = capture(self.df, self.node.output_mode, self._fields, name, checkpoint)
+            self._capture = capture(self.df, self.node.output_mode, name, checkpoint)
             writer = self._capture.writer().queryName(name)
             self.query = writer.option("checkpointLocation", str(checkpoint)).start()
         except Exception as error:
@@ -327,9 +327,9 @@ class _Query:
             raise SplitError
         self._last_batch = max(new, default=self._last_batch)
         assert self._capture is not None
-        rows = tuple(self._capture.taken(new)) if new else ()
+        got = self._capture.taken(new) if new else []
         if new or self.node.output_mode != "complete":
-            self.result = Rows(self._fields, rows)
+            self.result = Rows(self._fields, tuple(take_row(row, self._fields) for row in got))
         late, state = self._numbers(new)
         return Captured(
             target=self.node.id,

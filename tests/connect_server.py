@@ -8,17 +8,19 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.conftest import DELTA_SETTINGS
 from tests.integration.pipelines import command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 STARTED = re.compile(r"Spark Connect server started at: \S*:(\d+)")
 SETTINGS = {
@@ -35,7 +37,6 @@ SETTINGS = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
-    **DELTA_SETTINGS,
 }
 # In one client, which costs its imports once: what was asked for, as JSON on standard output.
 CLIENT = """
@@ -54,6 +55,39 @@ print(json.dumps([told(file) for file in sys.argv[1:]]))
 """
 
 
+def add_options(parser: pytest.Parser) -> None:
+    """Take the option that lets all tests of the run share a session over Spark Connect."""
+    parser.getgroup("places").addoption(
+        "--connect",
+        nargs="?",
+        const="",
+        metavar="URL",
+        help="give the tests a session over Spark Connect: on this server, or on one that is started for them",
+    )
+
+
+def is_over_connect(config: pytest.Config) -> bool:
+    """Whether the tests of this run have their session on a server."""
+    return config.option.connect is not None
+
+
+@contextmanager
+def connected(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """The session that all tests of the run share, over Spark Connect."""
+    from gem_bundle.run.session import SessionRequest, open_session
+
+    url = request.config.option.connect or request.getfixturevalue("connect_server").url
+    opened = open_session(
+        SessionRequest(
+            app_name="gem-bundle-tests",
+            settings={"spark.remote": url},
+            module_folders=[request.getfixturevalue("user_modules")],
+        )
+    )
+    yield opened.spark
+    opened.close()
+
+
 @dataclass(frozen=True)
 class ConnectServer:
     """A running server.
@@ -61,10 +95,12 @@ class ConnectServer:
     Args:
         url: Its address, as ``SPARK_REMOTE`` takes it.
         folder: Where it was started; `tmp` in it holds its temporary files.
+        process: Its JVM.
     """
 
     url: str
     folder: Path
+    process: subprocess.Popen[bytes]
 
     def command(self, *arguments: str | Path) -> subprocess.Popen[str]:
         """Start `gem-bundle` as a client, where there is no Java."""
@@ -81,6 +117,7 @@ class ConnectServer:
             timeout=600,
         )
         assert done.returncode == 0, done.stderr
+        assert "QueryContextLogger" not in done.stderr, "pyspark's client has told a failure by itself"
         return json.loads(done.stdout)
 
     def temporary(self) -> list[str]:
@@ -96,12 +133,25 @@ class ConnectServer:
 @pytest.fixture(scope="session")
 def connect_server(jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
     """The server that all tests of Spark Connect share, with Delta, Kafka and Avro."""
-    from gem_bundle.run.jars import spark_home
+    with serving(jars, tmp_path_factory.mktemp("connect")) as server:
+        yield server
 
-    folder = tmp_path_factory.mktemp("connect")
+
+@contextmanager
+def serving(jars: Sequence[Path], folder: Path) -> Iterator[ConnectServer]:
+    """A server while the block runs.
+
+    Args:
+        jars: Its jars.
+        folder: An empty folder, for its log and what it writes.
+    """
+    from gem_bundle.run.jars import spark_home
+    from tests.conftest import DELTA_SETTINGS
+
     (folder / "tmp").mkdir()
     settings = {
         **SETTINGS,
+        **DELTA_SETTINGS,
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder / 'tmp'}",
     }
@@ -130,7 +180,7 @@ def connect_server(jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -
         while not (found := STARTED.search(log.read_text())):
             assert server.poll() is None, log.read_text()
             time.sleep(0.2)
-        yield ConnectServer(f"sc://127.0.0.1:{found.group(1)}", folder)
+        yield ConnectServer(f"sc://127.0.0.1:{found.group(1)}", folder, server)
     finally:
         server.terminate()
         server.wait()
