@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from gem_bundle.gem import ALL_OUTPUT_MODES as ALL_OUTPUT_MODES
     from gem_bundle.gem import MICRO_BATCH_TRIGGERS as MICRO_BATCH_TRIGGERS
     from gem_bundle.gem import OptionChange as OptionChange
+    from gem_bundle.gem import PartRead as PartRead
     from gem_bundle.gem import ReadContext as ReadContext
+    from gem_bundle.gem import RowsReplaced as RowsReplaced
     from gem_bundle.gem import Source as Source
+    from gem_bundle.gem import SourcePart as SourcePart
     from gem_bundle.gem import SourceSemantics as SourceSemantics
     from gem_bundle.gem import StreamReadContext as StreamReadContext
     from gem_bundle.gem import Target as Target
@@ -61,8 +64,11 @@ _HOMES = {
         "ALL_OUTPUT_MODES",
         "MICRO_BATCH_TRIGGERS",
         "OptionChange",
+        "PartRead",
         "ReadContext",
+        "RowsReplaced",
         "Source",
+        "SourcePart",
         "SourceSemantics",
         "StreamReadContext",
         "Target",

@@ -23,7 +23,8 @@ from gem_bundle.facts import UNKNOWN_OPERATOR, Facts, combined
 from gem_bundle.options import NoOptions, Options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -103,6 +104,8 @@ class TargetSemantics:
             or one of them ``loses_rows``, because the place has a log that belongs to one query.
         async_progress: The option by which Spark writes the checkpoint beside the micro-batches and
             not between them (guide: *Asynchronous Progress Tracking*); None when it doesn't.
+        replaces_intervals: It has `Target.read_interval`, `Target.replace_interval` and `Target.at`, so that
+            `gem-bundle backfill` can put rows in the place of others.
     """
 
     batch: bool = True
@@ -115,6 +118,60 @@ class TargetSemantics:
     restartable: bool = True
     shared: SharedPlace = "fine"
     async_progress: str | None = None
+    replaces_intervals: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePart:
+    """Which part of a source a backfill needs.
+
+    Args:
+        since: What came to the source before this moment isn't needed; None when all may be.
+        until: What came to it at this moment or later isn't needed; None when all may be.
+        offset: Up to where a run has read it, as the checkpoint has it: what lies behind **must not** be
+            read, for the run has yet to write it. None when there is no such bound.
+        log: Reads what Spark keeps of the source itself in the checkpoint: the entries of its log up to now,
+            each as its number and its lines of JSON. A source of files has a line for each file that it
+            has read, one of Kafka the offsets at which it began.
+        complete: What was made of its rows is going to be replaced, so none of them may be missing that the
+            run has read.
+    """
+
+    since: datetime | None = None
+    until: datetime | None = None
+    offset: Any = None
+    log: Callable[[], Sequence[tuple[int, Sequence[str]]]] = tuple
+    complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartRead:
+    """How a source reads a part of itself.
+
+    Args:
+        source: The source whose `read` does it.
+        part: What it reads, for the user: ``whole``, ``up to version 7``.
+    """
+
+    source: Source
+    part: str = "whole"
+
+
+@dataclass(frozen=True, slots=True)
+class RowsReplaced:
+    """What became of an interval of a target.
+
+    Args:
+        written: How many rows there are now; None when that can't be told.
+        removed: How many there were; None when that can't be told.
+        last_batch: The number of the last micro-batch of `WriteContext.query` that was written before
+            the interval was replaced, so that its rows were among those that are gone; None when there was
+            none.
+    """
+
+    written: int | None = None
+    removed: int | None = None
+    last_batch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,12 +298,14 @@ class WriteContext:
         pipeline: The name of the pipeline.
         output_mode: The output mode of the target.
         query_name: The name of the streaming query; an empty string in a batch pipeline.
+        query: The id that a checkpoint gives the query; an empty string where nobody has to know it.
     """
 
     node: str
     pipeline: str = ""
     output_mode: OutputMode = "append"
     query_name: str = ""
+    query: str = ""
 
 
 class Gem(Generic[OptionsT]):
@@ -440,6 +499,21 @@ class Source(Gem[OptionsT]):
         """
         return self
 
+    def for_backfill(self, part: SourcePart) -> PartRead | None:
+        """A source whose `read` gives the rows that a stream of this one has, or would have, had.
+
+        Called by `gem-bundle backfill` for each reader and each step, without a JVM. It may open connections.
+        The source has to give all rows of the part, and may give others, but none behind
+        `SourcePart.offset`. By default it is read whole, which it can't be where there is an offset.
+
+        Returns:
+            None when it can't end where the part does.
+
+        Raises:
+            GemError: GB453, when its rows can't be read once more, or not all that have to be there.
+        """
+        return PartRead(self) if part.offset is None else None
+
 
 class Transform(Gem[OptionsT]):
     """Rows into rows. Implement `apply`, and `infer` as far as it can be known.
@@ -568,3 +642,43 @@ class Target(Gem[OptionsT]):
     def start(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start the configured writer; override it where the sink is started by another method."""
         return writer.start()
+
+    @classmethod
+    def at(cls, place: str) -> Target | None:
+        """A target of this kind that writes to another place, for ``gem-bundle backfill --into``.
+
+        Called for targets that say `TargetSemantics.replaces_intervals`.
+
+        Args:
+            place: A path, absolute or a URL, or ``table:`` and the name of a table.
+
+        Returns:
+            None for a place that it can't write to.
+        """
+        raise NotImplementedError
+
+    def read_interval(self, condition: str, context: ReadContext) -> DataFrame | None:
+        """The rows of the target for which a condition holds; None when there is no such place yet.
+
+        Args:
+            condition: A condition in Spark's SQL over a column that has a time.
+            context: The session.
+        """
+        raise NotImplementedError
+
+    def replace_interval(self, df: DataFrame, condition: str, context: WriteContext) -> RowsReplaced | None:
+        """Put rows in the place of those for which a condition holds; others see all of that or nothing.
+
+        Called once for each interval of `gem-bundle backfill`, on the driver, **and once more** after a run
+        that died. A streaming query may be writing to the place at the same time.
+
+        Args:
+            df: The rows; the condition holds for each.
+            condition: A condition in Spark's SQL over a column that has a time.
+            context: The node, and the query that may be writing.
+
+        Returns:
+            None when nothing was changed because somebody else wrote such rows in the meantime: it is called
+            once more then, with rows that are up to date.
+        """
+        raise NotImplementedError

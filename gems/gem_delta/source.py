@@ -14,8 +14,10 @@ from gem_bundle import (
     Finding,
     GemError,
     OptionChange,
+    PartRead,
     ReadContext,
     Source,
+    SourcePart,
     SourceSemantics,
     StreamReadContext,
     analysed,
@@ -295,6 +297,31 @@ class DeltaSource(Source[DeltaSourceOptions]):
         clone.options = self.options.model_copy(update=changes)
         return clone
 
+    def for_backfill(self, part: SourcePart) -> PartRead | None:
+        """One version of the table: the newest, or the one up to which a stream has read.
+
+        Raises:
+            GemError: GB453 when a batch hasn't the rows that the stream has.
+        """
+        options = self.options
+        if options.read_change_feed:
+            message = "a stream of the change feed begins with the rows of the table, and a batch doesn't"
+            raise GemError("GB453", message, "", "read_change_feed")
+        for name in ("starting_version", "starting_timestamp"):
+            if getattr(options, name) not in {None, "latest"}:
+                message = f"with `{name}` the stream has what changed from there on, a batch the whole table"
+                raise GemError("GB453", message, "", name)
+        version = _last_version(part.offset) if part.offset is not None else None
+        if part.offset is not None and version is None:
+            message = "the live run has read a part of a version of the table, and a batch reads whole ones"
+            raise GemError("GB453", message, "Try again when it has caught up.")
+        changes: dict[str, object] = dict.fromkeys((*_STREAM_ONLY, "starting_version"))
+        clone = copy.copy(self)
+        clone.streaming = False
+        clone.options = options.model_copy(update={**changes, "version_as_of": version})
+        clone.options.model_fields_set.difference_update(changes)
+        return PartRead(clone, "whole" if version is None else f"up to version {version}")
+
     def _load(self, context: "ReadContext | StreamReadContext") -> "DataFrame":
         from pyspark.errors import AnalysisException
 
@@ -340,3 +367,14 @@ class DeltaSource(Source[DeltaSourceOptions]):
             elif self.options.starting_version == "latest":
                 message = "`starting_version: latest` is for streams"
                 yield Finding("GB312", message, "Write the number of a version.", name)
+
+
+def _last_version(offset: Any) -> int | None:
+    """The last version that an offset of a stream has all of; None when it is within one.
+
+    It names the version and the file that come next; before a version's first file the index is negative.
+    """
+    if not isinstance(offset, dict) or offset.get("isStartingVersion") or int(offset.get("index", 0)) >= 0:
+        return None
+    version = int(offset.get("reservoirVersion", 0)) - 1
+    return version if version >= 0 else None

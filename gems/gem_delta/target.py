@@ -3,7 +3,18 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from gem_bundle import Facts, Field, Finding, GemError, OptionChange, Target, TargetSemantics, WriteContext
+from gem_bundle import (
+    Facts,
+    Field,
+    Finding,
+    GemError,
+    OptionChange,
+    ReadContext,
+    RowsReplaced,
+    Target,
+    TargetSemantics,
+    WriteContext,
+)
 from gem_bundle.expressions import missing_names
 from gem_bundle.types import Expression, StringList, local_path
 from gem_delta.connection import (
@@ -97,6 +108,7 @@ class DeltaTarget(Target[DeltaTargetOptions]):
         delivery="exactly_once",
         condition="The query keeps its checkpoint: the table knows micro-batches by its id.",
         shared="conflicts",
+        replaces_intervals=True,
     )
     example = {"path": "tables/clicks", "partition_by": ["day"]}
 
@@ -212,6 +224,25 @@ class DeltaTarget(Target[DeltaTargetOptions]):
             if says_absent(error):
                 raise self._no_schema() from error
             raise
+
+    @classmethod
+    def at(cls, place: str) -> "DeltaTarget":
+        """The table at a path, or ``table:`` and the name of one."""
+        if place.startswith("table:"):
+            return cls(DeltaTargetOptions(table=place.removeprefix("table:")))
+        return cls(DeltaTargetOptions(path=place))
+
+    def read_interval(self, condition: str, context: ReadContext) -> "DataFrame | None":
+        """The rows of the table for which a condition holds; None where there is no table yet."""
+        from gem_delta.intervals import read
+
+        return read(self.options, condition, context.spark)
+
+    def replace_interval(self, df: "DataFrame", condition: str, context: WriteContext) -> RowsReplaced | None:
+        """Put rows in the place of those for which a condition holds, in one commit."""
+        from gem_delta.intervals import replace
+
+        return replace(self.options, df, condition, context.query, self.options.partition_by)
 
     def _no_schema(self) -> GemError:
         message = f"there is no schema for the table `{self.options.table}`"

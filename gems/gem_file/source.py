@@ -2,7 +2,9 @@
 
 import copy
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from zoneinfo import ZoneInfo
 
 from gem_bundle import (
     Column,
@@ -10,15 +12,18 @@ from gem_bundle import (
     Finding,
     GemError,
     OptionChange,
+    PartRead,
     ReadContext,
     Source,
+    SourcePart,
     SourceSemantics,
     StreamReadContext,
     analysed,
 )
 from gem_bundle.schema import columns_of, quoted, schema_of
+from gem_bundle.types import local_path
 from gem_file.formats import AVRO_JAR
-from gem_file.paths import is_missing
+from gem_file.paths import has_wildcards, is_missing
 from gem_file.reading import FileSourceOptions
 
 if TYPE_CHECKING:
@@ -27,6 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader
     from pyspark.sql.streaming.readwriter import DataStreamReader
     from pyspark.sql.types import StructType
+
+    from gem_file.backfill import Files
 
 _TEXT_SCHEMA = "value string"
 _STREAM_ONLY = (
@@ -145,6 +152,17 @@ class FileSource(Source[FileSourceOptions]):
             )
         return None
 
+    def for_backfill(self, part: SourcePart) -> PartRead | None:
+        """All files, or those that a stream has read; by a margin those that came in the meantime.
+
+        Raises:
+            GemError: GB453 when files that a stream has read are archived or deleted.
+        """
+        from gem_file.backfill import files_of
+
+        files = files_of(self.options, part)
+        return PartRead(_Some(self.options, files), str(files))
+
     def _declared(self) -> str | None:
         if self.options.format == "text" and not self.options.infer_schema:
             return self.options.schema or _TEXT_SCHEMA
@@ -163,7 +181,8 @@ class FileSource(Source[FileSourceOptions]):
 
         reader = reader.format(self.options.format)
         try:
-            return analysed((reader if schema is None else reader.schema(schema)).load(self.options.path))
+            given = reader if schema is None else reader.schema(schema)
+            return analysed(given.load(self._paths()))  # type: ignore[arg-type]
         except ParseException as error:
             message = f"Spark can't read the schema `{schema}`"
             raise GemError("GB205", message, "Write columns as `name type`.", "schema") from error
@@ -174,6 +193,10 @@ class FileSource(Source[FileSourceOptions]):
                 message = f"there is no file at `{self.options.path}` to take the columns from"
                 raise GemError("GB505", message, "Declare them with `schema`.", "path") from error
             raise
+
+    def _paths(self) -> str | list[str]:
+        """What Spark is given to load."""
+        return self.options.path
 
     def _refuse(self, *, streaming: bool) -> None:
         for finding in self._findings(streaming=streaming):
@@ -227,6 +250,42 @@ class FileSource(Source[FileSourceOptions]):
         if streaming and options.latest_first and limits and "max_file_age" in given:
             message = f"Spark ignores `max_file_age` with `latest_first` and `{limits.pop()}`"
             yield Finding("GB207", message, "Remove it.", "max_file_age", "warning")
+
+
+class _Some(FileSource):
+    """Some of the files, read as a batch.
+
+    Args:
+        options: The options of the source.
+        files: Which ones.
+    """
+
+    def __init__(self, options: FileSourceOptions, files: "Files") -> None:
+        super().__init__(options)
+        self.streaming = False
+        self._files = files
+
+    def read(self, context: ReadContext) -> "DataFrame":
+        zone = self.options.time_zone or str(context.spark.conf.get("spark.sql.session.timeZone"))
+        self.options = self.options.model_copy(update=self._files.modified(ZoneInfo(zone)))
+        declared = self._declared()
+        if self._files.paths == () and declared is not None:
+            return context.spark.createDataFrame([], declared)
+        df = super().read(context)
+        return df.limit(0) if self._files.paths == () else df
+
+    def _paths(self) -> str | list[str]:
+        return list(self._files.paths) if self._files.paths else self.options.path
+
+    def _batch_options(self) -> dict[str, str]:
+        options = super()._batch_options()
+        path = self.options.path
+        local = local_path(path)
+        alone = has_wildcards(path) or (local is not None and Path(local).is_file())
+        if self._files.paths and not alone and not self.options.recursive_file_lookup:
+            # Else names of folders, `day=2024-01-31`, are no columns of single files.
+            options.setdefault("basePath", path)
+        return options
 
 
 def _exactly(df: "DataFrame", declared: str) -> "DataFrame":

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from gem_bundle import Finding
 from gem_kafka.login import Unchecked, client_settings, said
-from gem_kafka.offsets import topic_partitions
+from gem_kafka.offsets import EARLIEST, topic_partitions
 from gem_kafka.reach import Causes, answering, check_tls
 
 if TYPE_CHECKING:
@@ -60,6 +60,32 @@ def check_target(options: ConnectionOptions, topic: str | None) -> list[Finding]
     except Unchecked as stop:
         return [stop.finding]
     return findings
+
+
+Places = dict[tuple[str, int], int]
+
+
+def first_offsets(
+    options: ConnectionOptions, partitions: Iterable[tuple[str, int]], since: int | None
+) -> tuple[Places, Places]:
+    """The first offsets that the brokers still have.
+
+    Args:
+        options: How to reach them.
+        partitions: The partitions.
+        since: A time in milliseconds since 1970; None for none.
+
+    Returns:
+        The first offset of each partition; and with a time the first one whose record isn't older, for
+        partitions that have one.
+
+    Raises:
+        Unchecked: When they can't be asked.
+    """
+    with _client(options) as client:
+        wanted = list(partitions)
+        first = client.offsets(wanted, EARLIEST)
+        return first, {} if since is None else client.offsets(wanted, since)
 
 
 def _check_pattern(pattern: str, topics: Iterable[str]) -> list[Finding]:
@@ -150,6 +176,16 @@ class _Client:
         """The names of all topics that this user may see, without Kafka's own."""
         return sorted(n for n in self._ask(self._admin.list_topics) if not n.startswith("__"))
 
+    def offsets(self, partitions: Iterable[tuple[str, int]], place: int) -> Places:
+        """The offsets of partitions at a time, or at `EARLIEST`; none for those without such a record."""
+        from kafka import TopicPartition  # type: ignore[import-untyped]
+
+        wanted = {TopicPartition(topic, partition): place for topic, partition in partitions}
+        found = self._ask(self._admin.list_partition_offsets, wanted)
+        return {
+            (p.topic, p.partition): at.offset for p, at in found.items() if at is not None and at.offset >= 0
+        }
+
     def _ask(self, question: Any, *arguments: Any) -> Any:
         from kafka.errors import KafkaError  # type: ignore[import-untyped]
 
@@ -197,7 +233,7 @@ def _client(options: ConnectionOptions) -> Iterator[_Client]:
     if "ssl_context" in settings:
         check_tls(settings["ssl_context"], options, broker)
     try:
-        from kafka import KafkaAdminClient  # type: ignore[import-untyped]
+        from kafka import KafkaAdminClient
         from kafka.errors import KafkaError
     except ImportError:
         raise _no_client("kafka-python isn't installed") from None

@@ -12,8 +12,10 @@ from gem_bundle import (
     Finding,
     GemError,
     OptionChange,
+    PartRead,
     ReadContext,
     Source,
+    SourcePart,
     SourceSemantics,
     StreamReadContext,
 )
@@ -159,6 +161,17 @@ class KafkaSource(Source[KafkaSourceOptions]):
         elif not options.given(STARTS[1:]):
             changes["starting_offsets"] = "earliest"
         return _Preview(options.model_copy(update=changes))
+
+    def for_backfill(self, part: SourcePart) -> PartRead | None:
+        """The records up to the offsets that a stream has read, or of a time by their timestamps.
+
+        Raises:
+            GemError: GB453 when the brokers can't be asked, or no longer have records that a stream has read.
+        """
+        from gem_kafka.backfill import options_of, said_of
+
+        options = options_of(self.options, part)
+        return PartRead(KafkaSource(options), said_of(options, part))
 
     def _out_of_place(self, *, streaming: bool) -> Iterator[Finding]:
         for name in self.options.given(ENDS if streaming else STREAM_ONLY):

@@ -133,7 +133,9 @@ def pages_with_commands(*, spark: bool) -> list[Path]:
     for page in sorted(DOCS.glob("*.md")):
         text = page.read_text(encoding="utf-8")
         commands = [step.text for step in tour(text) if isinstance(step, Command)]
-        if commands and spark == any(re.match(r"gem-bundle (run|preview|test)\b", line) for line in commands):
+        if commands and spark == any(
+            re.match(r"gem-bundle (run|preview|test|backfill)\b", line) for line in commands
+        ):
             found.append(page)
     return found
 

@@ -21,7 +21,7 @@ from gem_bundle.pipeline.document import Document
 from gem_bundle.pipeline.model import Definition, Input, Node, Trigger
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gem_bundle.changes.record import NodeRecord, VersionRecord
     from gem_bundle.gem import Gem, Transform
@@ -117,20 +117,26 @@ def new_side(version: VersionRecord, plan: Plan, target: str) -> Side:
     return Side(version, target, plan.gems, plan.facts, order)
 
 
-def old_side(version: VersionRecord, registry: Registry) -> Side:
+def old_side(
+    version: VersionRecord, registry: Registry, columns: Mapping[str, Sequence[Column]] | None = None
+) -> Side:
     """The side of a version that ran, its gems made anew of its options.
 
     Args:
         version: What ran.
         registry: The gems that are installed now.
+        columns: The columns of sources for which the record has none, by what checkpoints know them by.
     """
     target = next(node.id for node in reversed(version.nodes) if node.kind == "target")
     definition = _definition(version)
     order, _ = check_graph(definition, ())
     gems = {node.id: gem for node in version.nodes if (gem := _gem(node, registry)) is not None}
-    with_columns: dict[str, Gem] = {
-        node.id: _Known(node) for node in version.nodes if node.kind == "source" and node.columns is not None
-    }
+    with_columns: dict[str, Gem] = {}
+    for node in version.nodes:
+        if node.kind == "source" and node.columns is not None:
+            with_columns[node.id] = _Known(Column(name, kind) for name, kind in node.columns)
+        elif node.kind == "source" and identity(node) in (columns or {}):
+            with_columns[node.id] = _Known((columns or {})[identity(node)])
     facts, _ = infer(definition, gems | with_columns, order, discover=False)
     return Side(version, target, gems, facts, tuple(order))
 
@@ -138,9 +144,9 @@ def old_side(version: VersionRecord, registry: Registry) -> Side:
 class _Known(Source):
     """Stands in for a source whose columns are recorded, whether its gem can still be made or not."""
 
-    def __init__(self, node: NodeRecord) -> None:
+    def __init__(self, columns: Iterable[Column]) -> None:
         super().__init__(NoOptions())
-        self._columns = [Column(name, kind) for name, kind in node.columns or ()]
+        self._columns = list(columns)
 
     def infer(self) -> Facts:
         """The columns that it had."""

@@ -26,6 +26,7 @@ COMMANDS = (
     "checkpoint",
     "graph",
     "plan",
+    "backfill",
     "explain",
     "schema",
     "jars",
@@ -138,7 +139,7 @@ def main() -> None:
 main.params.append(_DEBUG)
 
 # These stay; the others are over in a moment.
-_LONG = {"run", "preview", "test", "--watch"}
+_LONG = {"run", "backfill", "preview", "test", "--watch"}
 
 
 def entry() -> None:

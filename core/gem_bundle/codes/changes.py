@@ -56,6 +56,10 @@ _FILTER = "{{gem: filter, input: clicks, options: {{condition: {}}}}}".format
 _COUNT = "{{gem: aggregate, input: clicks,\n    options: {{group_by: [page], aggregates: {{n: {}}}}}}}".format
 _UPDATE = "{gem: console, input: step, output_mode: update}"
 _PLAIN = _source() + _rest()
+_ONCE = "{{gem: deduplicate, input: clicks, options: {{columns: {}}}}}".format
+_TABLE = "{gem: delta, input: step, options: {path: table}}"
+_TO_TABLE = _source() + _rest(target="{gem: delta, input: clicks, options: {path: table}}")
+_BACKFILL = "\n$ gem-bundle backfill clicks.yaml --target screen --from 2026-01-01 --to 2026-01-02"
 
 CHANGES = (
     error(
@@ -637,6 +641,96 @@ CHANGES = (
         keeps="""
             $ gem-bundle run clicks.yaml
             $ gem-bundle plan clicks.yaml
+        """,
+    ),
+    error(
+        "GB450",
+        "a target's rows can't be computed anew for a time",
+        why="""
+            `backfill` puts rows in the place of those of an interval, in one step that others see whole
+            or not. The gem of the target can't do that, or its rows are written again and again
+            (`update`, `complete`), or another target writes to the same place, whose rows would be
+            gone. `--into` writes to a table of its own.
+        """,
+        breaks="""
+            targets:
+              lines: {gem: file, input: ticks, options: {format: json, path: lines}}
+
+            $ gem-bundle backfill clicks.yaml --target lines --from 2026-01-01 --to 2026-01-02
+        """,
+        keeps="""
+            targets:
+              lines: {gem: file, input: ticks, options: {format: json, path: lines}}
+
+            $ gem-bundle backfill clicks.yaml --target lines --from 2026-01-01 --to 2026-01-02 --into t
+        """,
+    ),
+    error(
+        "GB451",
+        "there is no column that an interval can be on",
+        why="""
+            An interval is on the column of the target's rows that has the event time, or on the one that
+            `--column` names. It has to be a time or a date. Rows that are there have to have the time
+            that they would get now: where an edit has changed how the column is made, a row may lie in
+            the interval now and have lain outside of it, and would be there twice.
+        """,
+        breaks=_TO_TABLE + _BACKFILL,
+        keeps=_TO_TABLE + _BACKFILL + " --column at",
+    ),
+    error(
+        "GB452",
+        "rows depend on others outside of the interval",
+        why="""
+            Which rows come out for a time must not go by what lies outside of it, or by the order in
+            which rows came: sessions that begin before the interval, the first of some duplicates, a
+            row without a partner, the first rows of a limit. What is left to a batch nevertheless
+            (`--into`, `--compare`) the message says.
+        """,
+        breaks=_by(_ONCE("[page]"), target=_TABLE) + _BACKFILL + " --column at",
+        keeps=_by(_ONCE("[page, at]"), target=_TABLE) + _BACKFILL + " --column at",
+    ),
+    error(
+        "GB453",
+        "a source can't be read once more",
+        why="""
+            It keeps no rows, or some that the live run has read are no longer there, and what was made
+            of them would be gone. Or it can't be read just as far as the live run has read: rows that
+            the live run has yet to write would be there twice.
+        """,
+        breaks="sources:\n  clicks: {gem: rate}\n" + _TO_TABLE[len(_source()) :] + _BACKFILL,
+        keeps=_TO_TABLE + _BACKFILL,
+    ),
+    error(
+        "GB454",
+        "the interval isn't over in the live run",
+        why="""
+            Windows that the live run hasn't closed it will write later, and their rows would be there
+            twice. What is over says the watermark of its last micro-batch. A pipeline that has never run
+            would write all of the rows again with its first run.
+        """,
+        breaks="""
+            $ mv checkpoints/clicks/table elsewhere
+            $ gem-bundle backfill clicks.yaml --target table --from 2026-01-01 --to 2026-01-02
+        """,
+        keeps="""
+            $ gem-bundle run clicks.yaml --available-now
+            $ gem-bundle backfill clicks.yaml --target table --from 2026-01-01 --to 2026-01-02
+        """,
+    ),
+    error(
+        "GB455",
+        "the live run wrote into the interval again and again",
+        why="""
+            Between the moment up to which a backfill reads the sources and its commit the live run wrote
+            rows of the same interval. Then the step is done once more; this one was, too often. The
+            same command does the rest.
+        """,
+        breaks="""
+            $ gem-bundle run clicks.yaml &
+            $ gem-bundle backfill clicks.yaml --target table --from 2026-01-01 --to 2026-01-02
+        """,
+        keeps="""
+            $ gem-bundle backfill clicks.yaml --target table --from 2026-01-01 --to 2026-01-02
         """,
     ),
 )

@@ -32,7 +32,7 @@ from gem_bundle.run.fresh import begin_fresh, check_fresh, finish_fresh
 from gem_bundle.run.lock import CheckpointLocks
 from gem_bundle.run.options import RunOptions
 from gem_bundle.run.progress import Totals
-from gem_bundle.run.report import Report
+from gem_bundle.run.report import Report, check_report_place
 from gem_bundle.run.start_guard import StartGivenUp, StartGuard
 from gem_bundle.run.supervisor import StopRequest, View, run_queries
 from gem_bundle.run.view import QuietView
@@ -92,7 +92,7 @@ def run_pipeline(
     report.targets = {node.id: Totals(node.id) for node in targets}
     stop = StopRequest() if stop is None else stop
     with ExitStack() as stack:
-        _check_report_place(options)
+        check_report_place(options.report)
         if plan.definition.mode == "batch" and options.fresh:
             wrong = [
                 check_fresh(plan, name, is_run=False)
@@ -124,8 +124,15 @@ def run_pipeline(
     return report
 
 
-def prepare(load: Callable[[LoadOptions], Loaded], options: RunOptions) -> tuple[Plan, list[Diagnostic]]:
+def prepare(
+    load: Callable[[LoadOptions], Loaded], options: RunOptions, *, discover: bool = False
+) -> tuple[Plan, list[Diagnostic]]:
     """Read and check a pipeline with its secrets resolved.
+
+    Args:
+        load: Reads the pipeline.
+        options: What is asked for.
+        discover: Let sources look at what is there for the columns that nobody declares.
 
     Returns:
         The plan and the warnings.
@@ -137,7 +144,7 @@ def prepare(load: Callable[[LoadOptions], Loaded], options: RunOptions) -> tuple
     load_options = LoadOptions(options.parameters, options.profile, secrets=secrets)
     if options.environment is not None:
         load_options.environment = options.environment
-    checked = check_definition(load(load_options))
+    checked = check_definition(load(load_options), discover=discover)
     if checked.plan is None:
         raise PipelineError(checked.diagnostics)
     return checked.plan, checked.diagnostics
@@ -315,10 +322,3 @@ def _show_settings(session: Session) -> None:
         print(f"{setting.key} = {setting.value}  ({setting.origin})", file=sys.stderr)
     for setting in session.refused:
         print(f"{setting.key} = {setting.value}  (not set: the session has another)", file=sys.stderr)
-
-
-def _check_report_place(options: RunOptions) -> None:
-    if options.report is not None and not options.report.absolute().parent.is_dir():
-        message = f"the report can't be written to {options.report}: its folder doesn't exist"
-        hint = "Name a file in a folder that exists and that you may write to."
-        raise PipelineError([Diagnostic("GB511", "error", message, hint=hint)])

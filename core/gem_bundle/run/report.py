@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from gem_bundle.errors import GemError
+from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.errors import GemError, PipelineError
 
 if TYPE_CHECKING:
-    from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.run.progress import Totals
 
 Status = Literal["finished", "stopped", "failed"]
+_WRITABLE = "Name a file in a folder that exists and that you may write to."
 
 
 @dataclass
@@ -95,20 +96,36 @@ class Report:
         Raises:
             GemError: GB511 when the file can't be written.
         """
-        try:
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(self.as_dict(), file, indent=2)
-                file.write("\n")
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise GemError(
-                "GB511",
-                f"the report can't be written to {path}: {reason}",
-                "Name a file in a folder that exists and that you may write to.",
-            ) from error
+        write_json(path, self.as_dict())
+
+
+def check_report_place(path: Path | None) -> None:
+    """See to it that a report can be written later.
+
+    Raises:
+        PipelineError: GB511 when its folder doesn't exist.
+    """
+    if path is not None and not path.absolute().parent.is_dir():
+        message = f"the report can't be written to {path}: its folder doesn't exist"
+        raise PipelineError([Diagnostic("GB511", "error", message, hint=_WRITABLE)])
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write a report as JSON; a reader sees the old file or the new one, never half of it.
+
+    Raises:
+        GemError: GB511 when the file can't be written.
+    """
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(content, file, indent=2)
+            file.write("\n")
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise GemError("GB511", f"the report can't be written to {path}: {reason}", _WRITABLE) from error
 
 
 def _now() -> str:

@@ -47,7 +47,7 @@ def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
 def test_the_commands() -> None:
     assert (
         *("new", "gems", "describe", "check", "run", "preview", "test"),
-        *("checkpoint", "graph", "plan", "explain", "schema", "jars", "completion"),
+        *("checkpoint", "graph", "plan", "backfill", "explain", "schema", "jars", "completion"),
     ) == COMMANDS
 
 
@@ -127,7 +127,9 @@ def test_a_misspelt_command_is_answered_with_the_nearest(cli: Cli) -> None:
     result = cli("chekc")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "There is no command `chekc`. Did you mean `check`?" in result.stderr
-    assert "Known commands: `build`, `check`, `checkpoint`, `completion`" in cli("frobnicate").stderr
+    assert (
+        "Known commands: `backfill`, `build`, `check`, `checkpoint`, `completion`" in cli("frobnicate").stderr
+    )
 
 
 def test_an_unknown_option_is_a_wrong_use(cli: Cli) -> None:

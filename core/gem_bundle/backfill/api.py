@@ -1,0 +1,442 @@
+"""Compute a span of event time anew: what `gem-bundle backfill` calls.
+
+Each step reads up to where the live run has read, writes one commit, and looks afterwards whether the live
+run has written in between: then the step is done once more, with what is read by now.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from gem_bundle.backfill.column import TimeColumn, keys
+from gem_bundle.backfill.compare import differences
+from gem_bundle.backfill.journal import Journal
+from gem_bundle.backfill.parts import Bound, parts_of, rows_of
+from gem_bundle.backfill.rules import Wanted, judge
+from gem_bundle.changes.canonical import version_of
+from gem_bundle.changes.checkpoint import UnseenError, check_checkpoint, has_source_evolution, read_checkpoint
+from gem_bundle.changes.history import record_of, what_ran
+from gem_bundle.changes.record import Record
+from gem_bundle.changes.sides import new_side
+from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.errors import GemError, PipelineError
+from gem_bundle.files import NoFilesError
+from gem_bundle.gem import ReadContext, WriteContext
+from gem_bundle.pipeline.chosen import chosen_target_ids
+from gem_bundle.pipeline.secrets import hidden
+from gem_bundle.plugins import load_registry
+from gem_bundle.run.api import open_for, prepare
+from gem_bundle.run.failures import build_failure
+from gem_bundle.run.frames import NodeFailure
+from gem_bundle.run.lock import CheckpointLocks
+from gem_bundle.run.report import check_report_place, write_json
+from gem_bundle.run.supervisor import StopRequest
+from gem_bundle.types import is_remote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import timedelta
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from gem_bundle.backfill.compare import Differences
+    from gem_bundle.backfill.interval import Interval
+    from gem_bundle.changes.checkpoint import SparkCheckpoint
+    from gem_bundle.gem import PartRead, RowsReplaced, Target
+    from gem_bundle.pipeline.loader import Loaded, LoadOptions
+    from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.run.options import RunOptions
+
+_CHECKPOINTS_READ = 20
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillOptions:
+    """What a backfill is asked for.
+
+    Args:
+        wanted: The target, the span of time, and what to do.
+        step: How long the parts are that are done one after the other; None for all at once.
+        margin: How long before or after its event time a row may have come to its source; None when that
+            isn't known, and then sources are read whole.
+    """
+
+    wanted: Wanted
+    step: timedelta | None = None
+    margin: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepDone:
+    """What became of one step.
+
+    Args:
+        interval: The part of the span of time.
+        replaced: What was written; None where rows were only compared.
+        differences: How the rows differ; None where they were written.
+        tries: How often it took, because the live run wrote in between.
+    """
+
+    interval: Interval
+    replaced: RowsReplaced | None = None
+    differences: Differences | None = None
+    tries: int = 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """The step as JSON has it."""
+        found: dict[str, Any] = {
+            "from": self.interval.start.isoformat(),
+            "to": self.interval.end.isoformat(),
+        }
+        if self.replaced is not None:
+            found |= {"rows": self.replaced.written, "replaced": self.replaced.removed, "tries": self.tries}
+        if self.differences is not None:
+            told = self.differences
+            found |= {"missing": told.missing, "more": told.more, "differing": told.differing}
+            found |= {"samples": told.samples, "columns": list(told.columns)}
+        return found
+
+
+@dataclass
+class BackfillReport:
+    """What a backfill did.
+
+    Args:
+        pipeline: The pipeline's name.
+        wanted: What was asked for.
+        column: The column that the interval is on.
+        status: ``finished``, ``stopped`` or ``failed``.
+        sources: What each reader of a source read.
+        steps: What became of each step.
+        skipped: How many steps an earlier run of the same backfill had done.
+        seconds: How long it took.
+        diagnostics: Why it failed.
+    """
+
+    pipeline: str
+    wanted: Wanted
+    column: str = ""
+    status: str = "finished"
+    sources: dict[str, str] = field(default_factory=dict)
+    steps: list[StepDone] = field(default_factory=list)
+    skipped: int = 0
+    seconds: float = 0.0
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    @property
+    def differs(self) -> bool:
+        """Whether rows that are there differ from those that come out."""
+        return any(step.differences is not None and step.differences.any for step in self.steps)
+
+    @property
+    def ok(self) -> bool:
+        """Whether it didn't fail, and found no differences."""
+        return self.status != "failed" and not self.differs
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as JSON has it."""
+        wanted = self.wanted
+        return {
+            "pipeline": self.pipeline,
+            "target": wanted.target,
+            "from": wanted.interval.start.isoformat(),
+            "to": wanted.interval.end.isoformat(),
+            "column": self.column,
+            "into": wanted.into,
+            "compare": wanted.compare,
+            "status": self.status,
+            "seconds": round(self.seconds, 3),
+            "sources": self.sources,
+            "skipped": self.skipped,
+            "steps": [step.as_dict() for step in self.steps],
+            "diagnostics": [diagnostic.as_dict() for diagnostic in self.diagnostics],
+        }
+
+
+def run_backfill(
+    load: Callable[[LoadOptions], Loaded],
+    run_options: RunOptions,
+    options: BackfillOptions,
+    tell: Callable[[StepDone], None] | None = None,
+    stop: StopRequest | None = None,
+) -> BackfillReport:
+    """Compute a span of event time of a target anew, as a batch beside the live run.
+
+    Args:
+        load: Reads the pipeline with the parameters and secrets of this run.
+        run_options: Parameters, profile, Spark's log, and where the report goes.
+        options: What is asked for.
+        tell: Who is told of each step that is done.
+        stop: Asked between two steps.
+
+    Raises:
+        PipelineError: When it can't be started; nothing has been changed then.
+    """
+    plan, _ = prepare(load, run_options, discover=True)
+    wanted = options.wanted
+    chosen_target_ids(plan.definition, [wanted.target])
+    stop = StopRequest() if stop is None else stop
+    check_report_place(run_options.report)
+    with ExitStack() as stack:
+        if not wanted.compare:
+            _lock(plan, wanted.target, stack)
+        backfill = _Backfill(plan, run_options, options)
+        session = stack.enter_context(open_for(backfill.plan, [wanted.target], run_options))
+        stack.enter_context(stop.on_signals())
+        report = backfill.run(session.spark, tell or (lambda _: None), stop)
+        if report.status == "failed":
+            session.drop_classes()
+        session.flush()
+    if run_options.report is not None:
+        write_json(run_options.report, report.as_dict())
+    return report
+
+
+class _Backfill:
+    """One backfill, judged and ready to start.
+
+    Raises:
+        PipelineError: When rows could be lost or be written twice.
+    """
+
+    def __init__(self, plan: Plan, run_options: RunOptions, options: BackfillOptions) -> None:
+        self._options = options
+        self._wanted = options.wanted
+        self._environment = run_options.environment
+        self._location = plan.definition.checkpoint(self._wanted.target)
+        self._checkpoint = self._look(plan)
+        self._record = self._read_record()
+        judged = judge(plan, self._wanted, self._checkpoint, self._record, run_options.environment)
+        if judged.problems:
+            raise PipelineError(judged.problems)
+        assert judged.column is not None
+        self._column = judged.column
+        self._bounded = judged.bounded
+        self.plan = plan if self._wanted.into is None else self._into(plan, self._wanted.into)
+        self._version = version_of(plan, self._wanted.target, environment=self._environment)
+        self._keys = keys(new_side(self._version, plan, self._wanted.target))
+        # So that what can't be read is said before Java starts.
+        parts_of(self.plan, self._wanted.target, self._wanted.interval, options.margin, self._bound())
+
+    def _look(self, plan: Plan) -> SparkCheckpoint | None:
+        target = self._wanted.target
+        try:
+            checkpoint = read_checkpoint(self._location, last=_CHECKPOINTS_READ)
+        except UnseenError as error:
+            message = f"the checkpoint of target `{target}` can't be seen from here: {error}, at "
+            message += self._location
+            place = plan.definition.locator.place(plan.node(target).path, key=True)
+            hint = "Run it where that lies: how far the live run has got stands there."
+            raise PipelineError([Diagnostic("GB406", "error", message, target, (), place, hint)]) from error
+        evolution = has_source_evolution(plan.definition.spark)
+        broken = check_checkpoint(target, checkpoint, source_evolution=evolution)
+        if broken and self._wanted.replaces:
+            raise PipelineError(broken)
+        return checkpoint
+
+    def _read_record(self) -> Record | None:
+        record, wrong = record_of(self._wanted.target, self._location)
+        if self._wanted.replaces and any(diagnostic.is_error for diagnostic in wrong):
+            raise PipelineError(wrong)
+        return record
+
+    def _into(self, plan: Plan, place: str) -> Plan:
+        """The plan with a target that writes to another place: of the same gem, or of one that can."""
+        node = plan.node(self._wanted.target)
+        where = place
+        if not place.startswith("table:") and not is_remote(place):
+            where = str(Path.cwd() / place)
+        candidates = [type(cast("Target", plan.gems[node.id]))]
+        registry = load_registry()
+        others = (registry.get("target", name).load() for name in registry.names("target"))
+        candidates += [cast("type[Target]", other) for other in others]
+        for candidate in candidates:
+            made = candidate.at(where) if candidate.semantics.replaces_intervals else None
+            if made is not None:
+                return replace(plan, gems={**plan.gems, node.id: made})
+        message = f"no gem can put rows for a time into `{place}`"
+        found = plan.definition.locator.place(node.path, key=True)
+        hint = "Write a path, or `table:` and the name of a table."
+        raise PipelineError([Diagnostic("GB450", "error", message, node.id, node.path, found, hint)])
+
+    def _bound(self, at_least: int = -1) -> Bound | None:
+        """Up to where the live run has read.
+
+        Args:
+            at_least: A micro-batch that is known to be written, whether the checkpoint says so yet or not.
+        """
+        checkpoint = self._checkpoint
+        if checkpoint is None or checkpoint.newest is None or not checkpoint.named:
+            return None
+        batch = max(checkpoint.next_batch - 1, at_least)
+        ran = what_ran(self._record, checkpoint).newest if self._record is not None else None
+        replaces = self._wanted.replaces
+        if not self._bounded:
+            return Bound(checkpoint, batch, complete=True, ran=ran) if replaces else None
+        return Bound(checkpoint, batch, strict=replaces, complete=replaces, ran=ran)
+
+    def run(self, spark: SparkSession, tell: Callable[[StepDone], None], stop: StopRequest) -> BackfillReport:
+        """Do the steps that aren't done yet."""
+        began = time.monotonic()
+        wanted = self._wanted
+        report = BackfillReport(self.plan.definition.name, wanted, str(self._column))
+        journal = self._journal()
+        if not wanted.compare:
+            journal.load()
+        try:
+            for interval in wanted.interval.steps(self._options.step):
+                if stop:
+                    report.status = "stopped"
+                    break
+                if journal.has(interval):
+                    report.skipped += 1
+                    continue
+                done = self._step(spark, interval, report)
+                if not wanted.compare:
+                    journal.add(interval)
+                report.steps.append(done)
+                tell(done)
+            else:
+                if not wanted.compare:
+                    journal.finish()
+        except PipelineError as error:
+            report.diagnostics += error.diagnostics
+        except NodeFailure as failure:
+            report.diagnostics.append(build_failure(self.plan, failure.node, failure.error))
+        except NoFilesError as error:
+            message = f"what a backfill has done can't be written down beside {self._location}: {error}"
+            report.diagnostics.append(Diagnostic("GB406", "error", message, wanted.target))
+        except Exception as error:  # noqa: BLE001 (whatever a gem raises belongs to its node)
+            report.diagnostics.append(build_failure(self.plan, wanted.target, error))
+        if report.diagnostics:
+            report.status = "failed"
+            report.diagnostics = [found.rewritten(hidden) for found in report.diagnostics]
+        report.seconds = time.monotonic() - began
+        return report
+
+    def _journal(self) -> Journal:
+        """What is done by now of this backfill: of this version of the pipeline, this time and this place."""
+        wanted, timeless = self._wanted, replace(self._version, first_batch=0, started="")
+        what = {
+            "from": wanted.interval.start.isoformat(),
+            "to": wanted.interval.end.isoformat(),
+            "step": self._options.step.total_seconds() if self._options.step is not None else None,
+            "margin": self._options.margin.total_seconds() if self._options.margin is not None else None,
+            "column": str(self._column),
+            "into": wanted.into,
+            "version": sha256(Record(wanted.target, (timeless,)).as_json().encode()).hexdigest(),
+        }
+        return Journal(self._location, what)
+
+    def _step(self, spark: SparkSession, interval: Interval, report: BackfillReport) -> StepDone:
+        written = -1
+        for number in range(1, _TRIES + 1):
+            if number > 1:
+                self._checkpoint = self._look(self.plan)
+            bound = self._bound(written)
+            parts = parts_of(self.plan, self._wanted.target, interval, self._options.margin, bound)
+            report.sources = {reader: read.part for reader, read in parts.items()}
+            condition, df = self._rows(spark, interval, parts)
+            if self._wanted.compare:
+                context = ReadContext(self._wanted.target, spark)
+                there = self._target.read_interval(condition, context)
+                return StepDone(interval, differences=differences(there, df, self._keys))
+            replaced = self._target.replace_interval(df, condition, self._context())
+            if replaced is None:
+                continue
+            written = max(written, replaced.last_batch if replaced.last_batch is not None else -1)
+            if bound is None or not bound.strict or written <= bound.batch:
+                return StepDone(interval, replaced, tries=number)
+        message = (
+            f"target `{self._wanted.target}`: each time that {interval} was computed, other rows of it were "
+            f"written meanwhile ({_TRIES} times)"
+        )
+        place = self.plan.definition.locator.place(self.plan.node(self._wanted.target).path, key=True)
+        hint = (
+            "Give the same command again: until it has come to its end, rows of the interval may be missing. "
+            "With the live run stopped for a moment nobody writes in between."
+        )
+        raise PipelineError([Diagnostic("GB455", "error", message, self._wanted.target, (), place, hint)])
+
+    def _rows(
+        self, spark: SparkSession, interval: Interval, parts: dict[str, PartRead]
+    ) -> tuple[str, DataFrame]:
+        """The rows of an interval, and the condition that holds for them."""
+        df = rows_of(self.plan, self._wanted.target, spark, parts)
+        column = self._column if self._column.kind is not None else self._typed(df)
+        if column.kind == "date" and not interval.whole_days:
+            message = f"`{column}` is a date, and {interval} isn't in whole days"
+            raise GemError("GB451", message, "Give dates, and whole days for `--step`.")
+        condition = interval.condition(column.path, cast("str", column.kind))
+        return condition, df.where(condition)
+
+    def _typed(self, df: DataFrame) -> TimeColumn:
+        path = self._column.path
+        found = {name.lower(): kind for name, kind in df.select(".".join(f"`{p}`" for p in path)).dtypes}
+        kind = found.get(path[-1].lower())
+        if kind not in {"timestamp", "timestamp_ntz", "date"}:
+            message = f"`{self._column}` is of type {kind}, and neither a time nor a date"
+            raise GemError("GB451", message, "Name another one with `--column`.")
+        return TimeColumn(path, kind)
+
+    @property
+    def _target(self) -> Target:
+        return cast("Target", self.plan.gems[self._wanted.target])
+
+    def _context(self) -> WriteContext:
+        definition = self.plan.definition
+        query = self._checkpoint.query if self._checkpoint is not None and self._wanted.replaces else ""
+        return WriteContext(self._wanted.target, definition.name, query=query)
+
+
+def _lock(plan: Plan, target: str, stack: ExitStack) -> None:
+    """See to it that there is one backfill of a target at a time."""
+    locks = stack.enter_context(CheckpointLocks({target: f"{plan.definition.checkpoint(target)}.backfill"}))
+    found = locks.acquire()
+    if found:
+        place = plan.definition.locator.place(plan.node(target).path, key=True)
+        raise PipelineError([_of_backfill(diagnostic, place) for diagnostic in found])
+
+
+def _of_backfill(diagnostic: Diagnostic, place: Any) -> Diagnostic:
+    message = diagnostic.message.replace("the checkpoint of target", "another backfill of target", 1)
+    message = message.replace("is in use by another run", "is running", 1)
+    return replace(diagnostic.moved(place), message=message, hint="Wait until it ends, or stop it.")
+
+
+def lines_of(done: StepDone) -> Iterator[str]:
+    """What is said of a step.
+
+    Args:
+        done: What became of it.
+    """
+    if done.replaced is not None:
+        written, removed = (_count(n) for n in (done.replaced.written, done.replaced.removed))
+        again = f" (the live run wrote in between: done {done.tries} times)" if done.tries > 1 else ""
+        yield f"{done.interval}: {written} in the place of {removed}{again}"
+    if done.differences is None:
+        return
+    told = done.differences
+    if not told.any:
+        yield f"{done.interval}: no difference"
+        return
+    yield (
+        f"{done.interval}: {told.missing:,} missing (come out, aren't there), {told.more:,} more (are there, "
+        f"don't come out), {told.differing:,} differing"
+    )
+    for name in told.columns:
+        yield f"  only one of the two has the column `{name}`"
+    for kind, rows in told.samples.items():
+        for row in rows:
+            yield f"  {kind}: {json.dumps(row, ensure_ascii=False, default=str)}"
+
+
+def _count(number: int | None) -> str:
+    return "rows" if number is None else f"{number:,} row{'s' * (number != 1)}"

@@ -1,0 +1,156 @@
+"""The part of each source that a backfill reads: what the interval needs, up to where the live run is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from gem_bundle.changes.source_log import read_source_log
+from gem_bundle.check.report import from_gem_error
+from gem_bundle.errors import GemError, PipelineError
+from gem_bundle.gem import ReadContext, SourcePart
+from gem_bundle.pipeline.plan import paths_behind, reader_name
+from gem_bundle.run.frames import Frames, read_source
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from gem_bundle.backfill.interval import Interval
+    from gem_bundle.changes.checkpoint import SparkCheckpoint
+    from gem_bundle.changes.record import VersionRecord
+    from gem_bundle.diagnostics import Diagnostic
+    from gem_bundle.gem import PartRead, Source
+    from gem_bundle.pipeline.model import Node
+    from gem_bundle.pipeline.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Up to where the live run has read.
+
+    Args:
+        checkpoint: What Spark left of it.
+        batch: The last micro-batch that counts; what later ones read is left to them.
+        strict: Sources must not be read further.
+        complete: What was made of the sources' rows is going to be replaced.
+        ran: What ran last.
+    """
+
+    checkpoint: SparkCheckpoint
+    batch: int
+    strict: bool = False
+    complete: bool = False
+    ran: VersionRecord | None = None
+
+
+def parts_of(
+    plan: Plan,
+    target: str,
+    interval: Interval,
+    margin: timedelta | None = None,
+    bound: Bound | None = None,
+) -> dict[str, PartRead]:
+    """How each reader of a target's streaming sources reads its part, by the readers' names.
+
+    Args:
+        plan: The checked pipeline.
+        target: The id of the target.
+        interval: The span of event time.
+        margin: How long before or after its event time a row may have come to its source; None when that
+            isn't known.
+        bound: Up to where the live run has read; None where that doesn't matter.
+
+    Raises:
+        PipelineError: GB453 for each source whose rows can't be read once more as far as they are needed.
+    """
+    found: dict[str, PartRead] = {}
+    wrong: list[Diagnostic] = []
+    for path in paths_behind(plan, target):
+        node = plan.node(path[0])
+        if node.kind != "source" or node.mode != "stream":
+            continue
+        reader = reader_name(plan, path)
+        try:
+            part = _part(plan, node, reader, interval, margin, bound)
+            read = cast("Source", plan.gems[node.id]).for_backfill(part)
+            if read is None and not (bound and bound.strict):
+                read = cast("Source", plan.gems[node.id]).for_backfill(_boundless(part))
+            if read is None:
+                message = (
+                    f"its source `{node.id}` (`{node.gem}`) can't be read just as far as the live run has"
+                )
+                raise GemError("GB453", message, "Write to another place with `--into`.")
+        except GemError as error:
+            wrong.append(from_gem_error(plan.definition, node, error))
+        else:
+            found[reader] = read
+    if wrong:
+        raise PipelineError(dict.fromkeys(wrong))
+    return found
+
+
+def _part(
+    plan: Plan, node: Node, reader: str, interval: Interval, margin: timedelta | None, bound: Bound | None
+) -> SourcePart:
+    needed = interval.wider(margin) if margin is not None else None
+    since, until = (None, None) if needed is None else (needed.start, needed.end)
+    if bound is None:
+        return SourcePart(since, until)
+    log = partial(read_source_log, bound.checkpoint.location, reader)
+    _check_same(plan, node, bound)
+    if not bound.strict and not bound.complete:
+        return SourcePart(since, until, _offset(bound, reader), log)
+    if _offset(bound, reader) is None:
+        message = f"the live run has read nothing of its source `{node.id}` yet, and will read all of it"
+        raise GemError("GB453", message, "Run the pipeline first, or write to another place with `--into`.")
+    return SourcePart(since, until, _offset(bound, reader) if bound.strict else None, log, bound.complete)
+
+
+def _boundless(part: SourcePart) -> SourcePart:
+    return SourcePart(part.since, part.until, None, part.log, part.complete)
+
+
+def _offset(bound: Bound, reader: str) -> object:
+    for offsets in bound.checkpoint.offsets:
+        if offsets.batch == bound.batch:
+            return offsets.sources.get(reader)
+    return None
+
+
+def _check_same(plan: Plan, node: Node, bound: Bound) -> None:
+    """Offsets are of the place that was read: those of another one mean other rows."""
+    if bound.ran is None or not (bound.strict or bound.complete):
+        return
+    names = (node.id, *node.was)
+    old = next((found for name in names if (found := bound.ran.node(name))), None)
+    if old is None:
+        return
+    now = {option: tuple(texts) for option, texts in cast("Source", plan.gems[node.id]).places().items()}
+    if old.gem != node.gem or {option: tuple(texts) for option, texts in old.places.items()} != now:
+        message = f"its source `{node.id}` isn't what the live run reads under that id"
+        raise GemError("GB453", message, "Run the pipeline first, or write to another place with `--into`.")
+
+
+def rows_of(plan: Plan, target: str, spark: SparkSession, parts: dict[str, PartRead]) -> DataFrame:
+    """What flows into a target, as a batch over parts of its sources.
+
+    Args:
+        plan: The checked pipeline.
+        target: The id of the target.
+        spark: The session.
+        parts: How each reader reads its part.
+
+    Raises:
+        NodeFailure: When a gem on the way raises.
+    """
+
+    def read(node: Node, reader: str) -> DataFrame:
+        if node.mode != "stream":
+            return read_source(cast("Source", plan.gems[node.id]), node, reader, spark)
+        return parts[reader].source.read(ReadContext(node.id, spark))
+
+    edge = plan.node(target).inputs[0]
+    return Frames(plan, spark, read).of(edge.node, edge.output)

@@ -1,0 +1,280 @@
+"""`gem-bundle backfill`: an interval computed anew beside the live run, with no row lost or written twice."""
+
+from __future__ import annotations
+
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gem_bundle.backfill.api import BackfillOptions, run_backfill
+from gem_bundle.backfill.interval import Interval
+from gem_bundle.backfill.journal import Journal
+from gem_bundle.backfill.rules import Wanted
+from gem_bundle.errors import PipelineError
+from gem_bundle.pipeline.loader import load_file
+from gem_bundle.run.options import RunOptions
+from gem_delta.target import DeltaTarget
+from tests.integration.pipelines import add_rows, command, run, write_pipeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from gem_bundle import RowsReplaced
+    from gem_bundle.backfill.api import BackfillReport
+
+pytestmark = pytest.mark.spark
+
+LINES = """
+pipeline: lines
+sources:
+  orders: {gem: file, options: {path: in dir, format: json, schema: "id int, at timestamp"}}
+transforms:
+  rated: {gem: with_columns, input: orders, options: {columns: {rate: id * 2}}}
+targets:
+  out: {gem: delta, input: rated, options: {path: out}}
+"""
+WINDOWS = """
+pipeline: lines
+sources:
+  orders: {gem: delta, options: {path: in}}
+transforms:
+  timely: {gem: watermark, input: orders, options: {column: at, delay: 10 minutes}}
+  counts:
+    gem: aggregate
+    input: timely
+    options: {window: {column: at, duration: 1 hour}, group_by: [k], aggregates: {n: count(*)}}
+targets:
+  out: {gem: delta, input: counts, options: {path: out}}
+"""
+
+
+def at(hour: int, minute: int = 0) -> datetime:
+    return datetime(2026, 1, 1, hour, minute, tzinfo=UTC)
+
+
+def backfill(
+    file: Path,
+    start: datetime,
+    end: datetime,
+    *,
+    step: timedelta | None = None,
+    margin: timedelta | None = None,
+    **wanted: Any,
+) -> BackfillReport:
+    options = BackfillOptions(Wanted("out", Interval(start, end), **wanted), step, margin)
+    return run_backfill(lambda load: load_file(file, load), RunOptions(quiet=True), options)
+
+
+def rows(spark: SparkSession, folder: Path, *columns: str, table: str = "out") -> list[tuple[Any, ...]]:
+    found = spark.read.format("delta").load(str(folder / table)).selectExpr(*columns).collect()
+    return sorted(tuple(row) for row in found)
+
+
+def add(folder: Path, name: str, *ids: int) -> None:
+    """Rows of which each is of the hour that is its number."""
+    add_rows(folder / "in dir", name, [{"id": n, "at": f"2026-01-01T{n:02}:30:00Z"} for n in ids])
+
+
+def test_rows_that_the_live_run_has_yet_to_write_are_left_to_it(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, LINES)
+    add(tmp_path, "a b[1].json", 1, 2, 3)
+    run(file, available_now=True)
+    write_pipeline(tmp_path, LINES.replace("id * 2", "id * 10"))
+    # The live run hasn't read these yet; one of them is of a time that is computed anew.
+    add(tmp_path, "b.json", 2, 4)
+
+    report = backfill(file, at(2), at(4), step=timedelta(hours=1), column="at")
+
+    assert report.status == "finished", report.diagnostics
+    assert [(s.replaced.written, s.replaced.removed) for s in report.steps if s.replaced] == [(1, 1), (1, 1)]
+    assert rows(spark, tmp_path, "id", "rate") == [(1, 2), (2, 20), (3, 30)]
+    run(file, available_now=True)
+    assert rows(spark, tmp_path, "id", "rate") == [(1, 2), (2, 20), (2, 20), (3, 30), (4, 40)]
+    # Once more, and nothing is different.
+    assert backfill(file, at(0), at(23), column="at", compare=True).steps[0].differences.samples["more"] == [
+        {"id": 1, "at": "2026-01-01 01:30:00", "rate": 2}
+    ]
+    backfill(file, at(0), at(23), column="at")
+    assert rows(spark, tmp_path, "id", "rate") == [(1, 10), (2, 20), (2, 20), (3, 30), (4, 40)]
+
+
+def test_windows_count_what_came_too_late_for_the_live_run(spark: SparkSession, tmp_path: Path) -> None:
+    def order(*times: str) -> None:
+        values = " union all ".join(f"select 'a' as k, timestamp'2026-01-01 {t}' as at" for t in times)
+        spark.sql(values).write.format("delta").mode("append").save(str(tmp_path / "in"))
+
+    order("01:00:00", "01:10:00", "02:00:00", "06:00:00")
+    file = write_pipeline(tmp_path, WINDOWS)
+    run(file, available_now=True)
+    order("01:20:00")
+    run(file, available_now=True)
+    assert rows(spark, tmp_path, "hour(window.start)", "n") == [(1, 2), (2, 1)]
+    with pytest.raises(PipelineError) as caught:
+        backfill(file, at(1), at(6))
+    assert {d.code for d in caught.value.diagnostics} == {"GB454"}
+
+    (step,) = backfill(file, at(1), at(3), compare=True).steps
+
+    assert step.differences is not None
+    told = step.differences
+    assert (told.missing, told.more, told.differing) == (0, 0, 1)
+    (pair,) = told.samples["differing"]
+    assert (pair["there"]["n"], pair["comes_out"]["n"]) == (2, 3)
+    assert backfill(file, at(1), at(3), into=str(tmp_path / "copy")).ok
+    assert rows(spark, tmp_path, "hour(window.start)", "n") == [(1, 2), (2, 1)]
+    assert rows(spark, tmp_path, "hour(window.start)", "n", table="copy") == [(1, 3), (2, 1)]
+    assert backfill(file, at(1), at(3)).ok
+    assert rows(spark, tmp_path, "hour(window.start)", "n") == [(1, 3), (2, 1)]
+
+
+@pytest.mark.parametrize("moment", ["before Delta looks", "while Delta writes"])
+def test_what_the_live_run_writes_meanwhile_is_there_once(
+    spark: SparkSession, tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The live run commits rows of the interval behind those that a step has read, and before its commit."""
+    file = write_pipeline(tmp_path, LINES)
+    add(tmp_path, "a.json", 1, 2)
+    run(file, available_now=True)
+    write_pipeline(tmp_path, LINES.replace("id * 2", "id * 10"))
+    done = DeltaTarget.replace_interval
+    tries: list[RowsReplaced | None] = []
+    began, go = tmp_path / "began", tmp_path / "go"
+
+    def live() -> None:
+        add(tmp_path, "b.json", 2)
+        assert run(file, available_now=True).ok
+
+    def wait(value: int, began: str = str(began), go: str = str(go)) -> int:
+        import os
+        import time
+
+        os.close(os.open(began, os.O_CREAT))
+        while not os.path.exists(go):  # noqa: PTH110 (it is pickled with nothing around it)
+            time.sleep(0.05)
+        return value
+
+    wait.__annotations__.clear()  # as texts PySpark can't read them
+
+    def replace_interval(self: DeltaTarget, df: DataFrame, *rest: Any) -> RowsReplaced | None:
+        from pyspark.sql.functions import udf
+
+        if tries or moment == "before Delta looks":
+            live() if not tries else None
+            tries.append(done(self, df, *rest))
+            return tries[-1]
+        held = df.withColumn("rate", udf(wait, "int")("rate"))
+        with ThreadPoolExecutor(1) as pool:
+            written = pool.submit(done, self, held, *rest)
+            while not began.exists() and not written.done():
+                time.sleep(0.05)
+            live()
+            go.touch()
+            tries.append(written.result())
+        return tries[-1]
+
+    monkeypatch.setattr(DeltaTarget, "replace_interval", replace_interval)
+    report = backfill(file, at(2), at(3), column="at")
+
+    assert report.ok, report.diagnostics
+    assert [step.tries for step in report.steps] == [2]
+    lost = tries[0]
+    assert (lost is None) == (moment == "while Delta writes")  # it saw the other commit
+    assert lost is None or lost.last_batch == 1
+    assert rows(spark, tmp_path, "id", "rate") == [(1, 2), (2, 20), (2, 20)]
+    assert run(file, available_now=True).rows_in == 0
+
+
+@pytest.mark.parametrize("moment", ["before the commit", "behind the commit"])
+def test_a_kill_leaves_steps_that_are_done_or_not(
+    spark: SparkSession, tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write_pipeline(tmp_path, LINES)
+    add(tmp_path, "a.json", 1, 2, 3)
+    run(file, available_now=True)
+    write_pipeline(tmp_path, LINES.replace("id * 2", "id * 10"))
+
+    class Killed(BaseException):
+        pass
+
+    kind, name = (DeltaTarget, "replace_interval") if moment == "before the commit" else (Journal, "add")
+    actual = getattr(kind, name)
+    calls: list[None] = []
+
+    def killed(*arguments: Any) -> Any:
+        calls.append(None)
+        if len(calls) == 2:
+            raise Killed
+        return actual(*arguments)
+
+    monkeypatch.setattr(kind, name, killed)
+    with pytest.raises(Killed):
+        backfill(file, at(0), at(4), step=timedelta(hours=2), column="at")
+    monkeypatch.undo()
+    assert rows(spark, tmp_path, "id", "rate") == [
+        (1, 10),
+        *([(2, 4), (3, 6)] if moment == "before the commit" else [(2, 20), (3, 30)]),
+    ]
+    report = backfill(file, at(0), at(4), step=timedelta(hours=2), column="at")
+    assert (report.skipped, len(report.steps)) == (1, 1)
+    assert rows(spark, tmp_path, "id", "rate") == [(1, 10), (2, 20), (3, 30)]
+    # It has come to its end, so that the same command begins anew.
+    report = backfill(file, at(0), at(4), step=timedelta(hours=2), column="at")
+    assert (report.skipped, len(report.steps)) == (0, 2)
+
+
+@pytest.mark.programs
+def test_a_program_that_is_killed_between_two_commits(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, LINES)
+    add(tmp_path, "a.json", *range(8))
+    run(file, available_now=True)
+    write_pipeline(tmp_path, LINES.replace("id * 2", "id * 10"))
+    asked = ("--target", "out", "--column", "at", "--from", "2026-01-01", "--to", "2026-01-01T08:00")
+    process = command("backfill", file, *asked, "--step", "1 hour")
+    assert process.stderr is not None
+    steps = (line for line in process.stderr if "in the place of" in line)
+    assert len([*islice(steps, 3)]) == 3
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    written = rows(spark, tmp_path, "id", "rate")
+    assert [number for number, _ in written] == list(range(8))
+    assert {rate // number for number, rate in written if number} == {2, 10}
+
+    report = backfill(file, at(0), at(8), step=timedelta(hours=1), column="at")
+
+    assert report.skipped
+    assert rows(spark, tmp_path, "id", "rate") == [(number, number * 10) for number in range(8)]
+
+
+def test_a_file_that_is_gone_keeps_its_rows_where_they_are(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, LINES)
+    add(tmp_path, "a.json", 1)
+    add(tmp_path, "b.json", 2)
+    run(file, available_now=True)
+    (tmp_path / "in dir/b.json").unlink()
+    with pytest.raises(PipelineError) as caught:
+        backfill(file, at(0), at(4), column="at")
+    (problem,) = caught.value.diagnostics
+    assert problem.code == "GB453"
+    assert "b.json can't be read once more" in problem.message
+    assert rows(spark, tmp_path, "id", "rate") == [(1, 2), (2, 4)]
+
+
+def test_a_live_run_that_writes_all_the_time_is_given_up_on(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write_pipeline(tmp_path, LINES)
+    add(tmp_path, "a.json", 1)
+    run(file, available_now=True)
+    monkeypatch.setattr(DeltaTarget, "replace_interval", lambda *_: None)
+    report = backfill(file, at(0), at(4), column="at")
+    assert report.status == "failed"
+    assert [(d.code, d.line) for d in report.diagnostics] == [("GB455", 8)]
+    assert rows(spark, tmp_path, "id", "rate") == [(1, 2)]
