@@ -20,7 +20,8 @@ from gem_bundle.backfill.journal import Journal
 from gem_bundle.backfill.parts import Bound, parts_of, rows_of
 from gem_bundle.backfill.rules import Wanted, judge
 from gem_bundle.changes.canonical import version_of
-from gem_bundle.changes.checkpoint import UnseenError, check_checkpoint, has_source_evolution, read_checkpoint
+from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
+from gem_bundle.changes.damage import check_checkpoint, has_source_evolution
 from gem_bundle.changes.history import record_of, what_ran
 from gem_bundle.changes.record import Record
 from gem_bundle.changes.sides import new_side

@@ -1,4 +1,4 @@
-"""What Spark itself left in a checkpoint: read without a JVM, and looked at before a run continues from it.
+"""What Spark itself left in a checkpoint, read without a JVM.
 
 The offset log says of each micro-batch what it was to read, and the commit log which ones are done. Beside
 them lie a file with the query's id, what some sources keep for themselves, and the state with a description
@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle.check.stages.versions import installed_spark
-from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.files import NoFilesError, below, numbered, open_folder
 from gem_bundle.types import is_remote, local_path
 
@@ -198,56 +196,6 @@ def _is_here(location: str) -> bool:
     if "DATABRICKS_RUNTIME_VERSION" in os.environ and location.startswith("/Volumes/"):
         return True
     return local_path(location) is not None
-
-
-def has_source_evolution(settings: Mapping[str, str]) -> bool:
-    """Whether a run with these Spark settings names its sources: from Spark 4.2 on, unless switched off."""
-    key = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
-    major, minor = (int(part) for part in (installed_spark() or "4.2").split(".")[:2])
-    return (major, minor) >= (4, 2) and settings.get(key, "true").lower() == "true"
-
-
-def check_checkpoint(
-    target: str, checkpoint: SparkCheckpoint | None, *, source_evolution: bool
-) -> list[Diagnostic]:
-    """What keeps a run from continuing from a checkpoint.
-
-    Args:
-        target: The id of the target.
-        checkpoint: What is there; None for nothing.
-        source_evolution: Whether the run names its sources (offset log version 2), which a checkpoint
-            either has from its first run or never.
-    """
-    if checkpoint is None:
-        return []
-    hint = (
-        "Restore the folder from a copy. Or move it away to start anew: then sources are read from "
-        "their beginning and the target gets rows it already has."
-    )
-    found = [
-        Diagnostic(
-            "GB402",
-            "error",
-            f"the checkpoint of target `{target}` is damaged: {problem}, in {checkpoint.location}",
-            target,
-            hint=hint,
-        )
-        for problem in checkpoint.problems
-    ]
-    if source_evolution and checkpoint.named is False and not found:
-        found.append(
-            Diagnostic(
-                "GB403",
-                "error",
-                f"the checkpoint of target `{target}` was made without named sources, and Spark can't add "
-                f"the names later: {checkpoint.location}",
-                target,
-                hint="Give the pipeline another `checkpoints` folder, or set "
-                "`spark.sql.streaming.queryEvolution.enableSourceEvolution: false` and "
-                "`spark.sql.streaming.offsetLog.formatVersion: 1` under `spark`.",
-            )
-        )
-    return found
 
 
 def _read(location: str, last: int) -> SparkCheckpoint | None:

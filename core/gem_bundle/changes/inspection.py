@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle.changes.checkpoint import UnseenError, check_checkpoint, read_checkpoint
+from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
+from gem_bundle.changes.damage import check_checkpoint
 from gem_bundle.changes.history import record_of, what_ran
 from gem_bundle.diagnostics import Diagnostic
 

@@ -7,13 +7,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.canonical import version_of
-from gem_bundle.changes.checkpoint import (
-    UnseenError,
-    check_checkpoint,
-    has_source_evolution,
-    read_checkpoint,
-)
+from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.compare import compare, compare_with_checkpoint, new_target
+from gem_bundle.changes.damage import check_checkpoint, has_source_evolution
 from gem_bundle.changes.history import record_of, what_ran
 from gem_bundle.changes.model import Change, TargetChanges
 from gem_bundle.changes.record import Accepted, recorded_targets

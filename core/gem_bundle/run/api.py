@@ -8,12 +8,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.checkpoint import (
-    UnseenError,
-    check_checkpoint,
-    has_source_evolution,
-    read_checkpoint,
-)
+from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
+from gem_bundle.changes.damage import check_checkpoint, has_source_evolution
 from gem_bundle.changes.history import keep_versions, record_of
 from gem_bundle.changes.planning import hold_to_plan
 from gem_bundle.check.checker import check_definition

@@ -12,13 +12,8 @@ import fsspec
 import pytest
 from scripts.checkpoints import make
 
-from gem_bundle.changes.checkpoint import (
-    SparkCheckpoint,
-    UnseenError,
-    check_checkpoint,
-    has_source_evolution,
-    read_checkpoint,
-)
+from gem_bundle.changes.checkpoint import SparkCheckpoint, UnseenError, read_checkpoint
+from gem_bundle.changes.damage import check_checkpoint, has_source_evolution
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,63 @@
+"""Whether a run can continue from what Spark left in a checkpoint: looked at before it starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle.check.stages.versions import installed_spark
+from gem_bundle.diagnostics import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gem_bundle.changes.checkpoint import SparkCheckpoint
+
+
+def has_source_evolution(settings: Mapping[str, str]) -> bool:
+    """Whether a run with these Spark settings names its sources: from Spark 4.2 on, unless switched off."""
+    key = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+    major, minor = (int(part) for part in (installed_spark() or "4.2").split(".")[:2])
+    return (major, minor) >= (4, 2) and settings.get(key, "true").lower() == "true"
+
+
+def check_checkpoint(
+    target: str, checkpoint: SparkCheckpoint | None, *, source_evolution: bool
+) -> list[Diagnostic]:
+    """What keeps a run from continuing from a checkpoint.
+
+    Args:
+        target: The id of the target.
+        checkpoint: What is there; None for nothing.
+        source_evolution: Whether the run names its sources (offset log version 2), which a checkpoint
+            either has from its first run or never.
+    """
+    if checkpoint is None:
+        return []
+    hint = (
+        "Restore the folder from a copy. Or move it away to start anew: then sources are read from "
+        "their beginning and the target gets rows it already has."
+    )
+    found = [
+        Diagnostic(
+            "GB402",
+            "error",
+            f"the checkpoint of target `{target}` is damaged: {problem}, in {checkpoint.location}",
+            target,
+            hint=hint,
+        )
+        for problem in checkpoint.problems
+    ]
+    if source_evolution and checkpoint.named is False and not found:
+        found.append(
+            Diagnostic(
+                "GB403",
+                "error",
+                f"the checkpoint of target `{target}` was made without named sources, and Spark can't add "
+                f"the names later: {checkpoint.location}",
+                target,
+                hint="Give the pipeline another `checkpoints` folder, or set "
+                "`spark.sql.streaming.queryEvolution.enableSourceEvolution: false` and "
+                "`spark.sql.streaming.offsetLog.formatVersion: 1` under `spark`.",
+            )
+        )
+    return found
