@@ -593,10 +593,13 @@ class Target(Gem[OptionsT]):
         """
         return None
 
-    def columns_taken(self) -> ColumnsTaken:
+    def columns_taken(self, settings: Mapping[str, str]) -> ColumnsTaken:  # noqa: ARG002 (for those who override it)
         """Which rows fail because of their columns, where the place holds others already.
 
         Called by every check, without a JVM and without a network.
+
+        Args:
+            settings: The Spark settings of the pipeline, which may be a switch for all places of a kind.
 
         Returns:
             ``same``: those with a column that the place doesn't have, or has with another type; ``new``:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 SaveMode = Literal["append", "overwrite", "error", "ignore"]
+_TO_ALL_TABLES = "spark.databricks.delta.schema.automerge.enabled"
 _BATCH_ONLY = ("save_mode", "replace_where", "partition_overwrite_mode")
 _EXISTS = frozenset({"DELTA_PATH_EXISTS", "TABLE_OR_VIEW_ALREADY_EXISTS"})
 
@@ -116,8 +117,10 @@ class DeltaTarget(Target[DeltaTargetOptions]):
         """The table."""
         return self.options.places()
 
-    def columns_taken(self) -> Literal["any", "new", "same"]:
-        """A table to which rows are added takes new columns when it is told so."""
+    def columns_taken(self, settings: "Mapping[str, str]") -> Literal["any", "new", "same"]:
+        """A table to which rows are added takes new columns when it is told so, or all tables are."""
+        if any(k.lower() == _TO_ALL_TABLES and v.lower() == "true" for k, v in settings.items()):
+            return "any"
         options = self.options
         if options.save_mode not in {None, "append"} or options.replace_where or options.overwrite_schema:
             return "any"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gem_bundle.changes.planning import plan_changes
+from gem_bundle.changes.planning import plan_against, plan_changes
 from gem_bundle.check import check_file
 from tests.integration.pipelines import add_rows, run, write_pipeline
 
@@ -60,3 +60,20 @@ def test_what_is_refused_is_what_delta_refuses(
     assert ("GB436" in {change.code for change in changes.changes}) is refused
     accepted = tuple((change.code, "") for change in changes.changes)
     assert run(file, available_now=True, accept=accepted).ok is not refused
+
+
+@pytest.mark.parametrize(("switch", "refused"), [("true", False), ("false", True)])
+def test_a_setting_lets_all_tables_take_new_columns(switch: str, refused: bool, tmp_path: Path) -> None:
+    (tmp_path / "orders").mkdir()
+    setting = f"spark: {{spark.databricks.delta.schema.autoMerge.enabled: {switch}}}"
+    plans = []
+    for columns in ("id", "id, name"):
+        text = PIPELINE.format(columns=columns, options="").replace(
+            "pipeline: orders", f"pipeline: orders\n{setting}"
+        )
+        plans.append(check_file(write_pipeline(tmp_path, text)).plan)
+    before, now = plans
+    assert before is not None
+    assert now is not None
+    (changes,) = plan_against(now, before)
+    assert ("GB436" in {change.code for change in changes.changes}) is refused

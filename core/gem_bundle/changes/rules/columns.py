@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle.check.stages.places import takes_new_columns_everywhere
 from gem_bundle.gem import Target
 from gem_bundle.schema import differ_for_certain
 
@@ -19,13 +18,11 @@ def compare_columns(both: Comparison) -> Iterator[Change]:
     """Columns that flow into the target now and didn't before, or with another type."""
     old, new = both.old.nodes[both.old.target], both.new.nodes[both.new.target]
     gem = both.new.gems.get(new.id)
-    taken = gem.columns_taken() if isinstance(gem, Target) else "any"
+    taken = gem.columns_taken(both.plan.definition.spark) if isinstance(gem, Target) else "any"
     if taken == "any" or old.columns is None or new.columns is None:
         return
     if (old.gem, old.places) != (new.gem, new.places):
         return  # another place, which takes its first columns
-    if takes_new_columns_everywhere(both.plan):
-        return
     had = {name.lower(): kind for name, kind in old.columns}
     for name, kind in new.columns:
         key = name.lower()

@@ -108,17 +108,10 @@ def _check_pair(plan: Plan, first: _Place, second: _Place) -> Iterator[Diagnosti
     yield at_option(plan, second.node, "GB342", message, second.option, _APART)
 
 
-def takes_new_columns_everywhere(plan: Plan) -> bool:
-    """Whether a setting of the pipeline lets all tables take new columns: Delta's switch for them."""
-    return any(name.lower().endswith("automerge.enabled") for name in plan.definition.spark)
-
-
 def _different_columns(plan: Plan, first: _Place, second: _Place) -> str:
     """How the columns of two targets differ for certain, so that the later one to write fails."""
-    if takes_new_columns_everywhere(plan):
-        return ""
     sides = (first, second)
-    taken = [_target(plan, place).columns_taken() for place in sides]
+    taken = [_target(plan, place).columns_taken(plan.definition.spark) for place in sides]
     if "any" in taken:
         return ""
     columns = [inputs_of(place.node, plan.facts)[0].columns for place in sides]
