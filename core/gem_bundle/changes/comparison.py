@@ -111,6 +111,16 @@ class Comparison:
         return self.after.behind(new.id, taint, own_state=own_state).join(before, self.now)
 
     @property
+    def fresh(self) -> str:
+        """The command that begins anew, as a hint names it."""
+        return f"`gem-bundle run --fresh {self.new.target}`"
+
+    @property
+    def begin_anew(self) -> str:
+        """The hint for whoever needs new state."""
+        return f"Begin anew with {self.fresh}, which goes on where the old checkpoint ended, with new state."
+
+    @property
     def is_rewritten(self) -> bool:
         """Whether the target is written anew with each micro-batch, so that no earlier result stays."""
         return self.new.nodes[self.new.target].output_mode == "complete"
@@ -127,6 +137,7 @@ class Comparison:
         hint: str = "",
         before: Any = None,
         after: Any = None,
+        what: str = "",
     ) -> Change:
         """A change at a key or at an option of a node, where the node has it, else at the node.
 
@@ -140,6 +151,7 @@ class Comparison:
             hint: What to do about it.
             before: What it was.
             after: What it is.
+            what: The half of the message that says what is different.
         """
         definition = self.plan.definition
         found = definition.nodes.get(node)
@@ -150,7 +162,7 @@ class Comparison:
         else:
             path = (*found.path, key) if key else found.path
         place = definition.locator.place(path, key=found is not None and path == found.path)
-        return Change(verdict, code, message, node, path, place, hint, before, after)
+        return Change(verdict, code, message, node, path, place, hint, before, after, what=what)
 
 
 def told(value: Any) -> str:

@@ -50,6 +50,7 @@ class Change:
         before: What it was, as JSON has it; None where there was nothing.
         after: What it is now.
         accepted: Somebody has taken it on purpose.
+        what: The half of the message that says what is different; empty where it has no halves.
     """
 
     verdict: Verdict
@@ -62,6 +63,7 @@ class Change:
     before: Any = None
     after: Any = None
     accepted: bool = False
+    what: str = ""
 
     @property
     def stops(self) -> bool:

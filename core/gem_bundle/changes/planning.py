@@ -214,7 +214,7 @@ def renamed_target(plan: Plan, node: Node, former: str) -> TargetChanges:
     )
     place = plan.definition.locator.place(node.path, key=True)
     hint = f"Write `was: {former}` at `{node.id}` if it is the same target."
-    change = Change("again", "GB444", message, node.id, node.path, place, hint, former, node.id)
+    change = Change("again", "GB435", message, node.id, node.path, place, hint, former, node.id)
     return TargetChanges(node.id, (change,))
 
 

@@ -105,7 +105,7 @@ def test_targets_that_are_new_gone_or_renamed() -> None:
     assert codes(found["other"]) == [("gone", "GB445")]
     renamed = BASE.replace("  out: {", "  files: {")
     (found_again,) = (t for t in plan_against(plan(renamed), plan(BASE)) if t.target == "files")
-    assert codes(found_again) == [("again", "GB444")]
+    assert codes(found_again) == [("again", "GB435")]
     said = renamed.replace("files: {", "files: {was: out, ")
     assert [t.verdict for t in plan_against(plan(said), plan(BASE))] == ["continues"]
 

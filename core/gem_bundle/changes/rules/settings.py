@@ -45,7 +45,7 @@ def _settings(both: Comparison) -> Iterator[Change]:
             "continues",
             "GB440",
             f"{what}; the checkpoint of `{node}` keeps the value of its first run, so it has no effect",
-            hint="For the new value to count, begin anew with `gem-bundle run --fresh`.",
+            hint=f"For the new value to count, begin anew with {both.fresh}.",
             before=old.get(key),
             after=new.get(key),
         )

@@ -84,7 +84,7 @@ def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Cha
             f"source `{node.id}` is new: rows older than the checkpoint's watermark are late, and {named} "
             "drops them",
             node.id,
-            hint="Fill in what is older by a batch, or begin anew with `gem-bundle run --fresh`.",
+            hint=f"Fill in what is older with `gem-bundle backfill`, or begin anew with {both.fresh}.",
             after=node.gem,
         )
     return both.change(
@@ -212,7 +212,7 @@ def _moved(both: Comparison, found: Difference, new: NodeRecord) -> Change:
         "read: Spark fails in the first micro-batch",
         new.id,
         option=found.option,
-        hint="Move the project back, or begin anew with `gem-bundle run --fresh`.",
+        hint=f"Move the project back, or begin anew with {both.fresh}.",
         before=found.before,
         after=found.after,
     )

@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from gem_bundle.changes.rules.transforms import FRESH
 from gem_bundle.lineage import column_keys
 from gem_bundle.operators import JoinOperator
 
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
 
 _FIELD = re.compile(r"(?<=[<,\s])[`\w]+:\s*")
 
-
-# Where a change's message goes on from what is different to what becomes of rows.
-_BECOMES = re.compile(r": the state of|: whether|; rows from")
 _OUTER = frozenset({"left", "right", "full"})
 
 
@@ -217,16 +213,16 @@ def _refuse(both: Comparison, changes: Sequence[Told], nodes: list[str], why: st
     if not guilty:
         what = f"the state of `{nodes[0]}` is another one: {why}"
         key = "gem" if nodes[0] in both.plan.definition.nodes else ""
-        made = both.change("refused", "GB422", what, nodes[0], key=key, hint=FRESH)
+        made = both.change("refused", "GB422", what, nodes[0], key=key, hint=both.begin_anew)
         return [*(change for change, _ in changes), made]
     return [
         replace(
             change,
             verdict="refused",
             code="GB422",
-            message=f"{_BECOMES.split(change.message, maxsplit=1)[0]}: "
+            message=f"{change.what or change.message}: "
             f"the state of `{nodes[0]}` gets another shape, and Spark refuses to go on: {why}",
-            hint=FRESH,
+            hint=both.begin_anew,
         )
         if change in guilty
         else change

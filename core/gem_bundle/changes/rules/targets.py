@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from gem_bundle.changes.model import Change
     from gem_bundle.changes.record import NodeRecord
 
-_ANEW = "Write into another table, or begin anew with `gem-bundle run --fresh`."
 _OTHER_ENGINES = frozenset({"continuous", "real_time"})
 
 
@@ -79,10 +78,24 @@ def _output_mode(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator
         yield both.change("continues", "GB433", message, new.id, **details)
     elif new.output_mode == "complete":
         message = f"{what}: what was older than the watermark has left the state and is missing from now on"
-        yield both.change("mixed", "GB433", message, new.id, hint=_ANEW, **details)
+        yield both.change(
+            "mixed",
+            "GB433",
+            message,
+            new.id,
+            hint=f"Write into another table, or begin anew with {both.fresh}.",
+            **details,
+        )
     elif old.output_mode == "complete" and new.output_mode == "append":
         message = f"{what}: results that are in the target already leave the state, and are written once more"
-        yield both.change("again", "GB433", message, new.id, hint=_ANEW, **details)
+        yield both.change(
+            "again",
+            "GB433",
+            message,
+            new.id,
+            hint=f"Write into another table, or begin anew with {both.fresh}.",
+            **details,
+        )
     else:
         message = f"{what}; the state serves both: from now on results are written as the new one has it"
         yield both.change("from_now_on", "GB433", message, new.id, **details)

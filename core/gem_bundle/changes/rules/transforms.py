@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from gem_bundle.changes.record import NodeRecord
     from gem_bundle.changes.sides import Side
 
-FRESH = (
-    "Begin anew with `gem-bundle run --fresh`, which goes on where the old checkpoint ended, with new state."
-)
 _ANY = Taint(rows=True, columns={ALL})
 _UNCHANGED = frozenset({"=", "union"})
 
@@ -55,7 +52,9 @@ def _added(both: Comparison, node: NodeRecord) -> Told:
         reach.states.add(pushed)
     if both.after.keeps(node.id):
         message = f"{what} and keeps state, which the checkpoint doesn't have: Spark refuses to go on"
-        made = both.change("refused", "GB422", message, node.id, key="gem", hint=FRESH, after=node.gem)
+        made = both.change(
+            "refused", "GB422", message, node.id, key="gem", hint=both.begin_anew, after=node.gem
+        )
         return Told(made, reach)
     return Told(tell(both, reach, "GB420", what, node.id, key="gem", after=node.gem), reach)
 
@@ -66,7 +65,7 @@ def _removed(both: Comparison, node: NodeRecord) -> Told:
         return Told(_lateness(both, both.before.states_behind(node.id), "GB421", what, node.id, "mixed"))
     if both.before.keeps(node.id):
         message = f"{what}, and the checkpoint has its state: Spark refuses to go on without it"
-        return Told(both.change("refused", "GB422", message, node.id, hint=FRESH, before=node.gem))
+        return Told(both.change("refused", "GB422", message, node.id, hint=both.begin_anew, before=node.gem))
     taint = _between(both.old, both.before, node, {other.id for other in both.removed})
     reach = Reach().join(both.before.behind(node.id, taint), both.now)
     pushed = both.before.pushed_below(node.id)
@@ -203,10 +202,10 @@ def _lateness(
     if effect == "mixed" and code != "GB426" and joins & states:
         # Measured on Spark 4.2: which columns of its rows may be null is another matter without one.
         message = f"{what}: the rows that {named} keeps get another shape by it, and Spark refuses to go on"
-        return both.change("refused", code, message, node, hint=FRESH, **details)
+        return both.change("refused", code, message, node, hint=both.begin_anew, **details)
     if effect == "mixed":
         message = f"{what}: what {named} has kept and let go was decided by the old one"
-        return both.change("mixed", code, message, node, hint=FRESH, **details)
+        return both.change("mixed", code, message, node, hint=both.begin_anew, **details)
     message = (
         f"{what}; from now on {named} goes by it: what was dropped as late, or let go, is gone, and the "
         "watermark of the checkpoint never goes back"
@@ -224,7 +223,14 @@ def _replaced(both: Comparison, old: NodeRecord, new: NodeRecord) -> Told:
         message = f"{what}: its state in the checkpoint is another one, and Spark refuses to go on"
         return Told(
             both.change(
-                "refused", "GB422", message, new.id, key="gem", hint=FRESH, before=old.gem, after=new.gem
+                "refused",
+                "GB422",
+                message,
+                new.id,
+                key="gem",
+                hint=both.begin_anew,
+                before=old.gem,
+                after=new.gem,
             )
         )
     if both.before.watermarks(old.id) or both.after.watermarks(new.id):
@@ -265,6 +271,7 @@ def tell(
         hint: What to do about it.
         details: Where it stands, and what it was and is, as `Comparison.change` takes them.
     """
+    details["what"] = what
     if reach.states:
         states = _listed(sorted(reach.states))
         if not any(operator.stateful for operator in both.new.operators if operator.node in reach.states):
@@ -275,7 +282,7 @@ def tell(
             hint = hint or f"If it keeps none, accept the change: `--accept {code}:{node}`. Else begin anew."
             return both.change("mixed", code, message, node, hint=hint, **details)
         message = f"{what}: the state of {states} was made by the old rule and gets into new results"
-        return both.change("mixed", code, message, node, hint=hint or FRESH, **details)
+        return both.change("mixed", code, message, node, hint=hint or both.begin_anew, **details)
     if not reach.target:
         return both.change(
             "continues", code, f"{what}; no row is different for it", node, hint=hint, **details
