@@ -99,6 +99,9 @@ def _command(installed: Installed) -> click.Command:
     @click.version_option(manifest.version, message=f"{manifest.name} {manifest.version}")
     @click.option("--pipeline", metavar="NAME", help="Start another pipeline of the bundle.")
     @parameter_options
+    @click.option(
+        "--plan", "plan_only", is_flag=True, help="Say what a start does to rows, and start nothing."
+    )
     @click.option("--target", "targets", multiple=True, metavar="ID", help="Run only this target.")
     @click.option("--available-now", is_flag=True, help="Process what is there, then end.")
     @accept_option
@@ -119,7 +122,13 @@ def _command(installed: Installed) -> click.Command:
         help="Write the run's numbers to a JSON file.",
     )
     def command(
-        pipeline: str | None, root: Path, *, keep_alive: bool, targets: tuple[str, ...], **rest: Any
+        pipeline: str | None,
+        root: Path,
+        *,
+        plan_only: bool,
+        keep_alive: bool,
+        targets: tuple[str, ...],
+        **rest: Any,
     ) -> int:
         from gem_bundle.run.options import RunOptions
         from gem_bundle.run.session import brings_jars
@@ -127,6 +136,10 @@ def _command(installed: Installed) -> click.Command:
         # Where Spark runs already its log is its own affair, and there may be no home to keep one in.
         log = Path(os.devnull) if brings_jars() else None
         run = RunOptions(targets=targets, spark_log=log, **rest)
+        if plan_only:
+            from gem_bundler.start.plan import plan
+
+            return plan(installed, pipeline, root.absolute(), run)
         return start(installed, StartOptions(run, pipeline, root.absolute(), keep_alive))
 
     return command

@@ -107,6 +107,15 @@ def full(tmp_path: Path) -> Place:
 
 
 @pytest.mark.programs
+def test_a_plan_needs_no_spark(place: Place) -> None:
+    fake = place.home / "bin" / "spark-submit"
+    python = fake.rename(place.elsewhere / "python")
+    words = place.words("--plan", "--", "--target", "table", PYSPARK_DRIVER_PYTHON=str(python))
+    assert words[:2] == [str(place.folder / "main.py"), "--plan"]
+    assert words[-2:] == ["--target", "table"]
+
+
+@pytest.mark.programs
 def test_it_hands_over_the_bundle(place: Place) -> None:
     words = place.words()
 

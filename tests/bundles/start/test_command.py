@@ -123,6 +123,23 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.F
     return wheel.manifest.package
 
 
+# What a start would do
+
+
+def test_a_plan_starts_nothing(installed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    clicks(tmp_path / "root" / "in")
+    wanted = ["--plan", "--root", str(tmp_path / "root"), "-p", "path=in"]
+    assert main(installed, wanted) == 0
+    out = capsys.readouterr().out
+    assert "target table: new\n" in out
+    assert out.splitlines()[-1].endswith(
+        ": 1 new. There is no checkpoint yet; the sources are read from where their options say."
+    )
+    assert [path.name for path in (tmp_path / "root").iterdir()] == ["in"]
+    assert main(installed, [*wanted, "--target", "tables"]) == 1
+    assert "error[GB108]" in capsys.readouterr().err
+
+
 # What is wrong
 
 

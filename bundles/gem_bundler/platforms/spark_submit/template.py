@@ -4,6 +4,7 @@ TEMPLATE = r"""#!/usr/bin/env bash
 # @TITLE@, started with spark-submit. Written by `gem-bundle build`.
 #
 #     ./submit.sh [spark-submit options] [-- pipeline options]
+#     ./submit.sh --plan [-- pipeline options]
 #
 # It can be started from any folder; relative paths are relative to that folder. `./submit.sh --help` says
 # what it takes.
@@ -12,6 +13,9 @@ set -euo pipefail
 usage() {
     cat <<'END_OF_USAGE'
 Usage: submit.sh [spark-submit options] [-- pipeline options]
+       submit.sh --plan [-- pipeline options]
+
+With --plan it says what a start does to the rows of each target, and starts nothing.
 
 @USAGE@
 
@@ -64,7 +68,7 @@ settings=(@SETTINGS@)
 values=(@VALUES@)
 arguments=(@ARGUMENTS@)
 
-more_jars='' more_packages='' more_py_files='' more_archives=''
+plan='' more_jars='' more_packages='' more_py_files='' more_archives=''
 given=() pipeline=()
 
 take() {
@@ -89,6 +93,10 @@ while [ $# -gt 0 ]; do
             shift
             pipeline=("$@")
             break
+            ;;
+        --plan)
+            plan=yes
+            shift
             ;;
         -v | --verbose | --supervise)
             given+=("$1")
@@ -136,7 +144,9 @@ address() {
 }
 
 export PYSPARK_PYTHON=${PYSPARK_PYTHON:-python3}
-if [ -n "${SPARK_HOME:-}" ]; then
+if [ -n "$plan" ]; then
+    submit=''
+elif [ -n "${SPARK_HOME:-}" ]; then
     submit=$SPARK_HOME/bin/spark-submit
     [ -x "$submit" ] ||
         fail "SPARK_HOME is $SPARK_HOME, which has no bin/spark-submit" "Set it right, or unset it." 1
@@ -173,6 +183,11 @@ own_jars+=$more_jars
 packages+=$more_packages
 [ -z "$packages" ] || command+=(--packages "${packages#,}")
 command+=(${given[@]+"${given[@]}"} "$here/main.py" ${arguments[@]+"${arguments[@]}"})
+if [ -n "$plan" ]; then
+    # No Spark is started for it.
+    command=("${PYSPARK_DRIVER_PYTHON:-$PYSPARK_PYTHON}" "$here/main.py" --plan)
+    command+=(${arguments[@]+"${arguments[@]}"})
+fi
 
 # A parameter is given once: what the command line says takes the place of what the job says.
 for value in ${values[@]+"${values[@]}"}; do
