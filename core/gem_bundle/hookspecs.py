@@ -8,6 +8,7 @@ from pluggy import HookimplMarker, HookspecMarker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from gem_bundle.diagnostics import Finding
     from gem_bundle.gem import Gem, Kind
@@ -81,5 +82,24 @@ def gem_bundle_check_pipeline(pipeline: PipelineView) -> Iterable[Finding]:
 
     Args:
         pipeline: What can be seen of the pipeline; secrets can't.
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def gem_bundle_read_version(place: Path, pipeline: str, code: Path) -> tuple[str, bytes] | None:
+    """Read the file of a pipeline out of what you make of pipelines: a bundle, an archive of releases.
+
+    Called by `gem-bundle plan --against PLACE` for a place that is no pipeline file, of each plugin in turn
+    until one knows it. Raise `PipelineError` for a place that is yours and can't be read.
+
+    Args:
+        place: A folder or a file.
+        pipeline: The name of the pipeline.
+        code: An empty folder, which is removed afterwards. Put the modules there from which the pipeline
+            takes functions, so that their code can be compared.
+
+    Returns:
+        The name of the pipeline's file and what it holds; None where the place isn't yours.
     """
     raise NotImplementedError

@@ -16,6 +16,7 @@ from gem_bundle.hookspecs import OF_PLUGINS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from importlib.metadata import EntryPoint
+    from pathlib import Path
 
     from pydantic import BaseModel
 
@@ -59,6 +60,19 @@ class Rule(NamedTuple):
         """What the plugin finds in a pipeline; raises whatever the plugin raises."""
         arguments = dict.fromkeys(self.hook.argnames, pipeline)  # a hook may leave out what it doesn't need
         return cast("Iterable[Finding] | None", self.hook.function(**arguments)) or ()
+
+
+class VersionReader(NamedTuple):
+    """What a plugin reads pipelines out of."""
+
+    origin: Origin
+    hook: pluggy.HookImpl
+
+    def read(self, place: Path, pipeline: str, code: Path) -> tuple[str, bytes] | None:
+        """The name and the bytes of a pipeline's file; None where the plugin doesn't know the place."""
+        given = {"place": place, "pipeline": pipeline, "code": code}
+        arguments = {name: given[name] for name in self.hook.argnames}
+        return cast("tuple[str, bytes] | None", self.hook.function(**arguments))
 
 
 class GemEntry:
@@ -134,6 +148,7 @@ class Registry:
         self._gems: dict[tuple[Kind, str], list[GemEntry]] = {}
         self.broken: list[BrokenPlugin] = []
         self.rules: list[Rule] = []
+        self.version_readers: list[VersionReader] = []
         self.sections: dict[str, SectionEntry] = {}
 
     def add(self, entry: GemEntry) -> None:
@@ -269,6 +284,9 @@ def _load_plugin(manager: pluggy.PluginManager, registry: Registry, point: Entry
     for hook in manager.hook.gem_bundle_check_pipeline.get_hookimpls():
         if hook.plugin_name == unique:
             registry.rules.append(Rule(origin, hook))
+    for hook in manager.hook.gem_bundle_read_version.get_hookimpls():
+        if hook.plugin_name == unique:
+            registry.version_readers.append(VersionReader(origin, hook))
     return ""
 
 

@@ -29,6 +29,7 @@ from gem_bundle.types import FunctionReference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from gem_bundle.gem import Gem, Source, Target, Transform
     from gem_bundle.pipeline.model import Definition, Node
@@ -53,6 +54,7 @@ def version_of(
     *,
     first_batch: int = 0,
     environment: Mapping[str, str] | None = None,
+    code: Path | None = None,
 ) -> VersionRecord:
     """What a record keeps of the part of a pipeline that leads to a target.
 
@@ -63,6 +65,7 @@ def version_of(
         target: The id of the target.
         first_batch: The first micro-batch that it will run.
         environment: Environment variables, for the project's settings; None is the process's.
+        code: The folder with the modules that its functions are from; by default the pipeline file's.
     """
     from importlib.metadata import version
 
@@ -73,7 +76,7 @@ def version_of(
             readers.setdefault(path[0], []).append(reader_name(plan, path))
     clean = _Cleaner(definition)
     nodes = tuple(
-        _node(plan, plan.node(name), tuple(sorted(readers.get(name, ()))), clean)
+        _node(plan, plan.node(name), tuple(sorted(readers.get(name, ()))), clean, code)
         for name in plan.upstream([target])
     )
     return VersionRecord(
@@ -127,7 +130,7 @@ def _any_of(texts: list[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(re.escape(text) for text in sorted(texts, key=len, reverse=True)))
 
 
-def _node(plan: Plan, node: Node, readers: tuple[str, ...], clean: _Cleaner) -> NodeRecord:
+def _node(plan: Plan, node: Node, readers: tuple[str, ...], clean: _Cleaner, code: Path | None) -> NodeRecord:
     gem = plan.gems[node.id]
     facts = inputs_of(node, plan.facts)[0] if node.kind == "target" else plan.facts[node.id]
     columns = facts.columns
@@ -146,7 +149,7 @@ def _node(plan: Plan, node: Node, readers: tuple[str, ...], clean: _Cleaner) -> 
         mode=node.mode if node.kind == "source" else "",
         output_mode=node.output_mode if node.kind == "target" else "",
         trigger=str(node.trigger) if node.kind == "target" else "",
-        functions=_functions(plan.definition, gem),
+        functions=_functions(code or plan.definition.folder, gem),
         places={option: tuple(map(clean.place, texts)) for option, texts in sorted(places.items())},
         readers=readers if node.kind == "source" and node.mode == "stream" else (),
         columns=None if columns is None else tuple((clean(c.name), _clean(c.type, clean)) for c in columns),
@@ -223,13 +226,13 @@ def _marker(given: Any) -> dict[str, bool] | None:
     return SECRET if SECRET in found else (found[0] if found else None)
 
 
-def _functions(definition: Definition, gem: Gem) -> dict[str, str]:
+def _functions(folder: Path, gem: Gem) -> dict[str, str]:
     found = {}
     for name, info in type(gem.options).model_fields.items():
         if _names_function([info.annotation, *info.metadata]):
             value = getattr(gem.options, name)
             if isinstance(value, str):
-                found[name] = function_hash(value, definition.folder)
+                found[name] = function_hash(value, folder)
     return found
 
 

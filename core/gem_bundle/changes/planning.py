@@ -20,6 +20,7 @@ from gem_bundle.plugins import load_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
     from gem_bundle.changes.record import VersionRecord
     from gem_bundle.diagnostics import Diagnostic
@@ -150,7 +151,11 @@ def _left(plan: Plan) -> list[str]:
 
 
 def plan_against(
-    plan: Plan, before: Plan, targets: Iterable[str] = (), environment: Mapping[str, str] | None = None
+    plan: Plan,
+    before: Plan,
+    targets: Iterable[str] = (),
+    environment: Mapping[str, str] | None = None,
+    code: Path | None = None,
 ) -> list[TargetChanges]:
     """What becomes of rows when one pipeline takes the place of another.
 
@@ -159,6 +164,7 @@ def plan_against(
         before: The pipeline as it was.
         targets: The ids of the targets to look at; by default all.
         environment: Environment variables, for the project's settings; None is the process's.
+        code: The folder with the modules that the functions of the other one are from; by default its own.
     """
     former = {node.identity: node for node in before.definition.of_kind("target")}
     found: list[TargetChanges] = []
@@ -169,9 +175,9 @@ def plan_against(
             continue
         new = version_of(plan, node.id, environment=environment)
         if old is None:
-            found.append(_renamed_or_new(plan, before, node, new, former, environment))
+            found.append(_renamed_or_new(plan, before, node, new, former))
             continue
-        record = version_of(before, old.id, environment=environment)
+        record = version_of(before, old.id, environment=environment, code=code)
         ran = new_side(record, before, old.id)
         found.append(compare(record, new, plan, node.id, ran=ran))
     if not chosen:
@@ -186,7 +192,6 @@ def _renamed_or_new(
     node: Node,
     version: VersionRecord,
     former: Mapping[str, Node],
-    environment: Mapping[str, str] | None,
 ) -> TargetChanges:
     """A target that the other version doesn't have under this id."""
     now = {other.identity for other in plan.definition.of_kind("target")}
@@ -194,7 +199,7 @@ def _renamed_or_new(
     for other in former.values():
         if other.identity in now or other.gem != node.gem or not places:
             continue
-        record = version_of(before, other.id, environment=environment)
+        record = version_of(before, other.id)
         if next(n for n in record.nodes if n.id == other.id).places == places:
             return renamed_target(plan, node, other.id)
     return new_target(plan, version)

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 @targets_option("Look at this target only; may be given several times.")
 @click.option(
     "--against",
-    metavar="FILE",
+    metavar="FILE|BUNDLE",
     shell_complete=complete_file,
-    help="Compare with another version of the file in place of what ran last.",
+    help="Compare with another version of the file, or a bundle, in place of what ran last.",
 )
 @click.option("--markdown", is_flag=True, help="Print Markdown, for a comment on a pull request.")
 @format_option("text", "json")
@@ -98,7 +98,11 @@ def _plan(
     against: str | None,
 ) -> tuple[list[TargetChanges], list[Diagnostic]]:
     """What becomes of each target, and what is wrong with the pipeline, or the other version of it."""
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
     from gem_bundle.changes.planning import plan_against, plan_changes
+    from gem_bundle.changes.versions import check_version
     from gem_bundle.check import check_file
     from gem_bundle.errors import PipelineError
     from gem_bundle.pipeline.chosen import chosen_target_ids
@@ -115,7 +119,16 @@ def _plan(
     if against is None:
         found, more = plan_changes(checked.plan, targets)
         return found, [*diagnostics, *more]
-    former = check_file(against, LoadOptions(parameters, profile, skip_env=True))
-    if former.plan is None:
-        return [], [*diagnostics, *(d for d in former.diagnostics if d.is_error)]
-    return plan_against(checked.plan, former.plan, targets), diagnostics
+    with TemporaryDirectory(prefix="gem-bundle-plan-") as work:
+        try:
+            former, code = check_version(
+                Path(against),
+                checked.plan.definition,
+                LoadOptions(parameters, profile, skip_env=True),
+                Path(work),
+            )
+        except PipelineError as error:
+            return [], [*diagnostics, *error.diagnostics]
+        if former.plan is None:
+            return [], [*diagnostics, *(d for d in former.diagnostics if d.is_error)]
+        return plan_against(checked.plan, former.plan, targets, code=code), diagnostics
