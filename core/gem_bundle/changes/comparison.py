@@ -9,6 +9,7 @@ from gem_bundle.changes.model import Change
 from gem_bundle.changes.reach import Flow, Reach, Taint
 from gem_bundle.changes.sides import identity
 from gem_bundle.check.report import option_path
+from gem_bundle.gem import Target
 
 if TYPE_CHECKING:
     from gem_bundle.changes.model import Verdict
@@ -119,6 +120,14 @@ class Comparison:
     def begin_anew(self) -> str:
         """The hint for whoever needs new state."""
         return f"Begin anew with {self.fresh}, which goes on where the old checkpoint ended, with new state."
+
+    @property
+    def compute_anew(self) -> str:
+        """The hint for whoever wants earlier results by the new rule; empty where rows can't be replaced."""
+        gem = self.new.gems.get(self.new.target)
+        if not isinstance(gem, Target) or not gem.semantics.replaces_intervals:
+            return ""
+        return f"`gem-bundle backfill --target {self.new.target}` computes earlier results by it."
 
     @property
     def is_rewritten(self) -> bool:

@@ -317,3 +317,22 @@ def test_a_watermark_less_before_a_join_is_another_shape_of_its_rows() -> None:
         "gem: filter, input: a, options: {condition: n > 0}",
     )
     assert verdict(pairs, other).verdict == "refused"
+
+
+def test_what_was_written_by_the_old_rule_can_be_computed_anew_where_the_target_can() -> None:
+    text = """
+        pipeline: shop
+        sources:
+          clicks: {gem: file, options: {format: json, path: data, schema: "n int"}}
+        transforms:
+          some: {gem: filter, input: clicks, options: {condition: n > 0}}
+        targets:
+          out: {gem: TARGET, input: some, options: {path: outMORE}}
+    """
+    for gem, more, hint in (
+        ("delta", "", "`gem-bundle backfill --target out` computes earlier results by it."),
+        ("file", ", format: json", ""),
+    ):
+        before = text.replace("TARGET", gem).replace("MORE", more)
+        (change,) = verdict(before, before.replace("n > 0", "n > 1")).changes
+        assert (change.verdict, change.hint) == ("from_now_on", hint)

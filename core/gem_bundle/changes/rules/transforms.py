@@ -291,4 +291,4 @@ def tell(
         message = f"{what}; the target is written anew with each micro-batch, by the new rule"
         return both.change("continues", code, message, node, hint=hint, **details)
     message = f"{what}; rows from now on go by it, earlier results stay as they were"
-    return both.change("from_now_on", code, message, node, hint=hint, **details)
+    return both.change("from_now_on", code, message, node, hint=hint or both.compute_anew, **details)
