@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from gem_bundle import RowsReplaced
+from gem_bundle import RowsReplaced, analysed
 from gem_delta.connection import says_absent
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def read(options: DeltaOptions, condition: str, spark: SparkSession) -> DataFram
         return None
     try:
         if options.table is not None:
-            return spark.table(options.table).where(condition)
-        return spark.read.format("delta").load(options.path).where(condition)
+            return analysed(spark.table(options.table)).where(condition)
+        return analysed(spark.read.format("delta").load(options.path)).where(condition)
     except AnalysisException as error:
         if says_absent(error):
             return None

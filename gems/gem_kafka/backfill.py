@@ -50,9 +50,7 @@ def options_of(options: KafkaSourceOptions, part: SourcePart) -> KafkaSourceOpti
 def _start(options: KafkaSourceOptions, part: SourcePart) -> dict[str, Any]:
     """Where the part begins: by time, else where the stream was told to, else at the beginning."""
     starts = options.starting_offsets
-    told = options.given(STARTS[1:]) or (
-        starts not in {None, "latest"} if isinstance(starts, str | None) else True
-    )
+    told = isinstance(starts, dict) or bool(options.given(STARTS[1:]))
     if part.since is not None and not told:
         return {
             "starting_offsets": None,

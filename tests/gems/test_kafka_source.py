@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
 
-from gem_bundle import GemError, ReadContext, StreamReadContext
+from gem_bundle import GemError, ReadContext, SourcePart, StreamReadContext
+from gem_bundle.changes.checkpoint import read_checkpoint
+from gem_bundle.changes.source_log import read_source_log
 from gem_kafka.reading import KafkaSourceOptions
 from gem_kafka.source import KafkaSource
 
@@ -264,3 +267,34 @@ def test_a_stream_over_a_login(spark: SparkSession, kafka_sasl: Broker, drain: A
         sasl_password=password,
     )
     assert drain(source)() == ["secret"]
+
+
+def test_a_backfill_reads_what_the_stream_has_read(
+    spark: SparkSession, kafka: Broker, drain: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = kafka.new_topic("days", partitions=2)
+    kafka.produce(topic, ["0", "1", "2", "3"], timestamps=DAY[:4], partition=0)
+    source = kafka_source(kafka, subscribe=topic, starting_offsets="earliest", max_offsets_per_trigger=3)
+    drain(source)()
+    left = read_checkpoint(str(tmp_path / "checkpoint"))
+    assert left is not None
+    assert left.newest is not None
+    (offset,) = left.newest.sources.values()
+    (name,) = left.source_logs
+    log = partial(read_source_log, left.location, name)
+    kafka.produce(topic, ["4"], timestamps=DAY[4:], partition=1)
+
+    def read(**part: Any) -> list[str]:
+        found = source.for_backfill(SourcePart(log=log, **part))
+        assert found is not None
+        return values(batch(spark, found.source))
+
+    assert read() == ["0", "1", "2", "3", "4"]
+    assert read(offset=offset, complete=True) == ["0", "1", "2", "3"]
+    assert read(offset=offset, since=DAY[2], until=DAY[3], complete=True) == ["2", "3"]
+    assert read(since=DAY[2], until=DAY[3]) == ["2"]
+    # As it is when the broker has dropped what the stream began with.
+    monkeypatch.setattr("gem_kafka.backfill.first_offsets", lambda *_: ({(topic, 0): 2, (topic, 1): 0}, {}))
+    with pytest.raises(GemError, match="begins at offset 2 now, and the stream has read from 0 on") as caught:
+        read(offset=offset, complete=True)
+    assert caught.value.code == "GB453"
