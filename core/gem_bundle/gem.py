@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, get_args, get
 
 from typing_extensions import TypeVar
 
-from gem_bundle.ddl import quoted
 from gem_bundle.facts import UNKNOWN_OPERATOR, Facts, combined
 from gem_bundle.options import NoOptions, Options
 
@@ -272,6 +271,8 @@ class StreamReadContext:
         over_connect = type(self.spark).__module__.startswith("pyspark.sql.connect")
         if not over_connect or not self._is_named(self.spark.readStream):
             return analysed(self.reader.options(**options).table(name))
+        from gem_bundle.ddl import quoted
+
         # Spark 4.2 forgets the name of a table's reader on the way to the server; in SQL it keeps it.
         given = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in options.items())
         said = f" WITH ({given})" if given else ""

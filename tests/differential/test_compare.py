@@ -9,6 +9,7 @@ import pytest
 from gem_bundle.plugins import load_registry
 from tests.differential.compare import Comparison
 from tests.differential.engine import Verdict
+from tests.differential.starting import Run
 
 if TYPE_CHECKING:
     from gem_bundle.pipeline.plan import Plan
@@ -68,6 +69,45 @@ def test_what_is_said_of_a_node_counts_for_the_target_that_is_the_reason() -> No
 @pytest.mark.parametrize("others", [{}, {"fine": ACCEPTED}])
 def test_a_false_alarm_is_one_with_other_targets_too(others: dict[str, Verdict]) -> None:
     assert disagreements(refused=ACCEPTED, **others) == [("refused", "false alarm", ("GB305",))]
+
+
+class Started:
+    """A starter whose queries all end in the same way."""
+
+    def __init__(self, error: str) -> None:
+        self.error = error
+        self.count = 0
+
+    def start(self, _plan: Plan, _target: str) -> Run:
+        """What becomes of any query."""
+        self.count += 1
+        return Run(error=ValueError(self.error))
+
+
+@pytest.mark.parametrize(
+    ("error", "kinds"),
+    [
+        ("Stream-stream join without equality predicate is not supported", []),
+        ("[CAST_INVALID_INPUT] The value 'page' cannot be cast to TIMESTAMP", []),
+        ("something else", ["false alarm"]),
+    ],
+)
+def test_a_row_that_ends_the_query_says_nothing_of_a_deliberate_difference(
+    error: str, kinds: list[str]
+) -> None:
+    started = Started(error)
+    comparison = Comparison(Given(crossed=ACCEPTED), load_registry(), started, proofs=1)  # type: ignore[arg-type]
+    sources = dict.fromkeys("ab", PIPELINE["sources"]["a"])
+    joined = {"gem": "sql", "inputs": ["a", "b"], "options": {"query": "select a.id from a cross join b"}}
+    values = {
+        "pipeline": "drawn",
+        "sources": sources,
+        "transforms": {"joined": joined},
+        "targets": {"crossed": {"gem": "noop", "input": "joined"}},
+    }
+    compared = [comparison.of(values) for _ in range(2)]
+    assert [found.kind for found in compared[0].disagreements] == kinds
+    assert started.count == (2 if "CAST" in error else 1)
 
 
 def test_a_missed_target_is_one() -> None:
