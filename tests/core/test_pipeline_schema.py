@@ -13,7 +13,6 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 from pydantic import AfterValidator, BeforeValidator, PlainValidator
 
 from gem_bundle import Field, Options, Source
@@ -28,9 +27,12 @@ from gem_bundle.plugins import GemEntry, Origin, Registry, load_registry
 from tests.core.check.test_fuzz import FUZZ, PIPELINE, SCALARS, gems, structures
 from tests.core.test_codes import completed, read
 from tests.samples import drawn, examples
+from tests.schemas import validator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from jsonschema import Draft202012Validator
 
     from gem_bundle.gem import Kind
     from gem_bundle.pipeline.document import Document
@@ -40,14 +42,14 @@ ENVIRONMENT = {"HOST": "h"}
 
 
 @cache
-def validator() -> Draft202012Validator:
+def of_files() -> Draft202012Validator:
     """The schema of a file whose gems are the installed ones and those of the tests."""
-    return Draft202012Validator(pipeline_schema(gems()))
+    return validator(pipeline_schema(gems()))
 
 
 def refusals(values: Any) -> list[str]:
     """What the schema has against a file."""
-    return [f"{list(error.absolute_path)}: {error.message}" for error in validator().iter_errors(values)]
+    return [f"{list(error.absolute_path)}: {error.message}" for error in of_files().iter_errors(values)]
 
 
 def is_right(document: Document) -> bool:
@@ -61,13 +63,13 @@ def is_right(document: Document) -> bool:
 
 
 def test_the_schema_is_one() -> None:
-    Draft202012Validator.check_schema(validator().schema)
+    assert of_files().schema
     for entry in drawn(load_registry({}), 8):
-        Draft202012Validator.check_schema(json_schema(entry.load().options_type))
+        validator(json_schema(entry.load().options_type))
 
 
 def test_every_reference_in_it_leads_somewhere() -> None:
-    schema = validator().schema
+    schema = of_files().schema
     pointers = set(re.findall(r'"\$ref": "#/([^"]+)"', json.dumps(schema)))
     assert len(pointers) > 200
     for pointer in pointers:
@@ -122,7 +124,7 @@ def test_what_a_check_takes_is_taken(texts: Any, least: int) -> None:
 def test_the_example_of_every_gem_is_taken() -> None:
     for entry in load_registry({}):
         gem = entry.load()
-        errors = Draft202012Validator(json_schema(gem.options_type)).iter_errors(gem.example)
+        errors = validator(json_schema(gem.options_type)).iter_errors(gem.example)
         assert [error.message for error in errors] == [], entry.name
 
 
@@ -153,7 +155,7 @@ ENTRIES = [pytest.param(entry, id=f"{entry.kind}-{entry.name}") for entry in loa
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_no_value_of_an_option_that_a_check_takes_is_refused(entry: GemEntry) -> None:
     options = entry.load().options_type
-    schema = Draft202012Validator(json_schema(options))
+    schema = validator(json_schema(options))
     example = dict(entry.load().example)
     taken = 0
     for number, name in enumerate(options.model_fields):
@@ -290,7 +292,7 @@ def test_references_stand_for_anything() -> None:
 
 
 def test_an_option_has_its_description_default_and_examples() -> None:
-    schema = validator().schema["$defs"]["sources"]["rate"]
+    schema = of_files().schema["$defs"]["sources"]["rate"]
     rows = schema["properties"]["rows_per_second"]
     assert rows["description"] == "Rows generated per second."
     assert rows["default"] == 1
@@ -301,15 +303,15 @@ def test_an_option_has_its_description_default_and_examples() -> None:
 
 @pytest.mark.parametrize(("section", "kind"), SECTIONS.items())
 def test_the_gems_of_each_kind_are_offered_with_what_they_do(section: str, kind: Kind) -> None:
-    gem = validator().schema["$defs"][kind]["properties"]["gem"]
+    gem = of_files().schema["$defs"][kind]["properties"]["gem"]
     offered = next(choice for choice in gem["anyOf"] if "enum" in choice)
     assert offered["enum"] == gems().names(kind)
     assert all(offered["enumDescriptions"])
-    assert set(validator().schema["$defs"][section]) == set(offered["enum"])
+    assert set(of_files().schema["$defs"][section]) == set(offered["enum"])
 
 
 def test_every_key_of_a_file_is_described() -> None:
-    schema = validator().schema
+    schema = of_files().schema
     parts = [schema, *(schema["$defs"][name] for name in ("source", "transform", "target", "trigger"))]
     for part in parts:
         assert part["description"]
@@ -354,7 +356,7 @@ MANY = GemEntry("source", "many", ManySource, Origin("t", "t", "1"))
 def test_other_types(given: dict[str, Any]) -> None:
     if "${" not in str(given):
         assert options_are_right(MANY, given)
-    assert Draft202012Validator(json_schema(ManyTypes)).is_valid(given)
+    assert validator(json_schema(ManyTypes)).is_valid(given)
 
 
 @pytest.mark.parametrize(
@@ -363,7 +365,7 @@ def test_other_types(given: dict[str, Any]) -> None:
 )
 def test_wrong_values_of_other_types(given: dict[str, Any]) -> None:
     assert not options_are_right(MANY, given)
-    assert not Draft202012Validator(json_schema(ManyTypes)).is_valid(given)
+    assert not validator(json_schema(ManyTypes)).is_valid(given)
 
 
 def test_what_is_new_in_spark_says_so() -> None:
@@ -376,7 +378,7 @@ def test_a_gem_that_cannot_be_loaded_may_have_any_options() -> None:
     registry.add(GemEntry("source", "lost", "no_such_module:Lost", Origin("t", "t", "1")))
     registry.add(MANY)
     registry.add(GemEntry("source", "many", "other:Many", Origin("u", "u", "1")))
-    schema = Draft202012Validator(pipeline_schema(registry))
+    schema = validator(pipeline_schema(registry))
     for name in ("lost", "many"):
         values = {
             "pipeline": "p",

@@ -130,7 +130,7 @@ def _node(section: str, kind: Kind, gems: dict[str, type[Gem] | None]) -> dict[s
         conditions.append(_one_of_inputs())
     elif kind == "target":
         _replace(node["properties"], "trigger", or_reference({"$ref": "#/$defs/trigger"}, NULL))
-    return {**node, "allOf": conditions}
+    return {**node, "allOf": conditions} if conditions else node
 
 
 def _condition(section: str, name: str, gem: type[Gem] | None) -> dict[str, Any]:

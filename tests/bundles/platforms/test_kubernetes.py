@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
 from gem_bundle import GemError
@@ -29,6 +28,7 @@ from tests.bundles.bundles_for_jobs import (
     only,
     pipeline,
 )
+from tests.schemas import validator
 
 if TYPE_CHECKING:
     from gem_bundler.bundle.model import Bundle
@@ -71,13 +71,13 @@ JOBS = {
 @pytest.mark.parametrize(("name", "operator"), [(KUBEFLOW, "kubeflow"), (APACHE, "apache")])
 def test_the_operators_take_every_field(built: Bundle, name: str, operator: str) -> None:
     schema = json.loads((OPERATORS / f"{operator}.json").read_text(encoding="utf-8"))
-    Draft202012Validator.check_schema(schema)
+    taken = validator(schema)
 
     documents = manifests(built, name)
 
     assert len(documents) == len(built.pipelines)
     for document in documents:
-        assert [e.message for e in Draft202012Validator(schema).iter_errors(document)] == []
+        assert [e.message for e in taken.iter_errors(document)] == []
 
 
 @pytest.mark.parametrize(("name", "operator"), [(KUBEFLOW, "kubeflow"), (APACHE, "apache")])
@@ -86,7 +86,7 @@ def test_the_schemas_are_closed(name: str, operator: str) -> None:
     document = manifests(bundle(ON_KUBERNETES), name)[0]
     document["spec"]["restartPolicies"] = {}
 
-    assert not Draft202012Validator(schema).is_valid(document)
+    assert not validator(schema).is_valid(document)
 
 
 def test_kubeflow_gets_everything() -> None:

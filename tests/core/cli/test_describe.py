@@ -7,10 +7,10 @@ from textwrap import dedent
 from typing import TYPE_CHECKING
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from gem_bundle.pipeline.document import parse
 from gem_bundle.plugins import load_registry
+from tests.schemas import validator
 
 if TYPE_CHECKING:
     from tests.core.cli.conftest import Cli, Installer
@@ -170,7 +170,7 @@ def test_as_markdown(cli: Cli) -> None:
 def test_a_schema_takes_what_the_file_takes(cli: Cli) -> None:
     schema = json.loads(cli("describe", "source", "orders", "--format", "schema").stdout)
     assert schema["additionalProperties"] is False
-    taken = Draft202012Validator(schema)
+    taken = validator(schema)
     for key in ("brokers", "acme.bootstrap.servers", "ACME.Bootstrap.Servers"):
         assert taken.is_valid({key: ["acme:9092"], "maxRows": "10"})
     for wrong in ({}, {"acme.bootstrap_servers": ["a:1"]}, {"brokers": ["a:1"], "max_rows": 1001}):
