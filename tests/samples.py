@@ -21,6 +21,13 @@ T = TypeVar("T")
 
 HYPOTHESIS_EXAMPLES: Final = 100
 
+a_killed_program: Final = pytest.mark.sample(2, rule="a killed program")
+"""What a program loses or doubles when it, its broker or its server is killed: a daily run kills two kinds of them,
+and always the flights."""
+
+on_a_cluster: Final = pytest.mark.sample(2, rule="on a cluster")
+"""A bundle on executors of a cluster of its own."""
+
 
 class _Run:
     """What the command line says of this run. A process that a test starts is a daily one."""

@@ -9,6 +9,7 @@ import pytest
 from tests.bundles.cluster import bare_environment
 from tests.bundles.making import write_files
 from tests.bundles.submitting import Submission, build
+from tests.samples import a_killed_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,6 +80,7 @@ def ids(spark: SparkSession, tmp_path: Path) -> list[int]:
     return sorted(row.id for row in spark.read.format("delta").load(str(tmp_path / "root/out")).collect())
 
 
+@a_killed_program
 def test_killed_halfway_and_submitted_again(
     submit: Callable[..., Submission], tmp_path: Path, spark: SparkSession, kafka: Broker, topic: str
 ) -> None:

@@ -15,6 +15,7 @@ from tests.bundles.installing import Made
 from tests.bundles.making import write_files
 from tests.bundles.submitting import build
 from tests.integration.flights import EXAMPLES, Flights, Run, lay_out
+from tests.samples import on_a_cluster
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +57,7 @@ def rows(spark: SparkSession, table: Path) -> list[tuple[Any, ...]]:
 # The example
 
 
+@on_a_cluster
 def test_the_example_writes_the_table_that_a_run_writes(
     tmp_path: Path, cluster: Cluster, spark: SparkSession
 ) -> None:
@@ -148,6 +150,7 @@ targets:
 """
 
 
+@on_a_cluster
 def test_a_gem_of_another_distribution_runs_on_executors(
     tmp_path: Path, cluster: Cluster, spark: SparkSession
 ) -> None:

@@ -20,6 +20,7 @@ from gem_bundle.pipeline.loader import load_file
 from gem_bundle.run.options import RunOptions
 from gem_delta.target import DeltaTarget
 from tests.integration.pipelines import add_rows, command, run, write_pipeline
+from tests.samples import a_killed_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -229,6 +230,7 @@ def test_a_kill_leaves_steps_that_are_done_or_not(
     assert (report.skipped, len(report.steps)) == (0, 2)
 
 
+@a_killed_program
 @pytest.mark.programs
 def test_a_program_that_is_killed_between_two_commits(spark: SparkSession, tmp_path: Path) -> None:
     file = write_pipeline(tmp_path, LINES)

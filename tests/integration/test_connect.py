@@ -15,7 +15,7 @@ from tests.connect_server import serving
 from tests.integration.flights import ROOT, Flights, Run, lay_out, link_days, table_rows
 from tests.integration.pipelines import add_rows, events, finish, run, write_pipeline
 from tests.kit.conformance.test_registry import suites
-from tests.samples import drawn
+from tests.samples import a_killed_program, drawn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -354,6 +354,7 @@ def flights(demo: Path, server: ConnectServer) -> Run:
     return Run(demo / "flights.yaml", *small, log=demo / "spark.log", SPARK_REMOTE=server.url)
 
 
+@a_killed_program
 def test_the_flights_after_their_client_was_killed(connect_server: ConnectServer, demo: Path) -> None:
     with flights(demo, connect_server) as run:
         run.until(3)
@@ -364,7 +365,7 @@ def test_the_flights_after_their_client_was_killed(connect_server: ConnectServer
     assert table_rows(demo / "out" / "hours") == Flights(demo / "data").hours()
 
 
-@pytest.mark.sample(0)
+@a_killed_program
 def test_the_flights_after_their_server_was_killed(jars: list[Path], demo: Path) -> None:
     (demo / "first").mkdir()
     with serving(jars, demo / "first") as server, flights(demo, server) as run:

@@ -9,6 +9,7 @@ import pytest
 
 from gem_bundle.errors import PipelineError
 from tests.integration.pipelines import command, events, finish, run, write_pipeline
+from tests.samples import a_killed_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +52,7 @@ def values(numbers: range) -> list[str]:
     return [str(number) for number in numbers]
 
 
+@a_killed_program
 def test_a_killed_run_continues_without_a_gap(spark: SparkSession, tmp_path: Path, kafka: Broker) -> None:
     topic = kafka.new_topic("killed", partitions=2)
     kafka.produce(topic, values(range(1000)))
@@ -67,6 +69,7 @@ def test_a_killed_run_continues_without_a_gap(spark: SparkSession, tmp_path: Pat
     assert ids(spark, tmp_path) == list(range(1100))
 
 
+@a_killed_program
 def test_the_broker_restarts_during_the_run(spark: SparkSession, tmp_path: Path, kafka: Broker) -> None:
     topic = kafka.new_topic("restarted")
     kafka.produce(topic, values(range(500)))

@@ -19,6 +19,7 @@ import pytest
 
 from tests.bundles.cluster import bare_python, cluster  # noqa: F401 (fixtures)
 from tests.kit.clean import ROOT, built, clean_environment, clean_variables
+from tests.samples import on_a_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,6 +146,7 @@ def test_both_are_whole_distributions(stranger: Stranger, tmp_path: Path) -> Non
 
 
 @pytest.mark.spark
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_their_own_tests_pass(
     stranger: Stranger, redis_server_is_there: None, name: str, tmp_path: Path
@@ -255,6 +257,7 @@ def test_a_pipeline_with_both_is_checked(stranger: Stranger, project: Project) -
         assert line in refused.stdout
 
 
+@on_a_cluster
 @pytest.mark.spark
 def test_a_bundle_of_it_runs_on_a_cluster(
     stranger: Stranger,

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.spark
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_a_tutorial_goes_as_it_says(page: Path, gem_bundle_wheel: Path, tmp_path: Path) -> None:
     # Each has an environment of its own: a tutorial installs things.

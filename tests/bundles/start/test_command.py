@@ -25,6 +25,7 @@ from gem_bundler.start.lease_store import FileStore
 from gem_bundler.start.main_py import machine, main_py
 from tests.bundles.bundling import bundle_folder
 from tests.bundles.making import DELTA, PLUGGY, built, draft, write_files
+from tests.samples import a_killed_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -635,6 +636,7 @@ def test_submitted_where_python_has_only_pyspark(
     assert rows(spark, tmp_path / "out/clicks") == expected()
 
 
+@a_killed_program
 @pytest.mark.spark
 def test_two_runs_forced_onto_one_checkpoint_write_every_row_once(
     submitted: Path,
