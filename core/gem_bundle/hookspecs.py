@@ -61,7 +61,9 @@ def gem_bundle_register_sections(register: RegisterSection) -> None:
     """Say what a section of the pipeline file takes: call ``register("job", "your_module:Job")``.
 
     Every check validates the section, and the JSON Schema of the pipeline file has it. What it means
-    is up to you: gem-bundle hands it on (`Definition.sections`) and does nothing with it.
+    is up to you: gem-bundle hands it on (`Definition.sections`), and asks it one thing: a model with a
+    method ``target_spark(profile)`` says which Spark the pipeline is for, such as ``"4.0"``, with a profile
+    or without one (None); what that Spark lacks is then reported. It returns None where it doesn't know.
 
     The sections that a pipeline file can have are ``job``.
     """

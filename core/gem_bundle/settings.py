@@ -208,7 +208,8 @@ def settings_model() -> type[BaseModel]:
         )
         spark_version: Annotated[str, AfterValidator(_check_spark_version)] | None = Field(
             None,
-            description="The Spark version that pipelines are checked for; by default the installed one.",
+            description="The Spark version that pipelines are checked for whose `job` names no runtime; by "
+            "default the installed one.",
             examples=["4.1"],
         )
 

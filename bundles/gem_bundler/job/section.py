@@ -18,6 +18,7 @@ from pydantic import (
 
 from gem_bundle.types import Interval, StringList, interval_length
 from gem_bundler.job import cron
+from gem_bundler.job.runtimes import LEAST_RUNTIME, SPARK_OF_RUNTIME, runtime_of
 
 
 class _Shape(BaseModel):
@@ -367,6 +368,14 @@ class Job(JobDifferences):
             for rule in ("schedule", "keep_alive", "continuous"):
                 own.pop(rule, None)
         return Job.model_validate(_merged(own, different))
+
+    def target_spark(self, profile: str | None) -> str | None:
+        """The Spark of the runtime that the job names; without a profile the oldest one of all profiles."""
+        profiles = [profile] if profile is not None else [None, *self.profiles]
+        named = {runtime_of(self.for_profile(name).cluster.spark_version) for name in profiles}
+        # An older runtime can't run any pipeline, and building for it says so.
+        known = [major for major in SPARK_OF_RUNTIME if major in named and major >= LEAST_RUNTIME]
+        return SPARK_OF_RUNTIME[min(known)] if known else None
 
     @property
     def timetable(self) -> Schedule | None:

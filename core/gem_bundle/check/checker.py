@@ -103,10 +103,13 @@ def check_definition(loaded: Loaded, registry: Registry | None = None, *, discov
     found += wrong
     settings, wrong = _settings(definition)
     found += wrong
+    target = TargetSpark(settings.spark_version)
     if definition.sections:
-        from gem_bundle.check.stages.sections import check_sections
+        from gem_bundle.check.stages.sections import read_sections
 
-        found += check_sections(definition, registry)
+        sections, wrong = read_sections(definition, registry)
+        found += wrong
+        target = target.of_sections(sections, definition.profile)
     with limited(MAX_EXPRESSIONS):
         facts, wrong = infer(definition, gems, order, discover=discover)
         found += wrong
@@ -122,7 +125,6 @@ def check_definition(loaded: Loaded, registry: Registry | None = None, *, discov
         found += check_targets(plan)
         found += check_places(plan)
         found += check_triggers(plan)
-        target = TargetSpark(settings.spark_version)
         found += check_versions(plan, target)
         found += check_streaming(plan)
         found += _gem_rules(plan, target)

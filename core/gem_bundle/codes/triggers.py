@@ -181,8 +181,9 @@ TRIGGERS = (
             An option, a trigger or a type came with a later Spark than the one the pipeline is for. Spark
             ignores options and settings that it doesn't know, so nothing fails and nothing happens; a type
             that it doesn't know (`time`, in a schema or a cast) it refuses.
-            Which Spark that is, the project's settings say: `spark_version` in the table `[check]`; by
-            default it is the installed one.
+            Which Spark that is, the pipeline's job says where it names a runtime of Databricks
+            (`spark_version` under `cluster`), else the project's settings: `spark_version` in the table
+            `[check]`; by default it is the installed one.
         """,
         breaks="""
             sources:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from gem_bundle.check.checker import check_file
 from gem_bundle.pipeline.problems import problems
 from gem_bundler.job import cron
 from gem_bundler.job.section import Job, Schedule, seconds
 from tests.bundles.bundles_for_jobs import EVERYTHING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def complaints(raw: dict[str, Any]) -> list[str]:
@@ -147,6 +151,47 @@ def test_null_takes_a_key_away() -> None:
 
     assert job.cluster.serverless
     assert job.cluster.node_type is None
+
+
+@pytest.mark.parametrize(
+    ("runtime", "prod", "profile", "spark"),
+    [
+        ("17.3.x-scala2.13", {}, None, "4.0"),
+        ("18.x-photon-scala2.13", {}, "dev", "4.1"),
+        ("19.x-scala2.13", {"spark_version": "18.1.x-scala2.13"}, "prod", "4.1"),
+        ("19.x-scala2.13", {"spark_version": "18.1.x-scala2.13"}, "dev", "4.2"),
+        ("19.x-scala2.13", {"spark_version": "18.1.x-scala2.13"}, None, "4.1"),
+        ("18.x-scala2.13", {"spark_version": "19.x-scala2.13"}, None, "4.1"),
+        ("15.4.x-scala2.12", {}, None, None),
+        ("99.x-scala2.13", {}, None, None),
+        ("auto:latest", {}, None, None),
+        (None, {"serverless": True}, "prod", None),
+    ],
+)
+def test_a_runtime_is_a_spark(
+    runtime: str | None, prod: dict[str, Any], profile: str | None, spark: str | None
+) -> None:
+    job = Job.model_validate({"cluster": {"spark_version": runtime}, "profiles": {"prod": {"cluster": prod}}})
+
+    assert job.target_spark(profile) == spark
+
+
+def test_a_check_judges_by_the_runtime(tmp_path: Path) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text(
+        "pipeline: p\njob: {cluster: {spark_version: 17.3.x-scala2.13}}\n"
+        "sources:\n  s: {gem: kafka, options: {bootstrap_servers: ['b:9092'], subscribe: t}}\n"
+        "targets:\n  t: {gem: console, input: s, output_mode: update, trigger: {real_time: 5 minutes}}\n"
+    )
+
+    assert [(d.code, d.line, d.message, d.hint) for d in check_file(file).diagnostics if d.is_error] == [
+        (
+            "GB370",
+            6,
+            "target `t`: Spark has the trigger `real_time` since 4.1, not in 4.0",
+            "Remove it, or name a newer Spark in the pipeline's section `job`.",
+        )
+    ]
 
 
 # Times

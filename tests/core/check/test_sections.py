@@ -32,6 +32,17 @@ class Nightly(BaseModel):
     retries: int = Field(0, ge=0, description="How often it is tried again.")
 
 
+class Hosted(Nightly):
+    """A section that knows which Spark there is."""
+
+    at: str = "noon"
+    sparks: dict[str, str] = Field(default_factory=dict)
+
+    def target_spark(self, profile: str | None) -> str | None:
+        """The Spark of the profile."""
+        return self.sparks.get(profile or "none")
+
+
 @pytest.fixture
 def registering() -> Iterator[Any]:
     """Makes a registry with a plugin that registers these sections, and the built-in source and target."""
@@ -142,3 +153,39 @@ def test_the_schema_of_the_pipeline_file_has_the_section(registering: Any) -> No
     assert "#/$defs/section/job" in str(schema["properties"]["job"])
     assert "How often it is tried again." in str(schema["$defs"]["section"]["job"])
     assert "$ref" not in str(pipeline_schema(registering())["properties"]["job"])
+
+
+HOSTED = ("job", f"{__name__}:Hosted")
+NEWER = "\nprofiles: {prod: {hour: 5}}\nspark: {spark.sql.streaming.realTimeMode.minBatchDuration: 1000}"
+
+
+@pytest.mark.parametrize(
+    ("section", "profile", "told"),
+    [
+        ('{sparks: {none: "4.0"}}', None, "4.0"),
+        ('{sparks: {none: "4.2", prod: "4.0.1"}}', "prod", "4.0.1"),
+        ('{sparks: {none: "4.0", prod: "4.1"}}', "prod", None),
+        ('{sparks: {none: "4.1"}}', None, None),
+        ("{}", None, "3.5"),
+        ("{sparks: 4}", None, "3.5"),
+    ],
+)
+def test_a_section_says_which_spark_a_pipeline_is_for(
+    section: str, profile: str | None, told: str | None, tmp_path: Path, registering: Any
+) -> None:
+    (tmp_path / "gem-bundle.toml").write_text('[check]\nspark_version = "3.5"\n')
+    (tmp_path / "p.yaml").write_text(
+        f"pipeline: p\nparameters: {{hour: 4}}\njob: {section}{NEWER}\n"
+        "sources: {s: {gem: rate}}\ntargets: {t: {gem: noop, input: s}}\n"
+    )
+    checked = check_file(
+        tmp_path / "p.yaml", LoadOptions({}, profile=profile, environment={}), registering(HOSTED)
+    )
+    setting = "spark.sql.streaming.realTimeMode.minBatchDuration"
+
+    assert [(d.line, d.message) for d in checked.diagnostics if d.code == "GB370"] == (
+        [(5, f"Spark has the setting `{setting}` since 4.1; Spark {told} ignores it")] if told else []
+    )
+    assert all(
+        ("section `job`" in d.hint) == (told != "3.5") for d in checked.diagnostics if d.code == "GB370"
+    )

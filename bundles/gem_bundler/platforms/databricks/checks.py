@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Literal
 
 from gem_bundle import Finding
 from gem_bundle.types import is_remote
 from gem_bundler.bundle.target_platform import Target
 from gem_bundler.job import cron
+from gem_bundler.job.runtimes import LEAST_RUNTIME, SPARK_OF_RUNTIME, runtime_of
 from gem_bundler.platforms.common import (
     ENDING_TRIGGERS,
     check_common,
@@ -25,12 +25,9 @@ if TYPE_CHECKING:
     from gem_bundler.job.section import Job
 
 TARGETS: dict[Literal["dev", "prod"], str] = {"dev": "development", "prod": "production"}
-# The Spark of a runtime by its major version (Databricks' release notes, as of 2026).
-SPARK_OF_RUNTIME = {13: "3.4", 14: "3.5", 15: "3.5", 16: "3.5", 17: "4.0", 18: "4.1", 19: "4.2"}
 PYTHON_OF_RUNTIME = {13: "3.10", 14: "3.10", 15: "3.11", 16: "3.12", 17: "3.12"}
 PYTHON_OF_SERVERLESS = {1: "3.10", 2: "3.11", 3: "3.12", 4: "3.12"}
 _MOST_LISTED = 3
-LEAST_RUNTIME = 17
 LEAST_SERVERLESS = 4  # the first one whose Spark is 4
 # What a serverless session is known to let a job set.
 SERVERLESS_SETTINGS = frozenset(
@@ -185,10 +182,9 @@ def _check_cluster(bundle: Bundle, job: Job) -> Iterator[Finding]:
             "set `serverless: true` where every target's trigger is `available_now`.",
             option="cluster",
         )
-    runtime = re.match(r"(\d+)\.", cluster.spark_version or "")
-    if runtime is None:
+    major = runtime_of(cluster.spark_version)
+    if major is None:
         return
-    major = int(runtime[1])
     if major < LEAST_RUNTIME:
         spark = SPARK_OF_RUNTIME.get(major, "an old Spark")
         yield Finding(

@@ -13,12 +13,24 @@ from gem_bundle.pipeline.problems import FILE_CODES, problems
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pydantic import BaseModel
+
     from gem_bundle.pipeline.model import Definition
     from gem_bundle.plugins import Registry
 
 
-def check_sections(definition: Definition, registry: Registry) -> Iterator[Diagnostic]:
-    """What is wrong in the sections that plugins read; one that nobody reads is a warning."""
+def read_sections(
+    definition: Definition, registry: Registry
+) -> tuple[dict[str, BaseModel], list[Diagnostic]]:
+    """The sections that plugins read, as their models; and what is wrong in the others.
+
+    One that nobody reads is a warning.
+    """
+    models: dict[str, BaseModel] = {}
+    return models, list(_read(definition, registry, models))
+
+
+def _read(definition: Definition, registry: Registry, models: dict[str, BaseModel]) -> Iterator[Diagnostic]:
     for name, values in definition.sections.items():
         section = registry.sections.get(name)
         place = definition.locator.place((name,), key=True)
@@ -33,7 +45,7 @@ def check_sections(definition: Definition, registry: Registry) -> Iterator[Diagn
             yield Diagnostic("GB202", "error", str(error), path=(name,), place=place, hint=error.hint)
             continue
         try:
-            model.model_validate(values)
+            models[name] = model.model_validate(values)
         except ValidationError as error:
             for problem in problems(error, values, model):
                 if problem.kind == "ignored":

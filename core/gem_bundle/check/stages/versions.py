@@ -15,7 +15,9 @@ from gem_bundle.pipeline.document import place_within
 from gem_bundle.types import is_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from pydantic import BaseModel
 
     from gem_bundle.diagnostics import Finding
     from gem_bundle.pipeline.model import Node
@@ -25,6 +27,7 @@ DEFAULT = "4.2"
 """The Spark that a pipeline is for when neither the project says so nor pyspark is installed."""
 
 _HINT = "Remove it, or say in the project's settings which Spark it is for: `spark_version` under `[check]`."
+_SECTION_HINT = "Remove it, or name a newer Spark in the pipeline's section `{}`."
 _TRIGGERS = {"real_time": "4.1"}
 _SETTINGS = {
     "spark.sql.streaming.queryevolution.enablesourceevolution": "4.2",
@@ -45,20 +48,20 @@ def check_versions(plan: Plan, target: TargetSpark) -> Iterator[Diagnostic]:
             since = metadata(type(gem.options).model_fields[option]).get("since")
             if since and target.lacks(since):
                 message = f"Spark has the option `{option}` since {since}; Spark {target.version} ignores it"
-                yield at_option(plan, plan.node(name), "GB370", message, option, _HINT)
+                yield at_option(plan, plan.node(name), "GB370", message, option, target.hint)
         yield from _newer_types(plan, plan.node(name), target)
     for node in plan.definition.of_kind("target"):
         since = _TRIGGERS.get(node.trigger.kind)
         if since and target.lacks(since):
             message = f"Spark has the trigger `{node.trigger.kind}` since {since}, not in {target.version}"
-            yield at_key(plan, node, "GB370", message, "trigger", _HINT)
+            yield at_key(plan, node, "GB370", message, "trigger", target.hint)
     for setting in plan.definition.spark:
         since = _SETTINGS.get(setting.lower())
         if since and target.lacks(since):
             message = f"Spark has the setting `{setting}` since {since}; Spark {target.version} ignores it"
             path = ("spark", setting)
             place = plan.definition.locator.place(path, key=True)
-            yield Diagnostic("GB370", "warning", message, None, path, place, _HINT)
+            yield Diagnostic("GB370", "warning", message, None, path, place, target.hint)
 
 
 def _newer_types(plan: Plan, node: Node, target: TargetSpark) -> Iterator[Diagnostic]:
@@ -72,7 +75,7 @@ def _newer_types(plan: Plan, node: Node, target: TargetSpark) -> Iterator[Diagno
         for found in read_columns(text).newer:
             if target.lacks(found.since):
                 message = f"Spark has the type `{found.name}` since {found.since}, not in {target.version}"
-                made = at_option(plan, node, "GB370", message, option, _HINT)
+                made = at_option(plan, node, "GB370", message, option, target.hint)
                 word = found.name.partition(" ")[0]
                 yield made.moved(place_within(plan.definition.locator, made.path, found.start, word))
 
@@ -81,11 +84,27 @@ class TargetSpark:
     """The Spark that a pipeline is for; looked for when something depends on it, which takes a while.
 
     Args:
-        version: Its version, where the project says it; by default that of the installed pyspark.
+        version: Its version, where somebody says it; by default that of the installed pyspark.
+        hint: What to do where it lacks something.
     """
 
-    def __init__(self, version: str | None) -> None:
+    def __init__(self, version: str | None, hint: str = _HINT) -> None:
         self._version = version
+        self.hint = hint
+
+    def of_sections(self, sections: Mapping[str, BaseModel], profile: str | None) -> TargetSpark:
+        """The Spark that a section of a plugin names, which a project's settings give way to; else this one.
+
+        Args:
+            sections: The valid sections by their keys.
+            profile: The profile that the pipeline is read with.
+        """
+        for name, section in sections.items():
+            told = getattr(section, "target_spark", None)
+            version = told(profile) if callable(told) else None
+            if version is not None:
+                return TargetSpark(version, _SECTION_HINT.format(name))
+        return self
 
     @cached_property
     def version(self) -> str:
@@ -101,7 +120,7 @@ class TargetSpark:
         if not finding.since:
             return finding
         message = f"{finding.message} since {finding.since}, not in {self.version}"
-        return replace(finding, message=message, hint=finding.hint or _HINT)
+        return replace(finding, message=message, hint=finding.hint or self.hint)
 
 
 def installed_spark() -> str | None:
