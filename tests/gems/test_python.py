@@ -26,6 +26,13 @@ from pyspark.sql import functions as F
 def scaled(df, factor=1):
     return df.select((df.id * factor).alias("id"))
 
+def cubed(df):
+    @F.udf("bigint")
+    def cube(number):
+        return number ** 3
+
+    return df.select(cube("id").alias("id"))
+
 def both(left, right):
     return left.unionByName(right)
 
@@ -135,6 +142,23 @@ class TestApply:
     def test_one_input_and_arguments(self, spark: SparkSession) -> None:
         found = transform("scaled", arguments={"factor": 3}).apply(spark.range(3))
         assert [row.id for row in found.collect()] == [0, 3, 6]  # type: ignore[union-attr]
+
+    @pytest.mark.parametrize("form", ["parquet", "delta"])
+    def test_a_function_of_rows_comes_to_an_end_behind_rows_in_columns(
+        self, form: str, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        """Spark 4.2.0 waits for ever there, unless it is told otherwise: without a bound this test would too."""
+        data, out = str(tmp_path / "data"), str(tmp_path / "out")
+        spark.range(4).write.format(form).save(data)
+        reader = StreamReadContext(node="numbers", spark=spark, name="numbers").reader.format(form)
+        stream = (reader if form == "delta" else reader.schema("id bigint")).load(data)
+        writer = transform("cubed").apply(stream).writeStream.format("parquet")  # type: ignore[union-attr]
+        query = writer.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start(out)
+        try:
+            assert query.awaitTermination(180)
+        finally:
+            query.stop()
+        assert sorted(row.id for row in spark.read.parquet(out).collect()) == [0, 1, 8, 27]
 
     def test_inputs_are_given_in_their_order(self, spark: SparkSession) -> None:
         found = transform("both", "left", "right").apply(spark.range(2), spark.range(5, 6))

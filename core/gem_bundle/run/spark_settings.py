@@ -234,7 +234,9 @@ _CLUSTER: dict[str, object] = {
 
 
 def streaming_defaults(spark_version: str) -> dict[str, object]:
-    """Stable source identities, which a checkpoint has from its first run on or never."""
+    """What a version needs: stable source identities, which a checkpoint has from its first run on or
+    never, and ways around what keeps a query from going on.
+    """
     if _minor(spark_version) < (4, 2):
         return {}
     found: dict[str, object] = {
@@ -245,6 +247,9 @@ def streaming_defaults(spark_version: str) -> dict[str, object]:
         # Its check for an unfinished repartition can't read version 2 of the offset log: without
         # this a query that died in mid-batch can't be restarted ("None.get").
         found["spark.sql.streaming.checkUnfinishedRepartitionOnRestart"] = False
+        # A Python UDF right behind a scan of Parquet or Delta never ends: what such rows go to Python with is
+        # written in another order than Python reads it (SPARK-58241).
+        found["spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"] = False
     return found
 
 
