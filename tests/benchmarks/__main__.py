@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.benchmarks import commands, declared_tests, engine, limits, plugins, start
+from tests.benchmarks import commands, declared_tests, engine, limits, plugins, scale, start
 from tests.benchmarks.report import DOCS, README, falls_short, markdown, with_table
 from tests.benchmarks.timing import Comparison
 
@@ -42,6 +42,10 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "step-stateful": (declared_tests.stateful, 9),
     "step-stateless": (declared_tests.stateless, 9),
     "fifty-tests": (declared_tests.fifty, 5),
+    "scale-files-python": (scale.files_python, 5),
+    "scale-files": (scale.files_sql, 5),
+    "scale-kafka-python": (scale.kafka_python, 5),
+    "scale-kafka": (scale.kafka_sql, 5),
 }
 NO_JVM = (
     *("help", "check", "check-1000", "plan", "plugins-help", "plugins-check"),

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.benchmarks import commands, declared_tests
+from gem_bundle.check.checker import check_file
+from tests.benchmarks import commands, declared_tests, scale
 from tests.benchmarks.__main__ import BENCHMARKS, main
 from tests.benchmarks.pipelines import generate
 from tests.benchmarks.report import DOCS, README, falls_short, markdown, table, with_table
@@ -49,6 +50,14 @@ def test_a_step_of_a_declared_test_is_few_jobs(
     before = scheduler.numTotalJobs()
     declared_tests.step_seconds(spark, tmp_path, kind)
     assert scheduler.numTotalJobs() - before <= most * declared_tests.STEPS
+
+
+@pytest.mark.parametrize("work", [scale.PYTHON, scale.SQL], ids=["python", "sql"])
+@pytest.mark.parametrize("source", [scale.FROM_FILES, scale.FROM_KAFKA], ids=["files", "kafka"])
+def test_what_is_measured_on_a_cluster_is_right(source: str, work: str, tmp_path: Path) -> None:
+    data = "localhost:9092" if source == scale.FROM_KAFKA else str(tmp_path / "data")
+    file = scale.write(tmp_path, "spark://127.0.0.1:7077", source, data, work)
+    assert check_file(file).diagnostics == []
 
 
 def test_the_readme_quotes_the_record() -> None:

@@ -18,7 +18,7 @@ from gem_bundler.proof.verify import bare_python as make_bare_python
 from tests.workers import shared_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,18 @@ def bare_environment(python: Path, home: Path) -> dict[str, str]:
 
 @contextmanager
 def _daemon(
-    arguments: list[str], environment: dict[str, str], log: Path, ready: str
+    arguments: list[str], environment: dict[str, str], log: Path, ready: str, processor: int | None = None
 ) -> Iterator[re.Match[str]]:
     """A part of the cluster, from the line of its log that says that it is ready until the block ends."""
     command = [f"{environment['SPARK_HOME']}/bin/spark-class", *arguments]
+    bound = ["taskset", "--cpu-list", str(processor)] if processor is not None else []
     process: subprocess.Popen[str] = subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=log.parent
+        [*bound, *command],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=log.parent,
     )
     assert process.stderr is not None
     lines = process.stderr
@@ -115,22 +121,42 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shared_folder(tmp_path_factory, "bare", make) / "venv" / "bin" / "python"
 
 
+@contextmanager
+def standalone(
+    environment: Mapping[str, str], folder: Path, processors: Sequence[int | None] = (None, None)
+) -> Iterator[str]:
+    """A master and workers with one core each, until the block ends.
+
+    Args:
+        environment: Their environment variables.
+        folder: Where their logs are.
+        processors: For each worker the processor that it and its executors run on; None for any.
+
+    Yields:
+        The master's address, ``spark://…``.
+    """
+    daemons = {**environment, "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOG_DIR": str(folder)}
+    deploy = "org.apache.spark.deploy"
+    with ExitStack() as stack:
+
+        def start(name: str, ready: str, *arguments: Any, processor: int | None = None) -> re.Match[str]:
+            command = [f"{deploy}.{arguments[0]}", *map(str, arguments[1:])]
+            return stack.enter_context(_daemon(command, daemons, folder / f"{name}.log", ready, processor))
+
+        ports = ("--host", "127.0.0.1", "--port", 0, "--webui-port", 0)
+        master = start("master", r"Starting Spark master at (spark://\S+)", "master.Master", *ports)[1]
+        for number, processor in enumerate(processors, 1):
+            name = f"worker{number}"
+            resources = ("--cores", 1, "--memory", "1g", "--work-dir", folder / name)
+            arguments = ("worker.Worker", *ports, *resources, master)
+            start(name, "Successfully registered", *arguments, processor=processor)
+        yield master
+
+
 @pytest.fixture(scope="package")
 def cluster(bare_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A standalone master and two workers with one core each; import it where it is used."""
     folder = tmp_path_factory.mktemp("cluster")
     environment = bare_environment(bare_python, folder / "home")
-    daemons = {**environment, "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOG_DIR": str(folder)}
-    deploy = "org.apache.spark.deploy"
-    with ExitStack() as stack:
-
-        def start(name: str, ready: str, *arguments: Any) -> re.Match[str]:
-            command = [f"{deploy}.{arguments[0]}", *map(str, arguments[1:])]
-            return stack.enter_context(_daemon(command, daemons, folder / f"{name}.log", ready))
-
-        ports = ("--host", "127.0.0.1", "--port", 0, "--webui-port", 0)
-        master = start("master", r"Starting Spark master at (spark://\S+)", "master.Master", *ports)[1]
-        for name in ("worker1", "worker2"):
-            resources = ("--cores", 1, "--memory", "1g", "--work-dir", folder / name)
-            start(name, "Successfully registered", "worker.Worker", *ports, *resources, master)
+    with standalone(environment, folder) as master:
         yield Cluster(master, bare_python, environment)
