@@ -20,6 +20,9 @@ watermark fires on it."""
 MAX_COLUMNS = 500
 """Of more columns nothing is known: joins of a node with itself can double them again and again."""
 
+REJECTED = "rejected"
+"""The name of the output for rows that a gem can't use; see `gem_bundle.rejected`."""
+
 UNKNOWN_OPERATOR = Operator("unknown")
 """Stands for the operators of a gem that can't tell what it is made of."""
 
@@ -146,6 +149,16 @@ class Facts:
     def all_operators(self) -> Iterator[Operator]:
         """All operators passed through, nearest first, each once."""
         return walk(self.operators)
+
+
+def output_key(node: str, output: str | None) -> str:
+    """By which the facts of an output are found among those of all nodes: ``routed``, ``routed.errors``.
+
+    Args:
+        node: The id of the node.
+        output: The name of the output; None or empty for the ordinary one.
+    """
+    return f"{node}.{output}" if output else node
 
 
 def merged(inputs: Iterable[Facts]) -> Facts:

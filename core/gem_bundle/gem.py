@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gem_bundle.facts import Column
     from gem_bundle.lineage import Lineage
     from gem_bundle.options import Effect
+    from gem_bundle.rejected import Rejects
 
 Kind = Literal["source", "transform", "target"]
 OutputMode = Literal["append", "update", "complete"]
@@ -523,11 +524,13 @@ class Transform(Gem[OptionsT]):
         inputs: How many inputs it takes: the least and the most (None: any number).
         input_names: The names of this node's inputs, in order: the ids of the nodes, or the keys of
             ``inputs: {left: …, right: …}``. Set by the runtime before `check`, `infer` and `apply`.
+        node: The id of this node. Set by the runtime, like `input_names`.
     """
 
     kind: ClassVar[Kind] = "transform"
     inputs: ClassVar[tuple[int, int | None]] = (1, 1)
     input_names: tuple[str, ...] = ()
+    node: str = ""
 
     def apply(self, *inputs: DataFrame) -> DataFrame | Mapping[str, DataFrame]:
         """The transformed rows: one DataFrame, or a mapping of the named `outputs`.
@@ -547,6 +550,42 @@ class Transform(Gem[OptionsT]):
     def outputs(self) -> tuple[str, ...]:
         """The names of its outputs, where it has several; empty for the one unnamed output."""
         return ()
+
+    @classmethod
+    def can_reject(cls) -> bool:
+        """Whether there are options with which it `rejects`."""
+        return cls.reject is not Transform.reject
+
+    def rejects(self) -> bool:
+        """Whether it has, with these options, the output `rejected` beside its ordinary one.
+
+        Other nodes take it as ``id.rejected``. `apply` must leave out then what `reject` finds, so that each
+        row that comes in is in one of the two outputs, whoever takes them: the two are different
+        queries, where different targets take them. So what decides may be the row alone, and never a
+        clock, chance, or another row.
+        """
+        return False
+
+    def reject(self, *inputs: DataFrame) -> Rejects:
+        """Which rows are rejected, and why; the runtime makes the output `rejected` of that.
+
+        Called like `apply`, where it `rejects` and another node takes that.
+
+        Raises:
+            GemError: When the plan can't be built and the gem knows why.
+        """
+        raise NotImplementedError
+
+    def infer_rejected(self, *inputs: Facts) -> Facts:
+        """What is known of the output `rejected`; its columns are the same for all gems.
+
+        Called like `infer`. By default it is known of a transform with one input that keeps no state.
+        """
+        from gem_bundle.rejected import rejected_facts
+
+        if len(inputs) == 1:
+            return rejected_facts(inputs[0])
+        return rejected_facts(combined(UNKNOWN_OPERATOR, inputs))
 
     def infer(self, *inputs: Facts) -> Facts:
         """What is known of the rows that come out, given what is known of those that go in.

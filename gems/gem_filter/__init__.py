@@ -1,4 +1,4 @@
-"""Which rows stay: the transforms `filter` and `limit`."""
+"""Which rows stay: the transforms `filter`, `expect` and `limit`."""
 
 from gem_bundle import Register, hookimpl
 
@@ -7,4 +7,5 @@ from gem_bundle import Register, hookimpl
 def gem_bundle_register_gems(register: Register) -> None:
     """Register this family's gems."""
     register("transform", "filter", "gem_filter.filter:Filter")
+    register("transform", "expect", "gem_filter.expect:Expect")
     register("transform", "limit", "gem_filter.limit:Limit")

@@ -2,13 +2,14 @@
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, model_validator
 
-from gem_bundle import Facts, Field, Finding, Lineage, Made, Transform
+from gem_bundle import Facts, Field, Finding, Lineage, Made, Rejects, Transform
 from gem_bundle.expressions import find, made_of, missing_columns, reference
 from gem_bundle.lineage import passed
 from gem_bundle.schema import SchemaOptions, columns_of, with_article
 from gem_bundle.types import Schema
+from gem_json.fitting import reasons
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +50,12 @@ class FromJsonOptions(SchemaOptions):
         "PERMISSIVE",
         description="What to do with text that doesn't fit: `PERMISSIVE` makes its fields null, "
         "`FAILFAST` fails the query.",
+    )
+    rejects: bool = Field(
+        False,
+        passed=False,
+        description="Hand text that isn't JSON, or doesn't fit, to the output `rejected`, and not to the "
+        "ordinary one. A field with `not null` in `schema` has to be there then.",
     )
     column_name_of_corrupt_record: str | None = Field(
         None,
@@ -100,23 +107,46 @@ class FromJsonOptions(SchemaOptions):
         {}, passed=False, advanced=True, description="Further options, passed to Spark as they are."
     )
 
+    @model_validator(mode="after")
+    def _one_place(self) -> "FromJsonOptions":
+        if not self.rejects:
+            return self
+        if self.mode == "FAILFAST":
+            raise ValueError(
+                "`mode: FAILFAST` fails the query where `rejects` would go on: remove one of the two"
+            )
+        names = [column.name for column in columns_of(self.schema) or ()]
+        if self.column_name_of_corrupt_record is not None or "_corrupt_record" in names:
+            raise ValueError(
+                "with `rejects` text that doesn't fit goes to the output `rejected`, and no column gets it: "
+                "remove `column_name_of_corrupt_record`, and `_corrupt_record` from `schema`"
+            )
+        return self
+
 
 class FromJson(Transform[FromJsonOptions]):
     """Turn JSON text into columns.
 
     The fields of the schema become columns. Without `keep` nothing else stays; with it the column
     that held the JSON is replaced by its fields. Bytes, as Kafka delivers them, are read as UTF-8.
+
+    With `rejects: true` the rows whose text isn't one object of JSON with the fields of the schema go to the
+    output `rejected`: null and empty texts, broken ones, ones with something behind the object, bytes that
+    are no UTF-8, values of another type or out of its range, and where a field is `not null` its absence.
+    Of a name that is there twice the last value counts, and what the schema doesn't name is passed over.
     """
 
     example = {"column": "value", "schema": "page string, at timestamp"}
 
     def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The fields as columns."""
-        from pyspark.sql.functions import col, from_json
+        from pyspark.sql.functions import col, from_json, size
 
         (df,) = inputs
         options = self.options
         text = col(options.column).cast("string")
+        if options.rejects:
+            df = df.filter(size(reasons(text, options.schema, options.to_spark())) == 0)
         # Spark Connect refuses an empty mapping of options.
         parsed = from_json(text, options.schema, options.to_spark() or None).alias(_PARSED)
         if not options.keep:
@@ -125,6 +155,18 @@ class FromJson(Transform[FromJsonOptions]):
         df = df.select("*", parsed)
         # Dropped first: a field of the schema may have the same name.
         return (df.drop(source) if source else df).select("*", f"{_PARSED}.*").drop(_PARSED)
+
+    def rejects(self) -> bool:
+        """Whether that is asked for."""
+        return self.options.rejects
+
+    def reject(self, *inputs: "DataFrame") -> Rejects:
+        """The rows whose text doesn't fit."""
+        from pyspark.sql.functions import col
+
+        options = self.options
+        text = col(options.column).cast("string")
+        return Rejects(inputs[0], reasons(text, options.schema, options.to_spark()))
 
     def infer(self, *inputs: Facts) -> Facts:
         """The schema's columns, behind the kept ones."""
@@ -152,7 +194,13 @@ class FromJson(Transform[FromJsonOptions]):
             field.name.lower(): Made(f"{field.name}: {field.type} {reading} {text.rule}", text.uses)
             for field in fields
         }
-        return Lineage({key: kept for key, kept in through.items() if key != source} | made)
+        columns = {key: kept for key, kept in through.items() if key != source} | made
+        taken = (
+            Made(f"fits {self.options.schema} {reading} {text.rule}", text.uses)
+            if self.options.rejects
+            else Made()
+        )
+        return Lineage(columns, taken)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The column exists and holds text, and no kept column has the name of a field."""

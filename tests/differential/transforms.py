@@ -172,6 +172,13 @@ def filter_(random: Random, relation: Relation, node: str) -> Step:
     return Step("filter", {"condition": condition}, [relation], relation.followed_by(node, relation.cols))
 
 
+def expect(random: Random, relation: Relation, node: str) -> Step:
+    """Rules, of a condition and of a column."""
+    writer = Writer.over(random, relation)
+    rules = {"held": writer.boolean(0)[0], "there": {"column": writer.named_only(), "not_null": True}}
+    return Step("expect", {"rules": rules}, [relation], relation.followed_by(node, relation.cols))
+
+
 def limit(random: Random, relation: Relation, node: str) -> Step:
     """So many rows."""
     return Step(
@@ -413,6 +420,7 @@ ONE_INPUT: dict[str, tuple[Callable[[Random, Relation, str], Step | None], int]]
     "rename": (rename, 6),
     "drop": (drop, 4),
     "filter": (filter_, 10),
+    "expect": (expect, 3),
     "limit": (limit, 2),
     "sort": (sort, 2),
     "repartition": (repartition, 2),

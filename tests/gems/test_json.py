@@ -7,9 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from gem_bundle import Column, Facts
+from gem_bundle import Column, Facts, Pipeline
+from gem_bundle.rejected import Rejecting, rejected_rows
 from gem_json.from_json import FromJson
 from gem_json.to_json import ToJson
 from tests.gems.transforms import findings, made, stream_of, table_of
@@ -240,3 +243,196 @@ def test_columns_become_json(spark: SparkSession, options: dict[str, Any], expec
 def test_pretty_json(spark: SparkSession) -> None:
     packed: Any = made(ToJson, pretty=True).apply(spark.range(1))
     assert [row.value for row in packed.collect()] == ['{\n  "id" : 0\n}']
+
+
+SCHEMA = "id bigint not null, n int, d double, ok boolean, name string, tags array<int>, inner struct<x: int not null>"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"mode": "FAILFAST"}, "remove one of the two"),
+        ({"column_name_of_corrupt_record": "bad"}, "remove `column_name_of_corrupt_record`"),
+        ({"schema": "a int, _corrupt_record string"}, "`_corrupt_record` from `schema`"),
+    ],
+)
+def test_what_is_rejected_has_one_place(options: dict[str, Any], said: str) -> None:
+    given: dict[str, Any] = {"column": "value", "schema": "a int", **options}
+    made(FromJson, **given)
+    with pytest.raises(ValidationError, match=said):
+        made(FromJson, rejects=True, **given)
+
+
+def test_rejecting_is_asked_for() -> None:
+    options = {"column": "value", "schema": "page string"}
+    assert not made(FromJson, **options).rejects()
+    rejecting = made(FromJson, rejects=True, **options)
+    assert rejecting.rejects()
+    assert rejecting.infer(KAFKA) == made(FromJson, **options).infer(KAFKA)
+    (event_time,) = rejecting.infer_rejected(KAFKA).event_time or ()
+    assert (event_time.name, event_time.delay) == ("event_time", "10 minutes")
+    lineages = [made(FromJson, rejects=rejects, **options).lineage(KAFKA) for rejects in (False, True)]
+    assert [lineage.rows.uses for lineage in lineages if lineage] == [frozenset(), {"0:value"}]
+
+
+def test_what_asks_for_rejected_rows_that_are_not_made_is_told_so() -> None:
+    source = {"schema": "value string", "rows": [["{}"]]}
+    pipeline = (
+        Pipeline("p", mode="batch")
+        .source("texts", "rows", source)
+        .transform("parsed", "from_json", "texts", {"column": "value", "schema": "a int"})
+        .target("out", "noop", "parsed.rejected")
+    )
+    (found,) = pipeline.check()
+    assert found.code == "GB106"
+    assert "with these options `parsed` rejects no rows" in found.message
+    assert "describe from_json" in found.hint
+
+
+def _why(spark: SparkSession, texts: list[str | bytes | None], **options: Any) -> list[list[str]]:
+    """The names of the reasons for each text; an empty list for one that goes on."""
+    rows = [(n, text.encode() if isinstance(text, str) else text) for n, text in enumerate(texts)]
+    df = spark.createDataFrame(rows, "number int, value binary")
+    parsed = made(FromJson, column="value", rejects=True, keep=True, **{"schema": SCHEMA, **options})
+    good = [row.number for row in parsed.apply(df).collect()]  # type: ignore[union-attr]
+    bad = rejected_rows(parsed.reject(df), Rejecting("p", "1", "parsed", "from_json"))
+    found = {json.loads(row.row)["number"]: [why.name for why in row.reasons] for row in bad.collect()}
+    assert sorted([*good, *found]) == list(range(len(texts)))
+    return [found.get(number, []) for number in range(len(texts))]
+
+
+@pytest.mark.spark
+def test_why_texts_are_rejected(spark: SparkSession) -> None:
+    cases: dict[str | bytes | None, list[str]] = {
+        '{"id": 1}': [],
+        ' {"id": 1, "other": [{}]} ': [],
+        '{"id": 1, "id": 2}': [],
+        '{"id": 1, "d": 1, "name": 7, "tags": [1, null], "inner": {"x": 0}}': [],
+        None: ["no_text"],
+        "": ["no_text"],
+        " \n\t": ["no_text"],
+        b'{"id": 1, "name": "\xff"}': ["not_utf8"],
+        '{"id": 1': ["not_json"],
+        '{"id": 1, "name": "cut': ["not_json"],
+        '{"id": 1} and more': ["not_json"],
+        '{"id": 1}{"id": 2}': ["not_json"],
+        '{"id": 1}, {"id": 2}': ["not_json"],
+        '{"id": 1}]': ["not_json"],
+        "plain text": ["not_json"],
+        '{"id": 1, "deep": ' + "[" * 1200 + "]" * 1200 + "}": ["not_json"],
+        "null": ["not_an_object"],
+        "7": ["not_an_object"],
+        '"text"': ["not_an_object"],
+        "[]": ["not_an_object"],
+        '[{"id": 1}]': ["not_an_object"],
+        '{"id": 1, "n": "7"}': ["wrong_type"],
+        '{"id": 1, "n": 7.5}': ["wrong_type"],
+        '{"id": 1, "n": 2147483648}': ["wrong_type"],
+        '{"id": 9223372036854775808}': ["wrong_type"],
+        '{"id": 1, "d": "Infinity"}': [],
+        '{"id": 1, "d": -1e999}': ["wrong_type"],
+        '{"id": 1, "ok": "true"}': ["wrong_type"],
+        '{"id": 1, "tags": [1, "2"]}': ["wrong_type"],
+        '{"id": 1, "tags": 1}': ["wrong_type"],
+        '{"id": 1, "inner": {"x": "0"}}': ["wrong_type"],
+        '{"id": 1, "n": "x", "n": 1}': ["wrong_type"],
+        '{"n": "x"}': ["wrong_type", "missing_field"],
+        "{}": ["missing_field"],
+        '{"id": null}': ["missing_field"],
+        '{"ID": 1}': ["missing_field"],
+        '{"id": 1, "inner": {}}': ["missing_field"],
+    }
+    assert dict(zip(cases, _why(spark, list(cases)), strict=True)) == cases
+
+
+@pytest.mark.spark
+def test_fields_are_required_however_deep(spark: SparkSession) -> None:
+    schema = (
+        "a array<struct<x: int not null, y: int>>, m map<string, struct<b: array<struct<z: int not null>>>>"
+    )
+    cases: dict[str | bytes | None, list[str]] = {
+        '{"a": [{"x": 1}, null], "m": {"k": {"b": [{"z": 1}]}, "n": null}}': [],
+        '{"a": null}': [],
+        '{"a": [{"x": 1}, {"y": 1}]}': ["missing_field"],
+        '{"m": {"k": {"b": [{"z": null}]}}}': ["missing_field"],
+    }
+    assert dict(zip(cases, _why(spark, list(cases), schema=schema), strict=True)) == cases
+
+
+@pytest.mark.spark
+def test_how_json_may_be_written_is_said_by_the_options(spark: SparkSession) -> None:
+    texts: list[str | bytes | None] = [
+        "{id: 1}",
+        "/* c */ {'id': 1} // d",
+        '{"id": 007}',
+        '{"id": 1, "d": NaN}',
+    ]
+    lenient = {
+        "allow_unquoted_field_names": True,
+        "allow_comments": True,
+        "allow_numeric_leading_zeros": True,
+    }
+    assert _why(spark, texts, **lenient) == [[], [], [], []]
+    strict = {"allow_non_numeric_numbers": False, "allow_single_quotes": False}
+    assert _why(spark, texts, **strict) == [["not_json"]] * 4
+
+
+_WORDS = st.sampled_from(["null", "true", "1", "-7", "2.5", "1e3", "2147483648", '"x"', '"1"', "[1]", "[1,2.5]", "{}", '{"x":1}', '{"x":"1"}', "[", '"', "nul"])  # fmt: skip
+_KEYS = st.sampled_from(["id", "n", "d", "ok", "name", "tags", "inner", "other"])
+_PAIRS = st.lists(st.tuples(_KEYS, _WORDS), max_size=4)
+_OBJECTS = _PAIRS.map(lambda pairs: "{" + ", ".join(f'"{key}": {word}' for key, word in pairs) + "}")
+_WITH_ID = _PAIRS.map(lambda pairs: '{"id": 1' + "".join(f', "{key}": {word}' for key, word in pairs) + "}")
+_CUT = st.tuples(_WITH_ID, st.integers(0, 40)).map(lambda drawn: drawn[0][: drawn[1]])
+_LONGER = st.tuples(_WITH_ID, st.text("{}[],: 1x", min_size=1, max_size=3)).map("".join)
+
+
+def _fits(text: str) -> bool:
+    """What the schema's text looks like, by Python's own reader of JSON."""
+
+    def integer(value: Any, bits: int) -> bool:
+        return type(value) is int and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)
+
+    def struct(value: Any) -> bool:
+        return isinstance(value, list) and _all_of(value, {"x": lambda v: integer(v, 32)}, ["x"])
+
+    kinds: dict[str, Any] = {
+        "id": lambda v: integer(v, 64),
+        "n": lambda v: integer(v, 32),
+        "d": lambda v: type(v) in {int, float},
+        "ok": lambda v: isinstance(v, bool),
+        "tags": lambda v: isinstance(v, tuple) and all(i is None or integer(i, 32) for i in v),
+        "inner": struct,
+    }
+
+    def arrays(value: Any) -> Any:
+        if isinstance(value, list) and not (value and isinstance(value[0], tuple)):
+            return tuple(map(arrays, value))
+        return value
+
+    try:
+        pairs = json.loads(text, object_pairs_hook=lambda found: _Object((k, v) for k, v in found))
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(pairs, _Object):
+        return False
+    plain = {key: (lambda v, fits=fits: fits(arrays(v) if not isinstance(v, _Object) else v)) for key, fits in kinds.items()}  # fmt: skip
+    return _all_of(pairs, plain, ["id"])
+
+
+class _Object(list[Any]):
+    """The pairs of an object of JSON: names may be there twice."""
+
+
+def _all_of(pairs: list[Any], kinds: dict[str, Any], required: list[str]) -> bool:
+    right = all(value is None or key not in kinds or kinds[key](value) for key, value in pairs)
+    return right and all(dict(pairs).get(name) is not None for name in required)
+
+
+@pytest.mark.spark
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@given(texts=st.lists(_OBJECTS | _WITH_ID | _CUT | _LONGER | st.text(max_size=3), min_size=60, max_size=120))
+def test_each_text_is_in_one_output(spark: SparkSession, texts: list[str]) -> None:
+    sent: list[str | bytes | None] = [text.encode(errors="replace") for text in texts]
+    found = _why(spark, sent)
+    wrong = [text for text, why in zip(texts, found, strict=True) if bool(why) is _fits(text)]
+    assert wrong == []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.reach import Flow
 from gem_bundle.check.stages.inference import inputs_of
+from gem_bundle.facts import output_key
 
 if TYPE_CHECKING:
     from gem_bundle.changes.sides import Side
@@ -176,11 +177,12 @@ def keys(side: Side) -> tuple[str, ...]:
         None of them where no aggregation is in front of it, or a group of it isn't among the columns.
     """
     flow = Flow(side)
-    name = side.nodes[side.target].inputs[0].node
-    facts = side.facts.get(name)
+    (edge,) = side.nodes[side.target].inputs
+    name = edge.node
+    facts = side.facts.get(output_key(name, edge.output))
     # What each column of the target is called at the node.
     called = {column.name.lower(): column.name.lower() for column in (facts.columns or () if facts else ())}
-    while name in side.nodes and side.nodes[name].kind == "transform":
+    while not edge.output and name in side.nodes and side.nodes[name].kind == "transform":
         lineage = flow.lineage(name)
         if lineage is None:
             return ()
@@ -196,5 +198,6 @@ def keys(side: Side) -> tuple[str, ...]:
         called = before
         if len(side.nodes[name].inputs) != 1:
             return ()
-        name = side.nodes[name].inputs[0].node
+        (edge,) = side.nodes[name].inputs
+        name = edge.node
     return ()

@@ -12,7 +12,7 @@ from gem_bundle.lineage import Kept, Lineage, Made, column_keys
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gem_bundle.changes.record import NodeRecord
+    from gem_bundle.changes.record import InputRecord, NodeRecord
     from gem_bundle.changes.sides import Side
     from gem_bundle.gem import Transform
 
@@ -139,7 +139,7 @@ class Flow:
         inputs = self.side.nodes[name].inputs
         while len(inputs) == 1:
             before = inputs[0].node
-            made = self.lineage(before)
+            made = None if inputs[0].output else self.lineage(before)
             if made is None:
                 return None
             if made.kept is not None:
@@ -177,7 +177,7 @@ class Flow:
         order = self.side.order
         for other in order[order.index(name) + 1 :] if name in order else ():
             node = self.side.nodes[other]
-            coming = [reach.taints.get(edge.node, Taint()) for edge in node.inputs]
+            coming = [self._coming(edge, name, reach) for edge in node.inputs]
             if not any(coming):
                 continue
             if node.kind == "target":
@@ -186,6 +186,17 @@ class Flow:
                 continue
             reach.taints[other] = self._through(other, coming, reach)
         return reach
+
+    def _coming(self, edge: InputRecord, first: str, reach: Reach) -> Taint:
+        """What is different about an input; a named output is made of all that comes to its node.
+
+        The lineage of a node doesn't tell of it: another name of a rule is another reason, and no other row.
+        """
+        if not edge.output:
+            return reach.taints.get(edge.node, Taint())
+        before = self.side.nodes[edge.node].inputs
+        tainted = any(reach.taints.get(name) for name in (edge.node, *(other.node for other in before)))
+        return Taint(rows=True, columns={ALL}) if tainted or edge.node == first else Taint()
 
     def _through(self, name: str, coming: list[Taint], reach: Reach) -> Taint:
         """What is different behind a transform when something is about its inputs."""
@@ -235,13 +246,18 @@ class Flow:
         by_edge: dict[tuple[str, str], set[str]] = {}
         every = {name: set(column_keys(side.facts[name].columns) or {ALL}) for name in side.facts}
         needed: dict[str, set[str]] = {name: set() for name in every}
+        read_by_name = {edge.node for node in side.nodes.values() for edge in node.inputs if edge.output}
         for name in reversed(side.order):
             node = side.nodes[name]
             if node.kind == "source":
                 continue
-            lineage = self.lineage(name) if node.kind == "transform" else None
+            # A named output may be made of anything that comes to its node.
+            told = node.kind == "transform" and name not in read_by_name
+            lineage = self.lineage(name) if told else None
             for position, edge in enumerate(node.inputs):
                 if edge.node not in every:
+                    continue
+                if edge.output:
                     continue
                 if lineage is None:
                     needed[edge.node] |= every[edge.node]

@@ -20,6 +20,7 @@ from gem_bundle.check.streaming.triggers import check_triggers
 from gem_bundle.diagnostics import Diagnostic, in_order
 from gem_bundle.errors import PipelineError
 from gem_bundle.expressions import limited
+from gem_bundle.facts import REJECTED
 from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.plan import Plan
 from gem_bundle.pipeline.secrets import hidden
@@ -34,6 +35,7 @@ MAX_FINDINGS = 200
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable
 
     from gem_bundle.gem import Transform
     from gem_bundle.pipeline.loader import Loaded
@@ -154,15 +156,22 @@ def _check_outputs(plan: Plan) -> list[Diagnostic]:
     definition = plan.definition
     found: list[Diagnostic] = []
     outputs: dict[str, tuple[str, ...]] = {}
+    rejecting: dict[str, None] = {}
     for name, gem in plan.gems.items():
+        method = "outputs"
         try:
             outputs[name] = cast("Transform", gem).outputs() if gem.kind == "transform" else ()
+            method = "rejects"
+            if gem.kind == "transform" and cast("Transform", gem).rejects():
+                rejecting[name] = None
         except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
-            found.append(gem_failed(definition, definition.nodes[name], "outputs", error))
+            found.append(gem_failed(definition, definition.nodes[name], method, error))
     for node in definition.nodes.values():
         for edge in node.inputs:
             known = outputs.get(edge.node)
             if known is None or edge.output in known or (edge.output is None and not known):
+                continue
+            if edge.output == REJECTED and edge.node in rejecting:
                 continue
             names = ", ".join(f"`{edge.node}.{name}`" for name in known)
             if edge.output is None:
@@ -172,8 +181,30 @@ def _check_outputs(plan: Plan) -> list[Diagnostic]:
             else:
                 message = f"`{node.id}`: `{edge.node}` has one output without a name"
             hint = f"Write {names}." if known else f"Write `{edge.node}`."
+            gem = plan.gems[edge.node]
+            if edge.output == REJECTED and gem.kind == "transform" and cast("Transform", gem).can_reject():
+                message = f"`{node.id}`: with these options `{edge.node}` rejects no rows"
+                gem_name = definition.nodes[edge.node].gem
+                hint = f"`gem-bundle describe {gem_name}` tells by which options it does."
             place = definition.locator.place(edge.path)
             found.append(Diagnostic("GB106", "error", message, node.id, edge.path, place, hint))
+    return found + _check_untaken(plan, rejecting)
+
+
+def _check_untaken(plan: Plan, rejecting: Iterable[str]) -> list[Diagnostic]:
+    """Rows that a node rejects go somewhere."""
+    definition = plan.definition
+    edges = [edge for node in definition.nodes.values() for edge in node.inputs]
+    read = {edge.node for edge in edges}
+    taken = {edge.node for edge in edges if edge.output == REJECTED}
+    found = []
+    for name in rejecting:
+        if name in read - taken:
+            node = definition.nodes[name]
+            message = f"the rows that `{name}` rejects go nowhere: no node takes `{name}.{REJECTED}`"
+            hint = f"Write them somewhere, by a target with `input: {name}.{REJECTED}`."
+            place = definition.locator.place(node.path, key=True)
+            found.append(Diagnostic("GB109", "warning", message, name, node.path, place, hint))
     return found
 
 

@@ -409,7 +409,7 @@ CHANGES = (
     ),
     warning(
         "GB425",
-        "a transform reads something else",
+        "a node reads something else",
         why="""
             Its rows come from another node, or its inputs stand in another order. Rows from now
             on go by it; what state was made of is something else.

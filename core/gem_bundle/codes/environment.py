@@ -233,4 +233,28 @@ ENVIRONMENT = (
             $ SPARK_REMOTE=sc://spark.example.com gem-bundle run clicks.yaml
         """,
     ),
+    error(
+        "GB515",
+        "a row broke a rule that ends the query",
+        why="""
+            A rule of an `expect` with `action: fail` doesn't hold for a row. The message names the rule and
+            shows the row, at most its first 2,000 characters. The micro-batch isn't committed, so the next
+            run begins with the same rows. Targets that write a micro-batch as a whole (Delta, files) have
+            nothing of it; of others, such as topics, some rows of it may have gone out.
+        """,
+        breaks="""
+            transforms:
+              plausible:
+                gem: expect
+                input: ticks
+                options: {action: fail, rules: {even: value % 2 = 0}}
+        """,
+        keeps="""
+            transforms:
+              plausible:
+                gem: expect
+                input: ticks
+                options: {action: reject, rules: {even: value % 2 = 0}}
+        """,
+    ),
 )

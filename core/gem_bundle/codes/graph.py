@@ -129,7 +129,8 @@ GRAPH = (
         "unknown output of a node",
         why="""
             A transform with several outputs names them, and an input takes one: `node.output`. All
-            other nodes have one output without a name.
+            other nodes have one output without a name; beside it some have `rejected`, for rows that
+            they can't use, where their options ask for it.
         """,
         breaks="""
             transforms:
@@ -179,5 +180,33 @@ GRAPH = (
         """,
         breaks="$ gem-bundle preview clicks.yaml tikcs",
         keeps="$ gem-bundle preview clicks.yaml ticks",
+    ),
+    warning(
+        "GB109",
+        "rejected rows go nowhere",
+        why="""
+            A node that rejects rows leaves them out of its ordinary output, and has them in its output
+            `rejected`, with the reasons. Where no other node takes that, they are gone, and nobody
+            learns which they were. Where they are to be dropped, say so to the gem, or silence this.
+        """,
+        breaks="""
+            transforms:
+              plausible:
+                gem: expect
+                input: ticks
+                options: {rules: {even: value % 2 = 0}}
+            targets:
+              screen: {gem: console, input: plausible}
+        """,
+        keeps="""
+            transforms:
+              plausible:
+                gem: expect
+                input: ticks
+                options: {rules: {even: value % 2 = 0}}
+            targets:
+              screen: {gem: console, input: plausible}
+              others: {gem: console, input: plausible.rejected}
+        """,
     ),
 )

@@ -158,8 +158,9 @@ def _default(info: FieldInfo) -> Any:
 
 def _semantics(gem: type[Gem]) -> dict[str, Any]:
     if gem.kind == "transform":
-        least, most = cast("type[Transform]", gem).inputs
-        return {"least_inputs": least, "most_inputs": most}
+        transform = cast("type[Transform]", gem)
+        least, most = transform.inputs
+        return {"least_inputs": least, "most_inputs": most, "can_reject": transform.can_reject()}
     declared = asdict(cast("type[Source] | type[Target]", gem).semantics)
     return {
         key: [word for word in _ORDER if word in value] if isinstance(value, frozenset) else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gem_bundle.describe.words import either
+from gem_bundle.facts import REJECTED
 
 if TYPE_CHECKING:
     from gem_bundle.describe.facts import GemDescription
@@ -14,7 +15,13 @@ def semantics_in_words(gem: GemDescription) -> list[tuple[str, str]]:
     """What a gem declares, as pairs of what and how, for people."""
     facts = gem.semantics
     if gem.kind == "transform":
-        return [("Inputs", _input_count(facts["least_inputs"], facts["most_inputs"]))]
+        words = [("Inputs", _input_count(facts["least_inputs"], facts["most_inputs"]))]
+        if facts["can_reject"]:
+            from gem_bundle.rejected import COLUMNS
+
+            columns = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)
+            words.append(("Rejected rows", f"`{REJECTED}`: {columns}"))
+        return words
     ways = either([way for way, can in (("stream", facts["streaming"]), ("batch", facts["batch"])) if can])
     words = [("Mode", ways)]
     if facts["streaming"]:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.projection import project as project
     from gem_bundle.expressions.projection import time_delay as time_delay
     from gem_bundle.expressions.readable import unreadable_query as unreadable_query
+    from gem_bundle.expressions.steady import check_steady as check_steady
     from gem_bundle.expressions.uses import buffers_of as buffers_of
     from gem_bundle.expressions.uses import equal_keys as equal_keys
     from gem_bundle.expressions.uses import made_of as made_of
@@ -74,6 +75,7 @@ _HOMES = {
         "time_delay",
     ),
     "readable": ("unreadable_query",),
+    "steady": ("check_steady",),
     "uses": (
         "buffers_of",
         "equal_keys",

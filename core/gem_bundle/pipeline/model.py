@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from gem_bundle.facts import output_key
 from gem_bundle.types import Interval, interval_length
 
 if TYPE_CHECKING:
@@ -181,6 +182,11 @@ class Input(NamedTuple):
     output: str | None
     name: str
     path: "Path"
+
+    @property
+    def key(self) -> str:
+        """By which the facts of what comes in are found among a plan's."""
+        return output_key(self.node, self.output)
 
 
 class Trigger(NamedTuple):

@@ -22,7 +22,8 @@ class Plan:
         definition: The pipeline as it was read.
         gems: A gem with validated options for each node.
         order: The ids of all nodes, inputs before those who use them.
-        facts: What is known of the rows that flow out of each source and transform.
+        facts: What is known of the rows that flow out of each source and transform, and out of each of the
+            named outputs that it has (`gem_bundle.facts.output_key`).
         origins: The distribution of each node's gem, and its version.
     """
 

@@ -16,6 +16,7 @@ from gem_bundle.check.checker import check_definition
 from gem_bundle.check.stages.connect import check_connect
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, PipelineError
+from gem_bundle.facts import output_key
 from gem_bundle.pipeline.chosen import chosen_target_ids, unknown_node
 from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.model import Trigger
@@ -165,6 +166,12 @@ def node_dataframe(plan: Plan, node: str, spark: SparkSession) -> DataFrame:
         raise PipelineError([unknown_node(plan.definition, name, list(plan.definition.nodes))])
     if found.kind == "target":
         name, output = found.inputs[0].node, found.inputs[0].output or ""
+    if output_key(name, output) not in plan.facts:
+        known = [f"`{key}`" for key in plan.facts if key.partition(".")[0] == name]
+        message = f"`{name}` has no output `{output}`"
+        place = plan.definition.locator.place(found.path, key=True)
+        hint = f"There is {', '.join(known)}."
+        raise PipelineError([Diagnostic("GB106", "error", message, name, found.path, place, hint)])
     try:
         return Frames(plan, spark).of(name, output or None)
     except NodeFailure as failure:

@@ -10,6 +10,7 @@ from gem_bundle.check.report import from_gem_error
 from gem_bundle.diagnostics import NOWHERE, Diagnostic
 from gem_bundle.errors import GemError
 from gem_bundle.python import user_error
+from gem_bundle.rejected import read_ending
 from gem_bundle.run.jars import fill, spark_version
 
 if TYPE_CHECKING:
@@ -74,6 +75,10 @@ _KNOWN = (
     ),
 )
 _BUILD_CODE = "GB320"
+_MEND = (
+    "Nothing of the row's micro-batch is committed, and the next run begins with it: mend the data or the "
+    "rule, or let the rule `reject`."
+)
 
 
 def build_failure(plan: Plan, node_id: str, error: Exception) -> Diagnostic:
@@ -142,7 +147,11 @@ def headline(error: BaseException) -> str:
 
 def _described(plan: Plan, node: Node, error: Exception, default: str) -> Diagnostic:
     text = headline(root_cause(error))
-    full = f"{error}\n{root_cause(error)}"
+    full = f"{error}\n{root_cause(error)}\n{_said_by_server(error)}"
+    ended = read_ending(full)
+    if ended is not None and ended.node in plan.definition.nodes:
+        message = f"a row breaks the rule `{ended.rule}`: {ended.words}. The row: {ended.row}"
+        return _at(plan, plan.node(ended.node), "GB515", message, _MEND)
     user = user_error(text) if _PYTHON in text else None
     if user is None and _PYTHON in full:
         user = user_error(full)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Union, cast
 
 from gem_bundle.gem import ReadContext, StreamReadContext, analysed
 from gem_bundle.pipeline.plan import paths_behind, paths_into, reader_name
+from gem_bundle.rejected import Rejecting, rejected_rows
 from gem_bundle.run.session import is_remote
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Path, Plan
 
-Built = Union["DataFrame", Mapping[str, "DataFrame"]]
+Built = Union["DataFrame", Mapping[str | None, "DataFrame"]]
 Read = Callable[["Node", str], Built]
 
 
@@ -48,6 +49,7 @@ class Frames:
         self._spark = spark
         self._read = read or self._read_source
         self._built: dict[Path, Built] = {}
+        self._rejected: dict[Path, DataFrame] = {}
 
     def of(self, name: str, output: str | None = None) -> DataFrame:
         """The DataFrame that flows out of a source or transform.
@@ -67,7 +69,27 @@ class Frames:
 
     def _output(self, key: Path, output: str | None) -> DataFrame:
         built = self._built[key]
-        return built[output] if isinstance(built, Mapping) else built  # type: ignore[index]
+        if isinstance(built, Mapping) and output in built:
+            return built[output]
+        if output is None and not isinstance(built, Mapping):
+            return built
+        if key not in self._rejected:
+            self._rejected[key] = self._reject(key)
+        return self._rejected[key]
+
+    def _reject(self, key: Path) -> DataFrame:
+        """The rows that a transform rejects: the one output that is built only where somebody takes it."""
+        node, definition = self._plan.node(key[0]), self._plan.definition
+        try:
+            rejects = cast("Transform", self._plan.gems[node.id]).reject(*self._inputs(key))
+            by = Rejecting(definition.name, definition.version, node.id, node.gem)
+            rejected = rejected_rows(rejects, by)
+            self._analysed(rejected)
+            return rejected
+        except NodeFailure:
+            raise
+        except Exception as error:
+            raise NodeFailure(node.id, error) from error
 
     def _build(self, key: Path) -> Built:
         name = key[0]
@@ -75,13 +97,17 @@ class Frames:
         try:
             if node.kind == "source":
                 return self._analysed(self._read(node, reader_name(self._plan, key)))
-            inputs = [
-                self._output(found, edge.output)
-                for found, edge in zip(paths_into(self._plan, key), node.inputs, strict=True)
-            ]
-            return self._analysed(cast("Transform", self._plan.gems[name]).apply(*inputs))
+            built = cast("Transform", self._plan.gems[name]).apply(*self._inputs(key))
+            return self._analysed(cast("Built", built))
+        except NodeFailure:
+            raise
         except Exception as error:
             raise NodeFailure(name, error) from error
+
+    def _inputs(self, key: Path) -> list[DataFrame]:
+        edges = self._plan.node(key[0]).inputs
+        paths = paths_into(self._plan, key)
+        return [self._output(path, edge.output) for path, edge in zip(paths, edges, strict=True)]
 
     def _analysed(self, built: Built) -> Built:
         """What a gem gave; its mistakes a server tells when it is next asked, which would be for another."""

@@ -160,7 +160,7 @@ def _collect_over_connect(
     """
     refusals: list[Exception] = []
     looked_at = plan.node(node)
-    facts = plan.facts[looked_at.inputs[0].node if looked_at.kind == "target" else node]
+    facts = plan.facts[looked_at.inputs[0].key if looked_at.kind == "target" else node]
     aggregated = any(operator.kind == "aggregate" for operator in facts.all_operators())
     # Of a query that it refuses Spark leaves an empty folder until the server ends: the likely mode is first.
     for output_mode, limited in _TABLE_MODES_OF_AGGREGATES if aggregated else _TABLE_MODES:

@@ -18,6 +18,7 @@ from gem_combine.union import Union
 from gem_event_time.aggregate import Aggregate
 from gem_event_time.deduplicate import Deduplicate
 from gem_event_time.watermark import Watermark
+from gem_filter.expect import Expect
 from gem_filter.filter import Filter
 from gem_filter.limit import Limit
 from gem_json.from_json import FromJson
@@ -158,6 +159,14 @@ class TestFilter(TransformConformance):
     expected = [{"id": 1, "page": "home"}, {"id": 4, "page": None}]
 
 
+class TestExpect(TransformConformance):
+    gem = Expect
+    options = {
+        "rules": {"paid": "amount > 0", "known": {"column": "page", "in": ["home", "cart"], "null": "pass"}}
+    }
+    expected = [{"id": 1, "page": "home"}, {"id": 4, "page": None}]
+
+
 class TestLimit(TransformConformance):
     gem = Limit
     options = {"rows": 9}
@@ -169,6 +178,13 @@ class TestFromJson(TransformConformance):
     inputs = {"texts": TEXTS}
     options = {"column": "value", "schema": "a int, b array<string>", "keep": True}
     expected = [{"kind": "click", "a": 1, "b": ["x"]}, {"kind": "text", "a": None, "b": None}]
+
+
+class TestFromJsonThatRejects(TransformConformance):
+    gem = FromJson
+    inputs = {"texts": TEXTS}
+    options = {"column": "value", "schema": "a int not null, b array<string>", "keep": True, "rejects": True}
+    expected = [{"kind": "click", "a": 1, "b": ["x"]}]
 
 
 class TestToJson(TransformConformance):

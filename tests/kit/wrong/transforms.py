@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, SecretStr
 
-from gem_bundle import Column, Facts, Field, Finding
+from gem_bundle import Column, Facts, Field, Finding, Rejects, reason
 from tests.kit.wrong.right import Flag, Flagging, FlagOfStreams, FlagOptions, TransformSuite
 
 if TYPE_CHECKING:
@@ -164,6 +164,23 @@ class LosesRowsOfStreams(FlagOfStreams):
 class TestLosesRowsOfStreams(TransformSuite):
     gem = LosesRowsOfStreams
     caught_by = {"test_appends_what_checks_allow"}
+
+
+class LetsRejectedRowsThrough(Flag):
+    """Reject rows, and let them through all the same."""
+
+    def rejects(self) -> bool:
+        return True
+
+    def reject(self, *inputs: DataFrame) -> Rejects:
+        from pyspark.sql.functions import array, expr, when
+
+        return Rejects(inputs[0], when(expr("id > 1"), array(reason("large", "it is large"))))
+
+
+class TestLetsRejectedRowsThrough(TransformSuite):
+    gem = LetsRejectedRowsThrough
+    caught_by = {"test_keeps_or_rejects_each_row"}
 
 
 class UndocumentedOptions(FlagOptions):

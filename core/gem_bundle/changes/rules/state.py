@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from gem_bundle.facts import output_key
 from gem_bundle.lineage import column_keys
 from gem_bundle.operators import JoinOperator
 
@@ -82,7 +83,7 @@ def _rows(flow: Flow, node: str) -> tuple[str, ...] | None:
     """The types of the columns of both inputs that somebody reads."""
     found: list[str] = []
     for edge in flow.side.nodes[node].inputs:
-        facts = flow.side.facts.get(edge.node)
+        facts = flow.side.facts.get(output_key(edge.node, edge.output))
         lineage = flow.lineage(node)
         if facts is None or facts.columns is None or lineage is None:
             return None
@@ -169,7 +170,7 @@ def _coming(side: Side, node: str) -> dict[str, str | None]:
     """The types of the columns that come to a node, by name."""
     found: dict[str, str | None] = {}
     for edge in side.nodes[node].inputs:
-        facts = side.facts.get(edge.node)
+        facts = side.facts.get(output_key(edge.node, edge.output))
         for column in (facts.columns if facts is not None else None) or ():
             found.setdefault(column.name.lower(), column.type)
     return found

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import RULE_ONLY, told
 from gem_bundle.changes.rules.options import differences
+from gem_bundle.facts import output_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,8 +61,25 @@ def compare_target(both: Comparison) -> Iterator[Change]:
                     new.id,
                     option=option,
                 )
+    yield from _output(both, old, new)
     yield from _output_mode(both, old, new)
     yield from _trigger(both, old, new)
+
+
+def _output(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Change]:
+    """Another output of the node that it reads; another node is told of as one that comes or goes."""
+    (before,), (after,) = old.inputs, new.inputs
+    if both.now.get(before.node) == after.node and before.output != after.output:
+        was, now = (output_key(edge.node, edge.output) for edge in (before, after))
+        yield both.change(
+            "from_now_on",
+            "GB425",
+            f"target `{new.id}` read `{was}` and reads `{now}`: those come from now on, the old ones stay",
+            new.id,
+            key="input",
+            before=was,
+            after=now,
+        )
 
 
 def _output_mode(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Change]:

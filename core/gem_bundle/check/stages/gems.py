@@ -70,6 +70,7 @@ def make_gem(
         if gem is not None:
             names = tuple(edge.name for edge in node.inputs)
             cast("Transform", gem).input_names = names
+            cast("Transform", gem).node = node.id
     elif node.kind == "source" and gem is not None:
         cast("Source", gem).streaming = node.mode == "stream"
     return None if found else gem, found

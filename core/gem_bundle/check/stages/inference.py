@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from gem_bundle.check.report import gem_failed
-from gem_bundle.facts import UNKNOWN_OPERATOR, Facts, combined
+from gem_bundle.facts import REJECTED, UNKNOWN_OPERATOR, Facts, combined, output_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,8 +43,26 @@ def infer(
             inputs = inputs_of(node, facts)
             declared, wrong = declared_facts(definition, node, gems.get(name), inputs)
             found += wrong
+            for output, known in _named_outputs(gems.get(name), declared, inputs).items():
+                facts[output_key(name, output)] = replace(known, operators=_of_node(known.operators, name))
         facts[name] = replace(declared, operators=_of_node(declared.operators, name))
     return facts, found
+
+
+def _named_outputs(gem: Gem | None, declared: Facts, inputs: list[Facts]) -> dict[str, Facts]:
+    """The facts of a transform's named outputs; a gem whose methods fail is told of by other rules."""
+    if gem is None:
+        return {}
+    transform = cast("Transform", gem)
+    found: dict[str, Facts] = {}
+    with suppress(Exception):
+        if transform.rejects():
+            found[REJECTED] = combined(UNKNOWN_OPERATOR, inputs)
+            found[REJECTED] = transform.infer_rejected(*inputs)
+    with suppress(Exception):
+        # Of one of several outputs the columns aren't known: those are of all of them.
+        found |= {output: declared.with_columns(None) for output in transform.outputs()}
+    return found
 
 
 def _infer_sources(
@@ -107,12 +126,7 @@ def as_declared(plan: Plan) -> Plan:
 def inputs_of(node: Node, facts: Mapping[str, Facts]) -> list[Facts]:
     """The facts of a node's inputs, in order; what can't be known of one is unknown."""
     unknown = Facts(operators=(UNKNOWN_OPERATOR,))
-    found = [facts.get(edge.node, unknown) for edge in node.inputs]
-    # Of one of several outputs the columns aren't known: those are of all of them.
-    return [
-        known if edge.output is None else known.with_columns(None)
-        for edge, known in zip(node.inputs, found, strict=True)
-    ]
+    return [facts.get(output_key(edge.node, edge.output), unknown) for edge in node.inputs]
 
 
 def _of_node(operators: tuple[Operator, ...], node: str) -> tuple[Operator, ...]:

@@ -59,7 +59,7 @@ def _view(plan: Plan) -> PipelineView:
 def _node(plan: Plan, node: Node) -> NodeView:
     gem = plan.gems.get(node.id)
     source, target = node.kind == "source", node.kind == "target"
-    flows_from = node.inputs[0].node if target else node.id
+    flows_from = node.inputs[0].key if target else node.id
     return NodeView(
         node.id,
         node.kind,

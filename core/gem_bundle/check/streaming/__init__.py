@@ -32,7 +32,7 @@ def check_streaming(plan: Plan) -> list[Diagnostic]:
     if plan.definition.mode == "batch":
         return []
     targets = plan.definition.of_kind("target")
-    queries = {node.id: plan.facts.get(node.inputs[0].node) for node in targets}
+    queries = {node.id: plan.facts.get(node.inputs[0].key) for node in targets}
     streams = {name: facts for name, facts in queries.items() if facts is not None and facts.streaming}
     ancestry = Ancestry(operator for facts in streams.values() for operator in facts.operators)
     found: list[Diagnostic] = []

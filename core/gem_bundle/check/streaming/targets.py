@@ -27,7 +27,7 @@ def check_targets(plan: Plan) -> Iterator[Diagnostic]:
         if gem is None:
             continue
         target = cast("Target", gem)
-        facts = plan.facts.get(node.inputs[0].node)
+        facts = plan.facts.get(node.inputs[0].key)
         streaming = facts.streaming if facts else None
         if plan.definition.mode == "batch":
             yield from _check_batch(plan, node, target)

@@ -65,7 +65,7 @@ def check_triggers(plan: Plan) -> Iterator[Diagnostic]:
                 message = "a batch pipeline has no micro-batches, so no trigger"
                 yield at_key(plan, node, "GB314", message, "trigger", "Remove `trigger`.")
             continue
-        facts = plan.facts.get(node.inputs[0].node)
+        facts = plan.facts.get(node.inputs[0].key)
         yield from _check_pace(plan, node)
         if node.id in plan.gems and (facts is None or facts.streaming is not False):
             yield from _check_declared(plan, node, cast("Target", plan.gems[node.id]))

@@ -11,6 +11,7 @@ import pytest
 
 from gem_bundle.facts import Facts
 from gem_bundle.gem import Transform
+from gem_bundle.rejected import Rejecting, rejected_rows
 from gem_bundle.testing.conformance.code import CodeTests
 from gem_bundle.testing.conformance.declaration import DeclarationTests
 from gem_bundle.testing.conformance.guard import ACTIONS, watched
@@ -51,12 +52,17 @@ _NODES = {
     "Sort": "sort",
     "Window": "analytic_window",
 }
+_ANYBODY = Rejecting("pipeline", "0.1.0", "node", "gem")
 _NODE = re.compile(r"^[\s:+|~*-]*([A-Za-z]+)", re.MULTILINE)  # `~` marks a stream
 
 
 def _marks(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001 (the shape of a condition)
     inputs = cast("type[TransformConformance]", suite).inputs
     return any(given.event_time is not None for given in inputs.values())
+
+
+def _rejects(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001
+    return cast("Transform", gem).rejects()
 
 
 def _expects(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001
@@ -148,6 +154,24 @@ class TransformConformance(DeclarationTests, OptionTests, SecretTests, CodeTests
             fail(f"`outputs` says {list(names)}, and `apply` returns {_shape(found)}")
         if not names and not isinstance(found, DataFrame):
             fail(f"`outputs` names none, so `apply` is to return one DataFrame, and returns {_shape(found)}")
+
+    @pytest.mark.spark
+    @applies(_rejects)
+    def test_keeps_or_rejects_each_row(self) -> None:
+        """Each row is let through or rejected, and `infer_rejected` says what Spark's analyser says."""
+        gem = self.live()
+        tables = self.tables()
+        kept = sum(df.count() for df in _outputs(gem.apply(*tables)).values())
+        rejected = rejected_rows(gem.reject(*tables), _ANYBODY).count()
+        problems = []
+        if len(tables) == 1 and kept + rejected != tables[0].count():
+            problems.append(
+                f"of {tables[0].count()} rows {kept} are let through, and {rejected} are rejected"
+            )
+        for inputs, how in ((tables, "of static inputs"), (self.streams(marked=True), "of streams")):
+            df = rejected_rows(gem.reject(*inputs), _ANYBODY)
+            problems += differences(gem.infer_rejected(*map(facts_of, inputs)), df, how=f"rejected {how}")
+        fail_for(problems)
 
     @pytest.mark.spark
     def test_runs_nothing(self) -> None:

@@ -188,7 +188,7 @@ class Engine:
             fed.output: self._frame(fed, f"{reader_name}_{fed.output}" if fed.output else reader_name, query)
             for fed in outputs
         }
-        return frames.get(None, frames)
+        return frames[None] if set(frames) == {None} else frames
 
     def _frame(self, fed: Fed, reader_name: str, query: _Query | None) -> DataFrame:
         if not fed.streaming or query is None:

@@ -48,7 +48,7 @@ def is_at(watermark: str | None, wanted: datetime) -> bool:
 
 def is_watermarked(prepared: Prepared, target: str) -> bool:
     """Whether the query of a target is certain to have a watermark."""
-    facts = prepared.plan.facts[prepared.plan.node(target).inputs[0].node]
+    facts = prepared.plan.facts[prepared.plan.node(target).inputs[0].key]
     return any(operator.kind == "watermark" for operator in facts.all_operators())
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from gem_bundle.check.checker import check_definition
 from gem_bundle.diagnostics import NOWHERE, Diagnostic, Place, in_order, suggest
 from gem_bundle.errors import PipelineError
-from gem_bundle.facts import UNKNOWN_DELAY
+from gem_bundle.facts import UNKNOWN_DELAY, output_key
 from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.secrets import Secret, SecretStore
 from gem_bundle.schema import StructField, fields_of, type_of
@@ -340,9 +340,9 @@ def _outputs(plan: Plan, needed: Iterable[str], cut: set[str]) -> Iterable[str]:
     for name in needed:
         if plan.node(name).kind != "source":
             continue
-        outputs = dict.fromkeys(edge.output for edge in readers if edge.node == name and edge.output)
+        outputs = dict.fromkeys(edge.output for edge in readers if edge.node == name)
         if name in cut and outputs:
-            yield from (f"{name}.{output}" for output in outputs)
+            yield from (output_key(name, output) for output in outputs)
         else:
             yield name
 
@@ -353,11 +353,11 @@ def _fed(plan: Plan, name: str, said: Circumstances) -> Fed | Diagnostic:
     feeds = [feed for feed in said.feeds if feed.node == name]
     entry = said.replace.get(name) or said.replace.get(node)
     place = next((feed.place for feed in feeds), entry.place if entry else said.place)
-    facts = plan.facts[node]
+    facts = plan.facts.get(name, plan.facts[node])
     schema = next((feed.schema for feed in feeds if feed.schema is not None), entry.schema if entry else None)
     is_transform = plan.node(node).kind == "transform"
     streaming = _streams(plan, node)
-    delays = _delays(facts) if is_transform and not output else {}
+    delays = _delays(facts) if is_transform else {}
     if schema is not None:
         fields = fields_of(schema)
         if fields is None:
@@ -366,12 +366,12 @@ def _fed(plan: Plan, name: str, said: Circumstances) -> Fed | Diagnostic:
         names = {found.name.lower() for found in fields}
         delays = {column: delay for column, delay in delays.items() if column.lower() in names}
         return Fed(node, output or None, fields, streaming, delays)
-    known = None if output else _fields(facts.columns)
+    known = _fields(facts.columns)
     if known is None:
         message = f"the columns of `{name}` aren't known, so no rows can be given in its place"
         hint = f'Say them: `replace: {{{name}: {{schema: "id bigint, at timestamp"}}}}`.'
         return Diagnostic("GB705", "error", message, node, place=place, hint=hint)
-    return Fed(node, None, known, streaming, delays)
+    return Fed(node, output or None, known, streaming, delays)
 
 
 def _fields(columns: Sequence[Column] | None) -> tuple[StructField, ...] | None:

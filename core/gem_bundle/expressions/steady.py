@@ -1,0 +1,93 @@
+"""Whether an expression depends on its row alone: not on the time, on chance, or on other rows."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from gem_bundle.diagnostics import Finding
+from gem_bundle.expressions.analysis import calls_functions, parsed
+from gem_bundle.expressions.functions import CURRENT_TIME, words
+from gem_bundle.expressions.names import split_alias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gem_bundle.facts import Facts
+    from gem_bundle.operators import Option
+
+_BY_CHANCE = words("rand randn random randstr shuffle uniform uuid")
+_BY_PLACE = words(
+    """
+    input_file_block_length input_file_block_start input_file_name monotonically_increasing_id
+    spark_partition_id
+    """
+)
+_BY_CODE = words("java_method reflect try_reflect")
+_WHY = {
+    **dict.fromkeys(CURRENT_TIME, "asks for the current time"),
+    **dict.fromkeys(_BY_CHANCE, "is left to chance"),
+    **dict.fromkeys(_BY_PLACE, "depends on where Spark computes it"),
+    **dict.fromkeys(_BY_CODE, "calls code that Spark doesn't know"),
+}
+
+
+def check_steady(expression: str, facts: Facts, option: Option) -> Iterator[Finding]:
+    """A finding when an expression doesn't depend on its row alone, so that two queries may disagree on it.
+
+    Args:
+        expression: The expression.
+        facts: What it is over: a column may be called ``current_date``.
+        option: Where it stands, for the finding's place.
+
+    Yields:
+        GB212, for the first such function, or for a subquery.
+    """
+    from gem_bundle.expressions.spark_parser import exp
+
+    body, _ = split_alias(expression)
+    if not calls_functions(body):
+        return
+    tree = parsed(body)
+    for node in tree.walk() if tree is not None else ():
+        if isinstance(node, exp.Select):
+            yield _finding("a subquery", "depends on other rows", option)
+            return
+        for name in _names(node, body, facts):
+            if name in _WHY:
+                yield _finding(f"`{name}`", _WHY[name], option, name)
+                return
+
+
+def _names(node: object, body: str, facts: Facts) -> tuple[str, ...]:
+    """The names that a part of an expression may call a function by."""
+    from gem_bundle.expressions.spark_parser import exp
+
+    if isinstance(node, exp.Anonymous):
+        name = node.name.lower()
+        # Without an argument it is the current time.
+        return ("now",) if name == "unix_timestamp" and not node.expressions else (name,)
+    if isinstance(node, exp.Func):
+        names = tuple(name.lower() for name in node.sql_names())
+        return tuple(name for name in names if node.args or not _may_be_column(name, body, facts))
+    if isinstance(node, exp.Column):
+        name = node.name.lower()
+        return () if node.table or _may_be_column(name, body, facts) else (name,)
+    return ()
+
+
+def _may_be_column(name: str, body: str, facts: Facts) -> bool:
+    """Whether a name without brackets is, or may be, that of a column."""
+    if re.search(rf"\b{name}\s*\(", body, re.IGNORECASE):
+        return False
+    return facts.columns is None or facts.column(name) is not None
+
+
+def _finding(what: str, why: str, option: Option, word: str = "") -> Finding:
+    return Finding(
+        "GB212",
+        f"{what} {why}, and can't stand here: whether a row is taken may depend on the row alone",
+        "Compute it in a node before, and write the result somewhere first; or compare with a column.",
+        option,
+        word=word,
+    )

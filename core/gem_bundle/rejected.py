@@ -1,0 +1,390 @@
+"""Rows that a gem can't use, as an output of it: `NODE.rejected`, with the same columns from every gem.
+
+A gem says with `Transform.rejects` that a node has the output, and with `Transform.reject` which rows get
+there and why. The runtime makes of them what stands here. pyspark is imported inside functions.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from gem_bundle.facts import UNKNOWN_DELAY, Column
+from gem_bundle.operators import Operator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+    from gem_bundle.facts import Facts
+
+SCHEMA_VERSION = 1
+"""The number of the columns below. It grows when one of them is changed or removed."""
+
+COLUMNS = (
+    Column("schema_version", "int"),
+    Column("pipeline", "string"),
+    Column("pipeline_version", "string"),
+    Column("node", "string"),
+    Column("gem", "string"),
+    Column("reasons", "array<struct<name: string, words: string>>"),
+    Column("row", "string"),
+    Column("row_schema", "string"),
+    Column("origin", "map<string, string>"),
+    Column("event_time", "timestamp"),
+    Column("rejected_at", "timestamp"),
+)
+"""What a rejected row is, whichever gem rejected it. `docs/bad-rows.md` tells each."""
+
+_REASONS = "__gem_bundle_reasons"
+_FILE = "__gem_bundle_file"
+_MARK = "spark.watermarkDelayMs"
+# Without these Spark writes milliseconds, and leaves out what is null.
+_JSON = {
+    "ignoreNullFields": "false",
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rejects:
+    """The rows that a transform rejects, and why.
+
+    Args:
+        rows: The rows as they came in, those that aren't rejected too.
+        reasons: For each row an array of `reason`: null or empty where it isn't rejected.
+    """
+
+    rows: DataFrame
+    reasons: SparkColumn
+
+
+@dataclass(frozen=True, slots=True)
+class Rejecting:
+    """Who rejects.
+
+    Args:
+        pipeline: The name of the pipeline.
+        version: Its version.
+        node: The id of the node.
+        gem: The name of its gem.
+    """
+
+    pipeline: str
+    version: str
+    node: str
+    gem: str
+
+
+def reason(name: str, words: str | SparkColumn) -> SparkColumn:
+    """One reason for which a row is rejected, for `Rejects`.
+
+    Args:
+        name: What programs know it by, the same for all rows: the name of a rule, ``not_json``.
+        words: What people read: a text, or a column of texts.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 (as Spark's guide calls it)
+
+    told = F.lit(words) if isinstance(words, str) else words
+    return F.struct(F.lit(name).alias("name"), told.alias("words"))
+
+
+_END = "gem-bundle ends the query: "
+_SHOWN = 2000
+
+
+class Ended(NamedTuple):
+    """What a row ended a query by, as `ending` said it.
+
+    Args:
+        node: The id of the node.
+        rule: The name of the rule.
+        words: What is true of the row instead.
+        row: The row as JSON, or its beginning.
+    """
+
+    node: str
+    rule: str
+    words: str
+    row: str
+
+
+def ending(node: str, rule: str, words: SparkColumn, row: SparkColumn) -> SparkColumn:
+    """A column that ends the query wherever it is computed, with a message at the node, GB515.
+
+    Args:
+        node: The id of the node, `Transform.node`.
+        rule: The name of the rule that is broken.
+        words: What is true of the row instead, as a column of texts.
+        row: The row, as a struct.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    told = F.struct(
+        F.lit(node).alias("node"),
+        F.lit(rule).alias("rule"),
+        words.alias("words"),
+        F.substring(F.to_json(row, _JSON), 1, _SHOWN).alias("row"),
+    )
+    return F.raise_error(F.concat(F.lit(_END), F.to_json(told))).cast("boolean")
+
+
+def read_ending(text: str) -> Ended | None:
+    """What `ending` said, found in an error of Spark's; None when it wasn't that.
+
+    Args:
+        text: The error.
+    """
+    # It may stand there several times: Spark shows the plan too, in which the row isn't yet.
+    for told in text.split(_END)[1:]:
+        with suppress(ValueError, TypeError):
+            return Ended(**json.JSONDecoder().raw_decode(told)[0])
+    return None
+
+
+def rejected_facts(facts: Facts) -> Facts:
+    """What is known of the rows that are rejected, given what is known of those that go in.
+
+    Args:
+        facts: Those of the input that `Transform.reject` takes its rows from.
+    """
+    delay = _event_time(facts)
+    columns = [replace(column, delay=delay) if column.name == "event_time" else column for column in COLUMNS]
+    return facts.with_columns(columns).after(Operator("current_time"))
+
+
+def rejected_rows(rejects: Rejects, by: Rejecting) -> DataFrame:
+    """The rejected rows with the columns that they have everywhere, `COLUMNS`.
+
+    Args:
+        rejects: What a gem rejects.
+        by: Who it is.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from gem_bundle.ddl import quoted
+
+    df = rejects.rows
+    schema = df.schema
+    marked = _event_time_of(schema)
+    file = _file(df)
+    df = df.select("*", *file, rejects.reasons.alias(_REASONS))
+    names = _distinct(schema.names)
+    if names != schema.names:
+        df = df.toDF(*names, *df.columns[len(names) :])
+    df = df.filter(F.size(_REASONS) > 0)
+    values = [F.col(quoted(name)) for name in names]
+    kept = [
+        _stored(value, field.dataType).alias(name)
+        for value, field, name in zip(values, schema, names, strict=True)
+    ]
+    origin = {
+        **{key: F.col(quoted(column)) for key, column in _origin(schema).items()},
+        **({"file": F.col(_FILE)} if file else {}),
+    }
+    pairs = [part for key, value in origin.items() for part in (F.lit(key), value.cast("string"))]
+    nothing = F.lit(None)
+    made = {
+        "schema_version": F.lit(SCHEMA_VERSION),
+        "pipeline": F.lit(by.pipeline),
+        "pipeline_version": F.lit(by.version),
+        "node": F.lit(by.node),
+        "gem": F.lit(by.gem),
+        "reasons": F.col(_REASONS),
+        "row": F.to_json(F.struct(*kept), _JSON),
+        "row_schema": F.lit(
+            ", ".join(
+                f"{quoted(name)} {_ddl(field.dataType)}" for name, field in zip(names, schema, strict=True)
+            )
+        ),
+        "origin": F.create_map(*pairs) if pairs else nothing.cast("map<string,string>"),
+        "event_time": nothing.cast("timestamp") if marked is None else values[marked],
+        "rejected_at": F.current_timestamp(),
+    }
+    return df.select(*(value.alias(name) for name, value in made.items()))
+
+
+def restored_rows(df: DataFrame, schema: str) -> DataFrame:
+    """The rows as they were before they were rejected, with their columns and types.
+
+    Args:
+        df: Rejected rows, of which `row_schema` is the given one; others give rows of nulls, or fail.
+        schema: That schema, in DDL.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    made = df.sparkSession.createDataFrame([], schema).schema
+    options = {key: text for key, text in _JSON.items() if key != "ignoreNullFields"}
+    parsed = F.from_json("row", _stored_type(made), options).alias(_REASONS)  # type: ignore[arg-type]
+    return df.select(parsed).select(
+        *(_restored(F.col(_REASONS).getField(field.name), field.dataType).alias(field.name) for field in made)
+    )
+
+
+def _event_time(facts: Facts) -> str | None:
+    """The watermark's delay of the first timestamp that has one, as `_event_time_of` finds it."""
+    if facts.columns is None:
+        return UNKNOWN_DELAY
+    for column in facts.columns:
+        if column.delay is not None and column.type in {None, "timestamp"}:
+            return UNKNOWN_DELAY if column.type is None else column.delay
+    return None
+
+
+def _event_time_of(schema: StructType) -> int | None:
+    """The position of the first timestamp with a watermark."""
+    from pyspark.sql.types import TimestampType
+
+    marked = (
+        position
+        for position, field in enumerate(schema)
+        if _MARK in field.metadata and isinstance(field.dataType, TimestampType)
+    )
+    return next(marked, None)
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Names that Spark can tell apart: the second `a` is `a_2`."""
+    taken = {name.lower() for name in names}
+    seen: set[str] = set()
+    found = []
+    for name in names:
+        own, number = name, 2
+        while own.lower() in seen or (own != name and own.lower() in taken):
+            own, number = f"{name}_{number}", number + 1
+        seen.add(own.lower())
+        found.append(own)
+    return found
+
+
+_PLACES = (
+    # What Kafka's source gives, and what Delta tells of the commit that a changed row is from.
+    {"topic": ("topic", "string"), "partition": ("partition", "int"), "offset": ("offset", "bigint")},
+    {"version": ("_commit_version", "bigint")},
+)
+
+
+def _origin(schema: StructType) -> dict[str, str]:
+    """The columns that tell where a row came from, by what they tell."""
+    found: dict[str, str] = {}
+    kinds = {field.name: field.dataType.simpleString() for field in schema}
+    for place in _PLACES:
+        if all(kinds.get(column) == kind for column, kind in place.values()):
+            found |= {key: column for key, (column, _) in place.items()}
+    return found if len(set(map(str.lower, kinds))) == len(schema) else {}
+
+
+def _file(df: DataFrame) -> list[SparkColumn]:
+    """The file of each row, which Spark knows behind a source of files."""
+    from pyspark.errors import AnalysisException
+    from pyspark.logger import PySparkLogger
+    from pyspark.sql import functions as F  # noqa: N812
+
+    file = F.col("_metadata.file_path").alias(_FILE)
+    # Only by trying can it be found out, and PySpark tells everybody of what fails.
+    logger = PySparkLogger.getLogger("DataFrameQueryContextLogger")
+    before, logger.disabled = logger.disabled, True
+    try:
+        return [file] if df.select(file).schema[0].dataType.simpleString() == "string" else []
+    except AnalysisException:
+        return []
+    finally:
+        logger.disabled = before
+
+
+def _ddl(kind: DataType) -> str:
+    """A type in DDL, the names of its fields in backquotes."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    from gem_bundle.ddl import quoted
+
+    if isinstance(kind, StructType):
+        return f"struct<{', '.join(f'{quoted(field.name)}: {_ddl(field.dataType)}' for field in kind)}>"
+    if isinstance(kind, ArrayType):
+        return f"array<{_ddl(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"map<{_ddl(kind.keyType)}, {_ddl(kind.valueType)}>"
+    return str(kind.simpleString())
+
+
+def _stored_type(kind: DataType) -> DataType:
+    """The type as JSON takes it: maps whose keys aren't texts are arrays of their entries."""
+    from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType
+
+    if isinstance(kind, StructType):
+        return StructType([StructField(field.name, _stored_type(field.dataType)) for field in kind])
+    if isinstance(kind, ArrayType):
+        return ArrayType(_stored_type(kind.elementType))
+    if isinstance(kind, MapType):
+        if isinstance(kind.keyType, StringType):
+            return MapType(kind.keyType, _stored_type(kind.valueType))
+        return ArrayType(_stored_type(_entry(kind)))
+    return kind
+
+
+def _entry(kind: DataType) -> StructType:
+    from pyspark.sql.types import StructField, StructType
+
+    keys, values = kind.keyType, kind.valueType  # type: ignore[attr-defined]
+    return StructType([StructField("key", keys), StructField("value", values)])
+
+
+def _fields(value: SparkColumn, kind: StructType) -> Iterator[tuple[SparkColumn, DataType, str]]:
+    for field in kind:
+        yield value.getField(field.name), field.dataType, field.name
+
+
+def _is_plain(kind: DataType) -> bool:
+    """Whether JSON takes values of a type as they are."""
+    from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+
+    if isinstance(kind, StructType):
+        return all(_is_plain(field.dataType) for field in kind)
+    if isinstance(kind, ArrayType):
+        return _is_plain(kind.elementType)
+    if isinstance(kind, MapType):
+        return isinstance(kind.keyType, StringType) and _is_plain(kind.valueType)
+    return True
+
+
+def _stored(value: SparkColumn, kind: DataType) -> SparkColumn:
+    """A value as `_stored_type` has it."""
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+
+    if _is_plain(kind):
+        return value
+    if isinstance(kind, StructType):
+        inner = [_stored(part, own).alias(name) for part, own, name in _fields(value, kind)]
+        return F.when(value.isNotNull(), F.struct(*inner))
+    if isinstance(kind, ArrayType):
+        return F.transform(value, lambda item: _stored(item, kind.elementType))
+    assert isinstance(kind, MapType)
+    if isinstance(kind.keyType, StringType):
+        return F.transform_values(value, lambda _, item: _stored(item, kind.valueType))
+    return F.transform(F.map_entries(value), lambda item: _stored(item, _entry(kind)))
+
+
+def _restored(value: SparkColumn, kind: DataType) -> SparkColumn:
+    """A value of a type, made of what `_stored` made of it."""
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+
+    if _is_plain(kind):
+        return value
+    if isinstance(kind, StructType):
+        inner = [_restored(part, own).alias(name) for part, own, name in _fields(value, kind)]
+        return F.when(value.isNotNull(), F.struct(*inner))
+    if isinstance(kind, ArrayType):
+        return F.transform(value, lambda item: _restored(item, kind.elementType))
+    assert isinstance(kind, MapType)
+    if isinstance(kind.keyType, StringType):
+        return F.transform_values(value, lambda _, item: _restored(item, kind.valueType))
+    return F.map_from_entries(F.transform(value, lambda item: _restored(item, _entry(kind))))

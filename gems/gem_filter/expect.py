@@ -1,0 +1,136 @@
+"""The transform `expect`: rules that rows have to keep, and what becomes of those that don't."""
+
+from typing import TYPE_CHECKING
+
+from gem_bundle import (
+    Facts,
+    Field,
+    Finding,
+    Lineage,
+    Operator,
+    Options,
+    Rejects,
+    Transform,
+    ending,
+    reason,
+)
+from gem_bundle.expressions import check_expression, check_steady, made_of
+from gem_bundle.lineage import passed
+from gem_bundle.types import Expression
+from gem_filter.rules import Action, Rule, RuleOptions, rules_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import Column, DataFrame
+
+
+class ExpectOptions(Options):
+    """Options of the transform `expect`."""
+
+    rules: dict[str, Expression | RuleOptions] = Field(
+        min_length=1,
+        description="What has to be true of each row, as a mapping of the rule's name to a condition, or to "
+        "a condition or a column with what else the rule says.",
+        examples=[{"paid": "amount > 0", "known": {"column": "page", "in": ["home", "cart"]}}],
+        change="from_now_on",
+    )
+    action: Action = Field(
+        "reject",
+        description="What becomes of a row that breaks a rule: `reject` leaves it out and hands it to the "
+        "output `rejected`, with all the rules it breaks; `fail` ends the query, and shows it.",
+        change="from_now_on",
+    )
+
+
+class Expect(Transform[ExpectOptions]):
+    """Let the rows through that keep all rules, and reject the others, each with its reasons.
+
+    A rule is a condition that has to be true of the row alone. False breaks it, and so does null, unless the
+    rule says `null: pass`.
+
+    With `fail` the micro-batch is not written by targets that write it as a whole, such as Delta tables and
+    files; of others some rows may have gone out already.
+    """
+
+    example = {"rules": {"paid": "amount > 0", "known": {"column": "page", "in": ["home", "cart"]}}}
+
+    def apply(self, *inputs: "DataFrame") -> "DataFrame":
+        """The rows that keep the rules."""
+        df = self._without_failing(inputs[0])
+        for rule in self._rules("reject"):
+            df = df.filter(_kept(rule))
+        return df
+
+    def rejects(self) -> bool:
+        """Whether one of the rules rejects."""
+        return bool(self._rules("reject"))
+
+    def reject(self, *inputs: "DataFrame") -> Rejects:
+        """The rows that break a rule which rejects."""
+        from pyspark.sql.functions import array, array_compact, when
+
+        reasons = [when(~_kept(rule), reason(rule.name, _words(rule))) for rule in self._rules("reject")]
+        return Rejects(self._without_failing(inputs[0]), array_compact(array(*reasons)))
+
+    def infer(self, *inputs: Facts) -> Facts:
+        """What was known before: columns and event time stay."""
+        return inputs[0].after(Operator("filter", "rules"))
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """All columns as they are; the rules decide which rows stay."""
+        (facts,) = inputs
+        through = passed(facts.columns)
+        if through is None:
+            return None
+        return Lineage(through, made_of(self._condition(), facts.columns))
+
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
+        """Each rule is a condition over columns that exist, and depends on the row alone."""
+        (facts,) = inputs
+        for rule in self._rules():
+            found = list(
+                check_expression(
+                    rule.condition, facts, rule.option, wants="boolean", analytic=False, generators=False
+                )
+            )
+            yield from found or check_steady(rule.condition, facts, rule.option)
+
+    def _rules(self, action: Action | None = None) -> list[Rule]:
+        """The rules, or those with an action."""
+        rules = rules_of(self.options.rules, self.options.action)
+        return [rule for rule in rules if action is None or rule.action == action]
+
+    def _condition(self) -> str:
+        """All that decides which rows stay, in a form for comparisons."""
+        return (
+            " and ".join(
+                f"coalesce(({rule.condition}), {'true' if rule.null_passes else 'false'})"
+                for rule in self._rules("reject")
+            )
+            or "true"
+        )
+
+    def _without_failing(self, df: "DataFrame") -> "DataFrame":
+        """The same rows; one that breaks a rule which fails ends the query."""
+        from pyspark.sql.functions import lit, struct, when
+
+        for rule in self._rules("fail"):
+            end = ending(self.node, rule.name, _words(rule), struct("*"))
+            df = df.filter(when(_kept(rule), lit(True)).otherwise(end))
+        return df
+
+
+def _kept(rule: Rule) -> "Column":
+    """Whether a row keeps a rule: never null."""
+    from pyspark.sql.functions import coalesce, expr, lit
+
+    return coalesce(expr(rule.condition), lit(rule.null_passes))
+
+
+def _words(rule: Rule) -> "Column":
+    """What is said of a row that breaks a rule."""
+    from pyspark.sql.functions import expr, lit, when
+
+    told = f"`{rule.condition}` is"
+    return when(expr(rule.condition).isNull(), lit(f"{told} null")).otherwise(lit(f"{told} false"))

@@ -1,0 +1,166 @@
+"""The rules of `expect`: conditions, and short forms for what is asked most."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from pydantic import AfterValidator, create_model, model_validator
+
+from gem_bundle import Field, Options
+from gem_bundle.types import Expression
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Action = Literal["reject", "fail"]
+Value = str | int | float | bool
+
+
+def _in_order(values: tuple[Any, Any]) -> tuple[Any, Any]:
+    low, high = values
+    if isinstance(low, str) is isinstance(high, str) and low > high:
+        raise ValueError(f"no value is between {low} and {high}: the lower one comes first")
+    return values
+
+
+class LengthOptions(Options):
+    """How long a text may be."""
+
+    min: int | None = Field(None, ge=0, description="How many characters it has at least.")
+    max: int | None = Field(None, ge=0, description="How many characters it has at most.")
+
+    @model_validator(mode="after")
+    def _some(self) -> "LengthOptions":
+        if self.min is None and self.max is None:
+            raise ValueError("a length has a `min`, a `max`, or both")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"no length is between {self.min} and {self.max}")
+        return self
+
+
+_IN: dict[str, Any] = {
+    "in": (
+        list[Value] | None,
+        Field(None, min_length=1, description="It is one of these values.", examples=[["web", "app"]]),
+    )
+}
+# `in` is a word of Python's, which can't stand in a class.
+_WithIn: Any = create_model("_WithIn", __base__=Options, **_IN)
+
+
+class RuleOptions(_WithIn):
+    """A rule: a condition, or a column and what has to be true of it."""
+
+    condition: Expression | None = Field(
+        None, description="A condition that has to be true.", examples=["amount > 0"]
+    )
+    column: Expression | None = Field(
+        None, description="The column that the rule is about, or an expression.", examples=["page"]
+    )
+    not_null: bool = Field(False, description="It isn't null.")
+    between: Annotated[tuple[Value, Value], AfterValidator(_in_order)] | None = Field(
+        None, description="It is one of two values, or between them.", examples=[[0, 100]]
+    )
+    matches: str | None = Field(
+        None,
+        min_length=1,
+        description="A regular expression, in Java's syntax, is found in it; `^` and `$` stand for its ends.",
+        examples=["^[A-Z]{2}$"],
+    )
+    length: int | LengthOptions | None = Field(
+        None, description="It has so many characters.", examples=[2, {"min": 1, "max": 80}]
+    )
+    action: Action | None = Field(
+        None, description="What becomes of a row that breaks it; by default the node's `action`."
+    )
+    null: Literal["broken", "pass"] = Field(
+        "broken", description="Whether null, where the condition is neither true nor false, breaks the rule."
+    )
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "RuleOptions":
+        forms = [name for name in _FORMS if getattr(self, name) not in (None, False)]
+        if self.condition is not None and (self.column is not None or forms):
+            raise ValueError("a rule is a `condition`, or a `column` and what has to be true of it, not both")
+        if self.condition is None and self.column is None:
+            raise ValueError("a rule needs a `condition`, or a `column` and what has to be true of it")
+        if self.column is not None and not forms:
+            named = ", ".join(f"`{name}`" for name in _FORMS)
+            raise ValueError(f"nothing is said of the `column`: give one of {named}")
+        if self.not_null and self.null == "pass":
+            raise ValueError("`not_null` is broken by null, so `null: pass` can't be said with it")
+        if isinstance(self.length, int) and self.length < 0:
+            raise ValueError("a length can't be negative")
+        return self
+
+
+_FORMS = ("not_null", "in", "between", "matches", "length")
+
+
+class Rule(NamedTuple):
+    """A rule as `expect` goes by it.
+
+    Args:
+        name: Its name.
+        condition: What has to be true.
+        action: What becomes of a row that breaks it.
+        null_passes: Null doesn't break it.
+        option: Where the condition, or the column, stands.
+    """
+
+    name: str
+    condition: str
+    action: Action
+    null_passes: bool
+    option: tuple[str, ...]
+
+
+def rules_of(rules: "Mapping[str, Expression | RuleOptions]", action: Action) -> list[Rule]:
+    """The rules of a node.
+
+    Args:
+        rules: As the options have them.
+        action: What becomes of rows, where a rule doesn't say it.
+    """
+    found = []
+    for name, given in rules.items():
+        place: tuple[str, ...] = ("rules", name)
+        if isinstance(given, str):
+            found.append(Rule(name, given, action, False, place))
+            continue
+        if given.condition is None:
+            condition, place = " and ".join(_conditions(given)), (*place, "column")
+        else:
+            condition, place = given.condition, (*place, "condition")
+        found.append(Rule(name, condition, given.action or action, given.null == "pass", place))
+    return found
+
+
+def _conditions(rule: RuleOptions) -> "Iterator[str]":
+    """The short forms as conditions, in Spark's SQL."""
+    column = rule.column if (rule.column or "").replace("_", "a").isalnum() else f"({rule.column})"
+    if rule.not_null:
+        yield f"{column} is not null"
+    among = getattr(rule, "in")
+    if among is not None:
+        yield f"{column} in ({', '.join(map(_literal, among))})"
+    if rule.between is not None:
+        low, high = map(_literal, rule.between)
+        yield f"{column} between {low} and {high}"
+    if rule.matches is not None:
+        yield f"{column} rlike {_literal(rule.matches)}"
+    if isinstance(rule.length, int):
+        yield f"length({column}) = {rule.length}"
+    elif rule.length is not None:
+        if rule.length.min is not None:
+            yield f"length({column}) >= {rule.length.min}"
+        if rule.length.max is not None:
+            yield f"length({column}) <= {rule.length.max}"
+
+
+def _literal(value: Value) -> str:
+    """A value as Spark's SQL writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{escaped}'"
+    return repr(value)

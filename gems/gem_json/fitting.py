@@ -1,0 +1,143 @@
+"""Which texts are no JSON, or don't fit a schema, and why: for `from_json` where it rejects."""
+
+import operator
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from gem_bundle import reason
+from gem_bundle.schema import fields_of, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pyspark.sql import Column
+
+    from gem_bundle.schema import DataType, StructField
+
+_CORRUPT = "__gem_bundle_corrupt"
+_END = "__gem_bundle_end"
+# What is about the schema, and not about how JSON is written.
+_NOT_LEXICAL = frozenset({"mode", "columnNameOfCorruptRecord"})
+_INFINITY = r'(?i)[:\[]\s*"?[-+]?inf(inity)?"?\s*[,}\]]'
+# Without recursion, which a long comment would end.
+_BEFORE = r"(?s)^(?:\s++|/\*.*?\*/|//[^\n]*+\n)*+"
+
+
+def reasons(text: "Column", schema: str, options: "Mapping[str, str]") -> "Column":
+    """Why each text doesn't fit; an empty array where it does.
+
+    Spark's parser tells of values that don't fit. It doesn't tell of what it makes nulls of without a word:
+    missing fields, nulls where none may be, texts that are no object, bytes that are no UTF-8, and whatever
+    stands behind the first value.
+
+    Args:
+        text: The texts.
+        schema: The fields, in DDL.
+        options: Those of Spark's parser.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 (as Spark's guide calls it)
+
+    fields = fields_of(schema) or ()
+    given = {key: value for key, value in options.items() if key not in _NOT_LEXICAL}
+    marked = f"{schema}, {_CORRUPT} string"
+    parsed = F.from_json(text, marked, {**given, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT})
+    between = F.concat(F.lit("["), text, F.lit(f'\n,"{_END}"]'))
+    values = F.from_json(between, "array<string>", given or None)
+    alone = (F.size(values) == 2) & (F.element_at(values, -1) == _END)
+    raw = F.from_json(text, ", ".join(f"{quoted(field.name)} string" for field in fields), given or None)
+
+    def of(fitted: "Column") -> "Column":
+        wrong = reduce(
+            operator.or_,
+            (_endless(fitted, text, field) for field in fields if field.type.name in {"double", "float"}),
+            fitted.isNull() | fitted.getField(_CORRUPT).isNotNull(),
+        )
+        return (
+            F.when(text.isNull(), _one("no_text", "there is no text: it is null"))
+            .when(~text.rlike(r"\S"), _one("no_text", "the text is empty"))
+            .when(~F.is_valid_utf8(text), _one("not_utf8", "the text isn't UTF-8"))
+            .when(~F.coalesce(alone, F.lit(False)), _one("not_json", "the text isn't one value of JSON"))
+            .when(~text.rlike(_BEFORE + r"\{"), _one("not_an_object", "the text is JSON, and no object"))
+            .when(wrong, _wrong(fitted, text, raw, fields))
+            .otherwise(_missing(fitted, fields))
+        )
+
+    # As an argument of `transform` the text is parsed once for all that is asked of it.
+    return F.element_at(F.transform(F.array(parsed), of), 1)
+
+
+def _one(name: str, words: "str | Column") -> "Column":
+    from pyspark.sql.functions import array
+
+    return array(reason(name, words))
+
+
+def _endless(fitted: "Column", text: "Column", field: "StructField") -> "Column":
+    """Whether a number is too large for its type: Spark makes it infinite, as if the text had said so."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    found = F.abs(fitted.getField(field.name)) == float("inf")
+    return F.coalesce(found & ~text.rlike(_INFINITY), F.lit(False))
+
+
+def _wrong(fitted: "Column", text: "Column", raw: "Column", fields: "Iterable[StructField]") -> "Column":
+    """The fields that are there and couldn't be read, and those that are required and aren't there."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    told = []
+    for field in fields:
+        wrong = raw.getField(field.name).isNotNull() & fitted.getField(field.name).isNull()
+        if field.type.name in {"double", "float"}:
+            wrong |= _endless(fitted, text, field)
+        told.append(F.when(wrong, F.lit(f"`{field.name}` doesn't fit {field.type}")))
+    said = F.concat_ws("; ", *told)
+    words = F.when(said == "", F.lit("a value doesn't fit the schema")).otherwise(said)
+    absent = [
+        F.when(raw.getField(field.name).isNull(), _absent(field.name))
+        for field in fields
+        if not field.nullable
+    ]
+    return F.array_compact(F.array(reason("wrong_type", words), *absent))
+
+
+def _missing(fitted: "Column", fields: "Iterable[StructField]") -> "Column":
+    """The required fields that are missing or null; none where all are there."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    found = [F.when(there, _absent(path)) for path, there in _required(fitted, fields, "")]
+    nothing = F.filter(_one("", ""), lambda _: F.lit(False))
+    return F.array_compact(F.array(*found)) if found else nothing
+
+
+def _absent(path: str) -> "Column":
+    return reason("missing_field", f"`{path}` is missing or null")
+
+
+def _required(
+    value: "Column", fields: "Iterable[StructField]", before: str
+) -> "Iterator[tuple[str, Column]]":
+    """For each required field, however deep, its path and whether it is null where it mustn't be."""
+    for field in fields:
+        own, path = value.getField(field.name), f"{before}{field.name}"
+        if not field.nullable:
+            yield path, own.isNull()
+        yield from _within(own, field.type, path)
+
+
+def _within(value: "Column", kind: "DataType", path: str) -> "Iterator[tuple[str, Column]]":
+    """The required fields below a value."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if kind.name == "struct":
+        for below, absent in _required(value, kind.fields, f"{path}."):
+            yield below, value.isNotNull() & absent
+    elif kind.name in {"array", "map"} and (
+        names := [name for name, _ in _within(value, kind.parts[-1], path)]
+    ):
+        items = value if kind.name == "array" else F.map_values(value)
+
+        def lacks(item: "Column") -> "Column":
+            absent = [absent for _, absent in _within(item, kind.parts[-1], path)]
+            return reduce(operator.or_, absent)
+
+        yield names[0], F.coalesce(F.exists(items, lacks), F.lit(False))

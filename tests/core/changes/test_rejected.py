@@ -1,0 +1,65 @@
+"""Edits in front of rejected rows: what they do to those, and to the rows that are let through."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.changes.edits import verdict
+
+BASE = """
+pipeline: shop
+sources:
+  texts: {gem: file, options: {format: json, path: data, schema: "value string, n int, at timestamp"}}
+transforms:
+  timely: {gem: watermark, input: texts, options: {column: at, delay: 1 hour}}
+  some: {gem: with_columns, input: timely, options: {columns: {n: n + 1}}}
+  parsed: {gem: from_json, input: some, options: {column: value, schema: "a int not null", rejects: true}}
+  plausible: {gem: expect, input: parsed, options: {rules: {paid: a > 0}}}
+  by_hour:
+    gem: aggregate
+    input: parsed.rejected
+    options: {window: {column: event_time, duration: 1 hour}, aggregates: {rows: count(*)}}
+targets:
+  out: {gem: file, input: INPUT, options: {format: json, path: out}}
+"""
+GOOD, BAD, UNREAD, COUNTED = "plausible", "plausible.rejected", "parsed.rejected", "by_hour"
+
+
+@pytest.mark.parametrize(
+    ("read", "old", "new", "expected"),
+    [
+        (GOOD, "a > 0", "a > 1", "from_now_on"),
+        (BAD, "a > 0", "a > 1", "from_now_on"),
+        # The name of a rule is a reason of rejected rows, and nothing of the others.
+        (GOOD, "paid: a", "large: a", "continues"),
+        (BAD, "paid: a", "large: a", "from_now_on"),
+        (GOOD, "{rules", "{action: fail, rules", "from_now_on"),
+        (GOOD, "a int not null", "a int", "from_now_on"),
+        (UNREAD, "a int not null", "a int", "from_now_on"),
+        # What `from_json` doesn't keep is in the rows that it rejects.
+        (GOOD, "n + 1", "n + 2", "continues"),
+        (BAD, "n + 1", "n + 2", "continues"),
+        (UNREAD, "n + 1", "n + 2", "from_now_on"),
+        (COUNTED, "a int not null", "a int", "mixed"),
+        (GOOD, "plausible, options: {format", "plausible.rejected, options: {format", "from_now_on"),
+    ],
+)
+def test_what_an_edit_does(read: str, old: str, new: str, expected: str) -> None:
+    before = BASE.replace("INPUT", read)
+    assert old in before
+    assert verdict(before, before.replace(old, new)).verdict == expected
+
+
+def test_a_text_that_was_rejected_is_let_through() -> None:
+    before = BASE.replace("INPUT", GOOD).replace("parsed.rejected", "parsed")
+    before = before.replace("column: event_time", "column: at").replace(
+        "rejects: true", "rejects: true, keep: true"
+    )
+    assert verdict(before, before.replace("rejects: true", "rejects: false")).verdict == "from_now_on"
+
+
+def test_another_output_is_told_with_both_names() -> None:
+    before = BASE.replace("INPUT", GOOD)
+    (change,) = verdict(before, before.replace("input: plausible,", "input: plausible.rejected,")).changes
+    assert (change.code, change.verdict, change.path) == ("GB425", "from_now_on", ("targets", "out", "input"))
+    assert "read `plausible` and reads `plausible.rejected`" in change.message

@@ -1,0 +1,144 @@
+"""Rejected rows as an output of streams: two tables that have each row once between them, over restarts."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gem_bundle import Pipeline
+from tests.gems.draining import forget_last_commit
+from tests.integration.pipelines import run, write_pipeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import Row, SparkSession
+
+pytestmark = pytest.mark.spark
+
+PIPELINE = """
+pipeline: shop
+version: 2.1.0
+sources:
+  orders: {gem: file, options: {path: orders, format: text, max_files_per_trigger: 1}}
+transforms:
+  parsed:
+    gem: from_json
+    input: orders
+    options: {column: value, schema: "id int not null, at timestamp, amount double", rejects: true}
+  timely: {gem: watermark, input: parsed, options: {column: at, delay: 10 minutes}}
+  plausible: {gem: expect, input: timely, options: {rules: {paid: amount > 0, timed: {column: at, not_null: true}}}}
+  bad: {gem: union, inputs: {parsed: parsed.rejected, plausible: plausible.rejected}}
+targets:
+  good_rows: {gem: delta, input: plausible, options: {path: out/good}}
+  bad_rows: {gem: delta, input: bad, options: {path: out/bad}}
+"""
+
+
+def add(folder: Path, name: str, lines: list[str]) -> None:
+    (folder / "orders").mkdir(exist_ok=True)
+    hidden = folder / f".{name}"
+    hidden.write_text("".join(f"{line}\n" for line in lines))
+    hidden.rename(folder / "orders" / name)
+
+
+def order(number: int) -> str:
+    return json.dumps({"id": number, "at": "2024-05-01T10:00:00Z", "amount": 1.5})
+
+
+def rows(spark: SparkSession, place: Path) -> list[Row]:
+    return spark.read.format("delta").load(str(place)).collect()
+
+
+def test_each_row_is_in_one_of_two_tables_over_restarts(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, PIPELINE)
+    add(tmp_path, "1.txt", [order(1), "{oh", order(2), '{"id": 3, "at": "2024-05-01T10:00:00Z"}'])
+    add(tmp_path, "2.txt", ['{"at": null}', order(4)])
+    assert run(file, available_now=True).status == "finished"
+    add(tmp_path, "3.txt", ['{"id": 5, "amount": -1}', order(6), ""])
+    for target in ("good_rows", "bad_rows"):
+        forget_last_commit(tmp_path / "checkpoints/shop" / target)
+    assert run(file, available_now=True).status == "finished"
+
+    assert sorted(row.id for row in rows(spark, tmp_path / "out/good")) == [1, 2, 4, 6]
+    found = rows(spark, tmp_path / "out/bad")
+    told = sorted(
+        (row.node, json.loads(row.row).get("value"), [why.name for why in row.reasons]) for row in found
+    )
+    assert told == [
+        ("parsed", "", ["no_text"]),
+        ("parsed", '{"at": null}', ["missing_field"]),
+        ("parsed", "{oh", ["not_json"]),
+        ("plausible", None, ["paid"]),
+        ("plausible", None, ["paid", "timed"]),
+    ]
+    by_number = {json.loads(row.row).get("id"): row for row in found}
+    assert by_number[3].event_time is not None
+    assert by_number[3].row_schema == "id int, at timestamp, amount double"
+    assert by_number[3].pipeline_version == "2.1.0"
+    assert {row.origin["file"].rpartition("/")[2] for row in found if row.node == "parsed"} == {
+        "1.txt",
+        "2.txt",
+        "3.txt",
+    }
+
+
+def test_event_time_of_rejected_rows_closes_windows(spark: SparkSession, tmp_path: Path) -> None:
+    counted = """
+transforms:
+  timely: {gem: watermark, input: orders, options: {column: at, delay: 1 minute}}
+  plausible: {gem: expect, input: timely, options: {rules: {paid: amount > 0}}}
+  hours:
+    gem: aggregate
+    input: plausible.rejected
+    options:
+      window: {column: event_time, duration: 1 hour}
+      group_by: {reason: "reasons[0].name"}
+      aggregates: {rows: count(*)}
+targets:
+  good_rows: {gem: noop, input: plausible}
+  bad_hours: {gem: delta, input: hours, options: {path: out/hours}}
+"""
+    source = """
+pipeline: shop
+sources:
+  orders:
+    gem: file
+    options: {path: orders, format: json, schema: "at timestamp, amount double", max_files_per_trigger: 1}
+"""
+    file = write_pipeline(tmp_path, source + counted)
+    for number, hour in enumerate([9, 9, 12, 15]):
+        line: dict[str, Any] = {"at": f"2024-05-01T{hour:02}:00:00Z", "amount": -1}
+        add(tmp_path, f"{number}.txt", [json.dumps(line)])
+    assert [found.code for found in Pipeline.load(file).check()] == ["GB340"]
+    report = run(file, available_now=True)
+    assert report.status == "finished"
+    assert [(row.reason, row.rows) for row in rows(spark, tmp_path / "out/hours")] in (
+        [("paid", 2)],
+        [("paid", 2), ("paid", 1)],
+        [("paid", 1), ("paid", 2)],
+    )
+
+
+def test_a_rule_that_fails_leaves_nothing_of_its_micro_batch(spark: SparkSession, tmp_path: Path) -> None:
+    failing = """
+pipeline: shop
+sources:
+  orders: {gem: file, options: {path: orders, format: json, schema: "id int", max_files_per_trigger: 1}}
+transforms:
+  plausible: {gem: expect, input: orders, options: {action: fail, rules: {counted: id > 0}}}
+targets:
+  good_rows: {gem: delta, input: plausible, options: {path: out/good}}
+"""
+    file = write_pipeline(tmp_path, failing)
+    add(tmp_path, "1.txt", ['{"id": 1}', '{"id": 2}'])
+    assert run(file, available_now=True).status == "finished"
+    add(tmp_path, "2.txt", ['{"id": 3}', '{"id": -4}', '{"id": 5}'])
+    report = run(file, available_now=True)
+    (diagnostic,) = report.diagnostics
+    assert diagnostic.code == "GB515", diagnostic.message
+    assert (diagnostic.node, diagnostic.line) == ("plausible", 6)
+    assert 'a row breaks the rule `counted`: `id > 0` is false. The row: {"id":-4}' in diagnostic.message
+    assert sorted(row.id for row in rows(spark, tmp_path / "out/good")) == [1, 2]
