@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import pytest
 
 from gem_bundle import Column, Facts, SourceSemantics
 from gem_bundle.testing import plugin
-from gem_bundle.testing.conformance import SourceConformance, TargetConformance, TransformConformance
+from gem_bundle.testing.conformance import SourceConformance, TargetConformance, TransformConformance, streams
 from gem_bundle.testing.conformance.outside import kept_inside
 from gem_bundle.testing.conformance.reading import OwnCode
 from gem_bundle.testing.conformance.streams import difference
@@ -23,6 +24,8 @@ from gem_filter.filter import Filter
 from tests.kit.wrong.right import Drawer, Filing, Flag, FolderOptions
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from gem_bundle.testing.conformance import GemConformance
 
 KINDS = [SourceConformance, TransformConformance, TargetConformance]
@@ -205,6 +208,30 @@ def test_rows_are_compared(
     found: list[dict[str, Any]], wanted: list[dict[str, Any]], more: bool, problem: str
 ) -> None:
     assert difference(found, wanted, more=more) == problem
+
+
+@pytest.mark.spark
+def test_a_micro_batch_that_ends_while_rows_are_taken_counts(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = tmp_path / "checkpoint" / "commits"
+
+    def committed() -> list[int]:
+        return sorted(int(file.name) for file in commits.glob("[0-9]*"))
+
+    take = streams._Taking.take_ended
+
+    def take_slowly(taking: Any) -> streams.Batches:
+        found = take(taking)
+        while spark.streams.active and len(committed()) == len(found):
+            time.sleep(0.02)
+        return found
+
+    monkeypatch.setattr(streams._Taking, "take_ended", take_slowly)
+    stream = spark.readStream.name("ticks").format("rate-micro-batch").option("rowsPerBatch", 2).load()
+    batches = streams.running(stream, tmp_path / "checkpoint", bool, lambda: None)
+
+    assert [number for number, _ in batches] == committed()
 
 
 def test_a_gem_is_read_with_what_it_is_made_of() -> None:

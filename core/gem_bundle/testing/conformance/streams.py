@@ -78,21 +78,23 @@ def running(
     """
     taking = _Taking(df, checkpoint, "append")
     writer = taking.writer.trigger(processingTime="100 milliseconds")
-    with taking.closed(), _query(writer) as query:
-        deadline = time.monotonic() + DEADLINE
-        while not query.status["message"].startswith("Waiting") and not taking.take_ended():
-            if query.awaitTermination(_POLL):  # type: ignore[arg-type]  # it takes fractions
-                fail("the stream ended by itself; one without a backlog has no end")
-        begun()
-        while not enough(taking.take_ended()):
-            if query.awaitTermination(_POLL):  # type: ignore[arg-type]
-                fail("the stream ended by itself; one without a backlog has no end")
-            if time.monotonic() > deadline:
-                rows = len(all_rows(taking.batches))
-                fail(f"the stream gave {rows} rows in {DEADLINE:g} seconds, and not what was fed to it")
-        ended = query.lastProgress
-        while query.status["isTriggerActive"] and query.lastProgress == ended:
-            query.awaitTermination(_POLL)  # type: ignore[arg-type]
+    with taking.closed():
+        with _query(writer) as query:
+            deadline = time.monotonic() + DEADLINE
+            while not query.status["message"].startswith("Waiting") and not taking.take_ended():
+                if query.awaitTermination(_POLL):  # type: ignore[arg-type]  # it takes fractions
+                    fail("the stream ended by itself; one without a backlog has no end")
+            begun()
+            while not enough(taking.take_ended()):
+                if query.awaitTermination(_POLL):  # type: ignore[arg-type]
+                    fail("the stream ended by itself; one without a backlog has no end")
+                if time.monotonic() > deadline:
+                    rows = len(all_rows(taking.batches))
+                    fail(f"the stream gave {rows} rows in {DEADLINE:g} seconds, and not what was fed to it")
+            ended = query.lastProgress
+            while query.status["isTriggerActive"] and query.lastProgress == ended:
+                query.awaitTermination(_POLL)  # type: ignore[arg-type]
+        # Not before it has stopped: another micro-batch may end while rows are taken.
         return taking.take_ended()
 
 
