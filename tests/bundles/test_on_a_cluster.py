@@ -57,6 +57,7 @@ def rows(spark: SparkSession, table: Path) -> list[tuple[Any, ...]]:
 # The example
 
 
+@pytest.mark.matrix
 @on_a_cluster
 def test_the_example_writes_the_table_that_a_run_writes(
     tmp_path: Path, cluster: Cluster, spark: SparkSession

@@ -58,6 +58,7 @@ def test_a_whole_year_and_the_first_flight_of_the_next_one(feed: Path, tmp_path:
     assert table_rows(tmp_path / "out" / "hours") == both.hours()
 
 
+@pytest.mark.matrix
 def test_no_row_is_lost_or_doubled_when_a_run_is_killed(demo: Path) -> None:
     pipeline, table = demo / "flights.yaml", demo / "out" / "hours"
     small = ("-p", "files_per_trigger=2")
@@ -79,6 +80,7 @@ def test_no_row_is_lost_or_doubled_when_a_run_is_killed(demo: Path) -> None:
     assert run.progress()[0]["batch_id"] >= 5  # it continued and did not begin anew
 
 
+@pytest.mark.matrix
 def test_a_stopped_run_ends_its_micro_batch_and_the_next_one_continues(demo: Path) -> None:
     pipeline, table = demo / "flights.yaml", demo / "out" / "hours"
     small = ("-p", "files_per_trigger=2")

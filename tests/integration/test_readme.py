@@ -12,6 +12,7 @@ README = Path(__file__).resolve().parents[2] / "README.md"
 TOUR = "## Ten minutes"
 
 
+@pytest.mark.matrix
 @pytest.mark.spark
 def test_the_tour_goes_as_the_readme_says(tmp_path: Path) -> None:
     scripts = virtual_environment(tmp_path / "venv")
