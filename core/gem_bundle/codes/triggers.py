@@ -178,9 +178,10 @@ TRIGGERS = (
         "GB370",
         "Spark has this in a later version only",
         why="""
-            An option, a trigger or a type came with a later Spark than the one the pipeline is for. Spark
-            ignores options and settings that it doesn't know, so nothing fails and nothing happens; a type
-            that it doesn't know (`time`, in a schema or a cast) it refuses.
+            An option, a trigger, a type or the output mode `update` behind a join of two streams came with a
+            later Spark than the one the pipeline is for. Spark ignores options and settings that it doesn't
+            know, so nothing fails and nothing happens; the others it refuses.
+
             Which Spark that is, the pipeline's job says where it names a runtime of Databricks
             (`spark_version` under `cluster`), else the project's settings: `spark_version` in the table
             `[check]`; by default it is the installed one.

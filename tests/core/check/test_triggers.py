@@ -332,6 +332,29 @@ def test_what_a_version_of_spark_lacks(
     assert {d.severity for d in checked.diagnostics if d.node} <= {"error"}
 
 
+JOINED = """
+sources: {{a: {{gem: any}}, b: {{gem: any}}}}
+transforms: {{j: {{gem: two, inputs: [a, b]}}}}
+targets: {{t: {{gem: any, input: j, output_mode: {mode}}}}}
+"""
+
+
+@pytest.mark.parametrize("version", ["4.0.1", "4.1.1", "4.2.0"])
+@pytest.mark.parametrize("mode", ["append", "update"])
+def test_older_sparks_only_append_the_rows_of_a_join_of_streams(
+    version: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gem_bundle.check import checker
+    from gem_bundle.settings import Settings
+
+    monkeypatch.setattr(checker, "load_settings", lambda _: Settings(spark_version=version))
+    checked = check(f"pipeline: p{JOINED.format(mode=mode)}", **GEMS)
+
+    told = [d for d in checked.diagnostics if d.code == "GB370"]
+    assert [d.node for d in told] == (["t"] if mode == "update" and version < "4.2" else [])
+    assert all(f"not in {version}" in d.message and "`j`" in d.message for d in told)
+
+
 def test_without_pyspark_it_is_the_version_that_all_is_tested_with(monkeypatch: pytest.MonkeyPatch) -> None:
     from gem_bundle.check.stages import versions
 

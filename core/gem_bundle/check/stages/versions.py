@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.check.report import at_key, at_option
 from gem_bundle.ddl import read_columns
 from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.operators import JoinOperator
 from gem_bundle.options import metadata
 from gem_bundle.pipeline.document import place_within
 from gem_bundle.types import is_schema
@@ -28,6 +29,7 @@ DEFAULT = "4.2"
 
 _HINT = "Remove it, or say in the project's settings which Spark it is for: `spark_version` under `[check]`."
 _SECTION_HINT = "Remove it, or name a newer Spark in the pipeline's section `{}`."
+_UPDATED_JOINS = frozenset({"inner", "left_semi"})
 _TRIGGERS = {"real_time": "4.1"}
 _SETTINGS = {
     "spark.sql.streaming.queryevolution.enablesourceevolution": "4.2",
@@ -55,6 +57,7 @@ def check_versions(plan: Plan, target: TargetSpark) -> Iterator[Diagnostic]:
         if since and target.lacks(since):
             message = f"Spark has the trigger `{node.trigger.kind}` since {since}, not in {target.version}"
             yield at_key(plan, node, "GB370", message, "trigger", target.hint)
+        yield from _newer_joins(plan, node, target)
     for setting in plan.definition.spark:
         since = _SETTINGS.get(setting.lower())
         if since and target.lacks(since):
@@ -62,6 +65,21 @@ def check_versions(plan: Plan, target: TargetSpark) -> Iterator[Diagnostic]:
             path = ("spark", setting)
             place = plan.definition.locator.place(path, key=True)
             yield Diagnostic("GB370", "warning", message, None, path, place, target.hint)
+
+
+def _newer_joins(plan: Plan, node: Node, target: TargetSpark) -> Iterator[Diagnostic]:
+    """The joins of two streams whose rows older Sparks only append."""
+    facts = plan.facts.get(node.inputs[0].key)
+    if node.output_mode != "update" or facts is None or not facts.streaming or not target.lacks("4.2"):
+        return
+    for operator in facts.all_operators():
+        # Of the others no Spark can update the rows: that is another diagnostic.
+        if isinstance(operator, JoinOperator) and operator.stateful and operator.how in _UPDATED_JOINS:
+            message = (
+                f"Spark has the output mode `update` behind a join of two streams (`{operator.node}`) "
+                f"since 4.2, not in {target.version}"
+            )
+            yield at_key(plan, node, "GB370", message, "output_mode", "Use `append`.")
 
 
 def _newer_types(plan: Plan, node: Node, target: TargetSpark) -> Iterator[Diagnostic]:

@@ -33,6 +33,7 @@ def refusals(facts: Facts, mode: OutputMode) -> list[str]:
     from dataclasses import replace
 
     from gem_bundle.builder import Pipeline
+    from gem_bundle.check.stages.versions import TargetSpark, check_versions
     from gem_bundle.check.streaming import check_streaming
     from gem_bundle.options import NoOptions
     from gem_bundle.pipeline.loader import LoadOptions
@@ -44,4 +45,5 @@ def refusals(facts: Facts, mode: OutputMode) -> list[str]:
     stream = replace(facts, streaming=True, bounded=False)
     gems = {"gem": _Known(NoOptions()), "target": _Any(NoOptions())}
     plan = Plan(definition, gems, ("gem", "target"), {"gem": stream})
-    return [str(found.message) for found in check_streaming(plan) if found.is_error]
+    found = [*check_streaming(plan), *check_versions(plan, TargetSpark(None))]
+    return [str(diagnostic.message) for diagnostic in found if diagnostic.is_error]
