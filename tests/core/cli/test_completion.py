@@ -109,7 +109,7 @@ def offered(project: Callable[..., Path], programs: Path) -> Callable[..., list[
         (["describe", "rate_"], ["rate_micro_batch"]),
         (["describe", "target", "rate_"], []),
         (["gems", "--kind", "target", "rate_"], []),
-        (["explain", "gb10"], [f"GB10{digit}" for digit in range(1, 9)]),
+        (["explain", "gb10"], [f"GB10{digit}" for digit in range(1, 10)]),
         (["completion", "z"], ["zsh"]),
     ],
     ids=" ".join,
