@@ -208,6 +208,15 @@ def analysed(df: DataFrame) -> DataFrame:
     return df
 
 
+def is_over_connect(made: object) -> bool:
+    """Whether a session, or a query that was started in one, is over Spark Connect.
+
+    Args:
+        made: The session or the query.
+    """
+    return type(made).__module__.startswith("pyspark.sql.connect")
+
+
 @dataclass(frozen=True)
 class ReadContext:
     """What a source may use when it is read as a static relation.
@@ -269,8 +278,7 @@ class StreamReadContext:
         Raises:
             AnalysisException: PySpark's, when there is no such table.
         """
-        over_connect = type(self.spark).__module__.startswith("pyspark.sql.connect")
-        if not over_connect or not self._is_named(self.spark.readStream):
+        if not is_over_connect(self.spark) or not self._is_named(self.spark.readStream):
             return analysed(self.reader.options(**options).table(name))
         from gem_bundle.ddl import quoted
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gem_bundle.diagnostics import Diagnostic
-from gem_bundle.run.session import is_remote as is_connect
+from gem_bundle.gem import is_over_connect
 from gem_bundle.types import is_remote
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def lacking(plan: Plan, session: Session, nodes: Iterable[str]) -> Iterator[Diag
         nodes: The ids of the nodes that are to run.
     """
     yield from _fixed_settings(plan, session)
-    if is_connect(session.spark):
+    if is_over_connect(session.spark):
         yield from _unseen_places(plan, session.spark, list(nodes))
 
 

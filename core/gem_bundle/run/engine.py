@@ -12,11 +12,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from gem_bundle.gem import analysed
+from gem_bundle.gem import analysed, is_over_connect
 from gem_bundle.run.environment import open_plan_session
 from gem_bundle.run.failures import build_failure
 from gem_bundle.run.frames import Frames, NodeFailure, read_source
-from gem_bundle.run.session import is_remote
 from gem_bundle.run.temporary import temporary_checkpoints
 
 if TYPE_CHECKING:
@@ -94,7 +93,9 @@ class Engine:
         self._spark = spark
         self._folder = folder
         self._sources: dict[tuple[str, str, str], DataFrame] = {}
-        self._verdict: _Unstarted | _Started = _Started(spark) if is_remote(spark) else _Unstarted(spark)
+        self._verdict: _Unstarted | _Started = (
+            _Started(spark) if is_over_connect(spark) else _Unstarted(spark)
+        )
 
     def ask(self, plan: Plan) -> Iterator[Answer]:
         """What Spark says of each target's query, in the order of the file."""

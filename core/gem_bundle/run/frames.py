@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Union, cast
 
-from gem_bundle.gem import ReadContext, StreamReadContext, analysed
+from gem_bundle.gem import ReadContext, StreamReadContext, analysed, is_over_connect
 from gem_bundle.pipeline.plan import paths_behind, paths_into, reader_name
 from gem_bundle.rejected import Rejecting, rejected_rows
-from gem_bundle.run.session import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -111,7 +110,7 @@ class Frames:
 
     def _analysed(self, built: Built) -> Built:
         """What a gem gave; its mistakes a server tells when it is next asked, which would be for another."""
-        if is_remote(self._spark):
+        if is_over_connect(self._spark):
             for df in built.values() if isinstance(built, Mapping) else [built]:
                 analysed(df)
         return built

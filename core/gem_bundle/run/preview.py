@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from gem_bundle.errors import PipelineError
+from gem_bundle.gem import is_over_connect
 from gem_bundle.run.api import node_dataframe
 from gem_bundle.run.failures import build_failure, query_failure
-from gem_bundle.run.session import is_remote
 from gem_bundle.run.temporary import temporary_checkpoints
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def preview(plan: Plan, node: str, spark: SparkSession, rows: int = 20, timeout:
         if not df.isStreaming:
             found = df.take(rows + 1)
             return Preview(node, False, df.schema, found[:rows], len(found) <= rows)
-        collect = _collect_over_connect if is_remote(spark) else _collect
+        collect = _collect_over_connect if is_over_connect(spark) else _collect
         collected, complete = collect(plan, name, df, rows, timeout)
     except PipelineError:
         raise

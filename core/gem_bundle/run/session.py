@@ -126,11 +126,6 @@ def brings_jars() -> bool:
     return any(os.environ.get(name) for name in variables) or _running() is not None
 
 
-def is_remote(made: object) -> bool:
-    """Whether a session, or a query that was started in one, is over Spark Connect."""
-    return type(made).__module__.startswith("pyspark.sql.connect")
-
-
 def _running() -> SparkSession | None:
     """The session of this thread, else of this process."""
     if "pyspark.sql" not in sys.modules:

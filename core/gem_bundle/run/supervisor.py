@@ -8,11 +8,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from gem_bundle.gem import WriteContext
+from gem_bundle.gem import WriteContext, is_over_connect
 from gem_bundle.run.failures import build_failure, query_failure
 from gem_bundle.run.frames import Frames, NodeFailure
 from gem_bundle.run.progress import ROWS_OUT, ProgressReader, Totals
-from gem_bundle.run.session import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -190,7 +189,7 @@ def _failure(query: StreamingQuery) -> Exception | None:
     from pyspark.errors import PySparkException
 
     error = query.exception()
-    if error is not None and is_remote(query):
+    if error is not None and is_over_connect(query):
         try:
             query.awaitTermination(1)
         except PySparkException as told:

@@ -8,7 +8,7 @@ import shutil
 import uuid
 from typing import TYPE_CHECKING, Protocol
 
-from gem_bundle.run.session import is_remote
+from gem_bundle.gem import is_over_connect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ def capture(
         checkpoint: The query's checkpoint.
         each: Micro-batches are asked for one by one.
     """
-    if not is_remote(df.sparkSession):
+    if not is_over_connect(df.sparkSession):
         return _Here(df, output_mode)
     if output_mode == "complete" or not (each or (checkpoint / "offsets").is_dir()):
         return _Table(df, output_mode, name)

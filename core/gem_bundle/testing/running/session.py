@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.diagnostics import NOWHERE, Diagnostic, Place
 from gem_bundle.errors import PipelineError
+from gem_bundle.gem import is_over_connect
 from gem_bundle.run.elsewhere import sees
 from gem_bundle.run.environment import (
     class_archives,
@@ -22,7 +23,7 @@ from gem_bundle.run.environment import (
     needed_jars,
     needed_settings,
 )
-from gem_bundle.run.session import Session, SessionRequest, brings_jars, is_remote, open_session
+from gem_bundle.run.session import Session, SessionRequest, brings_jars, open_session
 from gem_bundle.run.spark_settings import merge_settings, streaming_defaults
 from gem_bundle.settings import load_settings
 
@@ -164,7 +165,7 @@ def session_for(
 
 def _refuse_other_disks(spark: SparkSession, place: Place) -> None:
     """Refuse a server that wouldn't see the rows of a test, which are files, nor show its checkpoints."""
-    if not is_remote(spark):
+    if not is_over_connect(spark):
         return
     folder = Path(tempfile.mkdtemp(prefix="gem-bundle-test-"))
     try:
