@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.reach import Flow
 from gem_bundle.check.stages.inference import inputs_of
-from gem_bundle.facts import output_key
 
 if TYPE_CHECKING:
     from gem_bundle.changes.sides import Side
@@ -179,7 +178,7 @@ def keys(side: Side) -> tuple[str, ...]:
     flow = Flow(side)
     (edge,) = side.nodes[side.target].inputs
     name = edge.node
-    facts = side.facts.get(output_key(name, edge.output))
+    facts = side.facts.get(edge.key)
     # What each column of the target is called at the node.
     called = {column.name.lower(): column.name.lower() for column in (facts.columns or () if facts else ())}
     while not edge.output and name in side.nodes and side.nodes[name].kind == "transform":

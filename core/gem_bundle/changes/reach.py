@@ -12,7 +12,7 @@ from gem_bundle.lineage import Kept, Lineage, Made, column_keys
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gem_bundle.changes.record import InputRecord, NodeRecord
+    from gem_bundle.changes.record import InputRecord
     from gem_bundle.changes.sides import Side
     from gem_bundle.gem import Transform
 
@@ -102,7 +102,8 @@ class Flow:
         if gem is None or gem.kind != "transform":
             return None
         node = self.side.nodes[name]
-        inputs = inputs_of(_shape(node), self.side.facts)  # type: ignore[arg-type]
+        # Only the keys of its inputs are asked for, and a recorded node has them too.
+        inputs = inputs_of(node, self.side.facts)  # type: ignore[arg-type]
         try:
             return cast("Transform", gem).lineage(*inputs)
         except Exception:  # noqa: BLE001 (a gem's bug must not take the comparison down)
@@ -255,9 +256,7 @@ class Flow:
             told = node.kind == "transform" and name not in read_by_name
             lineage = self.lineage(name) if told else None
             for position, edge in enumerate(node.inputs):
-                if edge.node not in every:
-                    continue
-                if edge.output:
+                if edge.node not in every or edge.output:
                     continue
                 if lineage is None:
                     needed[edge.node] |= every[edge.node]
@@ -314,20 +313,3 @@ def _functions(kept: Kept) -> set[str | None]:
     for functions in kept.values.values():
         found |= {None} if functions is None else set(functions)
     return found
-
-
-class _Shape:
-    """As much of a node as `inputs_of` asks for."""
-
-    def __init__(self, node: NodeRecord) -> None:
-        self.inputs = [_Edge(edge.node, edge.output or None) for edge in node.inputs]
-
-
-@dataclass(frozen=True)
-class _Edge:
-    node: str
-    output: str | None
-
-
-def _shape(node: NodeRecord) -> _Shape:
-    return _Shape(node)

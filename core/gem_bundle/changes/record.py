@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.facts import output_key
 from gem_bundle.files import open_folder, split
 
 if TYPE_CHECKING:
@@ -42,6 +43,11 @@ class InputRecord:
     node: str
     output: str = ""
     name: str = ""
+
+    @property
+    def key(self) -> str:
+        """By which the facts of what comes in are found among a side's."""
+        return output_key(self.node, self.output)
 
 
 @dataclass(frozen=True, slots=True)

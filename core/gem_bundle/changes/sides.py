@@ -13,7 +13,7 @@ from gem_bundle.changes.record import ENVIRONMENT, SECRET
 from gem_bundle.check.stages.graph import check_graph
 from gem_bundle.check.stages.inference import infer
 from gem_bundle.errors import PluginError
-from gem_bundle.facts import Column, Facts, output_key
+from gem_bundle.facts import Column, Facts
 from gem_bundle.gem import Source
 from gem_bundle.operators import Operator, walk
 from gem_bundle.options import NoOptions
@@ -81,8 +81,8 @@ class Side:
         nearest = [
             operator
             for edge in self.nodes[self.target].inputs
-            if (key := output_key(edge.node, edge.output)) in self.facts
-            for operator in self.facts[key].operators
+            if edge.key in self.facts
+            for operator in self.facts[edge.key].operators
         ]
         return tuple(reversed(list(walk(nearest))))
 

@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from gem_bundle.facts import output_key
 from gem_bundle.lineage import column_keys
 from gem_bundle.operators import JoinOperator
 
@@ -83,7 +82,7 @@ def _rows(flow: Flow, node: str) -> tuple[str, ...] | None:
     """The types of the columns of both inputs that somebody reads."""
     found: list[str] = []
     for edge in flow.side.nodes[node].inputs:
-        facts = flow.side.facts.get(output_key(edge.node, edge.output))
+        facts = flow.side.facts.get(edge.key)
         lineage = flow.lineage(node)
         if facts is None or facts.columns is None or lineage is None:
             return None
@@ -170,7 +169,7 @@ def _coming(side: Side, node: str) -> dict[str, str | None]:
     """The types of the columns that come to a node, by name."""
     found: dict[str, str | None] = {}
     for edge in side.nodes[node].inputs:
-        facts = side.facts.get(output_key(edge.node, edge.output))
+        facts = side.facts.get(edge.key)
         for column in (facts.columns if facts is not None else None) or ():
             found.setdefault(column.name.lower(), column.type)
     return found

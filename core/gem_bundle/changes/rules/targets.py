@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import RULE_ONLY, told
 from gem_bundle.changes.rules.options import differences
-from gem_bundle.facts import output_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +69,7 @@ def _output(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Chan
     """Another output of the node that it reads; another node is told of as one that comes or goes."""
     (before,), (after,) = old.inputs, new.inputs
     if both.now.get(before.node) == after.node and before.output != after.output:
-        was, now = (output_key(edge.node, edge.output) for edge in (before, after))
+        was, now = before.key, after.key
         yield both.change(
             "from_now_on",
             "GB425",
@@ -87,6 +86,7 @@ def _output_mode(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator
         return
     what = f"target `{new.id}`: the output mode was {told(old.output_mode)} and is {told(new.output_mode)}"
     details = {"key": "output_mode", "before": old.output_mode, "after": new.output_mode}
+    anew = f"Write into another table, or begin anew with {both.fresh}."
     if not both.new.stateful and not both.old.stateful:
         yield both.change(
             "continues", "GB433", f"{what}; without state that makes no difference", new.id, **details
@@ -96,24 +96,10 @@ def _output_mode(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator
         yield both.change("continues", "GB433", message, new.id, **details)
     elif new.output_mode == "complete":
         message = f"{what}: what was older than the watermark has left the state and is missing from now on"
-        yield both.change(
-            "mixed",
-            "GB433",
-            message,
-            new.id,
-            hint=f"Write into another table, or begin anew with {both.fresh}.",
-            **details,
-        )
+        yield both.change("mixed", "GB433", message, new.id, hint=anew, **details)
     elif old.output_mode == "complete" and new.output_mode == "append":
         message = f"{what}: results that are in the target already leave the state, and are written once more"
-        yield both.change(
-            "again",
-            "GB433",
-            message,
-            new.id,
-            hint=f"Write into another table, or begin anew with {both.fresh}.",
-            **details,
-        )
+        yield both.change("again", "GB433", message, new.id, hint=anew, **details)
     else:
         message = f"{what}; the state serves both: from now on results are written as the new one has it"
         yield both.change("from_now_on", "GB433", message, new.id, **details)

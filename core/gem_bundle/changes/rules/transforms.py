@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from gem_bundle.changes.comparison import RULE_ONLY, Told, told
 from gem_bundle.changes.reach import ALL, Reach, Taint, local_taint, other_state
 from gem_bundle.changes.rules.options import differences
-from gem_bundle.facts import output_key
 from gem_bundle.lineage import Lineage, Made, column_keys
 
 if TYPE_CHECKING:
@@ -85,8 +84,7 @@ def _between(side: Side, flow: Flow, node: NodeRecord, others: set[str]) -> Tain
     if lineage is None or len(known) != 1:
         return _ANY
     (place,) = known
-    edge = node.inputs[place]
-    before = side.facts.get(output_key(edge.node, edge.output))
+    before = side.facts.get(node.inputs[place].key)
     keys = column_keys(before.columns) if before is not None else None
     if keys is None:
         return _ANY

@@ -126,7 +126,7 @@ def as_declared(plan: Plan) -> Plan:
 def inputs_of(node: Node, facts: Mapping[str, Facts]) -> list[Facts]:
     """The facts of a node's inputs, in order; what can't be known of one is unknown."""
     unknown = Facts(operators=(UNKNOWN_OPERATOR,))
-    return [facts.get(output_key(edge.node, edge.output), unknown) for edge in node.inputs]
+    return [facts.get(edge.key, unknown) for edge in node.inputs]
 
 
 def _of_node(operators: tuple[Operator, ...], node: str) -> tuple[Operator, ...]:
