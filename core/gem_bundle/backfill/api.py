@@ -19,12 +19,10 @@ from gem_bundle.backfill.compare import differences
 from gem_bundle.backfill.journal import Journal
 from gem_bundle.backfill.parts import Bound, parts_of, rows_of
 from gem_bundle.backfill.rules import Wanted, judge
-from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.damage import check_checkpoint, has_source_evolution
 from gem_bundle.changes.history import record_of, what_ran
 from gem_bundle.changes.record import Record
-from gem_bundle.changes.sides import new_side
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, PipelineError
 from gem_bundle.files import NoFilesError
@@ -35,7 +33,7 @@ from gem_bundle.plugins import load_registry
 from gem_bundle.run.api import open_for, prepare
 from gem_bundle.run.failures import build_failure
 from gem_bundle.run.frames import NodeFailure
-from gem_bundle.run.lock import CheckpointLocks
+from gem_bundle.run.lock import CheckpointLocks, Held
 from gem_bundle.run.report import check_report_place, write_json
 from gem_bundle.run.supervisor import StopRequest
 from gem_bundle.types import is_remote
@@ -210,7 +208,6 @@ class _Backfill:
     def __init__(self, plan: Plan, run_options: RunOptions, options: BackfillOptions) -> None:
         self._options = options
         self._wanted = options.wanted
-        self._environment = run_options.environment
         self._location = plan.definition.checkpoint(self._wanted.target)
         self._checkpoint = self._look(plan)
         self._record = self._read_record()
@@ -218,11 +215,12 @@ class _Backfill:
         if judged.problems:
             raise PipelineError(judged.problems)
         assert judged.column is not None
+        assert judged.side is not None
         self._column = judged.column
         self._bounded = judged.bounded
         self.plan = plan if self._wanted.into is None else self._into(plan, self._wanted.into)
-        self._version = version_of(plan, self._wanted.target, environment=self._environment)
-        self._keys = keys(new_side(self._version, plan, self._wanted.target))
+        self._version = judged.side.version
+        self._keys = keys(judged.side)
         # So that what can't be read is said before Java starts.
         parts_of(self.plan, self._wanted.target, self._wanted.interval, options.margin, self._bound())
 
@@ -399,17 +397,13 @@ class _Backfill:
 
 def _lock(plan: Plan, target: str, stack: ExitStack) -> None:
     """See to it that there is one backfill of a target at a time."""
-    locks = stack.enter_context(CheckpointLocks({target: f"{plan.definition.checkpoint(target)}.backfill"}))
+    guarded = {target: f"{plan.definition.checkpoint(target)}.backfill"}
+    held = Held("another backfill of target `{}` is running", "Wait until it ends, or stop it.")
+    locks = stack.enter_context(CheckpointLocks(guarded, held))
     found = locks.acquire()
     if found:
         place = plan.definition.locator.place(plan.node(target).path, key=True)
-        raise PipelineError([_of_backfill(diagnostic, place) for diagnostic in found])
-
-
-def _of_backfill(diagnostic: Diagnostic, place: Any) -> Diagnostic:
-    message = diagnostic.message.replace("the checkpoint of target", "another backfill of target", 1)
-    message = message.replace("is in use by another run", "is running", 1)
-    return replace(diagnostic.moved(place), message=message, hint="Wait until it ends, or stop it.")
+        raise PipelineError([diagnostic.moved(place) for diagnostic in found])
 
 
 def lines_of(done: StepDone) -> Iterator[str]:

@@ -64,11 +64,13 @@ class Judged:
         problems: Why it can't be done.
         column: The column that the interval is on.
         bounded: Sources must not be read further than the live run has, which may yet write such rows.
+        side: What leads to the target; None where that wasn't looked at.
     """
 
     problems: tuple[Diagnostic, ...] = ()
     column: TimeColumn | None = None
     bounded: bool = False
+    side: Side | None = None
 
 
 def judge(
@@ -110,7 +112,7 @@ def judge(
     if wanted.into is None and not judge.problems:
         judge.check_over(side, found)
     aggregates = any(isinstance(operator, AggregateOperator) for operator in side.stateful)
-    return Judged(tuple(judge.problems), column, bounded=not aggregates)
+    return Judged(tuple(judge.problems), column, not aggregates, side)
 
 
 _NAME_A_COLUMN = (

@@ -12,7 +12,7 @@ import os
 import socket
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.types import is_remote
@@ -29,15 +29,35 @@ def lock_file(checkpoint: str) -> Path | None:
     return path.parent / f".{path.name}.lock"
 
 
+class Held(NamedTuple):
+    """What is said of a lock that somebody else has.
+
+    Args:
+        message: What is so, with ``{}`` for the target; who has it, and the place, come behind it.
+        hint: What to do.
+    """
+
+    message: str
+    hint: str
+
+
+BY_A_RUN = Held(
+    "the checkpoint of target `{}` is in use by another run",
+    "Wait until it ends or stop it; two runs on one checkpoint corrupt it.",
+)
+
+
 class CheckpointLocks:
     """Locks on the checkpoints of the targets that run, held until `close`.
 
     Args:
         checkpoints: The checkpoint location of each target.
+        held: What is said where somebody else has one.
     """
 
-    def __init__(self, checkpoints: dict[str, str]) -> None:
+    def __init__(self, checkpoints: dict[str, str], held: Held = BY_A_RUN) -> None:
         self._checkpoints = checkpoints
+        self._told = held
         self._held: list[int] = []
 
     def acquire(self) -> list[Diagnostic]:
@@ -49,15 +69,8 @@ class CheckpointLocks:
                 continue
             owner = self._lock(path)
             if owner is not None:
-                found.append(
-                    Diagnostic(
-                        "GB401",
-                        "error",
-                        f"the checkpoint of target `{target}` is in use by another run{owner}: {checkpoint}",
-                        target,
-                        hint="Wait until it ends or stop it; two runs on one checkpoint corrupt it.",
-                    )
-                )
+                message = f"{self._told.message.format(target)}{owner}: {checkpoint}"
+                found.append(Diagnostic("GB401", "error", message, target, hint=self._told.hint))
         if found:
             self.close()
         return found
