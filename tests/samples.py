@@ -25,8 +25,26 @@ a_killed_program: Final = pytest.mark.sample(2, rule="a killed program")
 """What a program loses or doubles when it, its broker or its server is killed: a daily run kills two kinds of them,
 and always the flights."""
 
-on_a_cluster: Final = pytest.mark.sample(2, rule="on a cluster")
+on_a_cluster: Final = pytest.mark.sample(1, rule="on a cluster")
 """A bundle on executors of a cluster of its own."""
+
+the_flights: Final = pytest.mark.sample(1, rule="the flights")
+"""The example of the flights as a program: the whole year, from a topic, stopped. A daily run always kills it."""
+
+over_connect: Final = pytest.mark.sample(2, rule="over Spark Connect")
+"""What is the same over Spark Connect. A daily run always has a run and its restart, and what a server lacks."""
+
+a_session_of_its_own: Final = pytest.mark.sample(1, rule="a session of its own")
+"""How Spark is started, and with what, in programs that do nothing else."""
+
+a_started_bundle: Final = pytest.mark.sample(2, rule="a started bundle")
+"""A bundle's command with a Spark of its own."""
+
+a_proof_with_spark: Final = pytest.mark.sample(1, rule="a proof with Spark")
+"""The proof of a bundle where it takes executors, or pip and Spark."""
+
+in_an_environment_of_its_own: Final = pytest.mark.sample(2, rule="in an environment of its own")
+"""What strangers do with nothing but gem-bundle's wheel: tutorials, and gems from elsewhere with their own tests."""
 
 
 class _Run:

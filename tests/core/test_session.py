@@ -19,6 +19,7 @@ import pytest
 
 from gem_bundle.run.jars import spark_home
 from gem_bundle.run.session import SessionRequest, brings_jars, open_session
+from tests.samples import a_session_of_its_own
 from tests.spark_classes import OPTIONS
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ session.close()
 """
 
 
+@a_session_of_its_own
 def test_a_spark_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "rules.py").write_text(
@@ -196,6 +198,7 @@ def wait_for(condition: "Callable[[], bool]") -> None:
         time.sleep(0.01)
 
 
+@a_session_of_its_own
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_an_archive_of_classes_through_kills_and_damage(tmp_path: Path) -> None:
     folder = tmp_path / "classes"
@@ -254,6 +257,7 @@ session.close()
 """
 
 
+@a_session_of_its_own
 def test_spark_submit_decides(tmp_path: Path) -> None:
     told, done = run(
         tmp_path,

@@ -135,6 +135,7 @@ def test_windows_count_what_came_too_late_for_the_live_run(spark: SparkSession, 
     assert rows(spark, tmp_path, "hour(window.start)", "n") == [(1, 3), (2, 1)]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("moment", ["before Delta looks", "while Delta writes"])
 def test_what_the_live_run_writes_meanwhile_is_there_once(
     spark: SparkSession, tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
@@ -194,6 +195,7 @@ def test_what_the_live_run_writes_meanwhile_is_there_once(
     assert run(file, available_now=True).rows_in == 0
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("moment", ["before the commit", "behind the commit"])
 def test_a_kill_leaves_steps_that_are_done_or_not(
     spark: SparkSession, tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch

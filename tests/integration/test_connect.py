@@ -16,7 +16,7 @@ from tests.connect_server import serving
 from tests.integration.flights import ROOT, Flights, Run, lay_out, link_days, table_rows
 from tests.integration.pipelines import add_rows, events, finish, run, write_pipeline
 from tests.kit.conformance.test_registry import suites
-from tests.samples import a_killed_program, seed
+from tests.samples import a_killed_program, over_connect, seed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -150,6 +150,7 @@ def test_a_run_and_its_restart(spark: SparkSession, connect_server: ConnectServe
     assert rows.count() == rows.distinct().count() == 8
 
 
+@over_connect
 def test_a_signal_lets_the_micro_batch_end(connect_server: ConnectServer, tmp_path: Path) -> None:
     file = hourly(tmp_path / "stopped")
     report = file.with_name("report.json")
@@ -167,6 +168,7 @@ def test_a_signal_lets_the_micro_batch_end(connect_server: ConnectServer, tmp_pa
         assert stopped["targets"][target]["rows_in"] + rest["targets"][target]["rows_in"] == 6
 
 
+@over_connect
 def test_previews_leave_nothing_behind(connect_server: ConnectServer, tmp_path: Path) -> None:
     file = write_pipeline(tmp_path, PREVIEWED)
     add(tmp_path, 0, ["00:10", "00:20", "01:30"])
@@ -204,6 +206,7 @@ targets:
 """
 
 
+@over_connect
 def test_a_failure_has_the_cause_that_it_has_here(connect_server: ConnectServer, tmp_path: Path) -> None:
     files = {}
     for place in ("there", "here"):
@@ -314,6 +317,7 @@ def told(length, amount):
 """
 
 
+@over_connect
 def test_declared_tests_run_on_the_server(connect_server: ConnectServer, tmp_path: Path) -> None:
     write_pipeline(tmp_path, DECLARED, "declared.yaml")
     (tmp_path / "sizes_over_connect.py").write_text(SIZES)
@@ -395,6 +399,7 @@ def in_the_suite() -> str:
     return Random(seed()).choice(names)
 
 
+@over_connect
 def test_a_gem_passes_the_conformance_suite(connect_server: ConnectServer) -> None:
     name = in_the_suite()
     suite = [
@@ -445,6 +450,7 @@ print(json.dumps([said, found, columns, report.status, report.rows_in, rows, out
 """
 
 
+@over_connect
 def test_the_python_api_and_the_engine_s_verdict(connect_server: ConnectServer, tmp_path: Path) -> None:
     add_rows(tmp_path / "orders", "1.json", [{"id": 1}, {"id": 2}, {"id": 3}])
     before = connect_server.temporary()

@@ -67,6 +67,7 @@ def test_spark_says_what_is_expected(case: Case, asked: Spark) -> None:
     assert {target: verdict.outcome for target, verdict in verdicts.items()} == expected
 
 
+@pytest.mark.sample(15)
 @pytest.mark.parametrize(
     "case",
     [case for case in CASES if set(case.expect.values()) & set(DIFFERENCES)],

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.flights import ROOT, Flights, Run, lay_out, link_days, table_rows
+from tests.samples import the_flights
 
 pytestmark = pytest.mark.spark
 
@@ -24,6 +25,7 @@ def demo(feed: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@the_flights
 def test_a_whole_year_and_the_first_flight_of_the_next_one(feed: Path, tmp_path: Path) -> None:
     """The README's first command, with every row; and once more when there is a new file."""
     year = Flights(link_days(feed, tmp_path / "data", 365))
@@ -80,6 +82,7 @@ def test_no_row_is_lost_or_doubled_when_a_run_is_killed(demo: Path) -> None:
     assert run.progress()[0]["batch_id"] >= 5  # it continued and did not begin anew
 
 
+@the_flights
 @pytest.mark.matrix
 def test_a_stopped_run_ends_its_micro_batch_and_the_next_one_continues(demo: Path) -> None:
     pipeline, table = demo / "flights.yaml", demo / "out" / "hours"

@@ -10,6 +10,7 @@ import pytest
 
 from tests.integration.flights import EXAMPLES, Flights, Row, Run, lay_out, table_rows
 from tests.kafka_broker import Broker
+from tests.samples import the_flights
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -33,6 +34,7 @@ HOURS = """
 """
 
 
+@the_flights
 def test_flights_from_a_topic_reach_a_table_and_a_topic(feed: Path, kafka: Broker, tmp_path: Path) -> None:
     lay_out("flights_kafka", tmp_path)
     flights = Flights(feed)

@@ -75,6 +75,7 @@ def written(spark: SparkSession, folder: Path) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in rows)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("rocksdb", [False, True])
 def test_new_state_begins_where_the_old_ended(spark: SparkSession, tmp_path: Path, rocksdb: bool) -> None:
     file = write_pipeline(tmp_path, SUMS)
@@ -113,6 +114,7 @@ def amounts(spark: SparkSession, folder: Path) -> list[int]:
     return sorted(row.amount for row in spark.read.json(str(folder / "out")).collect())
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("moment", ["empty", "compose", "journal", "first rename", "second rename", "record"])
 def test_a_kill_in_the_middle_leaves_the_old_or_the_new(
     spark: SparkSession, tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch

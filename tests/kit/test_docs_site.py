@@ -144,12 +144,14 @@ def by_name(page: Path) -> str:
     return page.stem
 
 
+@pytest.mark.sample(2)
 @pytest.mark.programs
 @pytest.mark.parametrize("page", pages_with_commands(spark=False), ids=by_name)
 def test_pages_do_what_they_say(page: Path, tmp_path: Path) -> None:
     assert follow(page, tmp_path, Path(sys.executable).parent) > 0
 
 
+@pytest.mark.sample(2)
 @pytest.mark.spark
 @pytest.mark.parametrize("page", pages_with_commands(spark=True), ids=by_name)
 def test_pages_that_run_pipelines_do_what_they_say(page: Path, tmp_path: Path) -> None:

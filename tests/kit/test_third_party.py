@@ -19,7 +19,7 @@ import pytest
 
 from tests.bundles.cluster import bare_python, cluster  # noqa: F401 (fixtures)
 from tests.kit.clean import ROOT, built, clean_environment, clean_variables
-from tests.samples import on_a_cluster
+from tests.samples import in_an_environment_of_its_own, on_a_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -128,6 +128,7 @@ def redis_server_is_there() -> None:
         pytest.fail(done.stderr.strip(), pytrace=False)
 
 
+@in_an_environment_of_its_own
 @pytest.mark.programs
 def test_both_are_whole_distributions(stranger: Stranger, tmp_path: Path) -> None:
     contents = subprocess.run(
@@ -146,7 +147,7 @@ def test_both_are_whole_distributions(stranger: Stranger, tmp_path: Path) -> Non
 
 
 @pytest.mark.spark
-@pytest.mark.sample(1)
+@in_an_environment_of_its_own
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_their_own_tests_pass(
     stranger: Stranger, redis_server_is_there: None, name: str, tmp_path: Path
@@ -234,6 +235,7 @@ def project(tmp_path: Path, redis_server: Any, collector: Any, streams: list[str
     return Project(folder / "orders.yaml", arguments, {"GEM_BUNDLE_SECRET_SPLUNK_TOKEN": TOKEN})
 
 
+@in_an_environment_of_its_own
 @pytest.mark.programs
 def test_a_pipeline_with_both_is_checked(stranger: Stranger, project: Project) -> None:
     folder = project.file.parent

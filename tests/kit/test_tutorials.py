@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.kit.clean import ROOT, clean_environment, clean_variables
+from tests.samples import in_an_environment_of_its_own
 from tests.tours import follow
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.spark
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
 
-@pytest.mark.sample(1)
+@in_an_environment_of_its_own
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_a_tutorial_goes_as_it_says(page: Path, gem_bundle_wheel: Path, tmp_path: Path) -> None:
     # Each has an environment of its own: a tutorial installs things.

@@ -16,6 +16,7 @@ from gem_bundler.proof.proofs import Proofs
 from gem_bundler.proof.verify import bare_python, verify
 from tests.bundles.bundling import bundle_folder
 from tests.bundles.making import RUNTIME, write_files
+from tests.samples import a_proof_with_spark
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -171,6 +172,7 @@ def thin(folder: Path) -> Path:
     return made(folder, "thin", thin=True, requires=requires)
 
 
+@a_proof_with_spark
 @pytest.mark.spark
 def test_a_thin_bundle_is_installed_by_pip(
     tmp_path: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch
@@ -220,6 +222,7 @@ def test_a_bundle_for_another_python_can_not_be_proved_here(tmp_path: Path) -> N
     assert left_out.endswith("`gem-bundle verify` under Python 3.99 on manylinux2014_x86_64 does it")
 
 
+@a_proof_with_spark
 @pytest.mark.spark
 def test_executors_load_everything_too_and_once(copied: Path, tmp_path: Path) -> None:
     proofs = Proofs(tmp_path / "cache")
@@ -240,6 +243,7 @@ def test_executors_load_everything_too_and_once(copied: Path, tmp_path: Path) ->
     assert "Loading every gem on two executors" not in told
 
 
+@a_proof_with_spark
 @pytest.mark.spark
 def test_what_fails_on_executors_only_is_found(tmp_path: Path) -> None:
     proofs = Proofs(tmp_path / "cache")

@@ -25,7 +25,7 @@ from gem_bundler.start.lease_store import FileStore
 from gem_bundler.start.main_py import machine, main_py
 from tests.bundles.bundling import bundle_folder
 from tests.bundles.making import DELTA, PLUGGY, built, draft, write_files
-from tests.samples import a_killed_program
+from tests.samples import a_killed_program, a_started_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -503,6 +503,7 @@ def rows(spark: SparkSession, table: Path) -> list[tuple[str, int]]:
     return sorted((row.page, row.amount) for row in spark.read.format("delta").load(str(table)).collect())
 
 
+@a_started_bundle
 @pytest.mark.spark
 def test_it_runs_in_the_session_that_is_there(
     installed: str,
@@ -530,6 +531,7 @@ def test_it_runs_in_the_session_that_is_there(
     assert spark.range(1).count() == 1  # the session is left as it was
 
 
+@a_started_bundle
 @pytest.mark.spark
 @pytest.mark.parametrize("thread", ["main", "another"])
 def test_a_run_that_loses_its_lease_stops(
@@ -607,6 +609,7 @@ def submitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return to
 
 
+@a_started_bundle
 @pytest.mark.spark
 @pytest.mark.parametrize("master", ["cluster", "local[2]"])
 def test_submitted_where_python_has_only_pyspark(
