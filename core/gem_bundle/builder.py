@@ -162,6 +162,7 @@ class Pipeline:
         *,
         output_mode: OutputMode | None = None,
         trigger: Mapping[str, str | bool] | None = None,
+        group: str | None = None,
         was: str | Sequence[str] | None = None,
     ) -> Pipeline:
         """Add a node that writes to outside.
@@ -173,6 +174,7 @@ class Pipeline:
             options: The gem's options.
             output_mode: ``append`` (the default), ``update`` or ``complete``.
             trigger: When micro-batches run, as in the file: ``{"available_now": True}``.
+            group: Targets of one group are written by one query, from the same micro-batches.
             was: Its former id, or all of them, the newest first.
         """
         node = {
@@ -180,6 +182,7 @@ class Pipeline:
             "input": input,
             "output_mode": output_mode,
             "trigger": trigger,
+            "group": group,
             "options": options,
             "was": was,
         }

@@ -106,6 +106,9 @@ class TargetSemantics:
             not between them (guide: *Asynchronous Progress Tracking*); None when it doesn't.
         replaces_intervals: It has `Target.read_interval`, `Target.replace_interval` and `Target.at`, so that
             `gem-bundle backfill` can put rows in the place of others.
+        grouped: What a restart does to rows where one query writes several targets (`group`), each through
+            `Target.write_batch`; None when it can't be written so. A target that is always written through
+            that needn't say it: it is its `delivery`.
     """
 
     batch: bool = True
@@ -119,6 +122,7 @@ class TargetSemantics:
     shared: SharedPlace = "fine"
     async_progress: str | None = None
     replaces_intervals: bool = False
+    grouped: DeliveryGuarantee | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +312,8 @@ class WriteContext:
         pipeline: The name of the pipeline.
         output_mode: The output mode of the target.
         query_name: The name of the streaming query; an empty string in a batch pipeline.
-        query: The id that a checkpoint gives the query; an empty string where nobody has to know it.
+        query: By what the place may know the query's micro-batches: the id that the checkpoint gives it, in
+            a group with the target's behind it; an empty string where nobody has to know it.
     """
 
     node: str
@@ -682,11 +687,12 @@ class Target(Gem[OptionsT]):
         return df.writeStream.foreachBatch(deliver)
 
     def write_batch(self, df: DataFrame, batch_id: int, context: WriteContext) -> None:
-        """Write one micro-batch, for targets that need ``foreachBatch``.
+        """Write one micro-batch, for targets that need ``foreachBatch``, and for those in a group.
 
         Called on the driver once for each micro-batch, and **again with the same `batch_id` and
         the same rows** when a run died between the write and Spark's commit: a target that says
-        ``exactly_once`` must then leave every row there once.
+        ``exactly_once`` must then leave every row there once; in a group ``context.query`` and `batch_id`
+        name the micro-batch. Targets of a group are called side by side, each in a thread of its own.
         """
         raise NotImplementedError
 

@@ -160,25 +160,43 @@ def rejected_facts(facts: Facts) -> Facts:
     return facts.with_columns(columns).after(Operator("current_time"))
 
 
-def rejected_rows(rejects: Rejects, by: Rejecting) -> DataFrame:
+def with_file(df: DataFrame) -> DataFrame:
+    """The rows with the file that each is from, where Spark knows it, in a column that `rejected_rows` finds.
+
+    Args:
+        df: The rows, behind which Spark won't know it any more.
+    """
+    return df.select("*", *_file(df))
+
+
+def without_file(df: DataFrame) -> DataFrame:
+    """The rows that were given to `with_file`."""
+    return df.drop(_FILE)
+
+
+def rejected_rows(rejects: Rejects, by: Rejecting, *, ask: bool = True) -> DataFrame:
     """The rejected rows with the columns that they have everywhere, `COLUMNS`.
 
     Args:
         rejects: What a gem rejects.
         by: Who it is.
+        ask: Ask Spark for the file that each row is from; else only `with_file` tells it.
     """
     from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import StructType
 
     from gem_bundle.ddl import quoted
 
-    df = rejects.rows
-    schema = df.schema
-    marked = _event_time_of(schema)
-    file = _file(df)
-    df = df.select("*", *file, rejects.reasons.alias(_REASONS))
-    names = _distinct(schema.names)
-    if names != schema.names:
+    rows = rejects.rows
+    told = _FILE in rows.columns
+    file = [] if told or not ask else _file(rows)
+    df = rows.select("*", *file, rejects.reasons.alias(_REASONS))
+    names = _distinct(rows.columns)
+    if names != rows.columns:
         df = df.toDF(*names, *df.columns[len(names) :])
+    schema = StructType([field for field in rows.schema if field.name != _FILE])
+    names = [name for name in names if name != _FILE]
+    marked = _event_time_of(schema)
     df = df.filter(F.size(_REASONS) > 0)
     values = [F.col(quoted(name)) for name in names]
     kept = [
@@ -187,7 +205,7 @@ def rejected_rows(rejects: Rejects, by: Rejecting) -> DataFrame:
     ]
     origin = {
         **{key: F.col(quoted(column)) for key, column in _origin(schema).items()},
-        **({"file": F.col(_FILE)} if file else {}),
+        **({"file": F.col(_FILE)} if file or told else {}),
     }
     pairs = [part for key, value in origin.items() for part in (F.lit(key), value.cast("string"))]
     nothing = F.lit(None)

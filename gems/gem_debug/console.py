@@ -36,12 +36,18 @@ class ConsoleTarget(Target[ConsoleOptions]):
         condition="It is for looking at.",
         triggers=MICRO_BATCH_TRIGGERS | {"continuous", "real_time"},
         counts_rows=True,
+        grouped="none",
     )
     example = {"num_rows": 50, "truncate": False}
 
     def write(self, df: "DataFrame", context: WriteContext) -> None:  # noqa: ARG002 (nothing is there)
         """Print the first rows."""
         df.show(self.options.num_rows, truncate=self.options.truncate)
+
+    def write_batch(self, df: "DataFrame", batch_id: int, context: WriteContext) -> None:
+        """Print the first rows of a micro-batch of a group."""
+        print(f"{context.node}, micro-batch {batch_id}")
+        self.write(df, context)
 
     def write_stream(
         self,

@@ -19,11 +19,16 @@ class NoopTarget(Target[NoOptions]):
         condition="It keeps nothing.",
         triggers=MICRO_BATCH_TRIGGERS | {"continuous"},
         counts_rows=True,
+        grouped="none",
     )
 
     def write(self, df: DataFrame, context: WriteContext) -> None:  # noqa: ARG002 (nothing is there)
         """Compute the rows."""
         df.write.format("noop").mode("overwrite").save()
+
+    def write_batch(self, df: DataFrame, batch_id: int, context: WriteContext) -> None:  # noqa: ARG002
+        """Compute the rows of a micro-batch of a group."""
+        self.write(df, context)
 
     def write_stream(
         self,

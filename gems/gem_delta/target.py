@@ -110,6 +110,7 @@ class DeltaTarget(Target[DeltaTargetOptions]):
         condition="The query keeps its checkpoint: the table knows micro-batches by its id.",
         shared="conflicts",
         replaces_intervals=True,
+        grouped="exactly_once",
     )
     example = {"path": "tables/clicks", "partition_by": ["day"]}
 
@@ -180,11 +181,13 @@ class DeltaTarget(Target[DeltaTargetOptions]):
             GemError: GB207 when save mode and output mode contradict each other, GB510 when the
                 catalog has no such schema, GB511 when the table is there and the save mode is `error`.
         """
+        self._write(df, self._save_mode(context), self.options.to_spark())
+
+    def _write(self, df: "DataFrame", mode: SaveMode, settings: "Mapping[str, str]") -> None:
         from pyspark.errors import AnalysisException
 
         options = self.options
-        writer = df.write.format("delta").mode(self._save_mode(context))
-        writer = writer.options(**options.to_spark()).partitionBy(*options.partition_by)
+        writer = df.write.format("delta").mode(mode).options(**settings).partitionBy(*options.partition_by)
         try:
             if options.table is not None:
                 writer.saveAsTable(options.table)
@@ -210,6 +213,19 @@ class DeltaTarget(Target[DeltaTargetOptions]):
         if options.path is not None:
             writer = writer.option("path", options.path)
         return writer.partitionBy(*options.partition_by)
+
+    def write_batch(self, df: "DataFrame", batch_id: int, context: WriteContext) -> None:
+        """Make one commit of a micro-batch; Delta passes over one that it has already.
+
+        Raises:
+            GemError: GB510 when the catalog has no such schema.
+        """
+        options = self.options
+        for_batches = {options.spark_name(name) for name in _BATCH_ONLY}
+        settings = {key: text for key, text in options.to_spark().items() if key not in for_batches}
+        # By these numbers Delta knows a micro-batch again, as it knows those of its own sink.
+        settings |= {"txnAppId": context.query, "txnVersion": str(batch_id)}
+        self._write(df, "overwrite" if context.output_mode == "complete" else "append", settings)
 
     def start(self, writer: "DataStreamWriter") -> "StreamingQuery":
         """Start into the path, or into the table of the catalog.

@@ -37,13 +37,16 @@ class KafkaTarget(Target[KafkaTargetOptions]):
         condition="a micro-batch that is run again after a failure is written again",
         triggers=MICRO_BATCH_TRIGGERS | {"continuous", "real_time"},
         counts_rows=True,
+        grouped="at_least_once",
     )
     example = {"bootstrap_servers": ["localhost:9092"], "topic": "hours", "key": "airport"}
 
     def __init__(self, options: KafkaTargetOptions) -> None:
         super().__init__(options)
         if options.async_progress_tracking_enabled:
-            self.semantics = replace(self.semantics, async_progress="async_progress_tracking_enabled")
+            # Which is a way of writing a query's own checkpoint.
+            asynchronous = "async_progress_tracking_enabled"
+            self.semantics = replace(self.semantics, async_progress=asynchronous, grouped=None)
 
     def places(self) -> dict[str, list[str]]:
         """The topic, where it is one for all rows."""
@@ -99,6 +102,17 @@ class KafkaTarget(Target[KafkaTargetOptions]):
                 "records of a topic can't be replaced, only added to",
                 "Use `output_mode: append`.",
             )
+        self._write(df)
+
+    def write_batch(self, df: DataFrame, batch_id: int, context: WriteContext) -> None:  # noqa: ARG002
+        """Write the rows of a micro-batch; in update and complete mode a row may be written often.
+
+        Raises:
+            GemError: When an expression can't be used.
+        """
+        self._write(df)
+
+    def _write(self, df: DataFrame) -> None:
         self.records(df).write.format("kafka").options(**self.options.to_spark()).save()
 
     def write_stream(self, df: DataFrame, context: WriteContext) -> DataStreamWriter:  # noqa: ARG002

@@ -43,6 +43,7 @@ class ForeachTarget(Target[ForeachOptions]):
         # Not `continuous`: Spark starts the thread that feeds Python anew in every epoch, which Java refuses.
         triggers=MICRO_BATCH_TRIGGERS | {"real_time"},
         counts_rows=True,
+        grouped="at_least_once",
     )
     example = {"function": "jobs:Writer", "arguments": {"url": "http://localhost:8080"}}
 
@@ -52,7 +53,15 @@ class ForeachTarget(Target[ForeachOptions]):
         Raises:
             GemError: When it doesn't exist, can't be used so, or can't be pickled.
         """
-        df.foreachPartition(_partition_writer(self._receiver()))
+        df.foreachPartition(_partition_writer(self._receiver(), 0))
+
+    def write_batch(self, df: "DataFrame", batch_id: int, context: WriteContext) -> None:  # noqa: ARG002
+        """Give every row of a micro-batch of a group to the function or class.
+
+        Raises:
+            GemError: When it doesn't exist, can't be used so, or can't be pickled.
+        """
+        df.foreachPartition(_partition_writer(self._receiver(), batch_id))
 
     def write_stream(self, df: "DataFrame", context: WriteContext) -> "DataStreamWriter":  # noqa: ARG002
         """Have Spark give every row to the function or class; what it raises ends the query.
@@ -115,7 +124,7 @@ class ForeachTarget(Target[ForeachOptions]):
             ) from error
 
 
-def _partition_writer(receiver: Any) -> "Callable[[Iterator[Row]], None]":
+def _partition_writer(receiver: Any, epoch: int) -> "Callable[[Iterator[Row]], None]":
     """What writes one partition of a static relation as Spark's foreach sink writes one of a stream.
 
     It is pickled with its code, so executors needn't have this module.
@@ -130,7 +139,7 @@ def _partition_writer(receiver: Any) -> "Callable[[Iterator[Row]], None]":
             return
         task = TaskContext.get()
         partition = task.partitionId() if task else 0
-        opened = receiver.open(partition, 0) if hasattr(receiver, "open") else True
+        opened = receiver.open(partition, epoch) if hasattr(receiver, "open") else True
         problem = None
         try:
             if opened:

@@ -37,6 +37,7 @@ class ForeachBatchTarget(Target[ForeachBatchOptions]):
     semantics = TargetSemantics(
         delivery="at_least_once",
         condition="a micro-batch that is run again after a failure is given to the function again",
+        grouped="at_least_once",
     )
     example = {"function": "jobs:save"}
 
@@ -44,7 +45,9 @@ class ForeachBatchTarget(Target[ForeachBatchOptions]):
         super().__init__(options)
         if options.idempotent:
             condition = "the function leaves every row once when it gets a micro-batch again"
-            self.semantics = replace(self.semantics, delivery="exactly_once", condition=condition)
+            self.semantics = replace(
+                self.semantics, delivery="exactly_once", condition=condition, grouped="exactly_once"
+            )
 
     def write(self, df: "DataFrame", context: WriteContext) -> None:  # noqa: ARG002 (the function decides)
         """Call the function once, with all rows and the batch id 0.
@@ -52,9 +55,20 @@ class ForeachBatchTarget(Target[ForeachBatchOptions]):
         Raises:
             GemError: When the function doesn't exist, can't be called so, or raises.
         """
+        self._call(df, 0)
+
+    def write_batch(self, df: "DataFrame", batch_id: int, context: WriteContext) -> None:  # noqa: ARG002
+        """Call the function with a micro-batch of a group.
+
+        Raises:
+            GemError: When the function doesn't exist, can't be called so, or raises.
+        """
+        self._call(df, batch_id)
+
+    def _call(self, df: "DataFrame", batch_id: int) -> None:
         function = load(self.options, _EXAMPLES, _TAKES)
         with user_code(self.options.function):
-            function(df, 0, **self.options.arguments)
+            function(df, batch_id, **self.options.arguments)
 
     def write_stream(self, df: "DataFrame", context: WriteContext) -> "DataStreamWriter":  # noqa: ARG002
         """Have Spark call the function with each micro-batch; what it raises ends the query.

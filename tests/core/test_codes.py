@@ -170,6 +170,8 @@ NOT_BY_A_CHECK = {code for code in CODES if code[:3] in {"GB4", "GB5", "GB6", "G
     "GB020",
     "GB108",
     "GB320",
+    "GB384",
+    "GB386",
 }
 
 

@@ -503,3 +503,10 @@ def test_what_a_server_lacks_is_said_before_the_start(connect_server: ConnectSer
         "for `path` of `orders`, the checkpoint of `hourly`, `path` of `hourly`, the checkpoint of `all`, "
         "`path` of `all`"
     )
+
+    grouped = write_pipeline(
+        tmp_path, HOURLY.replace("all: {gem: delta, ", "all: {gem: delta, group: one, "), "grouped.yaml"
+    )
+    status, _, err = finish(connect_server.command("run", grouped, "--available-now"))
+    assert status == 1
+    assert "error[GB386]: target `all`: the group `one` can't be written over Spark Connect" in err

@@ -236,7 +236,7 @@ def _lease(
     from gem_bundler.start.lease import Leases
     from gem_bundler.start.lease_owner import this_process
 
-    places = {node.id: plan.definition.checkpoint(node.id) for node in plan.restartable(targets)}
+    places = plan.checkpoints(targets)
     if not places:
         return None, {}, []
     try:

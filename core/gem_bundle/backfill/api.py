@@ -210,7 +210,7 @@ class _Backfill:
         self._wanted = options.wanted
         self._location = plan.definition.checkpoint(self._wanted.target)
         self._checkpoint = self._look(plan)
-        self._record = self._read_record()
+        self._record = self._read_record(plan)
         judged = judge(plan, self._wanted, self._checkpoint, self._record, run_options.environment)
         if judged.problems:
             raise PipelineError(judged.problems)
@@ -240,8 +240,8 @@ class _Backfill:
             raise PipelineError(broken)
         return checkpoint
 
-    def _read_record(self) -> Record | None:
-        record, wrong = record_of(self._wanted.target, self._location)
+    def _read_record(self, plan: Plan) -> Record | None:
+        record, wrong = record_of(self._wanted.target, plan.definition.record(self._wanted.target))
         if self._wanted.replaces and any(diagnostic.is_error for diagnostic in wrong):
             raise PipelineError(wrong)
         return record

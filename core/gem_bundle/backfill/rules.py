@@ -143,6 +143,9 @@ class _Judge:
         gem = cast("Target", plan.gems[node.id])
         if wanted.into is not None:
             return
+        if node.group:
+            why = f"it is in the group `{node.group}`, and a table can't tell whose micro-batches it has"
+            self.refuse("GB384", why, _INTO)
         if not gem.semantics.replaces_intervals:
             what = "be compared" if wanted.compare else "take the place of others in one step"
             why = f"rows of `{node.gem}` can't {what}"

@@ -47,6 +47,7 @@ def keep_versions(
         except UnseenError as error:
             found.append(_unkept(target, location, str(error)))
             continue
+        location = plan.definition.record(target)
         try:
             record = read_record(location)
             version = version_of(plan, target, environment=environment)
@@ -112,7 +113,7 @@ def record_of(target: str, location: str) -> tuple[Record | None, list[Diagnosti
 
     Args:
         target: The id of the target.
-        location: Its checkpoint's location.
+        location: Beside what it is: `Definition.record`.
     """
     try:
         return read_record(location), []

@@ -83,7 +83,7 @@ def _inspect(definition: Definition, target: str) -> Inspection:
         message = f"the checkpoint of target `{target}` can't be seen from here: {error}, at {location}"
         hint = "Look at it from where Spark runs, or install the package that teaches fsspec its scheme."
         found.append(Diagnostic("GB406", "error", message, target, hint=hint))
-    record, wrong = record_of(target, location)
+    record, wrong = record_of(target, definition.record(target))
     found += [diagnostic for diagnostic in wrong if diagnostic.is_error]
     if record is not None:
         record = what_ran(record, checkpoint)

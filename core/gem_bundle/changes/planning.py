@@ -15,13 +15,17 @@ from gem_bundle.changes.model import Change, TargetChanges
 from gem_bundle.changes.record import Accepted, recorded_targets
 from gem_bundle.changes.sides import new_side
 from gem_bundle.errors import PipelineError
+from gem_bundle.files import split
 from gem_bundle.gem import Source, Target
+from gem_bundle.pipeline.model import IN_GROUP
 from gem_bundle.plugins import load_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
+    from gem_bundle.changes.checkpoint import SparkCheckpoint
+    from gem_bundle.changes.model import Verdict
     from gem_bundle.changes.record import VersionRecord
     from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.pipeline.model import Node
@@ -101,10 +105,14 @@ def _of_target(
     except UnseenError as error:
         note = f"the checkpoint can't be seen from here, so nothing is known of it: {error}, at {location}"
         return [TargetChanges(node.id, (), (note,))], []
-    record, wrong = record_of(node.id, location)
+    record, wrong = record_of(node.id, plan.definition.record(node.id))
     if any(diagnostic.is_error for diagnostic in wrong):
         return [], wrong
     new = version_of(plan, node.id, environment=environment)
+    if checkpoint is None or (record is None and node.group):
+        moved = _moved(plan, node, checkpoint)
+        if moved is not None:
+            return [TargetChanges(node.id, (moved,))], wrong
     if checkpoint is None:
         anew = _into_what_is_there(plan, node)
         return [anew or new_target(plan, new)], wrong
@@ -118,6 +126,36 @@ def _of_target(
     if ran.is_same(new):
         return [TargetChanges(node.id)], wrong
     return [compare(ran, new, plan, node.id, registry=installed())], wrong
+
+
+def _moved(plan: Plan, node: Node, checkpoint: SparkCheckpoint | None) -> Change | None:
+    """What becomes of rows when a target has another query's checkpoint than before; None if it hasn't."""
+    place = plan.definition.locator.place((*node.path, "group"))
+    query = f"the group `{node.group}`" if node.group else "a query of its own"
+    if checkpoint is not None:
+        message = (
+            f"target `{node.id}` joins {query}, whose query has run: what that has read goes past the target"
+        )
+        hint = f"Give the group another name, or take that on purpose: `--accept GB447:{node.id}`."
+        if not checkpoint.commits:
+            return None
+        return Change("skipped", "GB447", message, node.id, node.path, place, hint, after=node.group)
+    folder, own = split(plan.definition.record(node.id))
+    former = [
+        name
+        for name in recorded_targets(folder)
+        if name.rpartition(IN_GROUP)[2] == node.identity and name != own
+    ]
+    if not former or node.output_mode == "complete":
+        return None
+    group = former[0].rpartition(IN_GROUP)[0]
+    before = f"the group `{group}`" if group else "a query of its own"
+    message = (
+        f"target `{node.id}` was in {before} and is in {query} now, which has no checkpoint: what its "
+        "sources have is read from where they begin, and written once more"
+    )
+    hint = f"Put it back, or take that on purpose: `--accept GB447:{node.id}`."
+    return Change("again", "GB447", message, node.id, node.path, place, hint, group, node.group)
 
 
 def _into_what_is_there(plan: Plan, node: Node) -> TargetChanges | None:
@@ -147,7 +185,8 @@ def _left(plan: Plan) -> list[str]:
     """The targets that have a checkpoint with a record, and that the pipeline doesn't have any more."""
     root = f"{plan.definition.checkpoints.rstrip('/')}/{plan.definition.name}"
     now = {node.identity for node in plan.definition.of_kind("target")}
-    return [name for name in recorded_targets(root) if name not in now]
+    names = {name.rpartition(IN_GROUP)[2] for name in recorded_targets(root)}
+    return sorted(names - now)
 
 
 def plan_against(
@@ -174,6 +213,9 @@ def plan_against(
         if chosen and node.id not in chosen:
             continue
         new = version_of(plan, node.id, environment=environment)
+        if old is not None and old.group != node.group:
+            found.append(TargetChanges(node.id, (_regrouped(plan, before, node, old),)))
+            continue
         if old is None:
             found.append(_renamed_or_new(plan, before, node, new, former))
             continue
@@ -184,6 +226,21 @@ def plan_against(
         now = {node.identity for node in plan.definition.of_kind("target")}
         found += [_gone(plan, node.id) for node in former.values() if node.identity not in now]
     return found
+
+
+def _regrouped(plan: Plan, before: Plan, node: Node, old: Node) -> Change:
+    """What becomes of rows when a target is in another group than in the other version."""
+    place = plan.definition.locator.place((*node.path, "group"))
+    were, are = (f"the group `{n.group}`" if n.group else "a query of its own" for n in (old, node))
+    message = f"target `{node.id}` was in {were} and is in {are} now"
+    joins = node.group and any(other.group == node.group for other in before.definition.of_kind("target"))
+    if joins:
+        message += ", whose query has run: what that has read goes past the target"
+    else:
+        message += ", which has no checkpoint: what its sources have is written once more"
+    hint = f"Put it back, or take that on purpose: `--accept GB447:{node.id}`."
+    verdict: Verdict = "skipped" if joins else "again"
+    return Change(verdict, "GB447", message, node.id, node.path, place, hint, old.group, node.group)
 
 
 def _renamed_or_new(

@@ -14,6 +14,7 @@ from gem_bundle.check.stages.places import check_places
 from gem_bundle.check.stages.silence import Silence, read_silence
 from gem_bundle.check.stages.versions import TargetSpark, check_versions
 from gem_bundle.check.streaming import check_streaming
+from gem_bundle.check.streaming.groups import check_groups
 from gem_bundle.check.streaming.sources import check_sources
 from gem_bundle.check.streaming.targets import check_targets
 from gem_bundle.check.streaming.triggers import check_triggers
@@ -125,6 +126,7 @@ def check_definition(loaded: Loaded, registry: Registry | None = None, *, discov
         found += _check_outputs(plan)
         found += check_sources(plan)
         found += check_targets(plan)
+        found += check_groups(plan)
         found += check_places(plan)
         found += check_triggers(plan)
         found += check_versions(plan, target)

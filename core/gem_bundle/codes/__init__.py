@@ -29,6 +29,7 @@ from gem_bundle.codes.semantics import SEMANTICS
 from gem_bundle.codes.silence import SILENCE
 from gem_bundle.codes.sources import SOURCES
 from gem_bundle.codes.state import STATE
+from gem_bundle.codes.target_groups import TARGET_GROUPS
 from gem_bundle.codes.targets import TARGETS
 from gem_bundle.codes.tests import TESTS
 from gem_bundle.codes.triggers import TRIGGERS
@@ -65,6 +66,7 @@ CODES: dict[str, Code] = {
         TARGETS,
         SOURCES,
         TRIGGERS,
+        TARGET_GROUPS,
         CHANGES,
         ENVIRONMENT,
         BUNDLE_JOBS,

@@ -644,6 +644,21 @@ CHANGES = (
         """,
     ),
     error(
+        "GB447",
+        "a target has another query than before",
+        why="""
+            The targets of a group share a query and its checkpoint. One that joins a group which has run gets
+            what comes from now on; what was read before goes past it. One that goes into a new group, or
+            out of one, has a new checkpoint, and what its sources have is written once more.
+        """,
+        breaks=_edit(
+            _PLAIN + "  other: {gem: noop, input: clicks, group: all}\n",
+            _PLAIN.replace("input: clicks}", "input: clicks, group: all}")
+            + "  other: {gem: noop, input: clicks, group: all}\n",
+        ),
+        keeps=_edit(_PLAIN, _PLAIN),
+    ),
+    error(
         "GB450",
         "a target's rows can't be computed anew for a time",
         why="""

@@ -8,9 +8,9 @@ from gem_bundle.diagnostics import Diagnostic, suggest
 from gem_bundle.errors import PipelineError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
-    from gem_bundle.pipeline.model import Definition
+    from gem_bundle.pipeline.model import Definition, Node
 
 
 def chosen_target_ids(definition: Definition, wanted: Sequence[str]) -> list[str]:
@@ -28,6 +28,26 @@ def chosen_target_ids(definition: Definition, wanted: Sequence[str]) -> list[str
     if wrong:
         raise PipelineError(wrong)
     return [name for name in known if not wanted or name in wanted]
+
+
+def split_from_group(definition: Definition, node: Node, chosen: Collection[str]) -> list[Diagnostic]:
+    """GB384: what is said of a target whose group isn't meant as a whole.
+
+    Args:
+        definition: The pipeline.
+        node: A target that is meant.
+        chosen: The ids of all targets that are.
+    """
+    if not node.group or definition.mode != "stream":
+        return []
+    others = [o.id for o in definition.of_kind("target") if o.group == node.group and o.id not in chosen]
+    if not others:
+        return []
+    named = ", ".join(f"`{name}`" for name in others)
+    message = f"target `{node.id}` is in the group `{node.group}`, which is one query, with {named}"
+    place = definition.locator.place(node.path, key=True)
+    hint = "Name all targets of the group, or none."
+    return [Diagnostic("GB384", "error", message, node.id, node.path, place, hint)]
 
 
 def unknown_node(definition: Definition, name: str, known: Sequence[str], what: str = "node") -> Diagnostic:

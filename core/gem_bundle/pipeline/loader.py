@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from gem_bundle.diagnostics import Diagnostic, suggest
 from gem_bundle.hookspecs import OF_PLUGINS
 from gem_bundle.pipeline.document import MAX_BYTES, Document, Unknown, parse
+from gem_bundle.pipeline.groups import with_rejected
 from gem_bundle.pipeline.model import (
     EXTENSION_PREFIX,
     ID,
@@ -314,7 +315,18 @@ class _Loader:
                 else:
                     nodes[name] = node
         self._check_identities(nodes, first)
-        return nodes
+        self._check_groups(nodes)
+        return with_rejected(nodes)
+
+    def _check_groups(self, nodes: dict[str, Node]) -> None:
+        """No group has the checkpoint of a target."""
+        targets = {node.identity.lower(): node.id for node in nodes.values() if node.kind == "target"}
+        for node in nodes.values():
+            owner = targets.get(node.group.lower()) if node.group else None
+            if owner is not None:
+                message = f"`{node.id}`: the group `{node.group}` would have the checkpoint of `{owner}`"
+                hint = "Give the group a name that no target has, or had."
+                self._add("GB104", message, (*node.path, "group"), hint, node=node.id)
 
     def _check_identities(self, nodes: dict[str, Node], first: Mapping[str, Path]) -> None:
         """No two nodes are, or were, the same one."""
@@ -366,6 +378,7 @@ class _Loader:
             trigger=_trigger(getattr(shape, "trigger", None)),
             description=shape.description,
             was=_former(shape.was),
+            group=getattr(shape, "group", None) or "",
         )
 
     def _source_mode(self, written: str | None, path: Path, name: str) -> Any:

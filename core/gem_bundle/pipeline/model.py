@@ -30,6 +30,8 @@ VERSION = re.compile(r"[0-9][a-z0-9.+-]*")
 ID = re.compile(r"[A-Za-z](?:_?[A-Za-z0-9])*_?")
 ID_RULE = "Use a letter, then letters, digits and single underscores."
 INPUT_NAME = re.compile(r"[A-Za-z_]\w*")
+IN_GROUP = "."
+"""Between the name of a group and that of a target, where a record is of one target of it."""
 _PURPOSE = "What the node is for."
 _WAS = (
     "A former id of the node, or all of them, the newest first: its checkpoint and its offsets stay its own."
@@ -81,6 +83,12 @@ def _check_version(text: str) -> str:
     return text
 
 
+def _check_group(text: str) -> str:
+    if not ID.fullmatch(text):
+        raise ValueError("use a letter, then letters, digits and single underscores, as for an id")
+    return text
+
+
 class SourceShape(_Shape):
     """A node that reads from outside."""
 
@@ -121,6 +129,11 @@ class TargetShape(_Shape):
     )
     trigger: TriggerShape | None = Field(
         None, description="When micro-batches run; by default one after the other."
+    )
+    group: Annotated[str, AfterValidator(_check_group)] | None = Field(
+        None,
+        description="Targets of one group are written by one query, from the same micro-batches; by default "
+        "each has a query of its own.",
     )
     options: dict[str, Any] | None = Field(None, description="The gem's options.")
     was: str | list[str] | None = Field(None, description=_WAS)
@@ -216,6 +229,8 @@ class Node:
         mode: For a source: read as a stream or as a static relation.
         output_mode: For a target.
         trigger: For a target.
+        group: For a target: the group that it is in, or an empty text.
+        joins: For a target that is in a group because it takes what a node rejects: the id of that node.
         was: Its former ids, the newest first.
     """
 
@@ -230,6 +245,8 @@ class Node:
     trigger: Trigger = AS_FAST_AS_POSSIBLE
     description: str = ""
     was: tuple[str, ...] = ()
+    group: str = ""
+    joins: str = ""
 
     @property
     def identity(self) -> str:
@@ -281,6 +298,20 @@ class Definition:
         return [node for node in self.nodes.values() if node.kind == kind]
 
     def checkpoint(self, target: str) -> str:
-        """The checkpoint location of a target: ``<root>/<pipeline>/<target id>``, its first one."""
+        """The checkpoint location of a target: ``<root>/<pipeline>/<target id>``, its first one.
+
+        Targets of a group have that of the group: ``<root>/<pipeline>/<group>``.
+        """
         node = self.nodes.get(target)
-        return f"{self.checkpoints.rstrip('/')}/{self.name}/{node.identity if node else target}"
+        if node is not None and node.group and self.mode == "stream":
+            return self._checkpoint(node.group)
+        return self._checkpoint(node.identity if node else target)
+
+    def record(self, target: str) -> str:
+        """Beside which place the record of a target stands: its checkpoint, or its part of a group's."""
+        node = self.nodes[target]
+        place = self.checkpoint(target)
+        return f"{place}{IN_GROUP}{node.identity}" if node.group and self.mode == "stream" else place
+
+    def _checkpoint(self, name: str) -> str:
+        return f"{self.checkpoints.rstrip('/')}/{self.name}/{name}"

@@ -47,6 +47,19 @@ class Plan:
             if self.gems[node.id].semantics.restartable  # type: ignore[attr-defined]
         ]
 
+    def checkpoints(self, targets: Iterable[Node]) -> dict[str, str]:
+        """The checkpoints that queries into some targets continue from; a group's is its first target's.
+
+        Args:
+            targets: The targets.
+        """
+        found: dict[str, str] = {}
+        for node in self.restartable(targets):
+            location = self.definition.checkpoint(node.id)
+            if location not in found.values():
+                found[node.id] = location
+        return found
+
     def upstream(self, names: Iterable[str]) -> list[str]:
         """The nodes that these need, themselves included, in graph order."""
         needed: set[str] = set()
@@ -94,13 +107,19 @@ def paths_into(plan: Plan, path: Path) -> list[Path]:
     ]
 
 
-def paths_behind(plan: Plan, name: str) -> list[Path]:
-    """What has to be built for a node, itself included, inputs first."""
+def paths_behind(plan: Plan, name: str, until: str | None = None) -> list[Path]:
+    """What has to be built for a node, itself included, inputs first.
+
+    Args:
+        plan: The pipeline.
+        name: The id of the node.
+        until: The id of a node whose output is there already: neither it nor what lies before it is needed.
+    """
     wanted: set[Path] = set()
     waiting: list[Path] = [(name, frozenset())]
     while waiting:
         found = waiting.pop()
-        if found not in wanted:
+        if found not in wanted and found[0] != until:
             wanted.add(found)
             waiting.extend(paths_into(plan, found))
     position = {node: index for index, node in enumerate(plan.order)}

@@ -17,12 +17,12 @@ from gem_bundle.check.stages.connect import check_connect
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, PipelineError
 from gem_bundle.facts import output_key
-from gem_bundle.pipeline.chosen import chosen_target_ids, unknown_node
+from gem_bundle.pipeline.chosen import chosen_target_ids, split_from_group, unknown_node
 from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.model import Trigger
 from gem_bundle.pipeline.secrets import SecretStore, hidden
 from gem_bundle.run.batch import run_batch
-from gem_bundle.run.elsewhere import lacking
+from gem_bundle.run.elsewhere import check_groups, lacking
 from gem_bundle.run.environment import open_plan_session
 from gem_bundle.run.frames import Frames, NodeFailure
 from gem_bundle.run.fresh import begin_fresh, check_fresh, finish_fresh
@@ -86,7 +86,9 @@ def run_pipeline(
     targets = chosen_targets(plan, options)
     written, plan = plan, _with_targets(plan, targets)
     report = Report(plan.definition.name, plan.definition.version)
-    report.targets = {node.id: Totals(node.id) for node in targets}
+    report.targets = {
+        node.id: Totals(node.id, node.group if plan.definition.mode == "stream" else "") for node in targets
+    }
     stop = StopRequest() if stop is None else stop
     with ExitStack() as stack:
         check_report_place(options.report)
@@ -101,6 +103,9 @@ def run_pipeline(
             held = [node.id for node in plan.restartable(targets) if node.id not in options.fresh]
             accepted = hold_to_plan(written, held, options.accept, options.environment)
         session = stack.enter_context(open_for(plan, [node.id for node in targets], options))
+        impossible = check_groups(plan, session, targets)
+        if impossible:
+            raise PipelineError(impossible)
         if warn is not None:
             for found in lacking(plan, session, plan.upstream(node.id for node in targets)):
                 warn(found.rewritten(hidden))
@@ -182,10 +187,13 @@ def chosen_targets(plan: Plan, options: RunOptions) -> list[Node]:
     """The targets to run, with the triggers of this run.
 
     Raises:
-        PipelineError: GB108 for an id that is no target.
+        PipelineError: GB108 for an id that is no target, GB384 for a part of a group.
     """
     chosen = chosen_target_ids(plan.definition, options.targets)
     targets = [node for node in plan.definition.of_kind("target") if node.id in chosen]
+    apart = [found for node in targets for found in split_from_group(plan.definition, node, chosen)]
+    if apart:
+        raise PipelineError(apart)
     if options.available_now and plan.definition.mode == "stream":
         targets = [replace(node, trigger=Trigger("available_now")) for node in targets]
     return targets
@@ -202,13 +210,14 @@ def _guard_checkpoints(plan: Plan, targets: Sequence[Node], stack: ExitStack, op
 
     What a run left that was killed while it put a new checkpoint in the place of an old one is finished here.
     """
-    places = {node.id: plan.definition.checkpoint(node.id) for node in plan.restartable(targets)}
+    places = plan.checkpoints(targets)
     found: list[Diagnostic] = []
     evolution = has_source_evolution(plan.definition.spark)
     for target, location in places.items():
         with suppress(UnseenError):  # it is left to Spark
             found += check_checkpoint(target, read_checkpoint(location), source_evolution=evolution)
-        found += [diagnostic for diagnostic in record_of(target, location)[1] if diagnostic.is_error]
+    for node in plan.restartable(targets):
+        found += [d for d in record_of(node.id, plan.definition.record(node.id))[1] if d.is_error]
     if not found:
         locks = stack.enter_context(CheckpointLocks(places))
         found = locks.acquire()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.session import Session
 
@@ -31,6 +32,32 @@ def lacking(plan: Plan, session: Session, nodes: Iterable[str]) -> Iterator[Diag
     yield from _fixed_settings(plan, session)
     if is_over_connect(session.spark):
         yield from _unseen_places(plan, session.spark, list(nodes))
+
+
+def check_groups(plan: Plan, session: Session, targets: Iterable[Node]) -> list[Diagnostic]:
+    """GB386: that a server can't write the groups of a run.
+
+    Args:
+        plan: The pipeline.
+        session: The session.
+        targets: The targets that are to run.
+    """
+    if not is_over_connect(session.spark):
+        return []
+    locator = plan.definition.locator
+    return [
+        Diagnostic(
+            "GB386",
+            "error",
+            f"target `{node.id}`: the group `{node.group}` can't be written over Spark Connect",
+            node.id,
+            (*node.path, "group"),
+            locator.place((*node.path, "group")),
+            "Run it in a session of its own, or remove `group`: then each target has a query.",
+        )
+        for node in targets
+        if node.group and plan.definition.mode == "stream"
+    ]
 
 
 def _fixed_settings(plan: Plan, session: Session) -> Iterator[Diagnostic]:

@@ -55,6 +55,9 @@ def check_fresh(plan: Plan, target: str, *, is_run: bool = True) -> list[Diagnos
         is_run: Whether it runs, and continues from a checkpoint when it does.
     """
     location = plan.definition.checkpoint(target)
+    if group := plan.node(target).group:
+        reason = f"it is in the group `{group}`, whose targets share a checkpoint"
+        return [_refused(target, reason, _HINT_ANEW)]
     if not is_run:
         reason = "it isn't run now, or has no checkpoint that it could continue from"
         return [_refused(target, reason, "Name it with `--target` too, or leave out `--fresh`.")]

@@ -47,6 +47,7 @@ class Totals:
 
     Args:
         target: The target's id.
+        group: The group that it is in, whose targets share what they read; or an empty text.
         micro_batches: How many micro-batches ended, without the idle ones.
         rows_in: Rows read.
         rows_out: Rows written, or None where they can't be counted.
@@ -58,6 +59,7 @@ class Totals:
     """
 
     target: str
+    group: str = ""
     micro_batches: int = 0
     rows_in: int = 0
     rows_out: int | None = 0
@@ -92,11 +94,9 @@ class ProgressReader:
 
     Args:
         query: The running query.
-        totals: Where to add up.
     """
 
     query: StreamingQuery
-    totals: Totals
     _seen: tuple[int, str] = (-1, "")
     _last_id: int | None = field(default=None)
 
@@ -111,7 +111,6 @@ class ProgressReader:
         self._seen = (latest.batchId, latest.timestamp)
         for batch in found:
             self._last_id = batch.batch_id
-            self.totals.add(batch)
         return found
 
     def _is_new(self, report: StreamingQueryProgress) -> bool:

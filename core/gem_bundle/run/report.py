@@ -14,6 +14,8 @@ from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, PipelineError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gem_bundle.run.progress import Totals
 
 Status = Literal["finished", "stopped", "failed"]
@@ -52,14 +54,23 @@ class Report:
 
     @property
     def rows_in(self) -> int:
-        """Rows read by all targets' queries."""
-        return sum(totals.rows_in for totals in self.targets.values())
+        """Rows read by all queries."""
+        return sum(totals.rows_in for totals in self._queries())
 
     @property
     def rows_out(self) -> int | None:
         """Rows written by all targets' queries, or None where some can't be counted."""
         counts = [totals.rows_out for totals in self.targets.values()]
         return None if None in counts else sum(count or 0 for count in counts)
+
+    def _queries(self) -> Iterator[Totals]:
+        """The numbers of one target of each query."""
+        groups: set[str] = set()
+        for totals in self.targets.values():
+            if totals.group not in groups:
+                yield totals
+            if totals.group:
+                groups.add(totals.group)
 
     def start(self) -> None:
         """Note when the queries started."""
@@ -81,10 +92,10 @@ class Report:
             "ended": self.ended,
             "seconds": self.seconds,
             "totals": {
-                "micro_batches": sum(t.micro_batches for t in self.targets.values()),
+                "micro_batches": sum(t.micro_batches for t in self._queries()),
                 "rows_in": self.rows_in,
                 "rows_out": self.rows_out,
-                "late_rows": sum(t.late_rows for t in self.targets.values()),
+                "late_rows": sum(t.late_rows for t in self._queries()),
             },
             "targets": {name: totals.as_dict() for name, totals in self.targets.items()},
             "diagnostics": [diagnostic.as_dict() for diagnostic in self.diagnostics],

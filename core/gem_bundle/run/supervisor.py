@@ -5,13 +5,15 @@ from __future__ import annotations
 import signal
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from gem_bundle.gem import WriteContext, is_over_connect
+from gem_bundle.pipeline.groups import groups_of
 from gem_bundle.run.failures import build_failure, query_failure
-from gem_bundle.run.frames import Frames, NodeFailure
-from gem_bundle.run.progress import ROWS_OUT, ProgressReader, Totals
+from gem_bundle.run.frames import Frames, NodeFailure, unmarked
+from gem_bundle.run.groups import GroupQuery
+from gem_bundle.run.progress import ROWS_OUT, ProgressReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,13 +25,13 @@ if TYPE_CHECKING:
 
     from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.gem import Target
+    from gem_bundle.pipeline.groups import Group
     from gem_bundle.pipeline.model import Node, Trigger
     from gem_bundle.pipeline.plan import Plan
-    from gem_bundle.run.progress import MicroBatch
+    from gem_bundle.run.progress import MicroBatch, Totals
     from gem_bundle.run.report import Report
 
 POLL_SECONDS = 0.2
-_MARK = "spark.watermarkDelayMs"
 
 
 class View(Protocol):
@@ -88,10 +90,41 @@ class StopRequest:
 
 
 @dataclass
+class _Query:
+    """What one query writes.
+
+    Args:
+        targets: The targets, several where they are a group.
+        writer: Its configured writer.
+        group: What writes its micro-batches, where they are a group.
+    """
+
+    targets: tuple[Node, ...]
+    writer: DataStreamWriter
+    group: GroupQuery | None = None
+
+    def start(self, plan: Plan) -> StreamingQuery:
+        """Start it."""
+        if self.group is not None:
+            return self.group.start(self.writer)
+        return cast("Target", plan.gems[self.targets[0].id]).start(self.writer)
+
+
+@dataclass
 class _Running:
-    target: str
     query: StreamingQuery
     reader: ProgressReader
+    totals: list[Totals]
+    group: GroupQuery | None
+
+    def failures(self, plan: Plan, *, stopped: bool = False) -> list[Diagnostic]:
+        """Why the query has ended, if it has failed, and not only because it was stopped."""
+        error = _failure(self.query)
+        if error is None or (stopped and _is_interrupt(error)):
+            return []
+        if self.group is not None and self.group.failures:
+            return [build_failure(plan, node, cause) for node, cause in self.group.failures]
+        return [query_failure(plan, self.totals[0].target, error)]
 
 
 def run_queries(
@@ -119,11 +152,15 @@ def run_queries(
         stop_timeout: Seconds a micro-batch may take to end after a request to stop.
     """
     frames = Frames(plan, spark)
-    writers: list[tuple[Node, DataStreamWriter]] = []
+    queries: list[_Query] = []
     failures: list[Diagnostic] = []
+    groups = {group.name: group for group in groups_of(plan, targets)}
     for node in targets:
         try:
-            writers.append((node, _writer(plan, node, frames)))
+            if not node.group:
+                queries.append(_Query((node,), _writer(plan, node, frames)))
+            elif node.group in groups:
+                queries.append(_of_group(plan, groups.pop(node.group), frames))
         except NodeFailure as failure:
             failures.append(build_failure(plan, failure.node, failure.error))
         except Exception as error:  # noqa: BLE001 (whatever a gem raises belongs to its node)
@@ -132,13 +169,14 @@ def run_queries(
     report.start()
     running: list[_Running] = []
     if not failures:
-        for node, writer in writers:
+        for made in queries:
             try:
-                query = cast("Target", plan.gems[node.id]).start(writer)
+                query = made.start(plan)
             except Exception as error:  # noqa: BLE001
-                failures.append(build_failure(plan, node.id, error))
+                failures.append(build_failure(plan, made.targets[0].id, error))
                 break
-            running.append(_Running(node.id, query, ProgressReader(query, report.targets[node.id])))
+            totals = [report.targets[node.id] for node in made.targets]
+            running.append(_Running(query, ProgressReader(query), totals, made.group))
     if failures:
         _stop(running, view, stop_timeout)
         report.diagnostics.extend(dict.fromkeys(failures))
@@ -165,9 +203,7 @@ def _watch(
                 # What it reported between the last look and its end.
                 _show(entry, view)
                 running.remove(entry)
-                error = _failure(entry.query)
-                if error is not None:
-                    report.diagnostics.append(query_failure(plan, entry.target, error))
+                report.diagnostics.extend(entry.failures(plan))
         view.tick()
         if running and not report.diagnostics:
             _wait(running[0].query)
@@ -175,9 +211,7 @@ def _watch(
         view.stopping(stop.reason or "another target failed")
         _stop(running, view, stop_timeout)
         for entry in running:
-            error = _failure(entry.query)
-            if error is not None and not _is_interrupt(error):
-                report.diagnostics.append(query_failure(plan, entry.target, error))
+            report.diagnostics.extend(entry.failures(plan, stopped=True))
     for entry in everything:
         _show(entry, view)
     status = "failed" if report.diagnostics else ("stopped" if running else "finished")
@@ -206,7 +240,16 @@ def _wait(query: StreamingQuery) -> None:
 
 def _show(entry: _Running, view: View) -> None:
     for batch in entry.reader.read():
-        view.progress(batch, entry.reader.totals)
+        for totals in entry.totals:
+            written = batch if entry.group is None else _of_target(batch, entry.group, totals.target)
+            totals.add(written)
+            view.progress(written, totals)
+        if entry.group is not None:
+            entry.group.forget(batch.batch_id)
+
+
+def _of_target(batch: MicroBatch, group: GroupQuery, target: str) -> MicroBatch:
+    return replace(batch, rows_out=group.rows(batch.batch_id, target))
 
 
 def _stop(running: Sequence[_Running], view: View, timeout: float) -> None:
@@ -231,43 +274,35 @@ def _stop(running: Sequence[_Running], view: View, timeout: float) -> None:
 def _is_interrupt(error: Exception) -> bool:
     """Whether a query's error is only the stop that interrupted it."""
     text = str(error)
-    return "InterruptedException" in text or "ClosedByInterruptException" in text
+    return any(
+        sign in text for sign in ("InterruptedException", "ClosedByInterruptException", "SPARK_JOB_CANCELLED")
+    )
 
 
 def _writer(plan: Plan, node: Node, frames: Frames) -> DataStreamWriter:
-    """The configured writer of one target."""
+    """The configured writer of a target that has a query of its own."""
     target = cast("Target", plan.gems[node.id])
     edge = node.inputs[0]
     query_name = f"{plan.definition.name}_{node.id}"
     context = WriteContext(node.id, plan.definition.name, node.output_mode, query_name)
     df = counted(unmarked(frames.of(edge.node, edge.output)), target, node)
-    writer = target.write_stream(df, context).outputMode(node.output_mode).queryName(query_name)
-    if target.semantics.restartable:
+    return _configured(plan, node, target.write_stream(df, context), query_name)
+
+
+def _of_group(plan: Plan, group: Group, frames: Frames) -> _Query:
+    """The query of a group."""
+    written = GroupQuery(plan, group)
+    name = f"{plan.definition.name}_{group.name}"
+    writer = _configured(plan, group.targets[0], written.writer(frames), name)
+    return _Query(group.targets, writer, written)
+
+
+def _configured(plan: Plan, node: Node, writer: DataStreamWriter, query_name: str) -> DataStreamWriter:
+    writer = writer.outputMode(node.output_mode).queryName(query_name)
+    if node.group or cast("Target", plan.gems[node.id]).semantics.restartable:
         writer = writer.option("checkpointLocation", plan.definition.checkpoint(node.id))
     settings = trigger_arguments(node.trigger)
     return writer.trigger(**settings) if settings else writer
-
-
-def unmarked(df: DataFrame) -> DataFrame:
-    """The rows without the watermark's mark on their event-time columns.
-
-    Spark would store the mark in the schema of a table or a file. Whoever reads that as a stream then
-    has a column that looks watermarked and has no watermark, and an append-mode aggregation over it is
-    accepted and never emits a row.
-    """
-    from pyspark.sql import functions as F  # noqa: N812 (as Spark's guide calls it)
-
-    fields = df.schema.fields
-    if not any(_MARK in field.metadata for field in fields) or len(set(df.columns)) < len(fields):
-        return df
-    columns = []
-    for field in fields:
-        column = F.col("`" + field.name.replace("`", "``") + "`")
-        if _MARK in field.metadata:
-            kept = {key: value for key, value in field.metadata.items() if key != _MARK}
-            column = column.alias(field.name, metadata=kept)
-        columns.append(column)
-    return df.select(*columns)
 
 
 def counted(df: DataFrame, target: Target, node: Node) -> DataFrame:

@@ -143,7 +143,7 @@ def test_a_code_that_does_not_exist() -> None:
     (diagnostic,) = check(
         "pipeline: p\n"
         "sources: {a: {gem: topic, options: {topic: x}}}\n"
-        "targets: {t: {gem: sink, input: a}}  # gem-bundle: ignore GB3281\n"
+        "targets: {t: {gem: sink, input: a}}  # gem-bundle: ignore GB3271\n"
     ).diagnostics
 
     assert (diagnostic.code, diagnostic.severity, diagnostic.line, diagnostic.column) == (
@@ -152,7 +152,7 @@ def test_a_code_that_does_not_exist() -> None:
         3,
         38,
     )
-    assert diagnostic.message == "there is no code GB3281"
+    assert diagnostic.message == "there is no code GB3271"
     assert diagnostic.hint.startswith("Did you mean GB32")
 
 

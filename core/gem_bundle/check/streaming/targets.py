@@ -5,15 +5,17 @@ Guide: *Output Modes*, *Output Sinks*, *Fault Tolerance Semantics*.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.check.report import at_key
+from gem_bundle.pipeline.groups import grouped_delivery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gem_bundle.diagnostics import Diagnostic
-    from gem_bundle.gem import Target
+    from gem_bundle.gem import Target, TargetSemantics
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
 
@@ -69,9 +71,7 @@ def _check_stream(plan: Plan, node: Node, target: Target, streaming: bool | None
 def _check_delivery(plan: Plan) -> Iterator[Diagnostic]:
     """What a restart does to the rows of each target."""
     targets = [
-        (node, cast("Target", plan.gems[node.id]).semantics)
-        for node in plan.definition.of_kind("target")
-        if node.id in plan.gems
+        (node, _semantics(plan, node)) for node in plan.definition.of_kind("target") if node.id in plan.gems
     ]
     # Who doesn't say when it holds has not thought about it: `at_least_once` is the default.
     keeping = [
@@ -93,6 +93,16 @@ def _check_delivery(plan: Plan) -> Iterator[Diagnostic]:
             message = f"`{node.gem}` gets every row at least once: {_clause(semantics.condition)}"
             hint = "See to it that a row that comes twice does no harm to who reads it, by a key for example."
             yield at_key(plan, node, "GB341", message, "gem", hint, "note")
+
+
+def _semantics(plan: Plan, node: Node) -> TargetSemantics:
+    """What a target promises where it stands: in a group it may be less."""
+    semantics = cast("Target", plan.gems[node.id]).semantics
+    delivery = grouped_delivery(plan, node) if node.group else None
+    if delivery is None or delivery == semantics.delivery:
+        return semantics
+    condition = "in a group a micro-batch that is run again after a failure is written again"
+    return replace(semantics, delivery=delivery, condition=condition)
 
 
 def _clause(sentence: str) -> str:

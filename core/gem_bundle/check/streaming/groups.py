@@ -1,0 +1,116 @@
+"""The rules of groups: what one query can write to several targets.
+
+Guide: *Using Foreach and ForeachBatch* (to write to several places), *Output Modes*, *Triggers*.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle.check.report import at_key
+from gem_bundle.pipeline.groups import grouped_delivery, groups_of, operators_behind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gem_bundle.diagnostics import Diagnostic
+    from gem_bundle.operators import Operator
+    from gem_bundle.pipeline.groups import Group
+    from gem_bundle.pipeline.model import Node
+    from gem_bundle.pipeline.plan import Plan
+
+_MICRO_BATCHES = "Use another trigger, or leave the target out of the group."
+
+
+def check_groups(plan: Plan) -> Iterator[Diagnostic]:
+    """The targets of each group can be written from the same micro-batches.
+
+    Args:
+        plan: The pipeline, with the facts of its nodes.
+    """
+    if plan.definition.mode == "batch":
+        for node in plan.definition.of_kind("target"):
+            if node.group and not node.joins:
+                message = "`group` has no effect: a batch pipeline has no queries that targets could share"
+                yield at_key(plan, node, "GB385", message, "group", "Remove it.", "warning")
+        return
+    for group in groups_of(plan):
+        yield from _check_alike(plan, group)
+        for node in group.targets:
+            yield from _check_target(plan, node)
+        yield from _check_fork(plan, group)
+
+
+def _why(node: Node) -> str:
+    """How a target got into a group that it doesn't name."""
+    return f"; it is in the group because it takes what `{node.joins}` rejects" if node.joins else ""
+
+
+def _check_alike(plan: Plan, group: Group) -> Iterator[Diagnostic]:
+    """They have one query, and so one output mode and one trigger."""
+    first, *others = group.targets
+    for node in others:
+        of_first = f"target `{first.id}` of its group `{group.name}`"
+        if node.output_mode != first.output_mode:
+            message = (
+                f"its output mode is `{node.output_mode}`, and that of {of_first} is `{first.output_mode}`: "
+                f"one query has one{_why(node)}"
+            )
+            hint = "Give them one output mode, or put them into different groups."
+            yield at_key(plan, node, "GB380", message, "output_mode", hint)
+        if node.trigger != first.trigger:
+            message = (
+                f"its trigger is `{node.trigger}`, and that of {of_first} is `{first.trigger}`: one query "
+                f"has one{_why(node)}"
+            )
+            hint = "Give them one trigger, or put them into different groups."
+            yield at_key(plan, node, "GB380", message, "trigger", hint)
+
+
+def _check_target(plan: Plan, node: Node) -> Iterator[Diagnostic]:
+    """Its gem can write micro-batches that a query has for several."""
+    if node.id not in plan.gems:
+        return
+    if grouped_delivery(plan, node) is None:
+        message = f"`{node.gem}` can't be in a group: it has to have its query for itself{_why(node)}"
+        hint = "Take it out of the group, or use a gem that can (`delta`, `kafka`, `foreach_batch` …)."
+        yield at_key(plan, node, "GB383", message, "gem" if node.joins else "group", hint)
+    if node.trigger.kind in {"continuous", "real_time"}:
+        message = f"a query with the trigger `{node.trigger}` has no micro-batches that targets could share"
+        yield at_key(plan, node, "GB380", message, "trigger", _MICRO_BATCHES)
+
+
+def _check_fork(plan: Plan, group: Group) -> Iterator[Diagnostic]:
+    """All rows come through one output, and nothing behind it remembers rows."""
+    if any(not plan.streaming_sources(node.id) for node in group.targets):
+        return  # which is said of a target that no stream reaches
+    if group.fork is None:
+        node = group.targets[-1]
+        named = ", ".join(f"`{target.id}`" for target in group.targets)
+        message = (
+            f"there is no one node through which all rows of {named} come, and the group `{group.name}` is "
+            f"one query{_why(node)}"
+        )
+        hint = "Unite what they read, or put the targets into different groups."
+        yield at_key(plan, node, "GB381", message, "group", hint)
+        return
+    for node in group.targets:
+        found = next((o for o in operators_behind(plan, group, node) if o.stateful is not False), None)
+        if found is not None:
+            yield _stateful(plan, group, node, found)
+
+
+def _stateful(plan: Plan, group: Group, node: Node, operator: Operator) -> Diagnostic:
+    assert group.fork is not None
+    fork = ".".join(part for part in group.fork if part)
+    where = f"`{operator.node}`, which lies between `{fork}` and this target, "
+    if operator.stateful:
+        what = f"{where}keeps state over micro-batches (`{operator.kind}`)"
+    else:
+        what = f"{where}may keep state over micro-batches: its gem doesn't tell"
+    message = (
+        f"{what}; the group `{group.name}` computes what lies behind `{fork}` for each micro-batch by itself"
+        f"{_why(node)}"
+    )
+    hint = "Let all targets of the group read what comes behind it, or take this one out of the group."
+    return at_key(plan, node, "GB382", message, "group", hint)

@@ -1,0 +1,174 @@
+"""GB380 to GB386: targets that share a query."""
+
+from __future__ import annotations
+
+from gem_bundle.codes.code import error, warning
+
+TARGET_GROUPS = (
+    error(
+        "GB380",
+        "targets of a group need different queries",
+        why="""
+            The targets of a group are written by one query, from the same micro-batches. A query has one
+            output mode and one trigger, and with `continuous` and `real_time` it has no micro-batches that
+            targets could share.
+
+            A target that takes the rows that a node rejects is in the group of the node's other targets,
+            without saying so.
+        """,
+        breaks="""
+            targets:
+              table: {gem: delta, input: ticks, group: both, options: {path: tables/ticks}}
+              topic:  # gem-bundle: ignore GB341
+                gem: kafka
+                input: ticks
+                group: both
+                trigger: {processing_time: 10 seconds}
+                options: {bootstrap_servers: ["localhost:9092"], topic: ticks, value: cast(value as string)}
+        """,
+        keeps="""
+            targets:
+              table:
+                gem: delta
+                input: ticks
+                group: both
+                trigger: {processing_time: 10 seconds}
+                options: {path: tables/ticks}
+              topic:  # gem-bundle: ignore GB341
+                gem: kafka
+                input: ticks
+                group: both
+                trigger: {processing_time: 10 seconds}
+                options: {bootstrap_servers: ["localhost:9092"], topic: ticks, value: cast(value as string)}
+        """,
+        source="Guide, Triggers, and Using Foreach and ForeachBatch",
+    ),
+    error(
+        "GB381",
+        "the rows of a group don't come through one node",
+        why="""
+            The query of a group ends at the last node through which all rows of its targets come, and from
+            there each micro-batch is written to each target. Streams that meet nowhere before the targets
+            are two queries.
+        """,
+        breaks="""
+            sources:
+              ticks: {gem: rate}
+              tocks: {gem: rate}
+            targets:
+              first: {gem: delta, input: ticks, group: both, options: {path: tables/ticks}}
+              second: {gem: delta, input: tocks, group: both, options: {path: tables/tocks}}
+        """,
+        keeps="""
+            sources:
+              ticks: {gem: rate}
+            targets:
+              first: {gem: delta, input: ticks, group: both, options: {path: tables/ticks}}
+              second: {gem: delta, input: ticks, group: both, options: {path: tables/again}}
+        """,
+        source="Guide, Using Foreach and ForeachBatch",
+    ),
+    error(
+        "GB382",
+        "something with state lies behind the fork of a group",
+        why="""
+            What lies between the last node that a group's targets share and one of its targets is computed
+            for each micro-batch by itself. A count would count each micro-batch alone there, and what drops
+            duplicates would know none from before. State belongs before the fork, where the query keeps it.
+        """,
+        breaks="""
+            sources:
+              ticks: {gem: rate}
+            transforms:
+              counts: {gem: aggregate, input: ticks, options: {aggregates: {n: count(*)}}}
+            targets:
+              lines:  # gem-bundle: ignore GB340 GB341
+                {gem: console, input: ticks, output_mode: update, group: both}
+              sums:  # gem-bundle: ignore GB340
+                {gem: console, input: counts, output_mode: update, group: both}
+        """,
+        keeps="""
+            sources:
+              ticks: {gem: rate}
+            transforms:
+              counts: {gem: aggregate, input: ticks, options: {aggregates: {n: count(*)}}}
+            targets:
+              lines:  # gem-bundle: ignore GB340 GB341
+                {gem: console, input: counts, output_mode: update, group: both}
+              sums:  # gem-bundle: ignore GB340
+                {gem: console, input: counts, output_mode: update, group: both}
+        """,
+        source="Guide, Using Foreach and ForeachBatch: a micro-batch is a static DataFrame there",
+    ),
+    error(
+        "GB383",
+        "a gem can't be in a group",
+        why="""
+            A target of a group gets micro-batches, one after the other, from a query that isn't its own. Some
+            sinks are more than that: a folder of files has a log that belongs to one query, and a table in
+            memory lives in one.
+        """,
+        breaks="""
+            targets:
+              table: {gem: delta, input: ticks, group: both, options: {path: tables/ticks}}
+              files: {gem: file, input: ticks, group: both, options: {format: json, path: ticks}}
+        """,
+        keeps="""
+            targets:
+              table: {gem: delta, input: ticks, options: {path: tables/ticks}}
+              files: {gem: file, input: ticks, options: {format: json, path: ticks}}
+        """,
+    ),
+    error(
+        "GB384",
+        "a target of a group can't be treated alone",
+        why="""
+            A group has one query and one checkpoint. So its targets run together, begin anew together, and
+            none of them can be filled again by `backfill`, which has to know the query that writes a table.
+        """,
+        breaks="""
+            $ gem-bundle run clicks.yaml --target table
+        """,
+        keeps="""
+            $ gem-bundle run clicks.yaml --target table --target topic
+        """,
+    ),
+    warning(
+        "GB385",
+        "a group in a batch pipeline",
+        why="""
+            A group is a query that several targets share, and a batch pipeline has no queries: its targets
+            are written one after the other.
+        """,
+        breaks="""
+            mode: batch
+            sources:
+              ticks: {gem: rows, options: {schema: "value int", rows: [[1]]}}
+            targets:
+              table: {gem: delta, input: ticks, group: both, options: {path: tables/ticks}}
+        """,
+        keeps="""
+            mode: batch
+            sources:
+              ticks: {gem: rows, options: {schema: "value int", rows: [[1]]}}
+            targets:
+              table: {gem: delta, input: ticks, options: {path: tables/ticks}}
+        """,
+    ),
+    error(
+        "GB386",
+        "groups need a Spark of one's own",
+        why="""
+            A group is written by a function that Spark calls with each micro-batch. Over Spark Connect the
+            server calls it, far from the run that has to know what became of each target, so groups run in
+            sessions of their own only.
+        """,
+        breaks="""
+            $ SPARK_REMOTE=sc://spark:15002 gem-bundle run clicks.yaml
+        """,
+        keeps="""
+            $ gem-bundle run clicks.yaml
+        """,
+        source="Guide, Using Foreach and ForeachBatch",
+    ),
+)

@@ -1,0 +1,163 @@
+"""Groups: targets that one streaming query writes, and the output through which all of their rows come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from gem_bundle.facts import REJECTED
+from gem_bundle.gem import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gem_bundle.gem import DeliveryGuarantee
+    from gem_bundle.operators import Operator
+    from gem_bundle.pipeline.model import Node
+    from gem_bundle.pipeline.plan import Plan
+
+
+class Output(NamedTuple):
+    """An output of a node.
+
+    Args:
+        node: The id of the node.
+        name: The name of the output; None for the ordinary one.
+    """
+
+    node: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Targets that are written from the same micro-batches.
+
+    Args:
+        name: Its name, by which it has its checkpoint.
+        targets: The targets, in the order of the file.
+        fork: The last output through which the rows of all of them come: what lies before it is computed
+            once. None when there is none.
+    """
+
+    name: str
+    targets: tuple[Node, ...]
+    fork: Output | None
+
+
+def with_rejected(nodes: Mapping[str, Node]) -> dict[str, Node]:
+    """The nodes, those targets in the group of others too that take what a node of these rejects.
+
+    Where all targets of a node's ordinary rows are in one group, one that takes its rejected rows and names
+    no group joins that: so a row is in exactly one of both places.
+
+    Args:
+        nodes: The nodes of a pipeline by id, in the order of the file.
+    """
+    found = dict(nodes)
+    if not any(node.group for node in found.values()):
+        return found
+    behind: dict[Output, set[str]] = {}
+    targets = [node for node in found.values() if node.kind == "target"]
+    for target in targets:
+        for output in _outputs_before(found, target):
+            behind.setdefault(output, set()).add(target.id)
+    rejecting = {
+        target.id: sorted({o.node for o in _outputs_before(found, target) if o.name == REJECTED})
+        for target in targets
+        if not target.group
+    }
+    joining = True
+    while joining:  # one that joins may be what another one waits for
+        joining = False
+        for name in [name for name in rejecting if not found[name].group]:
+            groups = {
+                found[other].group
+                for output, others in behind.items()
+                if output.node in rejecting[name] and output.name != REJECTED
+                for other in others
+            }
+            if len(groups) == 1 and (group := groups.pop()):
+                found[name] = replace(found[name], group=group, joins=rejecting[name][0])
+                joining = True
+    return found
+
+
+def _outputs_before(nodes: Mapping[str, Node], target: Node) -> set[Output]:
+    seen: set[Output] = set()
+    waiting = [target]
+    while waiting:
+        for edge in waiting.pop().inputs:
+            output = Output(edge.node, edge.output)
+            if output not in seen and edge.node in nodes:
+                seen.add(output)
+                waiting.append(nodes[edge.node])
+    return seen
+
+
+def groups_of(plan: Plan, targets: Iterable[Node] | None = None) -> list[Group]:
+    """The groups of a stream, in the order in which the file first names them; a batch has none.
+
+    Args:
+        plan: The pipeline.
+        targets: The targets to look at, as this run has them; by default all.
+    """
+    if plan.definition.mode != "stream":
+        return []
+    members: dict[str, list[Node]] = {}
+    for node in plan.definition.of_kind("target") if targets is None else targets:
+        if node.group:
+            members.setdefault(node.group, []).append(node)
+    return [Group(name, tuple(found), _fork(plan, found)) for name, found in members.items()]
+
+
+def _fork(plan: Plan, targets: Iterable[Node]) -> Output | None:
+    """The last of the outputs that are on every way from a stream to each of some targets."""
+    passed: dict[Output, frozenset[Output]] = {}
+
+    def on_every_way(node: Node) -> frozenset[Output]:
+        ways = [
+            passed[Output(edge.node, edge.output)] if edge.node in position else frozenset()
+            for edge in node.inputs
+            if plan.streaming_sources(edge.node)
+        ]
+        return frozenset.intersection(*ways) if ways else frozenset()
+
+    position = {name: number for number, name in enumerate(plan.order)}
+    taken: dict[str, set[str | None]] = {}
+    for node in plan.definition.nodes.values():
+        for edge in node.inputs:
+            taken.setdefault(edge.node, set()).add(edge.output)
+    for name in plan.order:
+        before = on_every_way(plan.node(name))
+        for output in taken.get(name, ()):
+            passed[Output(name, output)] = before | {Output(name, output)}
+    shared = frozenset.intersection(*(on_every_way(node) for node in targets))
+    return max(shared, key=lambda output: position[output.node], default=None)
+
+
+def operators_behind(plan: Plan, group: Group, target: Node) -> list[Operator]:
+    """What lies between the fork of a group and one of its targets, and would be computed for each target.
+
+    Args:
+        plan: The pipeline, with the facts of its nodes.
+        group: A group that has a fork.
+        target: One of its targets.
+    """
+    assert group.fork is not None
+    before = set(plan.upstream([group.fork.node]))
+    facts = plan.facts.get(target.inputs[0].key)
+    return [o for o in facts.operators if o.node not in before] if facts is not None else []
+
+
+def delivery_in_group(target: Target) -> DeliveryGuarantee | None:
+    """What a restart does to the rows of a target in a group; None when it can't be in one."""
+    semantics = target.semantics
+    if semantics.grouped is None and type(target).write_stream is Target.write_stream:
+        return semantics.delivery
+    return semantics.grouped
+
+
+def grouped_delivery(plan: Plan, node: Node) -> DeliveryGuarantee | None:
+    """`delivery_in_group` of a node."""
+    return delivery_in_group(cast("Target", plan.gems[node.id]))

@@ -1,0 +1,255 @@
+"""The query of a group: each micro-batch, computed once up to the fork, is written to each target.
+
+Guide: *Using Foreach and ForeachBatch*.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, cast
+
+from gem_bundle.facts import REJECTED
+from gem_bundle.files import open_folder, split
+from gem_bundle.gem import WriteContext
+from gem_bundle.rejected import with_file
+from gem_bundle.run.frames import Frames, NodeFailure, unmarked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, Observation
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from gem_bundle.gem import Target
+    from gem_bundle.pipeline.groups import Group
+    from gem_bundle.pipeline.model import Node
+    from gem_bundle.pipeline.plan import Plan
+
+# What Spark observed while it wrote arrives through its bus of events, within milliseconds. Of a sink that
+# has been seen to tell, it is waited for longer.
+_TOLD_WITHIN = 1.0
+_TOLD_AGAIN_WITHIN = 10.0
+_TRIES = 2
+
+
+class GroupQuery:
+    """Writes the micro-batches of a group, and knows what became of them.
+
+    Args:
+        plan: The pipeline.
+        group: The group, which has a fork.
+    """
+
+    def __init__(self, plan: Plan, group: Group) -> None:
+        assert group.fork is not None
+        self._plan = plan
+        self._fork = group.fork
+        self._targets = {node.id: node for node in group.targets}
+        self._name = f"{plan.definition.name}_{group.name}"
+        self._query: Future[str] = Future()
+        self._rows = {name: _Counter() for name in self._targets}
+        self._written: dict[int, dict[str, int]] = {}
+        self._done = _Done(plan.definition.checkpoint(group.targets[0].id))
+        self.failures: list[tuple[str, Exception]] = []
+
+    def writer(self, frames: Frames) -> DataStreamWriter:
+        """The configured writer, without output mode, trigger and checkpoint.
+
+        Args:
+            frames: The DataFrames of the stream.
+
+        Raises:
+            NodeFailure: When a gem can't build its part, before the fork or behind it.
+        """
+        df = frames.of(self._fork.node, self._fork.name)
+        if self._rejects_at_fork():
+            df = with_file(df)
+        return df.writeStream.foreachBatch(self._write)
+
+    def _rejects_at_fork(self) -> bool:
+        """Whether what a node right behind the fork rejects is taken: it has to know the rows' files."""
+        definition = self._plan.definition
+        taken = {e.node for node in definition.nodes.values() for e in node.inputs if e.output == REJECTED}
+        return any(self._fork == (e.node, e.output) for name in taken for e in definition.nodes[name].inputs)
+
+    def start(self, writer: DataStreamWriter) -> StreamingQuery:
+        """Start the query; its first micro-batch waits until its id is known."""
+        try:
+            query = writer.start()
+        except BaseException as error:
+            self._query.set_exception(error)
+            raise
+        self._query.set_result(str(query.id))
+        return query
+
+    def rows(self, batch_id: int, target: str) -> int | None:
+        """How many rows of a micro-batch a target was given; None when that isn't known."""
+        return self._written.get(batch_id, {}).get(target)
+
+    def forget(self, batch_id: int) -> None:
+        """The rows of a micro-batch have been asked for."""
+        self._written.pop(batch_id, None)
+
+    def _write(self, df: DataFrame, batch_id: int) -> None:
+        query = self._query.result()
+        with _kept(df, len(self._targets) > 1) as batch:
+            frames = Frames(self._plan, batch.sparkSession, given=(self._fork, batch))
+            done = self._done.of(query, batch_id)
+            waiting = [node for name, node in self._targets.items() if name not in done]
+            rows = self._write_all(frames, waiting, batch_id, query)
+        if self.failures:
+            self._done.keep(query, batch_id, {*done, *rows})
+            raise self.failures[0][1]
+        self._written[batch_id] = rows
+
+    def _write_all(self, frames: Frames, targets: list[Node], batch_id: int, query: str) -> dict[str, int]:
+        """Write to the targets side by side; one that fails doesn't keep the others from ending."""
+        from pyspark import inheritable_thread_target
+
+        written: dict[str, int] = {}
+        plans: dict[str, DataFrame] = {}
+        for node in targets:
+            edge = node.inputs[0]
+            try:
+                plans[node.id] = unmarked(frames.of(edge.node, edge.output))
+            except NodeFailure as failure:
+                self.failures.append((failure.node, failure.error))
+        if self.failures:
+            return written
+
+        def write(node: Node) -> int:
+            context = WriteContext(
+                node.id, self._plan.definition.name, node.output_mode, self._name, f"{query}.{node.identity}"
+            )
+            target = cast("Target", self._plan.gems[node.id])
+            with self._rows[node.id].counting(plans[node.id]) as counted:
+                target.write_batch(counted.df, batch_id, context)
+            return counted.rows
+
+        # So that what they start is stopped with the query.
+        in_group = inheritable_thread_target(plans[targets[0].id].sparkSession) if targets else None
+        with ThreadPoolExecutor(max_workers=max(len(targets), 1)) as pool:
+            assert in_group is not None or not targets
+            tries = {node.id: pool.submit(in_group(write), node) for node in targets}  # type: ignore[misc]
+        for name, tried in tries.items():
+            error = tried.exception()
+            if error is None:
+                written[name] = tried.result()
+            elif isinstance(error, Exception):
+                self.failures.append((name, error))
+            else:
+                raise error
+        return written
+
+
+@contextmanager
+def _kept(df: DataFrame, several: bool) -> Iterator[DataFrame]:
+    """The rows, kept in memory and on disk where they are needed more than once."""
+    if not several:
+        yield df
+        return
+    kept = df.persist()
+    try:
+        # Tasks that come for a part of it at the same time would each compute it.
+        kept.count()
+        yield kept
+    finally:
+        kept.unpersist()
+
+
+class _Counted:
+    """Rows that are written, and how many they were."""
+
+    def __init__(self, df: DataFrame) -> None:
+        self.df = df
+        self.rows = 0
+
+
+class _Counter:
+    """Counts the rows of one target while they are written, or beside it where Spark doesn't tell.
+
+    What is written as a table is observed on the way. A sink may take its rows past that (Kafka's does, and
+    `foreach`), and one that knows the micro-batch already doesn't ask for them at all. That only a try shows.
+    """
+
+    def __init__(self) -> None:
+        self._misses = 0
+        self._told = False
+
+    @contextmanager
+    def counting(self, df: DataFrame) -> Iterator[_Counted]:
+        """Count the rows that the block writes.
+
+        Args:
+            df: The rows.
+        """
+        from pyspark.sql import Observation
+        from pyspark.sql.functions import count, lit
+
+        if self._misses == _TRIES:
+            counted = _Counted(df)
+            yield counted
+            counted.rows = df.count()
+            return
+        observation = Observation()
+        counted = _Counted(df.observe(observation, count(lit(1)).alias("rows")))
+        yield counted
+        found = _observed(observation, _TOLD_AGAIN_WITHIN if self._told else _TOLD_WITHIN)
+        self._told = self._told or found is not None
+        if not self._told:
+            self._misses += 1
+        counted.rows = df.count() if found is None else found
+
+
+def _observed(observation: Observation, seconds: float) -> int | None:
+    """The rows that were observed, or None when that takes too long: then nobody has asked for them."""
+    found: list[int] = []
+
+    def ask() -> None:
+        with suppress(Exception):
+            found.append(int(observation.get["rows"]))
+
+    get = threading.Thread(target=ask, daemon=True)
+    get.start()
+    get.join(seconds)
+    return found[0] if found else None
+
+
+class _Done:
+    """Which targets have the micro-batch that another one failed at, so that a restart passes over them.
+
+    Args:
+        checkpoint: The location of the group's checkpoint; the file is beside it.
+    """
+
+    def __init__(self, checkpoint: str) -> None:
+        self._folder, name = split(checkpoint)
+        self._file = f".{name}.group.json"
+        self._known: dict[str, object] | None = None
+
+    def of(self, query: str, batch_id: int) -> set[str]:
+        """The ids of the targets that have a micro-batch.
+
+        Args:
+            query: The id of the query.
+            batch_id: The number of the micro-batch.
+        """
+        if self._known is None:
+            try:
+                self._known = json.loads(open_folder(self._folder).read(self._file))
+            except (FileNotFoundError, ValueError):
+                self._known = {}
+        if self._known.get("query") == query and self._known.get("batch") == batch_id:
+            return set(cast("list[str]", self._known["targets"]))
+        return set()
+
+    def keep(self, query: str, batch_id: int, targets: set[str]) -> None:
+        """Write down which targets have a micro-batch."""
+        self._known = {"query": query, "batch": batch_id, "targets": sorted(targets)}
+        # Without it the targets that have the micro-batch get it once more: what failed is worth more.
+        with suppress(Exception):
+            open_folder(self._folder).write(self._file, json.dumps(self._known).encode())

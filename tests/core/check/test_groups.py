@@ -1,0 +1,167 @@
+"""Which targets can share a query, and who joins them by itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from gem_bundle.pipeline.groups import groups_of
+from tests.core.checking import MARK
+from tests.core.streams import assert_found, check, errors
+
+EVEN = "  even: {gem: filter, input: ticks, options: {condition: value % 2 = 0}}\n"
+COUNTS = "  counts: {gem: aggregate, input: even, options: {group_by: [value], aggregates: {n: count(*)}}}\n"
+NAMED = "  named: {gem: select, input: counts, options: {columns: [value as id, n]}}\n"
+HELD = "  held: {gem: expect, input: even, options: {rules: {small: value < 10}}}\n"
+
+
+def transforms(*nodes: str) -> str:
+    return "transforms:\n" + "".join(nodes)
+
+
+def to(name: str, input_: str, group: str = "both", more: str = "") -> str:
+    own = f", group: {group}" if group else ""
+    return f"  {name}: {{gem: delta, input: {input_}{own}{more}, options: {{path: {name}}}}}\n"
+
+
+def forks(piece: str) -> dict[str, tuple[str | None, list[str]]]:
+    plan = check(piece).plan
+    assert plan is not None, check(piece).diagnostics
+    return {
+        group.name: (group.fork and ".".join(filter(None, group.fork)), [node.id for node in group.targets])
+        for group in groups_of(plan)
+    }
+
+
+@pytest.mark.parametrize(
+    ("targets", "fork"),
+    [
+        (to("a", "ticks") + to("b", "even"), "ticks"),
+        (to("a", "even") + to("b", "even"), "even"),
+        (to("a", "held") + to("b", "held.rejected"), "even"),
+        (to("a", "held"), "held"),
+        (to("a", "held.rejected"), "held.rejected"),
+    ],
+)
+def test_a_query_goes_as_far_as_all_rows_do(targets: str, fork: str) -> None:
+    piece = transforms(EVEN, HELD) + "targets:\n" + targets
+    assert [found for found, _ in forks(piece).values()] == [fork]
+
+
+def test_two_ways_from_one_node_meet_behind_it() -> None:
+    both = "  both: {gem: union, inputs: [even, held]}\n"
+    piece = transforms(EVEN, HELD, both) + "targets:\n" + to("a", "both") + to("b", "held")
+    assert forks(piece) == {"both": ("even", ["a", "b"])}
+
+
+def test_a_static_side_need_not_come_through_the_fork() -> None:
+    names = "  names: {gem: rows, mode: batch, options: {schema: value bigint, rows: [[1]]}}\n"
+    joined = '  joined: {gem: join, inputs: [even, names], options: {"on": [value]}}\n'
+    piece = f"sources:\n  ticks: {{gem: rate}}\n{names}" + transforms(EVEN, joined)
+    assert forks(piece + "targets:\n" + to("a", "joined") + to("b", "even")) == {"both": ("even", ["a", "b"])}
+
+
+@pytest.mark.parametrize(
+    ("targets", "groups"),
+    [
+        (to("a", "held") + to("r", "held.rejected", ""), {"both": ["a", "r"]}),
+        (to("a", "held", "") + to("r", "held.rejected", ""), {}),
+        (
+            to("a", "held") + to("b", "held", "other") + to("r", "held.rejected", ""),
+            {"both": ["a"], "other": ["b"]},
+        ),
+        (to("a", "held") + to("r", "held.rejected", "alone"), {"both": ["a"], "alone": ["r"]}),
+        # The one that joins is what the other one waits for, in either order of the file.
+        (
+            to("r", "held.rejected", "") + to("s", "strict.rejected", "") + to("a", "strict"),
+            {"both": ["r", "s", "a"]},
+        ),
+    ],
+)
+def test_rejected_rows_go_with_the_others(targets: str, groups: dict[str, list[str]]) -> None:
+    strict = "  strict: {gem: expect, input: held, options: {rules: {positive: value > 0}}}\n"
+    found = forks(transforms(EVEN, HELD, strict) + "targets:\n" + targets)
+    assert {name: targets for name, (_, targets) in found.items()} == groups
+
+
+@pytest.mark.parametrize(
+    ("targets", "code", "says"),
+    [
+        (
+            to("a", "held") + to("r", "held.rejected", "", ", trigger: {processing_time: 1 minute}"),
+            ("GB380", "r"),
+            "its trigger is `processing_time: 1 minute`, and that of target `a` of its group `both` is "
+            "`default`: one query has one; it is in the group because it takes what `held` rejects",
+        ),
+        (
+            to("a", "even", more=", trigger: {continuous: 1 second}"),
+            ("GB380", "a"),
+            "has no micro-batches that targets could share",
+        ),
+        (
+            "  a: {gem: noop, input: counts, output_mode: update, group: both}\n"
+            "  b: {gem: noop, input: counts, output_mode: complete, group: both}\n",
+            ("GB380", "b"),
+            "its output mode is `complete`, and that of target `a` of its group `both` is `update`",
+        ),
+        (
+            "  a: {gem: noop, input: named, output_mode: update, group: both}\n"
+            "  b: {gem: noop, input: ticks, output_mode: update, group: both}\n",
+            ("GB382", "a"),
+            "`counts`, which lies between `ticks` and this target, keeps state over micro-batches (`aggregate`)",
+        ),
+        (
+            "  a: {gem: file, input: even, group: both, options: {format: json, path: a}}\n",
+            ("GB383", "a"),
+            "`file` can't be in a group",
+        ),
+        (
+            to("both", "even"),
+            ("GB104", "both"),
+            "the group `both` would have the checkpoint of `both`",
+        ),
+        (
+            to("a", "even", "other") + to("b", "even", "OTHER2") + to("other", "even", ""),
+            ("GB104", "a"),
+            "the group `other` would have the checkpoint of `other`",
+        ),
+    ],
+)
+def test_what_can_not_be_one_query(targets: str, code: tuple[str, str], says: str) -> None:
+    found = check(transforms(EVEN, COUNTS, NAMED, HELD) + "targets:\n" + targets).diagnostics
+    assert code in {(d.code, d.node) for d in found if d.is_error}, found
+    assert any(says in d.message for d in found if d.code == code[0]), found
+
+
+def test_streams_that_meet_nowhere_are_two_queries() -> None:
+    piece = "sources:\n  ticks: {gem: rate}\n  tocks: {gem: rate}\ntargets:\n"
+    found = assert_found(
+        piece + to("a", "ticks") + to("b", "tocks").replace("group: both", f"group: {MARK}both"), "GB381"
+    )
+    assert "no one node through which all rows of `a`, `b` come" in found[0].message
+
+
+def test_state_before_the_fork_stays() -> None:
+    one = "  a: {gem: noop, input: counts, output_mode: update, group: both}\n"
+    two = "  b: {gem: noop, input: named, output_mode: update, group: both}\n"
+    assert errors(transforms(EVEN, COUNTS, NAMED) + "targets:\n" + one + two) == []
+
+
+def test_a_gem_that_does_not_tell_its_operators_may_keep_state() -> None:
+    unknown = "  own: {gem: python, input: even, options: {function: 'jobs:clean'}}\n"
+    piece = transforms(EVEN, unknown) + "targets:\n" + to("a", "own") + to("b", "even")
+    assert errors(piece) == [("GB382", "a")]
+
+
+def test_a_batch_has_no_groups() -> None:
+    rows = "sources:\n  ticks: {gem: rows, options: {schema: value int, rows: [[1]]}}\n"
+    held = "  held: {gem: expect, input: ticks, options: {rules: {small: value < 10}}}\n"
+    piece = "mode: batch\n" + rows + transforms(held) + "targets:\n" + to("a", "held")
+    found = check(piece + to("r", "held.rejected", "")).diagnostics
+    assert [(d.code, d.node, d.severity) for d in found] == [("GB385", "a", "warning")]
+
+
+def test_a_target_says_what_it_promises_in_a_group() -> None:
+    topic = """  topic: {gem: kafka, input: even, group: both, options:
+      {bootstrap_servers: ["localhost:9092"], topic: t, value: cast(value as string)}}\n"""
+    found = check(transforms(EVEN) + "targets:\n" + to("a", "even") + topic).diagnostics
+    assert [(d.code, d.node) for d in found] == [("GB341", "topic")]

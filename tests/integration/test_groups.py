@@ -1,0 +1,195 @@
+"""Groups: one query for several targets, each row once in each of them, through failures and kills."""
+
+from __future__ import annotations
+
+import json
+import signal
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gem_bundle.changes.planning import plan_changes
+from gem_bundle.check import check_file
+from gem_bundle.errors import PipelineError
+from tests.gems.draining import forget_last_commit
+from tests.integration.pipelines import command, events, finish, run, write_pipeline
+from tests.samples import a_killed_program, drawn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import Row, SparkSession
+
+pytestmark = pytest.mark.spark
+
+SHOP = """
+pipeline: shop
+sources:
+  lines: {gem: file, options: {path: in, format: text, max_files_per_trigger: 1}}
+transforms:
+  parsed:
+    gem: from_json
+    input: lines
+    options: {column: value, schema: "id int not null, amount double", rejects: true}
+  plausible: {gem: expect, input: parsed, options: {rules: {paid: amount > 0}}}
+  large: {gem: filter, input: plausible, options: {condition: amount >= 50}}
+targets:
+  orders: {gem: delta, input: plausible, group: all, options: {path: out/orders}}
+  most: {gem: delta, input: large, group: all, options: {path: out/large}}
+  broken: {gem: delta, input: parsed.rejected, options: {path: out/broken}}
+  unpaid: {gem: delta, input: plausible.rejected, options: {path: out/unpaid}}
+"""
+
+
+def line(number: int) -> str:
+    """A line of which every tenth is broken, and every tenth unpaid."""
+    if number % 10 == 3:
+        return f'{{"id": {number}, "amount": '
+    return json.dumps({"id": number, "amount": -1 if number % 10 == 7 else number})
+
+
+def add(folder: Path, name: str, numbers: range) -> None:
+    (folder / "in").mkdir(exist_ok=True)
+    hidden = folder / f".{name}"
+    hidden.write_text("".join(f"{line(number)}\n" for number in numbers))
+    hidden.rename(folder / "in" / name)
+
+
+def table(spark: SparkSession, place: Path) -> list[Row]:
+    return spark.read.format("delta").load(str(place)).collect()
+
+
+def ids(spark: SparkSession, place: Path) -> list[int]:
+    return sorted(row.id for row in table(spark, place))
+
+
+def planned(file: Path) -> dict[str, str]:
+    plan = check_file(file).plan
+    assert plan is not None
+    found, wrong = plan_changes(plan)
+    assert wrong == []
+    assert {c.code for changes in found for c in changes.changes if c.stops} <= {"GB447"}
+    return {changes.target: changes.verdict for changes in found}
+
+
+def assert_each_row_once(spark: SparkSession, folder: Path, count: int) -> None:
+    numbers = range(count)
+    good = [n for n in numbers if n % 10 not in {3, 7} and n > 0]
+    assert ids(spark, folder / "out/orders") == good
+    assert ids(spark, folder / "out/large") == [n for n in good if n >= 50]
+    unpaid = [json.loads(row.row)["id"] for row in table(spark, folder / "out/unpaid")]
+    assert sorted(unpaid) == [n for n in numbers if n % 10 == 7 or n == 0]
+    broken = [json.loads(row.row)["value"] for row in table(spark, folder / "out/broken")]
+    assert sorted(broken) == sorted(line(n) for n in numbers if n % 10 == 3)
+    assert all(row.origin["file"].endswith(".txt") for row in table(spark, folder / "out/broken"))
+
+
+def test_one_query_writes_them_all(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, SHOP)
+    add(tmp_path, "a.txt", range(60))
+    add(tmp_path, "b.txt", range(60, 100))
+
+    report = run(file, available_now=True)
+
+    assert report.status == "finished"
+    assert_each_row_once(spark, tmp_path, 100)
+    counts = {name: totals.rows_out for name, totals in report.targets.items()}
+    assert counts == {"orders": 79, "most": 40, "broken": 10, "unpaid": 11}
+    assert report.rows_in == 100, "each line is read once"
+    assert [path.name for path in (tmp_path / "checkpoints/shop").iterdir() if path.is_dir()] == ["all"]
+
+    # Killed behind the last write and before Spark's commit: the micro-batch comes once more.
+    forget_last_commit(tmp_path / "checkpoints/shop/all")
+    again = run(file, available_now=True)
+    assert again.ok
+    assert again.rows_in > 0
+    assert_each_row_once(spark, tmp_path, 100)
+
+    # What an edit of the group does is said before it runs.
+    assert set(planned(file).values()) == {"same"}
+    alone = SHOP.replace("input: large, group: all", "input: large")
+    assert planned(write_pipeline(tmp_path, alone, "alone.yaml")) == {
+        "orders": "same",
+        "most": "again",
+        # Not all that take the good rows are in the group any more, so these join it no more.
+        "broken": "again",
+        "unpaid": "again",
+    }
+    more = SHOP + "  more: {gem: noop, input: plausible, group: all}\n"
+    assert planned(write_pipeline(tmp_path, more, "more.yaml"))["more"] == "skipped"
+    filtered = SHOP.replace("amount >= 50", "amount >= 70")
+    assert planned(write_pipeline(tmp_path, filtered, "filtered.yaml")) == {
+        "orders": "same",
+        "most": "from_now_on",
+        "broken": "same",
+        "unpaid": "same",
+    }
+    for options in ({"targets": ("orders",)}, {"fresh": ("orders",)}):
+        with pytest.raises(PipelineError) as refused:
+            run(file, available_now=True, **options)
+        assert {d.code for d in refused.value.diagnostics} <= {"GB384", "GB407"}
+
+
+TWO = """
+pipeline: two
+sources:
+  lines: {gem: file, options: {path: in, format: text}}
+targets:
+  table: {gem: delta, input: lines, group: both, options: {path: out/table}}
+  called: {gem: foreach_batch, input: lines, group: both, options: {function: "jobs:save"}}
+  refused: {gem: foreach_batch, input: lines, group: both, options: {function: "jobs:refuse"}}
+"""
+JOBS = """
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+def save(df, batch_id):
+    with (HERE / "saved").open("a") as file:
+        file.write(f"{batch_id} {df.count()}\\n")
+
+def refuse(df, batch_id):
+    if not (HERE / "mended").exists():
+        raise ValueError("the receiver is away")
+    save(df, batch_id)
+"""
+
+
+def test_one_that_fails_is_named_and_alone_gets_the_micro_batch_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    file = write_pipeline(tmp_path, TWO)
+    (tmp_path / "jobs.py").write_text(JOBS)
+    add(tmp_path, "a.txt", range(10))
+
+    failed = run(file, available_now=True)
+
+    assert failed.status == "failed"
+    assert [(d.code, d.node) for d in failed.diagnostics] == [("GB507", "refused")]
+    assert "the receiver is away" in failed.diagnostics[0].message
+    assert (tmp_path / "saved").read_text() == "0 10\n"
+    assert len(table(spark, tmp_path / "out/table")) == 10
+
+    (tmp_path / "mended").touch()
+    assert run(file, available_now=True).ok
+    assert (tmp_path / "saved").read_text() == "0 10\n0 10\n", "the other function wasn't called again"
+    assert len(table(spark, tmp_path / "out/table")) == 10
+
+
+@a_killed_program
+@pytest.mark.programs
+@pytest.mark.parametrize("micro_batches", drawn(range(1, 11), 1, about="kills of a group"))
+def test_no_row_is_lost_or_doubled_when_a_run_is_killed(
+    spark: SparkSession, tmp_path: Path, micro_batches: int
+) -> None:
+    file = write_pipeline(tmp_path, SHOP)
+    for part in range(12):
+        add(tmp_path, f"{part:02}.txt", range(part * 50, part * 50 + 50))
+    process = command("run", file, "--available-now", "--format", "json")
+    list(islice((event for event in events(process) if event["event"] == "progress"), micro_batches * 4 - 1))
+    process.send_signal(signal.SIGKILL)
+    finish(process)
+
+    assert run(file, available_now=True).ok
+    assert_each_row_once(spark, tmp_path, 600)
