@@ -1,4 +1,4 @@
-"""Which rows stay: the transforms `filter`, `expect` and `limit`."""
+"""Which rows stay: the transforms `filter`, `expect`, `limit` and `sample`."""
 
 from gem_bundle import Register, hookimpl
 
@@ -9,3 +9,4 @@ def gem_bundle_register_gems(register: Register) -> None:
     register("transform", "filter", "gem_filter.filter:Filter")
     register("transform", "expect", "gem_filter.expect:Expect")
     register("transform", "limit", "gem_filter.limit:Limit")
+    register("transform", "sample", "gem_filter.sample:Sample")

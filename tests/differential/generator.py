@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.differential import sources
 from tests.differential.mistakes import MISTAKES, WEIGHTS
-from tests.differential.transforms import ONE_INPUT, Step, join, sql, union
+from tests.differential.transforms import ONE_INPUT, Step, join, set_operation, sql, union
 
 if TYPE_CHECKING:
     from tests.differential.relations import Relation
@@ -114,9 +114,11 @@ class _Pipeline:
         if roll < 0.24 and not (relation.joins and random.random() < 0.5):
             other = self._partner(relation)
             first, second = (relation, other) if random.random() < 0.6 else (other, relation)
-            kind = random.choices(["join", "union", "sql"], [12, 5, 6])[0]
+            kind = random.choices(["join", "union", "sql", "set_operation"], [12, 5, 6, 1])[0]
             if kind == "join":
                 return join(random, first, second, node)
+            if kind == "set_operation":
+                return set_operation(random, first, self._like(first, second), node)
             return (
                 union(random, first, second, node) if kind == "union" else sql(random, [first, second], node)
             )
@@ -138,6 +140,12 @@ class _Pipeline:
         if not relation.usable() and name not in {"limit", "drop", "filter"}:
             return None
         return ONE_INPUT[name][0](random, relation, node)
+
+    def _like(self, relation: Relation, other: Relation) -> Relation:
+        """A relation with the same columns, where there is one: rows can be equal then."""
+        names = {col.name.lower() for col in relation.cols}
+        alike = [r for r in self._pool if {col.name.lower() for col in r.cols} == names]
+        return self.random.choice(alike) if alike else other
 
     def _partner(self, relation: Relation) -> Relation:
         """A second input: another branch, an earlier node of the same branch, or a new source."""

@@ -340,6 +340,87 @@ def from_json(random: Random, relation: Relation, node: str) -> Step | None:
     return Step("from_json", options, [relation], relation.followed_by(node, found))
 
 
+def unpivot(random: Random, relation: Relation, node: str) -> Step | None:
+    """Columns into rows."""
+    if relation.ambiguous():
+        return None
+    numbers = relation.of_family("number")
+    others = relation.of_family("string", "timestamp")
+    of_one = [col for col in others if others and col.type == others[0].type]
+    chosen = random.choice([found for found in (numbers, of_one) if found] or [[]])[:3]
+    if not chosen:
+        return None
+    ids = [col for col in relation.cols if col not in chosen]
+    options: dict[str, Any] = {"values": [col.name for col in chosen]}
+    if ids and random.random() < 0.5:
+        ids = random.sample(ids, random.randint(1, len(ids)))
+        options["ids"] = [col.name for col in ids]
+    names = {col.name.lower() for col in ids}
+    if names & {"variable", "value"}:
+        return None
+    if random.random() < 0.3:
+        options["include_nulls"] = False
+    kind = chosen[0].type if len({col.type for col in chosen}) == 1 else "double"
+    cols = [*(replace(col, qualifier=None) for col in ids), Col("variable", "string"), Col("value", kind)]
+    return Step("unpivot", options, [relation], relation.followed_by(node, cols))
+
+
+def flatten(random: Random, relation: Relation, node: str) -> Step | None:
+    """Fields of structs as columns, elements of an array as rows."""
+    structs = relation.of_family("struct")
+    arrays = relation.of_family("array")
+    if relation.ambiguous() or not structs + arrays:
+        return None
+    options: dict[str, Any] = {"depth": 1}
+    taken = []
+    if structs and (not arrays or random.random() < 0.7):
+        taken = [random.choice(structs)]
+        options["columns"] = [taken[0].name]
+    apart = random.choice(arrays) if arrays and random.random() < 0.7 else None
+    if apart is not None:
+        options["explode"] = [apart.name]
+    cols = []
+    for col in relation.cols:
+        inner = col if col is not apart else replace(col, type=col.type[len("array<") : -1], marked=False)
+        if inner.fields() and (not taken or col in taken or col is apart):
+            cols += [replace(field, name=f"{col.name}_{field.name}") for field in inner.fields()]
+        else:
+            cols.append(replace(inner, qualifier=None))
+    if len({col.name.lower() for col in cols}) < len(cols):
+        return None
+    return Step("flatten", options, [relation], relation.followed_by(node, cols))
+
+
+def sample(random: Random, relation: Relation, node: str) -> Step | None:
+    """A part of the rows, mostly by the values of a column where it is a stream."""
+    options: dict[str, Any] = {"fraction": random.choice([0, 0.5, 1]), "seed": 1}
+    hashed = [
+        col
+        for col in relation.of_family("string", "number", "timestamp")
+        if col.name.lower() not in relation.ambiguous()
+    ]
+    if hashed and random.random() < (0.8 if relation.streaming else 0.3):
+        options["by"] = [random.choice(hashed).name]
+    return Step("sample", options, [relation], relation.followed_by(node, relation.cols))
+
+
+def set_operation(random: Random, left: Relation, right: Relation, node: str) -> Step | None:
+    """What two inputs have in common, or the first alone."""
+    if left.ambiguous() or right.ambiguous() or any(col.family == "map" for col in left.cols):
+        return None
+    options: dict[str, Any] = {"operation": random.choice(["intersect", "except", "except"])}
+    theirs = {col.name.lower(): col.family for col in right.cols}
+    if {col.name.lower(): col.family for col in left.cols} != theirs:
+        if [col.family for col in left.cols] != [col.family for col in right.cols]:
+            return None
+        options["by_name"] = False
+    if random.random() < 0.3 and not (options["operation"] == "except" and left.streaming):
+        options["all"] = True
+    made = merged(node, [left, right], [replace(col, qualifier=None) for col in left.cols])
+    shape = f"{options['operation']}{' all' if options.get('all') else ''}"
+    return Step("set_operation", options, [left, right], made, shape=shape)
+
+
 def join(random: Random, left: Relation, right: Relation, node: str) -> Step | None:
     """Two inputs side by side."""
     names: tuple[str, ...] = ()
@@ -429,6 +510,9 @@ ONE_INPUT: dict[str, tuple[Callable[[Random, Relation, str], Step | None], int]]
     "deduplicate": (deduplicate, 6),
     "to_json": (to_json, 2),
     "from_json": (from_json, 3),
+    "unpivot": (unpivot, 2),
+    "flatten": (flatten, 3),
+    "sample": (sample, 1),
 }
 
 

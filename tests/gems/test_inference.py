@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from gem_bundle import GemError
 from gem_columns.drop import Drop
+from gem_columns.flatten import Flatten
 from gem_columns.rename import Rename
 from gem_columns.select import Select
+from gem_columns.unpivot import Unpivot
 from gem_columns.with_columns import WithColumns
 from gem_combine.join import Join
 from gem_combine.union import Union
@@ -20,6 +22,7 @@ from gem_event_time.deduplicate import Deduplicate
 from gem_event_time.watermark import Watermark
 from gem_filter.filter import Filter
 from gem_filter.limit import Limit
+from gem_filter.sample import Sample
 from gem_json.from_json import FromJson
 from gem_json.to_json import ToJson
 from gem_order.repartition import Repartition
@@ -58,6 +61,11 @@ ONE_INPUT: list[tuple[type[Transform[Any]], dict[str, Any]]] = [
     (Rename, {"columns": {"at": "seen", "seen": "before", "id": "ID"}}),
     (Drop, {"columns": ["AT", "amount"]}),
     (Drop, {"columns": "id, page"}),
+    (Unpivot, {"ids": ["AT", "page"], "values": ["id", "amount"], "value_column_name": "page2"}),
+    (Unpivot, {"values": ["seen", "AT"]}),
+    (Unpivot, {"ids": ["at", "seen", "amount", "page"], "include_nulls": False}),
+    (Flatten, {}),
+    (Sample, {"fraction": 0.5, "by": ["page", "AT"]}),
     (Filter, {"condition": "amount > 1 and page is not null"}),
     (Limit, {"rows": 5}),
     (Sort, {"by": ["amount desc nulls last", "id"]}),
