@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pytest
 
 from gem_bundle.errors import GemError
 from gem_bundle.gem import Target, WriteContext
+from gem_bundle.pipeline.groups import delivery_in_group
 from gem_bundle.testing.conformance.code import CodeTests
 from gem_bundle.testing.conformance.declaration import DeclarationTests, wrong_method
 from gem_bundle.testing.conformance.inputs import Folder
@@ -62,6 +64,10 @@ def _delivers(delivery: str) -> Condition:
         return found.streaming and found.restartable and found.delivery == delivery
 
     return condition
+
+
+def _is_grouped(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001
+    return _semantics(gem).streaming and delivery_in_group(cast("Target", gem)) is not None
 
 
 def _writes_batches(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001
@@ -185,6 +191,23 @@ class TargetConformance(
     def test_a_batch_run_again_loses_nothing(self) -> None:
         """All rows are there after a crash between write and commit, some of them perhaps again."""
         self._run_again(self.live().semantics)
+
+    @pytest.mark.spark
+    @applies(_is_grouped)
+    def test_a_micro_batch_of_a_group_comes_again(self) -> None:
+        """Micro-batches of a group are there, and one that comes again as its delivery in a group says."""
+        gem = self.live()
+        mode: OutputMode = "append" if "append" in gem.semantics.output_modes else "update"
+        context = replace(self._context(mode), query=self._name())
+        portions = [self.rows(1), self.rows(2, MANY), self.rows(3)]
+        for batch_id in (0, 1, 1, 2):
+            gem.write_batch(self._table(portions[batch_id]), batch_id, context)
+        delivery = delivery_in_group(gem)
+        self._expect(
+            [row for rows in portions for row in rows],
+            f"in a group the target is `{delivery}`, and after a micro-batch came again",
+            more=delivery != "exactly_once",
+        )
 
     @pytest.mark.spark
     @costly
@@ -333,6 +356,8 @@ def _undeclared(gem: type[Any], made: Any) -> list[str]:
     problems += wrong_method("write_stream` or `write_batch", semantics.streaming, streams)
     if not (semantics.batch or semantics.streaming):
         problems.append("the semantics allow neither a batch nor a stream")
+    if semantics.grouped is not None and gem.write_batch is Target.write_batch:
+        problems.append("`grouped` is declared, and `write_batch`, which a group calls, isn't there")
     if not semantics.condition:
         problems.append("`condition` must say under which condition the delivery holds, in a sentence")
     return problems
