@@ -20,6 +20,7 @@ from typing_extensions import TypeVar
 
 from gem_bundle.facts import UNKNOWN_OPERATOR, Facts, combined
 from gem_bundle.options import NoOptions, Options
+from gem_bundle.rejected import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -588,6 +589,13 @@ class Transform(Gem[OptionsT]):
             GemError: When the plan can't be built and the gem knows why.
         """
         raise NotImplementedError
+
+    def counts(self, *inputs: DataFrame) -> Counts:  # noqa: ARG002 (for those who override it)
+        """Which rows are counted on their way, so that the report of a run tells of them.
+
+        Called like `apply`. Rows that it `rejects` are counted by themselves.
+        """
+        return Counts()
 
     def infer_rejected(self, *inputs: Facts) -> Facts:
         """What is known of the output `rejected`; its columns are the same for all gems.

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.facts import UNKNOWN_DELAY, Column
 from gem_bundle.operators import Operator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
@@ -64,6 +64,19 @@ class Rejects:
 
     rows: DataFrame
     reasons: SparkColumn
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The rows of its first input that a transform counts on their way, beside those that it rejects.
+
+    Args:
+        rules: For each rule by which rows are only counted, or dropped: a column that is true of those rows.
+        dropped: A column that is true of the rows that are in none of its outputs; None where there are none.
+    """
+
+    rules: Mapping[str, SparkColumn] = field(default_factory=dict)
+    dropped: SparkColumn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,8 +368,8 @@ def _entry(kind: DataType) -> StructType:
 
 
 def _fields(value: SparkColumn, kind: StructType) -> Iterator[tuple[SparkColumn, DataType, str]]:
-    for field in kind:
-        yield value.getField(field.name), field.dataType, field.name
+    for part in kind:
+        yield value.getField(part.name), part.dataType, part.name
 
 
 def _is_plain(kind: DataType) -> bool:

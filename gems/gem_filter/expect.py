@@ -1,8 +1,11 @@
 """The transform `expect`: rules that rows have to keep, and what becomes of those that don't."""
 
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING
 
 from gem_bundle import (
+    Counts,
     Facts,
     Field,
     Finding,
@@ -38,13 +41,14 @@ class ExpectOptions(Options):
     action: Action = Field(
         "reject",
         description="What becomes of a row that breaks a rule: `reject` leaves it out and hands it to the "
-        "output `rejected`, with all the rules it breaks; `fail` ends the query, and shows it.",
+        "output `rejected`, with all the rules it breaks; `drop` leaves it out and counts it; `warn` lets it "
+        "through and counts it; `fail` ends the query, and shows it.",
         change="from_now_on",
     )
 
 
 class Expect(Transform[ExpectOptions]):
-    """Let the rows through that keep all rules, and reject the others, each with its reasons.
+    """Let the rows through that keep all rules, and reject the others, each with its reasons; or count them.
 
     A rule is a condition that has to be true of the row alone. False breaks it, and so does null, unless the
     rule says `null: pass`.
@@ -58,9 +62,21 @@ class Expect(Transform[ExpectOptions]):
     def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The rows that keep the rules."""
         df = self._without_failing(inputs[0])
-        for rule in self._rules("reject"):
+        for rule in self._rules("reject", "drop"):
             df = df.filter(_kept(rule))
         return df
+
+    def counts(self, *inputs: "DataFrame") -> Counts:  # noqa: ARG002 (the rules are about any of its rows)
+        """The rows that break a rule which warns or drops; a row that is rejected too isn't dropped."""
+        from pyspark.sql.functions import lit
+
+        rules = {rule.name: ~_kept(rule) for rule in self._rules("warn", "drop")}
+        dropping = self._rules("drop")
+        if not dropping:
+            return Counts(rules)
+        not_rejected = [_kept(rule) for rule in self._rules("reject")]
+        kept = [_kept(rule) for rule in dropping]
+        return Counts(rules, reduce(and_, not_rejected, lit(True)) & ~reduce(and_, kept))
 
     def rejects(self) -> bool:
         """Whether one of the rules rejects."""
@@ -96,17 +112,17 @@ class Expect(Transform[ExpectOptions]):
             )
             yield from found or check_steady(rule.condition, facts, rule.option)
 
-    def _rules(self, action: Action | None = None) -> list[Rule]:
-        """The rules, or those with an action."""
+    def _rules(self, *actions: Action) -> list[Rule]:
+        """The rules, or those with one of some actions."""
         rules = rules_of(self.options.rules, self.options.action)
-        return [rule for rule in rules if action is None or rule.action == action]
+        return [rule for rule in rules if not actions or rule.action in actions]
 
     def _condition(self) -> str:
         """All that decides which rows stay, in a form for comparisons."""
         return (
             " and ".join(
                 f"coalesce(({rule.condition}), {'true' if rule.null_passes else 'false'})"
-                for rule in self._rules("reject")
+                for rule in self._rules("reject", "drop")
             )
             or "true"
         )

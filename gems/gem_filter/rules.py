@@ -10,7 +10,7 @@ from gem_bundle.types import Expression
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-Action = Literal["reject", "fail"]
+Action = Literal["reject", "warn", "drop", "fail"]
 Value = str | int | float | bool
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gem_bundle import Pipeline
+from gem_bundle.run.view import summary
 from tests.gems.draining import forget_last_commit
 from tests.integration.pipelines import run, write_pipeline
 
@@ -142,3 +143,41 @@ targets:
     assert (diagnostic.node, diagnostic.line) == ("plausible", 6)
     assert 'a row breaks the rule `counted`: `id > 0` is false. The row: {"id":-4}' in diagnostic.message
     assert sorted(row.id for row in rows(spark, tmp_path / "out/good")) == [1, 2]
+
+
+COUNTED = """
+pipeline: counted
+{mode}
+sources:
+  orders: {{gem: file, options: {{path: orders, format: json, schema: "id int, amount double"}}}}
+transforms:
+  plausible:
+    gem: expect
+    input: orders
+    options:
+      rules:
+        paid: amount > 0
+        small: {{condition: amount < 100, action: warn}}
+        numbered: {{column: id, not_null: true, action: drop}}
+targets:
+  good: {{gem: delta, input: plausible, {group} options: {{path: good}}}}
+  again: {{gem: delta, input: plausible, {group} options: {{path: again}}}}
+"""
+
+
+@pytest.mark.parametrize(("mode", "group"), [("", ""), ("", "group: both,"), ("mode: batch", "")])
+def test_what_nobody_takes_is_counted_and_said(
+    spark: SparkSession, tmp_path: Path, mode: str, group: str
+) -> None:
+    file = write_pipeline(tmp_path, COUNTED.format(mode=mode, group=group))
+    pairs = [(1, 5), (2, 500), (3, -1), (None, 7), (None, -7), (None, 700)]
+    add(tmp_path, "1.json", [json.dumps({"id": number, "amount": amount}) for number, amount in pairs])
+
+    report = run(file, **({} if mode else {"available_now": True}))
+
+    assert sorted(row.id for row in rows(spark, tmp_path / "good")) == [1, 2]
+    assert report.held.rejected == {"plausible": 2}, "a row that is rejected isn't dropped"
+    assert report.held.broken == {"plausible": {"small": 2, "numbered": 3}}
+    assert report.as_dict()["totals"]["rejected_rows"] == 2
+    assert "2 rows rejected by `plausible`, nobody takes them" in summary(report)
+    assert "2 rows breaking `small` of `plausible`" in summary(report)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.gem import WriteContext
 from gem_bundle.run.failures import build_failure
 from gem_bundle.run.frames import Frames, NodeFailure
+from gem_bundle.run.held import Observations, let_through, observed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import Observation, SparkSession
+    from pyspark.sql import SparkSession
 
     from gem_bundle.gem import Target
     from gem_bundle.pipeline.model import Node
@@ -44,7 +44,8 @@ def run_batch(
         view: Who is told.
         stop: Asked between two targets.
     """
-    frames = Frames(plan, spark)
+    observations = Observations()
+    frames = Frames(plan, spark, observe=observations.observe)
     began = time.monotonic()
     report.start()
     view.started(report)
@@ -60,6 +61,10 @@ def run_batch(
             report.diagnostics.append(build_failure(plan, node.id, error))
             break
         view.tick()
+    written = [node.id for node in targets if report.targets[node.id].rows_out is not None]
+    held = observations.held(let_through(plan, written))
+    for name in written:
+        report.targets[name].held = held.only(plan.upstream([name]))
     status = "failed" if report.diagnostics else ("stopped" if stop else "finished")
     report.end(status, time.monotonic() - began)  # type: ignore[arg-type]
 
@@ -76,17 +81,6 @@ def _write(plan: Plan, node: Node, frames: Frames, report: Report) -> None:
     cast("Target", plan.gems[node.id]).write(df, context)
     totals = report.targets[node.id]
     totals.busy_ms = round((time.monotonic() - began) * 1000)
-    totals.rows_out = _count(observation)
-
-
-def _count(observation: Observation) -> int | None:
-    """How many rows were written, or None when the target never ran the rows through Spark.
-
-    Reading an observation waits for a query that ran it. A target may write without one (a function of
-    the user's that ignores its rows), so the wait is bounded.
-    """
-    found: list[int] = []
-    reader = threading.Thread(target=lambda: found.append(int(observation.get["rows"])), daemon=True)
-    reader.start()
-    reader.join(_COUNT_SECONDS)
-    return found[0] if found else None
+    # A target may write without Spark: a function of the user's that ignores its rows.
+    counted = observed(observation, _COUNT_SECONDS)
+    totals.rows_out = None if counted is None else int(counted["rows"])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Union, cast
 from gem_bundle.gem import ReadContext, StreamReadContext, analysed, is_over_connect
 from gem_bundle.pipeline.plan import paths_behind, paths_into, reader_name
 from gem_bundle.rejected import Rejecting, rejected_rows, without_file
+from gem_bundle.run.held import counted_before, counted_behind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.groups import Output
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Path, Plan
+    from gem_bundle.run.held import Observe
 
 Built = Union["DataFrame", Mapping[str | None, "DataFrame"]]
 Read = Callable[["Node", str], Built]
@@ -45,6 +47,7 @@ class Frames:
         read: How a source is read: by default through its gem; a check or a test puts its own here.
         given: An output that is there already, and its rows: nothing before it is built. They may be
             `with_file`.
+        observe: Observes columns of a DataFrame under a name: then what transforms reject is counted.
     """
 
     def __init__(
@@ -53,7 +56,9 @@ class Frames:
         spark: SparkSession,
         read: Read | None = None,
         given: tuple[Output, DataFrame] | None = None,
+        observe: Observe | None = None,
     ) -> None:
+        self._observe = observe
         self._given = given
         self._rows = without_file(given[1]) if given is not None else None
         self._plan = plan
@@ -114,12 +119,18 @@ class Frames:
         try:
             if node.kind == "source":
                 return self._analysed(self._read(node, reader_name(self._plan, key)))
-            built = cast("Transform", self._plan.gems[name]).apply(*self._inputs(key))
-            return self._analysed(cast("Built", built))
+            return self._analysed(self._apply(key))
         except NodeFailure:
             raise
         except Exception as error:
             raise NodeFailure(name, error) from error
+
+    def _apply(self, key: Path) -> Built:
+        gem, inputs, observe = cast("Transform", self._plan.gems[key[0]]), self._inputs(key), self._observe
+        if observe is None or key[1]:  # a second way of the same rows is not counted once more
+            return cast("Built", gem.apply(*inputs))
+        built = cast("Built", gem.apply(*counted_before(gem, inputs, key[0], observe)))
+        return built if isinstance(built, Mapping) else counted_behind(gem, built, key[0], observe)
 
     def _inputs(self, key: Path) -> list[DataFrame]:
         edges = self._plan.node(key[0]).inputs

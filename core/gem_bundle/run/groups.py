@@ -6,7 +6,6 @@ Guide: *Using Foreach and ForeachBatch*.
 from __future__ import annotations
 
 import json
-import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, cast
@@ -16,11 +15,12 @@ from gem_bundle.files import open_folder, split
 from gem_bundle.gem import WriteContext
 from gem_bundle.rejected import with_file
 from gem_bundle.run.frames import Frames, NodeFailure, unmarked
+from gem_bundle.run.held import HeldRows, Observations, let_through, observed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import DataFrame, Observation
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -53,6 +53,7 @@ class GroupQuery:
         self._query: Future[str] = Future()
         self._rows = {name: _Counter() for name in self._targets}
         self._written: dict[int, dict[str, int]] = {}
+        self._held: dict[int, HeldRows] = {}
         self._done = _Done(plan.definition.checkpoint(group.targets[0].id))
         self.failures: list[tuple[str, Exception]] = []
 
@@ -90,14 +91,21 @@ class GroupQuery:
         """How many rows of a micro-batch a target was given; None when that isn't known."""
         return self._written.get(batch_id, {}).get(target)
 
+    def held(self, batch_id: int) -> HeldRows:
+        """What transforms behind the fork rejected, dropped and counted of a micro-batch."""
+        return self._held.get(batch_id, HeldRows())
+
     def forget(self, batch_id: int) -> None:
         """The rows of a micro-batch have been asked for."""
         self._written.pop(batch_id, None)
+        self._held.pop(batch_id, None)
 
     def _write(self, df: DataFrame, batch_id: int) -> None:
         query = self._query.result()
         with _kept(df, len(self._targets) > 1) as batch:
-            frames = Frames(self._plan, batch.sparkSession, given=(self._fork, batch))
+            observations = Observations()
+            given = (self._fork, batch)
+            frames = Frames(self._plan, batch.sparkSession, given=given, observe=observations.observe)
             done = self._done.of(query, batch_id)
             waiting = [node for name, node in self._targets.items() if name not in done]
             rows = self._write_all(frames, waiting, batch_id, query)
@@ -105,6 +113,7 @@ class GroupQuery:
             self._done.keep(query, batch_id, {*done, *rows})
             raise self.failures[0][1]
         self._written[batch_id] = rows
+        self._held[batch_id] = observations.held(let_through(self._plan, rows))
 
     def _write_all(self, frames: Frames, targets: list[Node], batch_id: int, query: str) -> dict[str, int]:
         """Write to the targets side by side; one that fails doesn't keep the others from ending."""
@@ -198,25 +207,11 @@ class _Counter:
         observation = Observation()
         counted = _Counted(df.observe(observation, count(lit(1)).alias("rows")))
         yield counted
-        found = _observed(observation, _TOLD_AGAIN_WITHIN if self._told else _TOLD_WITHIN)
+        found = observed(observation, _TOLD_AGAIN_WITHIN if self._told else _TOLD_WITHIN)
         self._told = self._told or found is not None
         if not self._told:
             self._misses += 1
-        counted.rows = df.count() if found is None else found
-
-
-def _observed(observation: Observation, seconds: float) -> int | None:
-    """The rows that were observed, or None when that takes too long: then nobody has asked for them."""
-    found: list[int] = []
-
-    def ask() -> None:
-        with suppress(Exception):
-            found.append(int(observation.get["rows"]))
-
-    get = threading.Thread(target=ask, daemon=True)
-    get.start()
-    get.join(seconds)
-    return found[0] if found else None
+        counted.rows = df.count() if found is None else int(found["rows"])
 
 
 class _Done:

@@ -6,8 +6,9 @@ from dataclasses import asdict, dataclass, field
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.run.held import HeldRows, held_rows, values_of
+
 if TYPE_CHECKING:
-    from pyspark.sql import Row
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -28,6 +29,7 @@ class MicroBatch:
         state_rows: Rows held in all state stores.
         late_rows: Rows dropped because they were older than the watermark.
         duration_ms: How long it took, in milliseconds.
+        held: What transforms rejected, dropped and counted.
     """
 
     batch_id: int
@@ -39,6 +41,11 @@ class MicroBatch:
     state_rows: int
     late_rows: int
     duration_ms: int
+    held: HeldRows = field(default_factory=HeldRows)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers as JSON takes them."""
+        return _flat(asdict(self))
 
 
 @dataclass
@@ -55,6 +62,7 @@ class Totals:
         state_rows: Rows in the state stores at the end.
         watermark: The last watermark.
         busy_ms: Milliseconds spent in micro-batches.
+        held: What transforms rejected, dropped and counted.
         last: The last micro-batch.
     """
 
@@ -67,6 +75,7 @@ class Totals:
     state_rows: int = 0
     watermark: str | None = None
     busy_ms: int = 0
+    held: HeldRows = field(default_factory=HeldRows)
     last: MicroBatch | None = None
 
     def add(self, batch: MicroBatch) -> None:
@@ -79,11 +88,18 @@ class Totals:
         self.state_rows = batch.state_rows
         self.watermark = batch.watermark or self.watermark
         self.busy_ms += batch.duration_ms
+        self.held.add(batch.held)
         self.last = batch
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers as JSON takes them."""
-        return asdict(self)
+        found = _flat(asdict(self))
+        found["last"] = None if self.last is None else self.last.as_dict()
+        return found
+
+
+def _flat(numbers: dict[str, Any]) -> dict[str, Any]:
+    return {**{name: value for name, value in numbers.items() if name != "held"}, **numbers["held"]}
 
 
 @dataclass
@@ -123,9 +139,9 @@ class ProgressReader:
 def micro_batch(report: StreamingQueryProgress) -> MicroBatch:
     """One report of Spark's as the numbers people ask for."""
     rows_out: int | None = report.sink.numOutputRows if report.sink is not None else -1
-    observed = report.observedMetrics.get(ROWS_OUT) if report.observedMetrics else None
-    if observed is not None:
-        rows_out = _observed_rows(observed)
+    metrics = {name: values_of(row) for name, row in (report.observedMetrics or {}).items()}
+    if ROWS_OUT in metrics:
+        rows_out = int(metrics[ROWS_OUT]["rows"])
     if rows_out is None or rows_out < 0:
         rows_out = None
     # Without input it is not a number, which progress over Spark Connect leaves out.
@@ -142,13 +158,8 @@ def micro_batch(report: StreamingQueryProgress) -> MicroBatch:
         state_rows=sum(operator.numRowsTotal for operator in operators),
         late_rows=sum(operator.numRowsDroppedByWatermark for operator in operators),
         duration_ms=int(report.batchDuration),
+        held=held_rows(metrics),
     )
-
-
-def _observed_rows(observed: Row) -> int:
-    """The count that `counted` asks for: the only one in its row, whatever the row looks like."""
-    # Spark Connect 4.2 sends a row as its values and its schema, and PySpark takes these for its columns.
-    return int(observed["rows"] if "rows" in observed else observed["values"][0])
 
 
 def _watermark(text: str | None) -> str | None:

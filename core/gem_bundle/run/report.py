@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, PipelineError
+from gem_bundle.run.held import HeldRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +37,7 @@ class Report:
         seconds: How long the queries ran.
         targets: The numbers of each target.
         diagnostics: Why it failed.
+        untaken: The nodes that reject rows which nobody takes.
     """
 
     pipeline: str
@@ -46,6 +48,7 @@ class Report:
     seconds: float = 0.0
     targets: dict[str, Totals] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    untaken: frozenset[str] = frozenset()
 
     @property
     def ok(self) -> bool:
@@ -62,6 +65,24 @@ class Report:
         """Rows written by all targets' queries, or None where some can't be counted."""
         counts = [totals.rows_out for totals in self.targets.values()]
         return None if None in counts else sum(count or 0 for count in counts)
+
+    @property
+    def micro_batches(self) -> int:
+        """The micro-batches of all queries."""
+        return sum(totals.micro_batches for totals in self._queries())
+
+    @property
+    def late_rows(self) -> int:
+        """Rows that all queries dropped because they were late."""
+        return sum(totals.late_rows for totals in self._queries())
+
+    @property
+    def held(self) -> HeldRows:
+        """What transforms rejected, dropped and counted; what several queries held is counted once."""
+        found = HeldRows()
+        for totals in self.targets.values():
+            found.merge(totals.held)
+        return found
 
     def _queries(self) -> Iterator[Totals]:
         """The numbers of one target of each query."""
@@ -92,11 +113,14 @@ class Report:
             "ended": self.ended,
             "seconds": self.seconds,
             "totals": {
-                "micro_batches": sum(t.micro_batches for t in self._queries()),
+                "micro_batches": self.micro_batches,
                 "rows_in": self.rows_in,
                 "rows_out": self.rows_out,
-                "late_rows": sum(t.late_rows for t in self._queries()),
+                "late_rows": self.late_rows,
+                "rejected_rows": sum(self.held.rejected.values()),
             },
+            "rejected": self.held.rejected,
+            "broken": self.held.broken,
             "targets": {name: totals.as_dict() for name, totals in self.targets.items()},
             "diagnostics": [diagnostic.as_dict() for diagnostic in self.diagnostics],
         }

@@ -13,6 +13,7 @@ from gem_bundle.pipeline.groups import groups_of
 from gem_bundle.run.failures import build_failure, query_failure
 from gem_bundle.run.frames import Frames, NodeFailure, unmarked
 from gem_bundle.run.groups import GroupQuery
+from gem_bundle.run.held import HeldRows, observed_by_stream
 from gem_bundle.run.progress import ROWS_OUT, ProgressReader
 
 if TYPE_CHECKING:
@@ -151,7 +152,8 @@ def run_queries(
         stop: Asked between two polls.
         stop_timeout: Seconds a micro-batch may take to end after a request to stop.
     """
-    frames = Frames(plan, spark)
+    counting = all(counts(node) for node in targets)
+    frames = Frames(plan, spark, observe=observed_by_stream if counting else None)
     queries: list[_Query] = []
     failures: list[Diagnostic] = []
     groups = {group.name: group for group in groups_of(plan, targets)}
@@ -249,7 +251,10 @@ def _show(entry: _Running, view: View) -> None:
 
 
 def _of_target(batch: MicroBatch, group: GroupQuery, target: str) -> MicroBatch:
-    return replace(batch, rows_out=group.rows(batch.batch_id, target))
+    held = HeldRows()
+    held.add(batch.held)
+    held.add(group.held(batch.batch_id))
+    return replace(batch, rows_out=group.rows(batch.batch_id, target), held=held)
 
 
 def _stop(running: Sequence[_Running], view: View, timeout: float) -> None:
@@ -310,11 +315,16 @@ def counted(df: DataFrame, target: Target, node: Node) -> DataFrame:
 
     Continuous and real-time queries take no such counter.
     """
-    if target.semantics.counts_rows or node.trigger.kind in {"continuous", "real_time"}:
+    if target.semantics.counts_rows or not counts(node):
         return df
     from pyspark.sql.functions import count, lit
 
     return df.observe(ROWS_OUT, count(lit(1)).alias("rows"))
+
+
+def counts(node: Node) -> bool:
+    """Whether a query with the trigger of a target takes counters of rows."""
+    return node.trigger.kind not in {"continuous", "real_time"}
 
 
 def trigger_arguments(trigger: Trigger) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -86,6 +87,7 @@ class JsonView(QuietView):
             duration_ms=batch.duration_ms,
             total_rows_in=totals.rows_in,
             total_rows_out=totals.rows_out,
+            **{name: counts for name, counts in asdict(batch.held).items() if counts},
         )
 
     def stopping(self, reason: str) -> None:
@@ -226,7 +228,7 @@ def _number(value: int | None) -> str:
 def summary(report: Report) -> str:
     """The end of a run in one or two lines."""
     verb = {"finished": "Finished", "stopped": "Stopped", "failed": "Failed"}[report.status]
-    batches = sum(totals.micro_batches for totals in report.targets.values())
+    batches = report.micro_batches
     parts = []
     if batches:
         speed = report.rows_in / report.seconds if report.seconds else 0.0
@@ -234,9 +236,15 @@ def summary(report: Report) -> str:
         parts.append(f"{_counted(report.rows_in, 'row')} in ({speed:,.0f} rows/s)")
     if report.rows_out is not None:
         parts.append(f"{_counted(report.rows_out, 'row')} out")
-    late = sum(totals.late_rows for totals in report.targets.values())
+    late = report.late_rows
     if late:
         parts.append(f"{_counted(late, 'late row')} dropped")
+    held = report.held
+    for node, rows in held.rejected.items():
+        nobody = ", nobody takes them" if node in report.untaken else ""
+        parts.append(f"{_counted(rows, 'row')} rejected by `{node}`{nobody}")
+    for node, rules in held.broken.items():
+        parts += [f"{_counted(rows, 'row')} breaking `{rule}` of `{node}`" for rule, rows in rules.items()]
     after = f"{verb} after {report.seconds:.1f} s"
     return f"{after}: {', '.join(parts)}." if parts else f"{after}."
 

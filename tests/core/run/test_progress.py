@@ -96,7 +96,7 @@ def test_rows_out_come_from_the_sink_or_from_the_counter_or_are_unknown() -> Non
     from pyspark.sql import Row
 
     assert micro_batch(Progress(0, sink=Sink(7))).rows_out == 7  # type: ignore[arg-type]
-    observed = Progress(0, observedMetrics={ROWS_OUT: {"rows": 5}})
+    observed = Progress(0, observedMetrics={ROWS_OUT: Row(rows=5)})
     assert micro_batch(observed).rows_out == 5  # type: ignore[arg-type]
     values = Row(values=[6], schema={"type": "struct", "fields": [{"name": "rows", "type": "long"}]})
     over_connect = Progress(0, observedMetrics={ROWS_OUT: values})

@@ -63,6 +63,7 @@ def test_json_lines_have_one_object_for_each_event() -> None:
         "rows_in": 12_000,
         "rows_out": 340,
         "late_rows": 3,
+        "rejected_rows": 0,
     }
 
 
