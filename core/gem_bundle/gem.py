@@ -616,6 +616,14 @@ class Transform(Gem[OptionsT]):
         """
         return combined(UNKNOWN_OPERATOR, inputs)
 
+    def infer_output(self, output: str, *inputs: Facts) -> Facts:  # noqa: ARG002 (for those who override it)
+        """What is known of the rows of one of its named `outputs`.
+
+        Called like `infer`, for each. By default it is what `infer` says, but for the columns, which are
+        unknown.
+        """
+        return self.infer(*inputs).with_columns(None)
+
     def lineage(self, *inputs: Facts) -> Lineage | None:  # noqa: ARG002 (for those who override it)
         """What comes of what: so that `gem-bundle plan` can tell what an edit in front of it reaches.
 

@@ -1,4 +1,4 @@
-"""Columns: the transforms `select`, `with_columns`, `rename`, `drop`, `unpivot` and `flatten`."""
+"""Columns: which there are, what they are called, what they are made of, and how they are laid out."""
 
 from gem_bundle import Register, hookimpl
 
@@ -12,3 +12,7 @@ def gem_bundle_register_gems(register: Register) -> None:
     register("transform", "drop", "gem_columns.drop:Drop")
     register("transform", "unpivot", "gem_columns.unpivot:Unpivot")
     register("transform", "flatten", "gem_columns.flatten:Flatten")
+    register("transform", "dynamic_select", "gem_columns.dynamic_select:DynamicSelect")
+    register("transform", "bulk_columns", "gem_columns.bulk_columns:BulkColumns")
+    register("transform", "window_function", "gem_columns.window_function:WindowFunction")
+    register("transform", "clean", "gem_columns.clean:Clean")

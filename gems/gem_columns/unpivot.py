@@ -6,7 +6,7 @@ from pydantic import model_validator
 
 from gem_bundle import Column, Facts, Field, Finding, GemError, Lineage, Made, Operator, Options, Transform
 from gem_bundle.diagnostics import suggest
-from gem_bundle.expressions import missing_names
+from gem_bundle.expressions import backquoted, check_expression, missing_names
 from gem_bundle.lineage import column_keys, same
 from gem_bundle.schema import differ_for_certain, quoted, with_article
 from gem_bundle.types import StringList
@@ -140,6 +140,8 @@ class Unpivot(Transform[UnpivotOptions]):
         (facts,) = inputs
         for option in ("ids", "values"):
             yield from missing_names(getattr(self.options, option) or (), facts, option)
+        for name in dict.fromkeys(column.name.lower() for column in facts.columns or ()):
+            yield from check_expression(backquoted(name), facts, "values")
         found = self._columns(facts)
         if found is None:
             return
@@ -170,7 +172,8 @@ class Unpivot(Transform[UnpivotOptions]):
 
     def _columns(self, facts: Facts) -> tuple[list[Column], list[Column]] | None:
         """The columns that stay and those that become rows; None when that can't be told."""
-        if column_keys(facts.columns) is None:
+        names = [column.name.lower() for column in facts.columns or ()]
+        if facts.columns is None or len(set(names)) < len(names):
             return None
         ids, values = (
             [facts.column(name) for name in names]

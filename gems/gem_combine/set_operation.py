@@ -99,8 +99,8 @@ class SetOperation(Transform[SetOperationOptions]):
             if without_equality(column.type):
                 yield Finding(
                     "GB213",
-                    f"`{column.name}` is {with_article(column.type)}, and `{self.options.operation}` "
-                    "can't tell two of them equal",
+                    f"`{column.name}` is {with_article(column.type)}, and `{self.options.operation}` can't "
+                    "tell two of them equal",
                     "Leave it out, or make a text of it before: `to_json(…)`.",
                     "operation",
                 )

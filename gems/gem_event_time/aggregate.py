@@ -1,6 +1,7 @@
 """The transform `aggregate`: groups of rows, also by windows over event time."""
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, BeforeValidator, model_validator
@@ -14,6 +15,7 @@ from gem_bundle import (
     Kept,
     Lineage,
     Made,
+    Operator,
     Options,
     Transform,
     event_times,
@@ -44,6 +46,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _GROUPING_SETS = re.compile(r"\s*(rollup|cube|grouping\s+sets)\s*\(", re.IGNORECASE)
+_PIVOT = "__gem_bundle_pivot"
+_PIVOTED_TWICE = {
+    *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal"),
+}
+_STAR = re.compile(r"\bcount\s*\(\s*\*\s*\)", re.IGNORECASE)
 _STARTS_WITH_NUMBER = re.compile(r"\s*(interval\s+)?[+-]?\d", re.IGNORECASE)
 
 
@@ -63,6 +70,16 @@ def _interval_or_expression(gap: object) -> object:
     if isinstance(gap, str) and _STARTS_WITH_NUMBER.match(gap) and not any(interval_length(gap)):
         raise ValueError("a gap can't have the length zero: no row would be in a session")
     return gap
+
+
+def _as_texts(values: object) -> object:
+    """Values as Spark writes them: YAML reads `1` and `true` as numbers and booleans."""
+    if not isinstance(values, list):
+        return values
+    plain = (isinstance(value, str | int) for value in values)
+    if not all(plain):
+        raise ValueError("values are texts, whole numbers, true or false; write others in quotes")
+    return [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
 
 
 WindowLength = Annotated[Interval, AfterValidator(_fixed)]
@@ -109,6 +126,29 @@ class SessionOptions(Options):
     )
 
 
+class PivotOptions(Options):
+    """Values of a column that become columns (SQL reference: *PIVOT*)."""
+
+    column: Expression = Field(
+        description="What is looked at, as a text: a number as it is written, true and false in words.",
+        examples=["team"],
+    )
+    values: Annotated[list[str], BeforeValidator(_as_texts)] = Field(
+        min_length=1,
+        description="The values that become columns. Rows with others, or null, are in none of them.",
+        examples=[["web", "shop"]],
+    )
+
+    @model_validator(mode="after")
+    def _each_once(self) -> "PivotOptions":
+        seen: set[str] = set()
+        for value in self.values:
+            if value.lower() in seen:
+                raise ValueError(f"`{value}` stands twice among the `values`: Spark ignores case in names")
+            seen.add(value.lower())
+        return self
+
+
 class AggregateOptions(Options):
     """Options of the transform `aggregate`."""
 
@@ -131,6 +171,13 @@ class AggregateOptions(Options):
         examples=[{"clicks": "count(*)", "latest": "max(at)"}],
         change="mixed",
     )
+    pivot: PivotOptions | None = Field(
+        None,
+        description="Compute the aggregates for each of these values by itself, as columns: `web`, or of "
+        "several aggregates `web_clicks`, `web_latest`. For numbers alone Spark aggregates twice, and what "
+        "has no row is null; with others it does once, and a count is 0 there.",
+        change="refused",
+    )
     having: Expression | None = Field(
         None,
         description="A condition over the result's columns; groups that don't meet it are left out.",
@@ -151,6 +198,8 @@ class Aggregate(Transform[AggregateOptions]):
     The result has the window first, then the groups, then the aggregates. The window is a struct of
     `start` and `end`, as in Spark. It keeps the watermark of the column it is over, so it can
     be grouped by, joined on or windowed again as it is; `window.start` on its own can't.
+
+    In visual tools: Aggregate.
     """
 
     example = {
@@ -169,24 +218,42 @@ class Aggregate(Transform[AggregateOptions]):
             groups += [expr(body).alias(name) for name, body in options.group_by.items()]
         else:
             groups += [expr(expression) for expression in options.group_by]
-        computed = [expr(body).alias(name) for name, body in options.aggregates.items()]
-        grouped = inputs[0].groupBy(*groups).agg(*computed)
+        if options.pivot is None:
+            computed = [expr(body).alias(name) for name, body in options.aggregates.items()]
+            grouped = inputs[0].groupBy(*groups).agg(*computed)
+        else:
+            df = inputs[0].withColumn(_PIVOT, expr(options.pivot.column).cast("string"))
+            # Spark takes no star there.
+            stars = {name: _STAR.sub("count(1)", body) for name, body in options.aggregates.items()}
+            computed = [expr(body).alias(name) for name, body in stars.items()]
+            grouped = df.groupBy(*groups).pivot(_PIVOT, list(options.pivot.values)).agg(*computed)
         return grouped if options.having is None else grouped.filter(options.having)
 
     def infer(self, *inputs: Facts) -> Facts:
         """The window, the groups and the aggregates; a mark stays where Spark keeps it."""
         (before,) = inputs
-        facts = before.after(self._operator(before))
+        operator = self._operator(before)
+        facts = before.after(operator)
         groups = project(self.options.group_by, before)
         if before.columns is None or groups is None:
             return facts.with_columns(None)
         keys = [*self._window_facts(before.columns), *groups]
         made = project(self.options.aggregates, before, earlier=keys)
+        if self.options.pivot is not None and made is not None:
+            facts = _pivoted(before, operator, made)
+            several = len(made) > 1
+            made = tuple(
+                Column(f"{value}_{column.name}" if several else value, column.type)
+                for value in self.options.pivot.values
+                for column in made
+            )
         return facts.with_columns(None if made is None else [*keys, *made])
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """Each aggregate of its arguments; the window and the groups decide which rows there are."""
         (facts,) = inputs
+        if self.options.pivot is not None:
+            return None
         columns, made = facts.columns, self.infer(facts).columns
         names = column_keys(made)
         if columns is None or made is None or names is None:
@@ -242,6 +309,10 @@ class Aggregate(Transform[AggregateOptions]):
             yield from check_expression(
                 body, facts, ("group_by", key), also=names, analytic=False, generators=False
             )
+        if options.pivot is not None:
+            yield from check_expression(
+                options.pivot.column, facts, ("pivot", "column"), analytic=False, generators=False
+            )
         also = names | set(self._window_names()) | {name.lower() for name in options.aggregates}
         for name, body in options.aggregates.items():
             yield from check_expression(
@@ -249,7 +320,7 @@ class Aggregate(Transform[AggregateOptions]):
                 facts,
                 ("aggregates", name),
                 also=also,
-                aggregates="allowed",
+                aggregates="allowed" if options.pivot is None else "required",
                 analytic=False,
                 groups=self._groups(),
             )
@@ -358,6 +429,16 @@ class Aggregate(Transform[AggregateOptions]):
 
 def _all_of(made: list[Made]) -> frozenset[str]:
     return frozenset[str]().union(*(found.uses or () for found in made))
+
+
+def _pivoted(before: Facts, operator: AggregateOperator, made: "tuple[Column, ...]") -> Facts:
+    """The rows behind a pivot: Spark aggregates them by the values too, where all it computes are numbers."""
+    heads = {None if column.type is None else column.type.partition("(")[0] for column in made}
+    if heads - {None} - _PIVOTED_TWICE:
+        return before.after(operator)
+    operator = replace(operator, alone=False, event_times=())
+    behind = Operator("unknown") if None in heads else replace(operator, distinct=(), clock="")
+    return before.after(operator).after(behind)
 
 
 def _is_window(column: Column) -> bool:

@@ -1,4 +1,4 @@
-"""Which rows stay: the transforms `filter`, `expect`, `limit` and `sample`."""
+"""Which rows stay: the transforms `filter`, `expect`, `limit`, `sample` and `route`."""
 
 from gem_bundle import Register, hookimpl
 
@@ -10,3 +10,4 @@ def gem_bundle_register_gems(register: Register) -> None:
     register("transform", "expect", "gem_filter.expect:Expect")
     register("transform", "limit", "gem_filter.limit:Limit")
     register("transform", "sample", "gem_filter.sample:Sample")
+    register("transform", "route", "gem_filter.route:Route")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pydantic import model_validator
 
 from gem_bundle import Facts, Field, Finding, Lineage, Made, Operator, Options, Transform
-from gem_bundle.expressions import missing_names
+from gem_bundle.expressions import backquoted, check_expression
 from gem_bundle.lineage import passed
 from gem_bundle.schema import quoted
 from gem_bundle.types import StringList
@@ -96,8 +96,8 @@ class Sample(Transform[SampleOptions]):
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns that decide exist, and have values that can be hashed."""
         (facts,) = inputs
-        yield from missing_names(self.options.by or (), facts, "by")
-        for name in self.options.by or ():
+        for position, name in enumerate(self.options.by or ()):
+            yield from check_expression(backquoted(name), facts, ("by", position))
             column = facts.column(name)
             if column is not None and (column.type or "").startswith("map<"):
                 yield Finding(

@@ -1,4 +1,4 @@
-"""Rows at a steady rate, for tests and demonstrations: the sources `rate` and `rate_micro_batch`."""
+"""Rows that Spark makes itself: the sources `rate`, `rate_micro_batch` and `generate`."""
 
 from gem_bundle import Register, hookimpl
 
@@ -8,3 +8,4 @@ def gem_bundle_register_gems(register: Register) -> None:
     """Register this family's gems."""
     register("source", "rate", "gem_rate.source:RateSource")
     register("source", "rate_micro_batch", "gem_rate.micro_batch:RateMicroBatchSource")
+    register("source", "generate", "gem_rate.generate:GenerateSource")

@@ -12,13 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 from tests.differential import sources
 from tests.differential.mistakes import MISTAKES, WEIGHTS
-from tests.differential.transforms import ONE_INPUT, Step, join, set_operation, sql, union
+from tests.differential.transforms import (
+    ONE_INPUT,
+    Step,
+    compare,
+    fuzzy_match,
+    join,
+    lookup,
+    set_operation,
+    sql,
+    union,
+)
 
 if TYPE_CHECKING:
     from tests.differential.relations import Relation
 
 MAX_DEPTH = 8
 MISTAKEN = 0.2
+_TWO_INPUTS = {"join": 12, "union": 5, "sql": 6, "set_operation": 1, "table": 1.5, "fuzzy_match": 1}
 MODES = ("append", "update", "complete")
 
 
@@ -114,9 +125,19 @@ class _Pipeline:
         if roll < 0.24 and not (relation.joins and random.random() < 0.5):
             other = self._partner(relation)
             first, second = (relation, other) if random.random() < 0.6 else (other, relation)
-            kind = random.choices(["join", "union", "sql", "set_operation"], [12, 5, 6, 1])[0]
+            kind = random.choices([*_TWO_INPUTS], list(_TWO_INPUTS.values()))[0]
             if kind == "join":
                 return join(random, first, second, node)
+            if kind == "fuzzy_match":
+                return fuzzy_match(random, first, second, node)
+            if kind == "table":
+                tables = [r for r in self._pool if not r.streaming] or [second]
+                other = random.choice(tables)
+                return (
+                    lookup(random, first, other, node)
+                    if first.streaming or random.random() < 0.4
+                    else compare(random, first, other, node)
+                )
             if kind == "set_operation":
                 return set_operation(random, first, self._like(first, second), node)
             return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.schema import quoted
 from tests.differential.conditions import Condition
 from tests.differential.expressions import DURATIONS, Writer, aggregate
 from tests.differential.queries import Queries, result
@@ -274,6 +275,11 @@ def aggregate_(random: Random, relation: Relation, node: str) -> Step:
     if not made:
         options["aggregates"]["counted"] = "count(*)"
         made.append(Col("counted", "bigint"))
+    pivoted = _pivoted(random, writer, relation, options, made)
+    if pivoted:
+        found = relation.followed_by(node, [*cols, *pivoted])
+        found = replace(found, aggregations=relation.aggregations + 2 * int(relation.streaming))
+        return Step("aggregate", options, [relation], found, shape=f"{shape} pivot")
     if random.random() < 0.15:
         name = made[0].name
         options["having"] = random.choice(
@@ -282,6 +288,21 @@ def aggregate_(random: Random, relation: Relation, node: str) -> Step:
     found = relation.followed_by(node, [*cols, *made])
     found = replace(found, aggregations=relation.aggregations + int(relation.streaming))
     return Step("aggregate", options, [relation], found, shape=shape)
+
+
+def _pivoted(
+    random: Random, writer: Writer, relation: Relation, options: dict[str, Any], made: list[Col]
+) -> list[Col]:
+    """Now and then the aggregates for each of some values, of what can be written as a text."""
+    over = relation.of_family("string", "number")
+    if not over or random.random() > 0.06:
+        return []
+    values = random.choice([["a", "b"], [1, 2, True], ["x y"]])
+    options["pivot"] = {"column": writer.name(random.choice(over)), "values": values}
+    texts = [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
+    return [
+        replace(col, name=f"{text}_{col.name}" if len(made) > 1 else text) for text in texts for col in made
+    ]
 
 
 def deduplicate(random: Random, relation: Relation, node: str) -> Step | None:
@@ -421,6 +442,161 @@ def set_operation(random: Random, left: Relation, right: Relation, node: str) ->
     return Step("set_operation", options, [left, right], made, shape=shape)
 
 
+def _choice(random: Random, relation: Relation) -> tuple[dict[str, Any], list[Col]]:
+    """Columns by their types, or by a pattern, and which those are."""
+    if random.random() < 0.6:
+        families = sorted({col.family for col in relation.cols} - {"void"})
+        wanted = random.sample(families, random.randint(1, len(families)))
+        return {"types": wanted}, [col for col in relation.cols if col.family in wanted]
+    first = random.choice(relation.cols).name[:1].lower()
+    return {"matching": f"^{first}"}, [col for col in relation.cols if col.name.lower().startswith(first)]
+
+
+def dynamic_select(random: Random, relation: Relation, node: str) -> Step | None:
+    """Columns by a rule."""
+    if relation.ambiguous():
+        return None
+    options, chosen = _choice(random, relation)
+    return Step("dynamic_select", options, [relation], relation.followed_by(node, chosen))
+
+
+def bulk_columns(random: Random, relation: Relation, node: str) -> Step | None:
+    """Many columns by one rule."""
+    if relation.ambiguous():
+        return None
+    options, chosen = _choice(random, relation)
+    # What can be computed of a value of any type: itself, or whether it is there.
+    text, kind = random.choice([(None, None), ("{column}", None), ("{column} is null", "boolean")])
+    if text is not None:
+        options["expression"] = text
+    if text is None or random.random() < 0.5:
+        options["name"] = random.choice(["{name}_b", "b_{lower}"])
+    options["keep"] = "name" in options and random.random() < 0.4
+    made, added = [], []
+    for col in relation.cols:
+        if col not in chosen:
+            made.append(replace(col, qualifier=None))
+            continue
+        name = options.get("name", "{name}").format(name=col.name, lower=col.name.lower())
+        new = Col(name, kind or col.type, col.marked and kind is None)
+        added += [new] if options["keep"] else []
+        made.append(replace(col, qualifier=None) if options["keep"] else new)
+    cols = [*made, *added]
+    if len({col.name.lower() for col in cols}) < len(cols):
+        return None
+    return Step("bulk_columns", options, [relation], relation.followed_by(node, cols))
+
+
+def clean(random: Random, relation: Relation, node: str) -> Step | None:
+    """Texts in order, and nulls filled or left out."""
+    if relation.ambiguous():
+        return None
+    options: dict[str, Any] = random.choice(
+        [
+            {"white_space": "collapse", "remove": ["control", "punctuation"]},
+            {"case": "title", "empty_as_null": True},
+            {"drop_rows": "any"},
+            {"drop_rows": "all", "nulls": {"text": "?", "number": 0, "boolean": False}},
+        ]
+    )
+    if relation.usable() and random.random() < 0.5:
+        options = {**options, "columns": [random.choice(relation.usable()).name]}
+    return Step("clean", options, [relation], relation.followed_by(node, relation.cols))
+
+
+def window_function(random: Random, relation: Relation, node: str) -> Step | None:
+    """Places and running totals."""
+    numbers, sortable = relation.of_family("number"), relation.of_family("number", "string", "timestamp")
+    if relation.ambiguous() or not sortable:
+        return None
+    writer = Writer.over(random, relation)
+    made = [
+        ("place", "row_number()", "int"),
+        ("before", f"lag({writer.name(sortable[0])})", sortable[0].type),
+    ]
+    if numbers:
+        made.append(("top", f"max({writer.name(numbers[0])})", numbers[0].type))
+    chosen = random.sample(made, random.randint(1, len(made)))
+    options: dict[str, Any] = {"columns": {name: text for name, text, _ in chosen}}
+    options["order_by"] = [f"{writer.name(random.choice(sortable))}{random.choice(['', ' desc'])}"]
+    if random.random() < 0.5:
+        options["partition_by"] = [writer.name(random.choice(sortable))]
+    if random.random() < 0.3:
+        options["frame"] = {"start": "2 preceding", "end": "1 following"}
+    new = {name: Col(name, kind) for name, _, kind in chosen}
+    cols = [col for col in relation.cols if col.name.lower() not in new]
+    if len(cols) < len(relation.cols):
+        return None
+    cols += new.values()
+    return Step("window_function", options, [relation], relation.followed_by(node, cols))
+
+
+def lookup(random: Random, left: Relation, right: Relation, node: str) -> Step | None:
+    """Columns of a table."""
+    keys = [
+        key for key in _common(left, right) if "struct" not in {c.family for c in right.cols if c.name == key}
+    ]
+    known = {col.name.lower() for col in left.cols}
+    free = [col for col in right.usable() if col.name.lower() not in right.ambiguous()]
+    if right.streaming or not keys or not free or "found" in known:
+        return None
+    col = random.choice(free)
+    options: dict[str, Any] = {"on": [random.choice(keys)], "columns": {"found": col.name}}
+    if random.random() < 0.5:
+        options["missing"] = "drop"
+    cols = [*left.cols, Col("found", col.type)]
+    return Step("lookup", options, [left, right], merged(node, [left, right], cols))
+
+
+def compare(random: Random, left: Relation, right: Relation, node: str) -> Step | None:
+    """Two tables by key."""
+    if left.streaming or right.streaming:
+        return None
+    common = _common(left, right)
+    if len(common) < 2 or {"status", "differing", "left", "right"} & {name.lower() for name in common}:
+        return None
+    key, *others = random.sample(common, len(common))
+    kinds = [
+        next(c.type for c in side.cols if c.name.lower() == name.lower())
+        for name in others
+        for side in (left, right)
+    ]
+    here, there = (
+        ", ".join(f"{quoted(name)}: {kind}" for name, kind in zip(others, kinds[start::2], strict=True))
+        for start in (0, 1)
+    )
+    cols = [
+        next(replace(col, name=key, qualifier=None) for col in left.cols if col.name.lower() == key.lower()),
+        Col("status", "string"),
+        Col("differing", "array<string>"),
+        Col("left", f"struct<{here}>"),
+        Col("right", f"struct<{there}>"),
+    ]
+    options = {"on": [key], "columns": others}
+    return Step("compare", options, [left, right], merged(node, [left, right], cols))
+
+
+def fuzzy_match(random: Random, left: Relation, right: Relation, node: str) -> Step | None:
+    """Rows that are nearly the same."""
+    families = {col.name: col.family for col in left.cols}
+    plain = [name for name in _common(left, right) if families[name] in {"string", "number"}]
+    if not plain:
+        return None
+    key, field, block = (random.choice(plain) for _ in range(3))
+    measure = random.choice(["edits", "words", "sound", "equal"])
+    options: dict[str, Any] = {"id": key, "fields": {field: {"measure": measure}}, "block_by": [block]}
+    names: tuple[str, ...] = ()
+    if left.id == right.id:
+        options["pairs"], names = "within", ("l", "r")
+    cols = [
+        next(replace(c, name=name, qualifier=None) for c in side.cols if c.name.lower() == key.lower())
+        for side, name in ((left, "left_id"), (right, "right_id"))
+    ]
+    made = merged(node, [left, right], [*cols, Col("score", "double")])
+    made = replace(made, joins=made.joins + int(left.streaming and right.streaming))
+    return Step("fuzzy_match", options, [left, right], made, names)
+
+
 def join(random: Random, left: Relation, right: Relation, node: str) -> Step | None:
     """Two inputs side by side."""
     names: tuple[str, ...] = ()
@@ -513,6 +689,10 @@ ONE_INPUT: dict[str, tuple[Callable[[Random, Relation, str], Step | None], int]]
     "unpivot": (unpivot, 2),
     "flatten": (flatten, 3),
     "sample": (sample, 1),
+    "dynamic_select": (dynamic_select, 1),
+    "bulk_columns": (bulk_columns, 2),
+    "clean": (clean, 2),
+    "window_function": (window_function, 1),
 }
 
 

@@ -9,11 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gem_bundle import GemError
+from gem_columns.bulk_columns import BulkColumns
+from gem_columns.clean import Clean
 from gem_columns.drop import Drop
+from gem_columns.dynamic_select import DynamicSelect
 from gem_columns.flatten import Flatten
 from gem_columns.rename import Rename
 from gem_columns.select import Select
 from gem_columns.unpivot import Unpivot
+from gem_columns.window_function import WindowFunction
 from gem_columns.with_columns import WithColumns
 from gem_combine.join import Join
 from gem_combine.union import Union
@@ -61,6 +65,13 @@ ONE_INPUT: list[tuple[type[Transform[Any]], dict[str, Any]]] = [
     (Rename, {"columns": {"at": "seen", "seen": "before", "id": "ID"}}),
     (Drop, {"columns": ["AT", "amount"]}),
     (Drop, {"columns": "id, page"}),
+    (WindowFunction, {"columns": {"AMOUNT": "sum(amount)", "n": "rank()"}, "order_by": "id desc nulls last"}),
+    (WindowFunction, {"columns": {"p": "lag(at)", "f": "first(page) ignore nulls"}, "order_by": ["at"]}),
+    (Clean, {"white_space": "collapse", "case": "title", "remove": ["control"], "nulls": {"text": "", "number": 1}}),
+    (BulkColumns, {"types": "timestamp", "name": "{upper}_{name}"}),
+    (BulkColumns, {"matching": "^(a)", "expression": "struct({column}) as x", "name": "{1}_{name}"}),
+    (BulkColumns, {"columns": "at, seen", "expression": "({column})", "keep": True, "name": "{name}2"}),
+    (DynamicSelect, {"matching": "^(at|id|se)", "except_types": ["long"]}),
     (Unpivot, {"ids": ["AT", "page"], "values": ["id", "amount"], "value_column_name": "page2"}),
     (Unpivot, {"values": ["seen", "AT"]}),
     (Unpivot, {"ids": ["at", "seen", "amount", "page"], "include_nulls": False}),
@@ -105,6 +116,17 @@ ONE_INPUT: list[tuple[type[Transform[Any]], dict[str, Any]]] = [
             "aggregates": {"n": "count(*)"},
         },
     ),
+    (
+        Aggregate,
+        {
+            "window": {"column": "at", "duration": "1 hour"},
+            "group_by": ["upper(page) as p"],
+            "pivot": {"column": "id % 3", "values": [0, 1]},
+            "aggregates": {"n": "count( * )", "m": "max(at)"},
+            "having": "`0_n` > 1",
+        },
+    ),
+    (Aggregate, {"pivot": {"column": "page", "values": ["a b"]}, "aggregates": {"n": "sum(amount)"}}),
     (Aggregate, {"window": {"column": "(at)", "duration": "1 hour"}, "aggregates": {"n": "count(*)"}}),
     (Aggregate, {"window": {"column": "at + interval 1 day", "duration": "1 hour"}, "aggregates": {"n": "count(*)"}}),
     (Aggregate, {"window": {"column": "events.at", "duration": "1 hour"}, "aggregates": {"n": "count(*)"}}),

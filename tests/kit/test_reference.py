@@ -200,7 +200,7 @@ def test_the_reference_of_all_that_is_installed_names_distributions(monkeypatch:
     pages = reference(load_registry())
 
     assert "| `acme` | `acme-gems` | [`orders`]" in pages["gems/index.md"]
-    assert "| `rate` | `gem-bundle` | [`rate`]" in pages["gems/index.md"]
+    assert "| `rate` | `gem-bundle` | [`generate`]" in pages["gems/index.md"]
     assert "hooks.md" in pages
 
 

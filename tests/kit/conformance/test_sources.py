@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import pytest
 
+from gem_bundle import ReadContext
 from gem_bundle.testing.conformance import SourceConformance
 from gem_bundle.testing.conformance.streams import (
     all_rows,
@@ -20,11 +21,13 @@ from gem_bundle.testing.conformance.streams import (
     drained,
     forget_last_commit,
     read_stream,
+    rows_of,
 )
 from gem_delta.source import DeltaSource
 from gem_file.auto_loader import AutoLoaderSource
 from gem_file.source import FileSource
 from gem_kafka.source import KafkaSource
+from gem_rate.generate import GenerateSource
 from gem_rate.micro_batch import RateMicroBatchSource
 from gem_rate.source import RateSource
 from gem_rows.source import RowsSource
@@ -184,6 +187,34 @@ class TestRateMicroBatch(SourceConformance):
     gem = RateMicroBatchSource
     options = {"rows_per_batch": 4}
     waive = {"test_an_unreachable_system_is_a_sentence": NOWHERE.format("it makes its rows itself")}
+
+
+class TestGenerate(SourceConformance):
+    gem = GenerateSource
+    options = {
+        "columns": {
+            "id": {"sequence": {"start": 1}},
+            "name": {"choice": {"ada": 3, "☂": 1}, "nulls": 0.2},
+            "at": {"time": {"start": "2026-01-05", "step": "1 minute"}},
+            "doubled": "id * 2",
+        },
+        "rows": 5,
+        "rows_per_batch": 4,
+    }
+    waive = {
+        "test_an_unreachable_system_is_a_sentence": NOWHERE.format("it makes its rows itself"),
+        "test_reads_a_batch": "nobody feeds it; `test_a_stream_begins_as_a_batch` says what it reads",
+    }
+
+    @pytest.mark.spark
+    def test_a_stream_begins_as_a_batch(self) -> None:
+        """A batch has so many rows, and a stream has the same ones to begin with."""
+        gem = self.live()
+        gem.streaming = False
+        batch = rows_of(gem.read(ReadContext("generated", self.spark)))
+        _, batches = self._first_run(self.live())
+        assert [row["id"] for row in batch] == [1, 2, 3, 4, 5]
+        assert sorted(all_rows(batches), key=lambda row: row["id"])[:5] == batch
 
 
 class TestRows(SourceConformance):

@@ -10,13 +10,20 @@ import pytest
 
 from gem_bundle.testing.conformance import Given, TransformConformance
 from gem_bundle.testing.conformance.inputs import EVENTS
+from gem_columns.bulk_columns import BulkColumns
+from gem_columns.clean import Clean
 from gem_columns.drop import Drop
+from gem_columns.dynamic_select import DynamicSelect
 from gem_columns.flatten import Flatten
 from gem_columns.rename import Rename
 from gem_columns.select import Select
 from gem_columns.unpivot import Unpivot
+from gem_columns.window_function import WindowFunction
 from gem_columns.with_columns import WithColumns
+from gem_combine.compare import Compare
+from gem_combine.fuzzy_match import FuzzyMatch
 from gem_combine.join import Join
+from gem_combine.lookup import Lookup
 from gem_combine.set_operation import SetOperation
 from gem_combine.union import Union
 from gem_event_time.aggregate import Aggregate
@@ -25,6 +32,7 @@ from gem_event_time.watermark import Watermark
 from gem_filter.expect import Expect
 from gem_filter.filter import Filter
 from gem_filter.limit import Limit
+from gem_filter.route import Route
 from gem_filter.sample import Sample
 from gem_json.from_json import FromJson
 from gem_json.to_json import ToJson
@@ -59,6 +67,7 @@ TEXTS = Given(
     ("at", "1 minute"),
 )
 
+NO_STREAM = "the suite asks with streams, which it refuses on purpose"
 SEEN = Given(EVENTS.schema, EVENTS.rows[:1])
 ORDERS = Given(
     "id bigint, order struct<user: string, items: array<struct<sku: string, n: int>>>, at timestamp",
@@ -109,6 +118,29 @@ class TestDrop(TransformConformance):
     expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
 
 
+class TestClean(TransformConformance):
+    gem = Clean
+    options = {"columns": ["page", "amount"], "case": "upper", "drop_rows": "any", "nulls": {"number": 0}}
+    expected = [{"id": 1, "page": "HOME", "amount": 1.5}, {"id": 2, "page": "CART", "amount": -2.0}]
+
+
+class TestBulkColumns(TransformConformance):
+    gem = BulkColumns
+    options = {"types": ["number"], "expression": "{column} * 2", "name": "{name}_2", "keep": True}
+    expected = [
+        {"id": 1, "id_2": 2, "amount_2": 3.0},
+        {"id": 2, "id_2": 4, "amount_2": -4.0},
+        {"id": 3, "id_2": 6, "amount_2": None},
+        {"id": 4, "id_2": 8, "amount_2": 0.5},
+    ]
+
+
+class TestDynamicSelect(TransformConformance):
+    gem = DynamicSelect
+    options = {"types": ["timestamp", "number"], "except_columns": ["amount"]}
+    expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
+
+
 class TestUnpivot(TransformConformance):
     gem = Unpivot
     options = {"ids": ["page", "at"], "values": ["amount", "id"], "include_nulls": False}
@@ -133,6 +165,55 @@ class TestFlatten(TransformConformance):
         {"id": 2, "order_user": "bob", "order_items_sku": None, "order_items_n": None},
         {"id": 3, "order_user": None, "order_items_sku": None, "order_items_n": None},
     ]
+
+
+class TestWindowFunction(TransformConformance):
+    gem = WindowFunction
+    options = {
+        "columns": {"place": "row_number()", "total": "sum(amount)"},
+        "partition_by": ["page"],
+        "order_by": ["at desc"],
+        "frame": {"start": "1 preceding"},
+    }
+    expected = [
+        {"id": 1, "place": 2, "total": 1.5},
+        {"id": 2, "place": 1, "total": -2.0},
+        {"id": 3, "place": 1, "total": None},
+        {"id": 4, "place": 1, "total": 0.25},
+    ]
+
+
+class TestLookup(TransformConformance):
+    gem = Lookup
+    waive = {"test_findings_are_well_formed": NO_STREAM}
+    options = {"on": ["page"], "columns": {"owner": "team"}}
+    inputs = {"events": EVENTS, "pages": PAGES}
+    expected = [
+        {"id": 1, "page": "home", "owner": "web"},
+        {"id": 2, "page": "cart", "owner": "shop"},
+        {"id": 3, "page": "home", "owner": "web"},
+        {"id": 4, "page": None, "owner": None},
+    ]
+
+
+class TestCompare(TransformConformance):
+    gem = Compare
+    waive = {"test_findings_are_well_formed": NO_STREAM}
+    options = {"on": ["id"]}
+    inputs = {"events": EVENTS, "seen": SEEN}
+    expected = [
+        {"id": 1, "status": "matched", "differing": []},
+        {"id": 2, "status": "only_left", "differing": None},
+        {"id": 3, "status": "only_left", "differing": None},
+        {"id": 4, "status": "only_left", "differing": None},
+    ]
+
+
+class TestFuzzyMatch(TransformConformance):
+    gem = FuzzyMatch
+    options = {"id": "id", "fields": {"page": {}}, "block_by": ["amount > 0"], "threshold": 0.9}
+    inputs = {"events": EVENTS, "seen": SEEN}
+    expected = [{"left_id": 1, "right_id": 1, "score": 1.0}]
 
 
 class TestJoinWithATable(TransformConformance):
@@ -172,6 +253,7 @@ class TestExcept(TransformConformance):
 
 class TestExceptAll(TransformConformance):
     gem = SetOperation
+    waive = {"test_findings_are_well_formed": NO_STREAM}
     inputs = {"events": EVENTS, "seen": SEEN}
     options = {"operation": "except", "all": True}
     expected = [{"id": 2}, {"id": 3}, {"id": 4}]
@@ -201,6 +283,19 @@ class TestAggregateOfSessions(TransformConformance):
     gem = Aggregate
     options = {"session": {"column": "at", "gap": "10 minutes"}, "group_by": ["page"], "aggregates": {"n": "count(*)"}}  # fmt: skip
     expected = [{"page": "home", "n": 2}, {"page": "cart", "n": 1}, {"page": None, "n": 1}]
+
+
+class TestAggregateThatPivots(TransformConformance):
+    gem = Aggregate
+    options = {
+        "window": {"column": "at", "duration": "1 hour"},
+        "pivot": {"column": "page", "values": ["home", "cart"]},
+        "aggregates": {"clicks": "count(*)", "amount": "sum(amount)"},
+    }
+    expected = [
+        {"home_clicks": 2, "home_amount": 1.5, "cart_clicks": 1, "cart_amount": -2.0},
+        {"home_clicks": None, "home_amount": None, "cart_clicks": None, "cart_amount": None},
+    ]
 
 
 class TestDeduplicate(TransformConformance):
@@ -245,6 +340,12 @@ class TestSample(TransformConformance):
     gem = Sample
     options = {"fraction": 0.5, "by": ["page"], "seed": 2}
     expected = [{"id": 1, "page": "home"}, {"id": 2, "page": "cart"}, {"id": 3, "page": "home"}]
+
+
+class TestRoute(TransformConformance):
+    gem = Route
+    options = {"conditions": {"paid": "amount > 0", "home": "page = 'home'"}, "rest": "other"}
+    expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
 
 
 class TestFromJson(TransformConformance):

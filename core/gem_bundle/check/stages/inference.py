@@ -60,8 +60,10 @@ def _named_outputs(gem: Gem | None, declared: Facts, inputs: list[Facts]) -> dic
             found[REJECTED] = combined(UNKNOWN_OPERATOR, inputs)
             found[REJECTED] = transform.infer_rejected(*inputs)
     with suppress(Exception):
-        # Of one of several outputs the columns aren't known: those are of all of them.
-        found |= {output: declared.with_columns(None) for output in transform.outputs()}
+        for output in transform.outputs():
+            found[output] = declared.with_columns(None)
+            known: Any = transform.infer_output(output, *inputs)
+            found[output] = known if isinstance(known, Facts) else found[output]
     return found
 
 

@@ -1,0 +1,238 @@
+"""The transform `clean`: texts in order, and values in the place of nulls."""
+
+from functools import reduce
+from operator import and_, or_
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import model_validator
+
+from gem_bundle import Facts, Field, Finding, GemError, Lineage, Made, Operator, Options, Transform
+from gem_bundle.diagnostics import suggest
+from gem_bundle.expressions import backquoted, check_expression, missing_names
+from gem_bundle.lineage import passed
+from gem_bundle.schema import with_article
+from gem_bundle.types import StringList
+from gem_columns.choosing import NUMBERS, kinds_known, kinds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+WhiteSpace = Literal["keep", "trim", "collapse", "remove"]
+Case = Literal["keep", "lower", "upper", "title"]
+Characters = Literal["letters", "digits", "punctuation", "control"]
+
+# `(?U)` counts the letters and the white space of all alphabets, and no-break spaces.
+_CHARACTERS = {
+    "letters": r"\p{L}\p{M}",
+    "digits": r"\p{Nd}",
+    "punctuation": r"\p{P}\p{S}",
+    "control": r"\p{Cc}&&[^\s]",
+}
+_ENDS, _SPACES = r"(?U)^\s+|\s+$", r"(?U)\s+"
+_WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
+
+
+class NullOptions(Options):
+    """What stands in the place of nulls, by the kind of the column."""
+
+    text: str | None = Field(None, description="For columns of type string.", examples=["unknown"])
+    number: int | float | None = Field(None, description="For columns with numbers.", examples=[0])
+    boolean: bool | None = Field(None, description="For columns of type boolean.")
+
+    @model_validator(mode="after")
+    def _one_at_least(self) -> "NullOptions":
+        if self.text is None and self.number is None and self.boolean is None:
+            raise ValueError("give a `text`, a `number` or a `boolean`")
+        return self
+
+
+class CleanOptions(Options):
+    """Options of the transform `clean`; they work in the order in which they stand here."""
+
+    columns: StringList | None = Field(
+        None,
+        min_length=1,
+        description="The columns to clean; by default all.",
+        examples=[["name", "city"]],
+        change="from_now_on",
+    )
+    remove: list[Characters] = Field(
+        [],
+        description="Characters that are taken out of texts, of any alphabet: `letters`, `digits`, "
+        "`punctuation` (symbols too), `control` (those that nobody sees, white space aside).",
+        examples=[["control"], ["letters", "punctuation"]],
+        change="from_now_on",
+    )
+    white_space: WhiteSpace = Field(
+        "keep",
+        description="What becomes of white space in texts, line breaks and no-break spaces included: `trim` "
+        "takes it from both ends, `collapse` also makes one space of what is within, `remove` leaves none.",
+        change="from_now_on",
+    )
+    case: Case = Field(
+        "keep",
+        description="Texts in one case: `lower`, `upper`, or `title` for the first letter of each word.",
+        change="from_now_on",
+    )
+    empty_as_null: bool = Field(
+        False, description="Make a null of a text that is empty by then.", change="from_now_on"
+    )
+    drop_rows: Literal["never", "any", "all"] = Field(
+        "never",
+        description="Leave rows out in which `any` of the columns is null, or `all` are.",
+        change="from_now_on",
+    )
+    nulls: NullOptions | None = Field(
+        None,
+        description="Values for the nulls that are left.",
+        examples=[{"text": "unknown", "number": 0}],
+        change="from_now_on",
+    )
+
+    @model_validator(mode="after")
+    def _does_something(self) -> "CleanOptions":
+        if not (self.for_texts() or self.drop_rows != "never" or self.nulls is not None):
+            raise ValueError("say what to clean, for example `white_space: trim`")
+        return self
+
+    def for_texts(self) -> bool:
+        """Whether texts are changed, nulls aside."""
+        return bool(self.remove) or self.white_space != "keep" or self.case != "keep" or self.empty_as_null
+
+
+class Clean(Transform[CleanOptions]):
+    """Put texts in order, and fill or leave out nulls.
+
+    Columns keep their names, types and places; a column of another type stays as it is. Each row is cleaned
+    by itself, so a stream keeps no state. Names are taken as they stand, without backquotes.
+
+    In visual tools: DataCleansing.
+    """
+
+    example = {"white_space": "collapse", "empty_as_null": True, "nulls": {"number": 0}}
+
+    def apply(self, *inputs: "DataFrame") -> "DataFrame":
+        """The cleaned rows.
+
+        Raises:
+            GemError: When a column isn't there, or a number doesn't fit into one.
+        """
+        from pyspark.sql.functions import col
+
+        (df,) = inputs
+        options = self.options
+        kinds = kinds_of(df)
+        for name in options.columns or ():
+            if name.lower() not in {known.lower() for known, _ in kinds}:
+                hint = suggest(name, df.columns, what="columns")
+                raise GemError("GB205", f"there is no column `{name}`", hint, "columns")
+        for problem in self._misfits(kinds):
+            raise GemError(problem.code, problem.message, problem.hint, "nulls")
+        chosen = [(name, kind) for name, kind in kinds if self._means(name)]
+        texts = {n: self._text(col(backquoted(n))) for n, kind in chosen if kind == "string"}
+        if options.for_texts() and texts:
+            df = df.withColumns(texts)
+        there = [col(backquoted(name)).isNotNull() for name, _ in chosen]
+        if options.drop_rows != "never":
+            df = df.filter(reduce(and_ if options.drop_rows == "any" else or_, there))
+        types = {field.name: field.dataType for field in df.schema}
+        filled = {name: self._filled(col(backquoted(name)), kind, types[name]) for name, kind in chosen}
+        made = {name: value for name, value in filled.items() if value is not None}
+        return df.withColumns(made) if made else df
+
+    def infer(self, *inputs: Facts) -> Facts:
+        """What was known before: columns keep their types, and event time is never touched."""
+        (facts,) = inputs
+        return facts if self.options.drop_rows == "never" else facts.after(Operator("filter", "drop_rows"))
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """Each column of itself; those that are looked at for nulls decide which rows stay."""
+        (facts,) = inputs
+        through, kinds = passed(facts.columns), kinds_known(facts)
+        if through is None or kinds is None or len(through) != len(kinds):
+            return None
+        rule = repr(self.options.model_dump(exclude={"columns"}))
+        made = dict(through)
+        chosen = [key for key, (name, _) in zip(through, kinds, strict=True) if self._means(name)]
+        for key, (name, kind) in zip(through, kinds, strict=True):
+            if self._means(name) and (kind is None or self._touches(kind)):
+                made[key] = Made(f"clean {rule}", frozenset({f"0:{key}"}))
+        if self.options.drop_rows == "never":
+            return Lineage(made)
+        return Lineage(made, Made(f"clean {rule}", frozenset(f"0:{key}" for key in chosen)))
+
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
+        """The columns exist, something of them is cleaned, and what fills them fits."""
+        (facts,) = inputs
+        options = self.options
+        yield from missing_names(options.columns or (), facts, "columns")
+        kinds = kinds_known(facts) or ()
+        yield from self._misfits(kinds)
+        for name in dict.fromkeys(name.lower() for name, _ in kinds if self._means(name)):
+            yield from check_expression(backquoted(name), facts, "columns")
+        if options.drop_rows != "never":
+            return
+        chosen = [(name, kind) for name, kind in kinds if self._means(name)]
+        for name, kind in chosen if options.columns is not None else ():
+            if kind is not None and not self._touches(kind):
+                message = f"`{name}` is {with_article(kind)}, and nothing that is said here cleans one"
+                yield Finding("GB205", message, "Leave it out.", "columns", "warning")
+
+    def _means(self, name: str) -> bool:
+        columns = self.options.columns
+        return columns is None or name.lower() in {known.lower() for known in columns}
+
+    def _touches(self, kind: str) -> bool:
+        """Whether columns of a type are changed."""
+        nulls = self.options.nulls or NullOptions.model_construct()
+        if kind == "string":
+            return self.options.for_texts() or nulls.text is not None
+        return (kind in NUMBERS and nulls.number is not None) or (
+            kind == "boolean" and nulls.boolean is not None
+        )
+
+    def _misfits(self, kinds: "Sequence[tuple[str, str | None]]") -> "Iterator[Finding]":
+        """A finding for each column whose type doesn't hold the number for its nulls."""
+        number = self.options.nulls.number if self.options.nulls is not None else None
+        for name, kind in kinds:
+            if number is not None and kind in _WHOLE and self._means(name) and number != int(number):
+                yield Finding(
+                    "GB213",
+                    f"`{name}` is {with_article(kind)}, which can't hold {number}",
+                    "Give a whole number, or name the other `columns`.",
+                    ("nulls", "number"),
+                )
+
+    def _text(self, value: "Column") -> "Column":
+        """A text in order."""
+        from pyspark.sql import functions as F  # noqa: N812 (as Spark's guide calls it)
+
+        options = self.options
+        for characters in options.remove:
+            value = F.regexp_replace(value, f"(?U)[{_CHARACTERS[characters]}]", "")
+        if options.white_space in {"trim", "collapse"}:
+            value = F.regexp_replace(value, _ENDS, "")
+        if options.white_space in {"collapse", "remove"}:
+            value = F.regexp_replace(value, _SPACES, " " if options.white_space == "collapse" else "")
+        case = {"lower": F.lower, "upper": F.upper, "title": F.initcap}.get(options.case)
+        value = value if case is None else case(value)
+        return F.when(value != "", value) if options.empty_as_null else value
+
+    def _filled(self, column: "Column", kind: str | None, of: "DataType") -> "Column | None":
+        """A column with a value for its nulls; None where it gets none."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        nulls = self.options.nulls
+        if nulls is None:
+            return None
+        if kind == "string" and nulls.text is not None:
+            return F.coalesce(column, F.lit(nulls.text))
+        if kind == "boolean" and nulls.boolean is not None:
+            return F.coalesce(column, F.lit(nulls.boolean))
+        if kind in NUMBERS and nulls.number is not None:
+            # As a text, since a double doesn't hold every decimal.
+            return F.coalesce(column, F.lit(str(nulls.number)).cast(of))
+        return None
