@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.benchmarks import commands, declared_tests, engine, limits, plugins, scale, start
+from tests.benchmarks import commands, declared_tests, engine, groups, limits, plugins, scale, start
 from tests.benchmarks.report import DOCS, README, falls_short, markdown, with_table
 from tests.benchmarks.timing import Comparison
 
@@ -35,6 +35,10 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "build": (commands.build, 5),
     "overhead": (engine.overhead, 9),
     "small-batches": (engine.small_batches, 5),
+    "group": (groups.four_tables, 5),
+    "group-python": (groups.with_python, 5),
+    "group-of-one": (groups.alone, 9),
+    "expect": (groups.rules, 9),
     "start": (start.run, 5),
     "start-cold": (start.cold, 5),
     "start-preview": (start.preview, 5),

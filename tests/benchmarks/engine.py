@@ -101,13 +101,13 @@ def small_batches(pairs: int, folder: Path, files: int = SMALL_FILES) -> Compari
     )
 
 
-def _pipeline(folder: Path, text: str) -> Path:
+def pipeline_in(folder: Path, text: str) -> Path:
     file = folder / f"{text.split()[1]}.yaml"
     file.write_text(text)
     return file
 
 
-def _session(file: Path) -> "SparkSession":
+def session_for(file: Path) -> "SparkSession":
     """The session that `gem-bundle run` would open for a pipeline."""
     from gem_bundle.pipeline.loader import load_file
     from gem_bundle.run.api import prepare
@@ -118,7 +118,7 @@ def _session(file: Path) -> "SparkSession":
     return open_plan_session(plan).spark
 
 
-def _write_events(spark: "SparkSession", folder: Path, rows: int, files: int) -> None:
+def write_events(spark: "SparkSession", folder: Path, rows: int, files: int) -> None:
     """Events of one day, in files that follow one another in time."""
     for number in range(files):
         first = rows * number // files
@@ -146,7 +146,7 @@ def _ended(df: "DataFrame", checkpoint: Path) -> float:
     return time.perf_counter() - began
 
 
-def _run(file: Path) -> float:
+def run_in(file: Path) -> float:
     """Run a pipeline file in the session that is there; the seconds it took."""
     from gem_bundle.run.api import run_file
 
@@ -178,11 +178,11 @@ def _small_batches_by_hand(spark: "SparkSession", folder: Path) -> float:
 def _five_transforms(folder: Path, rows: int) -> Callable[[str], float]:
     from pyspark.sql import functions as F  # noqa: N812
 
-    file = _pipeline(folder, FIVE_TRANSFORMS)
+    file = pipeline_in(folder, FIVE_TRANSFORMS)
     (folder / "events").mkdir()
     (folder / "teams").mkdir()
-    spark = _session(file)
-    _write_events(spark, folder, rows, 4)
+    spark = session_for(file)
+    write_events(spark, folder, rows, 4)
     spark.range(1000).selectExpr("cast(id as int) as team", "concat('team ', id) as name").write.parquet(
         str(folder / "teams"), mode="overwrite"
     )
@@ -207,22 +207,22 @@ def _five_transforms(folder: Path, rows: int) -> Callable[[str], float]:
         _ended(sums, folder / "checkpoint")
         return time.perf_counter() - began
 
-    return lambda way: _run(file) if way == "pipeline" else by_hand()
+    return lambda way: run_in(file) if way == "pipeline" else by_hand()
 
 
 def _small_batches(folder: Path, files: int) -> Callable[[str], float]:
-    file = _pipeline(folder, SMALL_BATCHES)
+    file = pipeline_in(folder, SMALL_BATCHES)
     (folder / "events").mkdir()
-    spark = _session(file)
-    _write_events(spark, folder, files * SMALL_ROWS, files)
-    return lambda _way: _run(file)
+    spark = session_for(file)
+    write_events(spark, folder, files * SMALL_ROWS, files)
+    return lambda _way: run_in(file)
 
 
 def _small_batches_by_default(folder: Path, files: int) -> Callable[[str], float]:
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.master("local[2]").config("spark.driver.memory", "1g").getOrCreate()
-    _write_events(spark, folder, files * SMALL_ROWS, files)
+    write_events(spark, folder, files * SMALL_ROWS, files)
     return lambda _way: _small_batches_by_hand(spark, folder)
 
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.benchmarks.engine import _run
+from tests.benchmarks.engine import run_in
 from tests.benchmarks.timing import Comparison, in_turn
 from tests.benchmarks.worker import Worker, answer
 
@@ -144,12 +144,12 @@ def write(folder: Path, master: str, source: str, data: str, work: str) -> Path:
 
 def _work(data: str, folder: Path, rows: int) -> Callable[[str], float]:
     """Open the pipeline's session, and see to it that there is something to read."""
-    from tests.benchmarks.engine import _session
+    from tests.benchmarks.engine import session_for
 
     file = folder / "scale.yaml"
     if data.startswith("/"):
         Path(data).mkdir(exist_ok=True)
-    spark = _session(file)
+    spark = session_for(file)
     numbers = spark.range(0, rows, 1, FILES)
     if data.startswith("/"):
         if not any(Path(data).glob("*.parquet")):
@@ -157,7 +157,7 @@ def _work(data: str, folder: Path, rows: int) -> Callable[[str], float]:
     elif spark.read.format("kafka").options(**_topic(data)).load().limit(1).count() == 0:
         values = numbers.selectExpr("cast(id as string) as value", f"cast(id % {FILES} as int) as partition")
         values.write.format("kafka").options(**{"kafka.bootstrap.servers": data, "topic": "numbers"}).save()
-    return lambda _way: _run(file)
+    return lambda _way: run_in(file)
 
 
 def _topic(broker: str) -> dict[str, str]:

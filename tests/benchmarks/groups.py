@@ -1,0 +1,170 @@
+"""What it is worth that several targets share a query, what that costs one, and what rules cost.
+
+Each comparison has one session; its two ways take turns in it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.benchmarks.engine import pipeline_in, run_in, session_for, write_events
+from tests.benchmarks.timing import in_turn
+from tests.benchmarks.worker import Worker, answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.benchmarks.timing import Comparison, Pairs
+
+MODULE = "tests.benchmarks.groups"
+ROWS = 1_000_000
+PYTHON_ROWS = 200_000
+FILES = 4
+TARGETS = 4
+
+_SOURCE = """
+pipeline: {name}
+spark: {{spark.master: 'local[2]', spark.driver.memory: 2g, spark.sql.session.timeZone: UTC}}
+sources:
+  events:
+    gem: file
+    options:
+      format: {format}
+      path: {format}
+      schema: "id bigint, at timestamp, team int, amount double"
+      max_files_per_trigger: 1
+transforms:
+  {shared}
+  {parts}
+targets:
+  {targets}
+"""
+_LIGHT = "shared: {gem: with_columns, input: events, options: {columns: {gross: amount * 1.19}}}"
+_NOTHING = "shared: {gem: select, input: events, options: {columns: [id, at, team, amount]}}"
+_PYTHON = """shared:
+    gem: python
+    input: events
+    options: {function: "shared:taxed"}"""
+_FUNCTION = '''
+"""A function of the pipeline's that takes a while for each row."""
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType
+
+
+def taxed(df):
+    def slow(amount):
+        for _ in range(200):
+            amount = amount * 1.0000001
+        return amount
+
+    return df.withColumn("amount", F.udf(slow, DoubleType())("amount"))
+'''
+_RULES = """shared:
+    gem: expect
+    input: events
+    options:
+      rules: {a: amount >= 0, b: id >= 0, c: team < 1000, d: {column: at, not_null: true}, e: amount < 1000}"""
+
+
+def four_tables(pairs: int, folder: Path, rows: int = ROWS) -> Comparison:
+    """Four Delta tables over one source with light work: a query for each, against a group."""
+    found = _in_turn("light", "four", pairs, folder, rows)
+    return found.compared(
+        "group",
+        f"a group of four Delta tables, {rows:,} rows of JSON",
+        "a query for each of them",
+        at_least=1.25,
+    )
+
+
+def with_python(pairs: int, folder: Path, rows: int = PYTHON_ROWS) -> Comparison:
+    """The same with a Python function in what they share."""
+    found = _in_turn("python", "four", pairs, folder, rows)
+    return found.compared(
+        "group-python",
+        f"a group of four Delta tables behind a Python function, {rows:,} rows of JSON",
+        "a query for each of them",
+        at_least=2.5,
+    )
+
+
+def alone(pairs: int, folder: Path, rows: int = ROWS) -> Comparison:
+    """A group of one target, against an ordinary query."""
+    found = _in_turn("light", "one", pairs, folder, rows)
+    return found.compared(
+        "group-of-one",
+        f"a group of one Delta table, {rows:,} rows of JSON",
+        "the table by itself",
+        at_most=1.05,
+    )
+
+
+def rules(pairs: int, folder: Path, rows: int = 10 * ROWS) -> Comparison:
+    """Five rules that reject and whose rows are counted, against the pipeline without them."""
+    found = _in_turn("rules", "rules", pairs, folder, rows)
+    return found.compared(
+        "expect", f"a Delta table behind five rules, {rows:,} rows", "the same without rules", at_most=1.1
+    )
+
+
+def _in_turn(work: str, what: str, pairs: int, folder: Path, rows: int) -> Pairs:
+    with Worker(MODULE, f"{work}-{what}", folder / work, rows) as worker:
+        return in_turn(lambda: worker.run("first"), lambda: worker.run("second"), pairs)
+
+
+def _written(name: str, shared: str, count: int, group: str, format_: str) -> str:
+    parts = [
+        f"part{n}: {{gem: filter, input: shared, options: {{condition: team % {count} = {n}}}}}"
+        for n in range(count)
+    ]
+    targets = [
+        f"table{n}: {{gem: delta, input: part{n}, {group} trigger: {{available_now: true}}, "
+        f"options: {{path: {name}/table{n}}}}}"
+        for n in range(count)
+    ]
+    return _SOURCE.format(
+        name=name, shared=shared, format=format_, parts="\n  ".join(parts), targets="\n  ".join(targets)
+    )
+
+
+def _work(kind: str, folder: Path, rows: int) -> Callable[[str], float]:
+    work, what = kind.split("-")
+    shared = {"light": _LIGHT, "python": _PYTHON, "rules": _RULES}[work]
+    count = TARGETS if what == "four" else 1
+    # Of rules the cost is to be seen beside little other work: reading Parquet is that.
+    format_ = "parquet" if what == "rules" else "json"
+    grouped = _written("grouped", shared, count, "group: all,", format_)
+    plain = _written("plain", shared, count, "", format_)
+    ways = {"first": grouped, "second": plain}
+    if what == "rules":
+        ways = {"first": plain, "second": _written("without", _NOTHING, 1, "", format_)}
+    files = {way: pipeline_in(folder, text) for way, text in ways.items()}
+    (folder / "shared.py").write_text(_FUNCTION, encoding="utf-8")
+    spark = session_for(files["first"])
+    write_events(spark, folder, rows, FILES)
+    (folder / "events").rename(folder / "parquet")
+    if format_ == "json":
+        (folder / "json").mkdir()
+        for file in sorted((folder / "parquet").iterdir()):
+            spark.read.parquet(str(file)).coalesce(1).write.json(str(folder / "writing"), mode="overwrite")
+            (part,) = (folder / "writing").glob("*.json")
+            part.rename(folder / "json" / f"{file.stem}.json")
+
+    def run(way: str) -> float:
+        shutil.rmtree(folder / files[way].stem, ignore_errors=True)
+        return run_in(files[way])
+
+    return run
+
+
+def main(work: str, folder: str, detail: str) -> None:
+    """Be a worker: answer every line of standard input with the seconds of one run."""
+    answer(_work(work, Path(folder), int(detail)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
