@@ -12,9 +12,11 @@ import argparse
 import os
 import pty
 import re
+import signal
 import subprocess
 import sysconfig
 import venv
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,20 +114,27 @@ def follow(
     }
     folder.mkdir(parents=True, exist_ok=True)
     done = 0
-    for step in tour(page.read_text(encoding="utf-8"), start, end):
-        if isinstance(step, File):
-            (folder / step.name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / step.name).write_text(step.text, encoding="utf-8")
-            continue
-        if step.text.startswith("cd "):
-            folder = folder / step.text.removeprefix("cd ")
-            continue
-        printed = type_in(step.text, folder, environment)
-        assert matches(step.printed, printed), (
-            f"{page.name}:{step.line}: `{step.text}` printed\n{printed}\ninstead of\n"
-            + "\n".join(step.printed)
-        )
-        done += 1
+    left: list[int] = []
+    try:
+        for step in tour(page.read_text(encoding="utf-8"), start, end):
+            if isinstance(step, File):
+                (folder / step.name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / step.name).write_text(step.text, encoding="utf-8")
+                continue
+            if step.text.startswith("cd "):
+                folder = folder / step.text.removeprefix("cd ")
+                continue
+            printed = type_in(step.text, folder, environment, left)
+            assert matches(step.printed, printed), (
+                f"{page.name}:{step.line}: `{step.text}` printed\n{printed}\ninstead of\n"
+                + "\n".join(step.printed)
+            )
+            done += 1
+    finally:
+        # What a page starts in the background it also stops, unless it got stuck on the way.
+        for group in left:
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
     return done
 
 
@@ -147,8 +156,15 @@ def virtual_environment(folder: Path, parent: Path | None = None) -> Path:
     return folder / "bin"
 
 
-def type_in(command: str, folder: Path, environment: Mapping[str, str]) -> str:
-    """What a command prints on a terminal."""
+def type_in(command: str, folder: Path, environment: Mapping[str, str], left: list[int] | None = None) -> str:
+    """What a command prints on a terminal.
+
+    Args:
+        command: The command.
+        folder: Where it is typed.
+        environment: The environment variables.
+        left: Gets the process group of a command that goes on in the background.
+    """
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         ["bash", "-c", command],
@@ -157,7 +173,10 @@ def type_in(command: str, folder: Path, environment: Mapping[str, str]) -> str:
         stdin=subprocess.DEVNULL,
         stdout=theirs,
         stderr=theirs,
+        start_new_session=True,
     )
+    if left is not None and command.endswith("&"):
+        left.append(process.pid)
     os.close(theirs)
     said = b""
     # On Linux the end of the last process that has the terminal reads as an error.

@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from gem_bundle.cli import main
 from tests.integration.flights import ROOT, Flights, Run, lay_out, link_days, table_rows
 from tests.samples import the_flights
 
@@ -69,8 +71,10 @@ def test_no_row_is_lost_or_doubled_when_a_run_is_killed(demo: Path) -> None:
     for batches in (3, 2):
         with Run(pipeline, *small, log=demo / "spark.log") as run:
             run.until(batches)
+            assert _told(pipeline)[:2] == (0, "Running")
             run.signal(signal.SIGKILL)
             assert run.wait() == -signal.SIGKILL
+        assert _told(pipeline) == (1, "Died", True)
         partly = table_rows(table)
         assert 0 < len(partly) < len(expected)
         assert set(partly) < set(expected)
@@ -80,6 +84,7 @@ def test_no_row_is_lost_or_doubled_when_a_run_is_killed(demo: Path) -> None:
     assert table_rows(table) == expected
     assert run.end()["totals"]["late_rows"] == 0
     assert run.progress()[0]["batch_id"] >= 5  # it continued and did not begin anew
+    assert _told(pipeline)[:2] == (1, "Finished")
 
 
 @the_flights
@@ -108,6 +113,12 @@ def test_a_stopped_run_ends_its_micro_batch_and_the_next_one_continues(demo: Pat
     assert flights.ask("select count(*) from flights") == [(read,)]
     assert _commits(table)[: len(written)] == written
     assert table_rows(table) == flights.hours()
+
+
+def _told(pipeline: Path) -> tuple[int, str, bool]:
+    """What `gem-bundle status` says: its exit status, how the run is, whether the process is known to be gone."""
+    result = CliRunner().invoke(main, ["status", str(pipeline)])
+    return result.exit_code, result.stdout.splitlines()[1].split()[0], "process is gone" in result.stdout
 
 
 def _scripts_demo(folder: Path) -> str:

@@ -107,7 +107,7 @@ def test_new_state_begins_where_the_old_ended(spark: SparkSession, tmp_path: Pat
     assert [v.first_batch for v in record.versions] == [0, 2]
     assert record.versions[1].continues == str(tmp_path / "checkpoints/sums/out.until-2")
     names = {path.name for path in (tmp_path / "checkpoints/sums").iterdir()}
-    assert names == {"out", "out.until-2", ".out.lock", ".out.record.json"}
+    assert names == {"out", "out.until-2", ".out.lock", ".out.record.json", ".runs"}
 
 
 def amounts(spark: SparkSession, folder: Path) -> list[int]:

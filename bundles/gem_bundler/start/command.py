@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from gem_bundle.run.options import RunOptions
     from gem_bundle.run.progress import MicroBatch, Totals
     from gem_bundle.run.report import Report
-    from gem_bundle.run.supervisor import StopRequest, View
+    from gem_bundle.run.steering import StopRequest
+    from gem_bundle.run.supervisor import View
     from gem_bundler.bundle.manifest import Manifest
     from gem_bundler.bundle.model import BundlePipeline
     from gem_bundler.start.lease import Leases
@@ -157,7 +158,7 @@ def start(installed: Installed, options: StartOptions) -> int:
     """
     from gem_bundle.cli.output import counted, print_diagnostics, print_note
     from gem_bundle.run.api import run_pipeline
-    from gem_bundle.run.supervisor import StopRequest
+    from gem_bundle.run.steering import StopRequest
     from gem_bundle.run.view import make_view
 
     # The bundle's modules come first: the folder that a job runs in may hold others of the same name.

@@ -35,7 +35,7 @@ from gem_bundle.run.failures import build_failure
 from gem_bundle.run.frames import NodeFailure
 from gem_bundle.run.lock import CheckpointLocks, Held
 from gem_bundle.run.report import check_report_place, write_json
-from gem_bundle.run.supervisor import StopRequest
+from gem_bundle.run.steering import StopRequest
 from gem_bundle.types import is_remote
 
 if TYPE_CHECKING:

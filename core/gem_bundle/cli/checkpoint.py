@@ -33,15 +33,11 @@ def command(
     which versions of the pipeline ran. Nothing is changed.
     """
     from gem_bundle.changes.inspection import inspect, lines_of
+    from gem_bundle.cli.definition import read_definition
     from gem_bundle.errors import PipelineError
     from gem_bundle.pipeline.chosen import chosen_target_ids
-    from gem_bundle.pipeline.loader import LoadOptions, load_file
 
-    loaded = load_file(file, LoadOptions(parameters, profile))
-    definition = loaded.definition
-    if definition is None or any(diagnostic.code == "GB014" for diagnostic in loaded.diagnostics):
-        print_diagnostics(loaded.diagnostics)
-        raise SystemExit(1)
+    definition = read_definition(file, parameters, profile)
     try:
         chosen = chosen_target_ids(definition, targets)
     except PipelineError as error:

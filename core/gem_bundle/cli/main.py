@@ -21,6 +21,10 @@ COMMANDS = (
     "describe",
     "check",
     "run",
+    "runs",
+    "status",
+    "stop",
+    "resume",
     "preview",
     "test",
     "checkpoint",
@@ -139,7 +143,7 @@ def main() -> None:
 main.params.append(_DEBUG)
 
 # These stay; the others are over in a moment.
-_LONG = {"run", "backfill", "preview", "test", "--watch"}
+_LONG = {"run", "backfill", "preview", "test", "--watch", "--wait"}
 
 
 def entry() -> None:

@@ -257,4 +257,43 @@ ENVIRONMENT = (
                 options: {action: reject, rules: {even: value % 2 = 0}}
         """,
     ),
+    warning(
+        "GB516",
+        "no record is kept of a run",
+        why="""
+            A run writes beside its checkpoints how it is, and looks there for what it is asked. Here that
+            place can't be written: the package that teaches fsspec its scheme isn't installed, or its
+            credentials are Spark's alone. The run goes on, but nobody sees it from outside, and it stops
+            by signals only.
+        """,
+        breaks="""
+            checkpoints: s3a://bucket/checkpoints
+
+            $ pip uninstall s3fs
+            $ gem-bundle run clicks.yaml
+        """,
+        keeps="""
+            checkpoints: s3a://bucket/checkpoints
+
+            $ pip install s3fs
+            $ gem-bundle run clicks.yaml
+        """,
+    ),
+    error(
+        "GB517",
+        "there is no run that could be meant",
+        why="""
+            Runs are known by the records that they keep beside their checkpoints. There is none of this
+            pipeline, or none that is alive: it has ended, its process is gone, or it hasn't said anything
+            for half a minute. Parameters and profile have to be those of the run where the place of the
+            checkpoints depends on them.
+        """,
+        breaks="""
+            $ gem-bundle stop clicks.yaml
+        """,
+        keeps="""
+            $ gem-bundle run clicks.yaml &
+            $ gem-bundle stop clicks.yaml
+        """,
+    ),
 )

@@ -29,9 +29,11 @@ from gem_bundle.run.fresh import begin_fresh, check_fresh, finish_fresh
 from gem_bundle.run.lock import CheckpointLocks
 from gem_bundle.run.options import RunOptions
 from gem_bundle.run.progress import Totals
+from gem_bundle.run.recorder import Recorder
 from gem_bundle.run.report import Report, check_report_place
 from gem_bundle.run.start_guard import StartGivenUp, StartGuard
-from gem_bundle.run.supervisor import StopRequest, View, run_queries
+from gem_bundle.run.steering import StopRequest
+from gem_bundle.run.supervisor import View, run_queries
 from gem_bundle.run.view import QuietView
 
 if TYPE_CHECKING:
@@ -103,6 +105,10 @@ def run_pipeline(
             _guard_checkpoints(plan, targets, stack, options)
             held = [node.id for node in plan.restartable(targets) if node.id not in options.fresh]
             accepted = hold_to_plan(written, held, options.accept, options.environment)
+            places = {node.id: plan.definition.checkpoint(node.id) for node in plan.restartable(targets)}
+            if places:
+                recorder = Recorder(plan.definition, places, report, view, stop, warn)
+                view = stack.enter_context(recorder)
         session = stack.enter_context(open_for(plan, [node.id for node in targets], options))
         impossible = check_groups(plan, session, targets)
         if impossible:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.report import Report
-    from gem_bundle.run.supervisor import StopRequest, View
+    from gem_bundle.run.steering import StopRequest
+    from gem_bundle.run.supervisor import View
 
 _COUNT_SECONDS = 2.0
 

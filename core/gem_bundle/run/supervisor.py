@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -17,8 +16,7 @@ from gem_bundle.run.held import HeldRows, observed_by_stream
 from gem_bundle.run.progress import ROWS_OUT, ProgressReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from types import FrameType
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -30,7 +28,10 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.model import Node, Trigger
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.progress import MicroBatch, Totals
-    from gem_bundle.run.report import Report
+    from gem_bundle.run.report import Report, Status
+    from gem_bundle.run.steering import StopRequest
+    from gem_bundle.runs.record import State
+    from gem_bundle.runs.requests import Request
 
 POLL_SECONDS = 0.2
 
@@ -52,42 +53,6 @@ class View(Protocol):
 
     def ended(self, report: Report) -> None:
         """The run is over."""
-
-
-class StopRequest:
-    """Whether somebody asked the run to stop, and why."""
-
-    def __init__(self) -> None:
-        self.reason = ""
-
-    def __bool__(self) -> bool:
-        return bool(self.reason)
-
-    @contextmanager
-    def on_signals(self) -> Iterator[None]:
-        """Take SIGINT and SIGTERM for a request to stop while the block runs.
-
-        A second signal is passed on, so that an impatient user gets the process's usual end.
-        """
-        previous: dict[int, Any] = {}
-
-        def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 (Python's shape)
-            if self.reason:
-                signal.signal(number, previous[number])
-                signal.raise_signal(number)
-            self.reason = signal.Signals(number).name
-
-        for wanted in (signal.SIGINT, signal.SIGTERM):
-            try:
-                previous[wanted] = signal.signal(wanted, handle)
-            except ValueError:
-                # Not the main thread: whoever runs it there stops it by its own means.
-                break
-        try:
-            yield
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
 
 
 @dataclass
@@ -117,6 +82,11 @@ class _Running:
     reader: ProgressReader
     totals: list[Totals]
     group: GroupQuery | None
+
+    @property
+    def targets(self) -> list[str]:
+        """The ids of the targets that it writes."""
+        return [totals.target for totals in self.totals]
 
     def failures(self, plan: Plan, *, stopped: bool = False) -> list[Diagnostic]:
         """Why the query has ended, if it has failed, and not only because it was stopped."""
@@ -177,47 +147,122 @@ def run_queries(
             except Exception as error:  # noqa: BLE001
                 failures.append(build_failure(plan, made.targets[0].id, error))
                 break
-            totals = [report.targets[node.id] for node in made.targets]
-            running.append(_Running(query, ProgressReader(query), totals, made.group))
+            running.append(_running(made, query, report, stop))
     if failures:
-        _stop(running, view, stop_timeout)
+        for found in failures:
+            if found.node in report.targets:
+                stop.failed(found.node, found)
+        _stop(running, stop, stop_timeout, view.tick)
         report.diagnostics.extend(dict.fromkeys(failures))
         report.end("failed", time.monotonic() - began)
         return
     view.started(report)
-    _watch(plan, running, report, view, stop, stop_timeout, began)
+    watch = _Watch(plan, targets, spark, running, report, view, stop, stop_timeout)
+    report.end(watch.until_the_end(), time.monotonic() - began)
 
 
-def _watch(
-    plan: Plan,
-    running: list[_Running],
-    report: Report,
-    view: View,
-    stop: StopRequest,
-    stop_timeout: float,
-    began: float,
-) -> None:
-    everything = list(running)
-    while running and not stop and not report.diagnostics:
-        for entry in list(running):
-            _show(entry, view)
-            if not entry.query.isActive:
-                # What it reported between the last look and its end.
-                _show(entry, view)
-                running.remove(entry)
-                report.diagnostics.extend(entry.failures(plan))
-        view.tick()
-        if running and not report.diagnostics:
-            _wait(running[0].query)
-    if running:
-        view.stopping(stop.reason or "another target failed")
-        _stop(running, view, stop_timeout)
-        for entry in running:
-            report.diagnostics.extend(entry.failures(plan, stopped=True))
-    for entry in everything:
-        _show(entry, view)
-    status = "failed" if report.diagnostics else ("stopped" if running else "finished")
-    report.end(status, time.monotonic() - began)  # type: ignore[arg-type]
+def _running(made: _Query, query: StreamingQuery, report: Report, stop: StopRequest) -> _Running:
+    for node in made.targets:
+        stop.started(node.id)
+    totals = [report.targets[node.id] for node in made.targets]
+    return _Running(query, ProgressReader(query), totals, made.group)
+
+
+@dataclass
+class _Watch:
+    """The queries while they run.
+
+    Args:
+        plan: The pipeline.
+        targets: The targets of this run.
+        spark: The session.
+        running: The queries that run.
+        report: Where numbers and failures go.
+        view: Who is told.
+        stop: Asked between two looks.
+        timeout: Seconds a micro-batch may take to end after a request to stop.
+    """
+
+    plan: Plan
+    targets: Sequence[Node]
+    spark: SparkSession
+    running: list[_Running]
+    report: Report
+    view: View
+    stop: StopRequest
+    timeout: float
+
+    def until_the_end(self) -> Status:
+        """Watch until all have ended, one has failed, or the run is asked to stop; then stop the others."""
+        while self.running and not self.stop and not self.report.diagnostics:
+            for entry in list(self.running):
+                _show(entry, self.view)
+                if not entry.query.isActive:
+                    self._has_ended(entry, "finished")
+            for request in self.stop.asked():
+                self._do(request)
+            self.view.tick()
+            if self.running and not self.report.diagnostics:
+                _wait(self.running[0].query)
+        if self.running:
+            self._are("stopping", *self.running)
+            self.view.stopping(self.stop.reason or "another target failed")
+            _stop(self.running, self.stop, self.timeout, self.view.tick)
+            for entry in list(self.running):
+                self._has_ended(entry, "stopped")
+        if self.report.diagnostics:
+            return "failed"
+        return "stopped" if "stopped" in self.stop.states.values() else "finished"
+
+    def _are(self, state: State, *entries: _Running) -> None:
+        self.stop.states.update({target: state for entry in entries for target in entry.targets})
+
+    def _has_ended(self, entry: _Running, state: State) -> None:
+        """Take leave of a query: of what it reported between the last look and its end, and how it ended."""
+        _show(entry, self.view)
+        self.running.remove(entry)
+        self._are(state, entry)
+        failures = entry.failures(self.plan, stopped=state == "stopped")
+        self.report.diagnostics.extend(failures)
+        own = {failure.node: failure for failure in failures}
+        for target in entry.targets if failures else ():
+            self.stop.failed(target, own.get(target, failures[0]))
+
+    def _do(self, request: Request) -> None:
+        """Stop the query of a target, or start it again; what is so already stays so."""
+        entry = next((entry for entry in self.running if request.target in entry.targets), None)
+        if request.action == "stop" and entry is not None:
+            self._are("stopping", entry)
+            timeout = 0.0 if request.now else self.timeout
+            _stop([entry], self.stop, timeout, self._meanwhile)
+            self._has_ended(entry, "stopped")
+        elif request.action == "resume" and entry is None and request.target in self.report.targets:
+            self._start(self.plan.node(request.target))
+
+    def _meanwhile(self) -> None:
+        """Go on reading what the queries report: Spark keeps the last hundred reports of each only."""
+        for entry in self.running:
+            _show(entry, self.view)
+        self.view.tick()
+
+    def _start(self, node: Node) -> None:
+        """Start the query of a target, and with it those of its group."""
+        try:
+            # Built anew, as by a new run: what a static source has grown by is seen.
+            frames = Frames(self.plan, self.spark)
+            group = next((g for g in groups_of(self.plan, self.targets) if g.name == node.group), None)
+            if group is None:
+                made = _Query((node,), _writer(self.plan, node, frames))
+            else:
+                made = _of_group(self.plan, group, frames)
+            query = made.start(self.plan)
+        except Exception as error:  # noqa: BLE001 (whatever a gem raises belongs to its node)
+            at, cause = (error.node, error.error) if isinstance(error, NodeFailure) else (node.id, error)
+            failure = build_failure(self.plan, at, cause)
+            self.report.diagnostics.append(failure)
+            self.stop.failed(node.id, failure)
+            return
+        self.running.append(_running(made, query, self.report, self.stop))
 
 
 def _failure(query: StreamingQuery) -> Exception | None:
@@ -257,7 +302,7 @@ def _of_target(batch: MicroBatch, group: GroupQuery, target: str) -> MicroBatch:
     return replace(batch, rows_out=group.rows(batch.batch_id, target), held=held)
 
 
-def _stop(running: Sequence[_Running], view: View, timeout: float) -> None:
+def _stop(running: Sequence[_Running], stop: StopRequest, timeout: float, tick: Callable[[], None]) -> None:
     """Let each query end its micro-batch, then stop it.
 
     A stop in the middle leaves a micro-batch that was begun and not committed; it would be run again
@@ -270,9 +315,9 @@ def _stop(running: Sequence[_Running], view: View, timeout: float) -> None:
         before = query.lastProgress
         while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
             latest = query.lastProgress
-            if latest is not None and (before is None or latest.batchId > before.batchId):
+            if stop.now or (latest is not None and (before is None or latest.batchId > before.batchId)):
                 break
-            view.tick()
+            tick()
         query.stop()
 
 

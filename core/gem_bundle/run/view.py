@@ -194,17 +194,25 @@ def _lines(report: Report) -> RenderableType:
     text = Text(f"{report.pipeline}\n", style="bold")
     for totals in report.targets.values():
         text.append(f"  {totals.target}\n", style="default")
-        if totals.last is not None:
-            rows_in, rows_out, speed, took, state = _cells(totals.last)
-            text.append(
-                f"    micro-batch {totals.last.batch_id}: {rows_in} rows in, {rows_out} rows out, "
-                f"{speed} rows/s, took {took}\n"
-                f"    watermark {_watermark(totals)}, {state} state rows\n",
-                style="not bold",
-            )
-        text.append(f"    total {_number(totals.rows_in)} rows in, {_number(totals.rows_out)} rows out\n")
+        *lines, total = target_lines(totals)
+        for line in lines:
+            text.append(f"    {line}\n", style="not bold")
+        text.append(f"    {total}\n")
     text.rstrip()
     return text
+
+
+def target_lines(totals: Totals) -> list[str]:
+    """The numbers of a target in words: its last micro-batch, where there was one, and its totals."""
+    lines = []
+    if totals.last is not None:
+        rows_in, rows_out, speed, took, state = _cells(totals.last)
+        lines += [
+            f"micro-batch {totals.last.batch_id}: {rows_in} rows in, {rows_out} rows out, "
+            f"{speed} rows/s, took {took}",
+            f"watermark {_watermark(totals)}, {state} state rows",
+        ]
+    return [*lines, f"total {_number(totals.rows_in)} rows in, {_number(totals.rows_out)} rows out"]
 
 
 def _cells(last: MicroBatch) -> list[str]:
@@ -225,8 +233,13 @@ def _number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
-def summary(report: Report) -> str:
-    """The end of a run in one or two lines."""
+def summary(report: Report, beginning: str = "") -> str:
+    """A run in one or two lines.
+
+    Args:
+        report: Its numbers.
+        beginning: How it begins; by default with how the run ended, and after what time.
+    """
     verb = {"finished": "Finished", "stopped": "Stopped", "failed": "Failed"}[report.status]
     batches = report.micro_batches
     parts = []
@@ -245,7 +258,7 @@ def summary(report: Report) -> str:
         parts.append(f"{_counted(rows, 'row')} rejected by `{node}`{nobody}")
     for node, rules in held.broken.items():
         parts += [f"{_counted(rows, 'row')} breaking `{rule}` of `{node}`" for rule, rows in rules.items()]
-    after = f"{verb} after {report.seconds:.1f} s"
+    after = beginning or f"{verb} after {report.seconds:.1f} s"
     return f"{after}: {', '.join(parts)}." if parts else f"{after}."
 
 

@@ -46,7 +46,7 @@ def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
 
 def test_the_commands() -> None:
     assert (
-        *("new", "gems", "describe", "check", "run", "preview", "test"),
+        *("new", "gems", "describe", "check", "run", "runs", "status", "stop", "resume", "preview", "test"),
         *("checkpoint", "graph", "plan", "backfill", "explain", "schema", "jars", "completion"),
     ) == COMMANDS
 

@@ -1,0 +1,91 @@
+"""What a run is asked from outside: small files beside its record, which it takes away."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+from gem_bundle.runs.process import this_process
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gem_bundle.files import Folder
+
+Action = Literal["stop", "resume"]
+_PREFIX = "ask-"
+_SUFFIX = ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Something that a run is asked to do.
+
+    Args:
+        action: ``stop`` or ``resume``.
+        target: The id of the target whose query is meant; empty for the whole run.
+        now: Don't wait for the end of the running micro-batch.
+        by: Who asks.
+    """
+
+    action: Action
+    target: str = ""
+    now: bool = False
+    by: str = ""
+
+
+def ask(folder: Folder, run: str, request: Request) -> None:
+    """Leave a request for a run.
+
+    Args:
+        folder: The folder with the records.
+        run: The id of the run.
+        request: What it is asked.
+    """
+    # By the time, so that the run takes them in the order in which they were asked.
+    name = f"{_PREFIX}{run}-{time.time_ns():020}-{secrets.token_hex(4)}{_SUFFIX}"
+    folder.write(name, json.dumps(asdict(request)).encode())
+
+
+def take(folder: Folder, run: str) -> list[Request]:
+    """Take away what a run was asked, in order.
+
+    Args:
+        folder: The folder with the records.
+        run: The id of the run.
+    """
+    found = []
+    for name in _asked(folder.names(), run):
+        request = _read(folder, name)
+        folder.remove(name)
+        if request is not None:
+            found.append(request)
+    return found
+
+
+def is_asked(folder: Folder, run: str) -> bool:
+    """Whether a run was asked something that it hasn't taken away yet."""
+    return bool(_asked(folder.names(), run))
+
+
+def who() -> str:
+    """Who asks, as far as it can be told."""
+    return f"`gem-bundle` on {this_process().host}"
+
+
+def _asked(names: Iterable[str], run: str) -> list[str]:
+    return sorted(name for name in names if name.startswith(f"{_PREFIX}{run}-") and name.endswith(_SUFFIX))
+
+
+def _read(folder: Folder, name: str) -> Request | None:
+    """A request; nothing where somebody put something else there."""
+    try:
+        content = json.loads(folder.read(name))
+        request = Request(**content)
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+    texts = isinstance(request.target, str) and isinstance(request.by, str) and isinstance(request.now, bool)
+    return request if texts and request.action in get_args(Action) else None

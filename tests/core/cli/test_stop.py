@@ -1,0 +1,86 @@
+"""`gem-bundle stop`: what reaches the run, and whom nobody can ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gem_bundle.run import asking
+from gem_bundle.runs.record import TargetState
+from gem_bundle.runs.requests import Request, who
+from tests.core.cli.known_runs import ELSEWHERE, GONE, PIPELINE, asked, known_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.core.cli.conftest import Cli
+
+
+@pytest.fixture
+def root(project: Callable[..., Path]) -> Path:
+    return project("clicks.yaml", PIPELINE).parent / "checkpoints"
+
+
+def test_a_run_is_asked_to_stop_also_one_on_another_machine(cli: Cli, root: Path) -> None:
+    record = known_run(root, process=ELSEWHERE)
+    result = cli("stop", "clicks.yaml")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "clicks: asked process 4711 on spark-1 to stop, when the running micro-batches have ended.\n",
+    )
+    assert asked(root, record) == [Request("stop", by=who())]
+    cli("stop", "clicks.yaml", "--now")
+    assert asked(root, record) == [Request("stop", now=True, by=who())]
+
+
+def test_single_targets_are_asked_of_the_runs_that_have_them(cli: Cli, root: Path) -> None:
+    one = known_run(root, "1", targets={"table": TargetState("running")})
+    other = known_run(root, "2", targets={"other": TargetState("running")})
+    assert cli("stop", "clicks.yaml", "--target", "other").exit_code == 0
+    assert (asked(root, one), asked(root, other)) == ([], [Request("stop", "other", by=who())])
+    wrong = cli("stop", "clicks.yaml", "--target", "tabel")
+    assert (wrong.exit_code, "GB108" in wrong.stderr, asked(root, one)) == (1, True, [])
+
+
+def test_where_nothing_is_alive_there_is_nobody_to_ask(cli: Cli, root: Path) -> None:
+    assert "GB517" in cli("stop", "clicks.yaml").stderr
+    record = known_run(root, process=GONE)
+    result = cli("stop", "clicks.yaml")
+    assert result.exit_code == 1
+    assert "error[GB517]: no run of `clicks` is alive" in result.stderr
+    assert "died, its process is gone" in result.stderr
+    assert asked(root, record) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"), [({"state": "stopped"}, 0), ({"state": "failed"}, 1), ({"process": GONE}, 1)]
+)
+def test_waiting_ends_with_the_run(
+    cli: Cli,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fields: dict[str, object],
+    status: int,
+) -> None:
+    record = known_run(root)
+    monkeypatch.setattr(asking.time, "sleep", lambda _: known_run(root, record.id, **fields))
+    result = cli("stop", "clicks.yaml", "--wait")
+    assert result.exit_code == status
+    assert "after 10.0 s" in result.stdout
+
+
+def test_waiting_for_a_target_ends_when_it_has_stopped(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = known_run(root)
+    stopped = {**record.targets, "table": TargetState("stopped")}
+
+    def step(_: float) -> None:
+        asked(root, record)
+        known_run(root, record.id, targets=stopped)
+
+    monkeypatch.setattr(asking.time, "sleep", step)
+    result = cli("stop", "clicks.yaml", "--target", "table", "--wait")
+    assert (result.exit_code, "  table: stopped" in result.stdout.splitlines()) == (0, True)

@@ -1,0 +1,128 @@
+"""A run is seen and steered from outside, and no row is lost or doubled by it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from gem_bundle.cli import main
+from tests.integration.pipelines import add_rows, run, write_pipeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from gem_bundle.run.report import Report
+
+pytestmark = pytest.mark.spark
+
+PIPELINE = """
+pipeline: steered
+sources:
+  numbers: {gem: file, options: {path: in, format: json, schema: "id bigint"}}
+targets:
+  left: {gem: file, input: numbers, options: {path: left, format: json}}
+  right: {gem: file, input: numbers, options: {path: right, format: json}}
+"""
+
+
+def command(*arguments: str | Path) -> Any:
+    """What a command says of the runs, as JSON where it can."""
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def known(file: Path) -> dict[str, Any]:
+    """The only run that `gem-bundle status` shows; empty before there is one."""
+    text = command("status", file, "--format", "json").stdout
+    found: list[dict[str, Any]] = json.loads(text)["runs"] if text else []
+    return found[0] if found else {}
+
+
+class Background:
+    """A run in a thread of its own."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.reports: list[Report] = []
+        self.thread = threading.Thread(target=lambda: self.reports.append(run(file)))
+        self.thread.start()
+
+    def until(self, rows: dict[str, int], **states: str) -> dict[str, Any]:
+        """Wait until the record says how many rows were written, and how the targets are."""
+        while self.thread.is_alive():
+            found = known(self.file)
+            targets = found.get("targets", {})
+            if targets and all(
+                targets[name]["totals"]["rows_out"] == count
+                and targets[name]["state"] == states.get(name, "running")
+                for name, count in rows.items()
+            ):
+                return found
+            self.thread.join(0.2)
+        raise AssertionError("the run has ended")
+
+    def end(self) -> Report:
+        self.thread.join()
+        return self.reports[0]
+
+
+def ids(spark: SparkSession, folder: Path) -> list[int]:
+    return sorted(row.id for row in spark.read.schema("id bigint").json(str(folder)).collect())
+
+
+def test_a_run_is_seen_stopped_in_part_resumed_and_stopped_from_outside(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    file = write_pipeline(tmp_path, PIPELINE)
+    add_rows(tmp_path / "in", "0.json", [{"id": 0}])
+    background = Background(file)
+    try:
+        background.until({"left": 1, "right": 1})
+        assert command("status", file).exit_code == 0
+
+        assert command("stop", file, "--target", "left", "--wait").exit_code == 0
+        add_rows(tmp_path / "in", "1.json", [{"id": 1}, {"id": 2}])
+        background.until({"left": 1, "right": 3}, left="stopped")
+        assert [query.name for query in spark.streams.active if query.name] == ["steered_right"]
+
+        assert command("resume", file, "--target", "left").exit_code == 0
+        background.until({"left": 3, "right": 3})
+    finally:
+        stopped = command("stop", file, "--wait")
+        report = background.end()
+    assert stopped.exit_code == 0
+    assert report.status == "stopped"
+    assert ids(spark, tmp_path / "left") == ids(spark, tmp_path / "right") == [0, 1, 2]
+    last = known(file)
+    assert command("status", file).exit_code == 1
+    assert (last["state"], last["reason"].startswith("asked by")) == ("stopped", True)
+    assert {name: target["totals"] for name, target in last["targets"].items()} == {
+        name: totals.as_dict() for name, totals in report.targets.items()
+    }
+    assert last["seconds"] == report.seconds
+
+    # The next run begins where this one was stopped.
+    add_rows(tmp_path / "in", "2.json", [{"id": 3}])
+    assert run(file, available_now=True).rows_in == 2
+    assert ids(spark, tmp_path / "left") == [0, 1, 2, 3]
+    assert [
+        found["state"] for found in json.loads(command("runs", file, "--format", "json").stdout)["runs"]
+    ] == [
+        "finished",
+        "stopped",
+    ]
+
+
+def test_a_run_whose_queries_are_stopped_one_by_one_ends(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, PIPELINE)
+    add_rows(tmp_path / "in", "0.json", [{"id": 0}])
+    background = Background(file)
+    background.until({"left": 1, "right": 1})
+    command("stop", file, "--target", "left", "--target", "right", "--now")
+    assert background.end().status == "stopped"
+    assert ids(spark, tmp_path / "left") == [0]
