@@ -285,7 +285,7 @@ def test_picking_a_plugin_that_is_not_there(three: list[tuple[str, str]]) -> Non
 def test_the_process_s_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEM_BUNDLE_PLUGINS", "rate")
 
-    assert names(load_registry()) == [("source", "rate"), ("source", "rate_micro_batch")]
+    assert {name for _, name in names(load_registry())} == {"generate", "rate", "rate_micro_batch"}
 
 
 # Installed distributions

@@ -63,3 +63,18 @@ def test_another_output_is_told_with_both_names() -> None:
     (change,) = verdict(before, before.replace("input: plausible,", "input: plausible.rejected,")).changes
     assert (change.code, change.verdict, change.path) == ("GB425", "from_now_on", ("targets", "out", "input"))
     assert "read `plausible` and reads `plausible.rejected`" in change.message
+
+
+def test_another_output_is_told_with_both_names_by_a_transform() -> None:
+    before = """
+        pipeline: shop
+        sources: {ticks: {gem: rate}}
+        transforms:
+          dealt: {gem: route, input: ticks, options: {conditions: {odd: value % 2 = 1}, rest: even}}
+          counts: {gem: aggregate, input: dealt.odd, options: {aggregates: {n: count(*)}}}
+        targets:
+          out: {gem: console, input: counts, output_mode: complete}
+    """
+    (change,) = verdict(before, before.replace("dealt.odd", "dealt.even")).changes
+    assert (change.code, change.verdict) == ("GB425", "mixed")
+    assert "read `dealt.odd` and reads `dealt.even`" in change.message

@@ -58,7 +58,7 @@ def test_what_is_missing_is_said(cli: Cli, install: Installer, monkeypatch: pyte
         "The gems of `bad-gems 0.3` are missing, they can't be loaded: "
         "ModuleNotFoundError: No module named 'no_such_module'\n"
     )
-    assert json.loads(result.stdout)["$defs"]["sources"].keys() == {"rate", "rate_micro_batch"}
+    assert json.loads(result.stdout)["$defs"]["sources"].keys() == {"generate", "rate", "rate_micro_batch"}
     assert cli("schema", "--quiet").stderr == ""
 
 

@@ -154,7 +154,7 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
     if _inputs(both, old, before=True) != _inputs(both, new, before=False):
         local, own = _rewired(both, old, new)
         reach = both.reach(old, new, local, own_state=own)
-        before, after = [edge.node for edge in old.inputs], [edge.node for edge in new.inputs]
+        before, after = [edge.key for edge in old.inputs], [edge.key for edge in new.inputs]
         what = f"transform `{new.id}` read {_listed(before)} and reads {_listed(after)}"
         key = "inputs" if len(new.inputs) > 1 else "input"
         made = tell(both, reach, "GB425", what, new.id, key=key, before=before, after=after)
