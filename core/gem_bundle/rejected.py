@@ -242,21 +242,25 @@ def rejected_rows(rejects: Rejects, by: Rejecting, *, ask: bool = True) -> DataF
     return df.select(*(value.alias(name) for name, value in made.items()))
 
 
-def restored_rows(df: DataFrame, schema: str) -> DataFrame:
+def restored_rows(df: DataFrame, schema: str, *, file: bool = False) -> DataFrame:
     """The rows as they were before they were rejected, with their columns and types.
 
     Args:
         df: Rejected rows, of which `row_schema` is the given one; others give rows of nulls, or fail.
         schema: That schema, in DDL.
+        file: With the file that each came from, as `with_file` has it.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     made = df.sparkSession.createDataFrame([], schema).schema
     options = {key: text for key, text in _JSON.items() if key != "ignoreNullFields"}
     parsed = F.from_json("row", _stored_type(made), options).alias(_REASONS)  # type: ignore[arg-type]
-    return df.select(parsed).select(
-        *(_restored(F.col(_REASONS).getField(field.name), field.dataType).alias(field.name) for field in made)
-    )
+    restored = [
+        _restored(F.col(_REASONS).getField(part.name), part.dataType).alias(part.name) for part in made
+    ]
+    if not file:
+        return df.select(parsed).select(*restored)
+    return df.select(parsed, F.col("origin")["file"].alias(_FILE)).select(*restored, _FILE)
 
 
 def _event_time(facts: Facts) -> str | None:

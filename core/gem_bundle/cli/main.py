@@ -31,6 +31,8 @@ COMMANDS = (
     "graph",
     "plan",
     "backfill",
+    "rejected",
+    "replay",
     "explain",
     "schema",
     "jars",
@@ -143,7 +145,7 @@ def main() -> None:
 main.params.append(_DEBUG)
 
 # These stay; the others are over in a moment.
-_LONG = {"run", "backfill", "preview", "test", "--watch", "--wait"}
+_LONG = {"run", "backfill", "rejected", "replay", "preview", "test", "--watch", "--wait"}
 
 
 def entry() -> None:

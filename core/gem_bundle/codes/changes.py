@@ -748,4 +748,50 @@ CHANGES = (
             $ gem-bundle backfill clicks.yaml --target table --from 2026-01-01 --to 2026-01-02
         """,
     ),
+    error(
+        "GB460",
+        "rejected rows can't come back in",
+        why="""
+            `replay` brings rejected rows in as rows of their node's input, as a batch beside the stream. What
+            keeps state, what other streams come together with them, and what a sink's own query writes aren't
+            there. And those that are rejected again have to go somewhere. The same is said where the node's
+            input has other columns than the rows had.
+        """,
+        breaks="""
+            sources:
+              ticks: {gem: rate}
+            transforms:
+              even: {gem: expect, input: ticks, options: {rules: {even: value % 2 = 0}}}
+            targets:
+              table: {gem: delta, input: even, options: {path: tables/even}}
+
+            $ gem-bundle replay clicks.yaml even --from tables/odd
+        """,
+        keeps="""
+            sources:
+              ticks: {gem: rate}
+            transforms:
+              even: {gem: expect, input: ticks, options: {rules: {even: value % 2 = 0}}}
+            targets:
+              table: {gem: delta, input: even, options: {path: tables/even}}
+              others: {gem: delta, input: even.rejected, options: {path: tables/odd}}
+
+            $ gem-bundle replay clicks.yaml even --from tables/odd
+        """,
+    ),
+    error(
+        "GB461",
+        "there are no rejected rows in a place",
+        why="""
+            `replay` and `rejected` read what a target has made of a node's output `rejected`, with all of its
+            columns: a Delta table, or a folder of Parquet, ORC or JSON files. The place has no such rows, or
+            a condition can't be used on them.
+        """,
+        breaks="""
+            $ gem-bundle rejected clicks.yaml --in tables/clicks
+        """,
+        keeps="""
+            $ gem-bundle rejected clicks.yaml --in tables/rejected
+        """,
+    ),
 )

@@ -113,6 +113,18 @@ def groups_of(plan: Plan, targets: Iterable[Node] | None = None) -> list[Group]:
 
 def _fork(plan: Plan, targets: Iterable[Node]) -> Output | None:
     """The last of the outputs that are on every way from a stream to each of some targets."""
+    position = {name: number for number, name in enumerate(plan.order)}
+    shared = frozenset.intersection(*(outputs_on_every_way(plan, node) for node in targets))
+    return max(shared, key=lambda output: position[output.node], default=None)
+
+
+def outputs_on_every_way(plan: Plan, target: Node) -> frozenset[Output]:
+    """The outputs through which all rows of streams come that get to a target.
+
+    Args:
+        plan: The pipeline.
+        target: The target.
+    """
     passed: dict[Output, frozenset[Output]] = {}
 
     def on_every_way(node: Node) -> frozenset[Output]:
@@ -123,7 +135,7 @@ def _fork(plan: Plan, targets: Iterable[Node]) -> Output | None:
         ]
         return frozenset.intersection(*ways) if ways else frozenset()
 
-    position = {name: number for number, name in enumerate(plan.order)}
+    position = frozenset(plan.order)
     taken: dict[str, set[str | None]] = {}
     for node in plan.definition.nodes.values():
         for edge in node.inputs:
@@ -132,8 +144,7 @@ def _fork(plan: Plan, targets: Iterable[Node]) -> Output | None:
         before = on_every_way(plan.node(name))
         for output in taken.get(name, ()):
             passed[Output(name, output)] = before | {Output(name, output)}
-    shared = frozenset.intersection(*(on_every_way(node) for node in targets))
-    return max(shared, key=lambda output: position[output.node], default=None)
+    return on_every_way(target)
 
 
 def operators_behind(plan: Plan, group: Group, target: Node) -> list[Operator]:

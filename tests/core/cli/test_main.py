@@ -47,7 +47,18 @@ def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
 def test_the_commands() -> None:
     assert (
         *("new", "gems", "describe", "check", "run", "runs", "status", "stop", "resume", "preview", "test"),
-        *("checkpoint", "graph", "plan", "backfill", "explain", "schema", "jars", "completion"),
+        *(
+            "checkpoint",
+            "graph",
+            "plan",
+            "backfill",
+            "rejected",
+            "replay",
+            "explain",
+            "schema",
+            "jars",
+            "completion",
+        ),
     ) == COMMANDS
 
 

@@ -1,0 +1,81 @@
+"""Where rejected rows lie: a table that a gem knows how to read, or a folder of files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.errors import PipelineError
+from gem_bundle.gem import ReadContext
+from gem_bundle.plugins import load_registry
+from gem_bundle.rejected import COLUMNS
+from gem_bundle.types import is_remote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from gem_bundle.gem import Target
+    from gem_bundle.pipeline.plan import Plan
+
+_TABLE = "table:"
+_FORMATS = ("parquet", "orc", "json")
+
+
+def rejected_in(plan: Plan, place: str, spark: SparkSession) -> DataFrame:
+    """The rejected rows that a target has put into a place.
+
+    Args:
+        plan: The pipeline.
+        place: A path, which may be relative to the current folder, or ``table:`` and the name of a table.
+        spark: The session.
+
+    Raises:
+        PipelineError: GB461 when there is no such place, or what is there aren't rejected rows.
+    """
+    where = place if place.startswith(_TABLE) or is_remote(place) else str(Path.cwd() / place)
+    df = _table(plan, where, spark)
+    if df is None:
+        df = _files(where, spark)
+    if df is None:
+        raise _wrong(
+            plan, f"there is no table of Delta and no folder of {', '.join(_FORMATS)} files: {place}"
+        )
+    lacking = [column.name for column in COLUMNS if column.name not in df.columns]
+    if lacking:
+        named = ", ".join(f"`{name}`" for name in lacking)
+        raise _wrong(plan, f"what is in {place} aren't rejected rows: they have no {named}")
+    return df.select(*(column.name for column in COLUMNS))
+
+
+def _table(plan: Plan, where: str, spark: SparkSession) -> DataFrame | None:
+    candidates = [type(cast("Target", plan.gems[node.id])) for node in plan.definition.of_kind("target")]
+    registry = load_registry()
+    candidates += [
+        cast("type[Target]", registry.get("target", name).load()) for name in registry.names("target")
+    ]
+    for candidate in dict.fromkeys(candidates):
+        made = candidate.at(where) if candidate.semantics.replaces_intervals else None
+        found = made.read_interval("true", ReadContext("rejected", spark)) if made is not None else None
+        if found is not None:
+            return found
+    return None
+
+
+def _files(where: str, spark: SparkSession) -> DataFrame | None:
+    """The rows of a folder of files, by what their names end in."""
+    if is_remote(where) or where.startswith(_TABLE) or not Path(where).is_dir():
+        return None
+    files = (path for path in Path(where).rglob("*.*") if path.name[0] not in "._")
+    endings = {path.suffix.lstrip(".") for path in files}
+    found = [format_ for format_ in _FORMATS if format_ in endings]
+    if not found:
+        return None
+    schema = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)
+    return spark.read.schema(schema).format(found[0]).load(where)
+
+
+def _wrong(plan: Plan, message: str) -> PipelineError:
+    hint = "Name the place that the target of the rejected rows writes to."
+    place = plan.definition.locator.place(())
+    return PipelineError([Diagnostic("GB461", "error", message, place=place, hint=hint)])

@@ -1,0 +1,60 @@
+"""`gem-bundle rejected`: what it prints of what was counted."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gem_bundle.replay import api
+from gem_bundle.replay.api import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.core.cli.conftest import Cli
+
+FOUND = [
+    Reason("parsed", "not_json", "2026-01-31", 1204, ('{"value":"{oh"}', '{"value":"☂"}')),
+    Reason("parsed", "no_text", "2026-01-31", 1, ('{"value":null}',)),
+]
+
+
+@pytest.mark.parametrize(
+    ("found", "printed"),
+    [
+        (
+            FOUND,
+            'parsed: not_json, 2026-01-31: 1,204\n  {"value":"{oh"}\n  {"value":"☂"}\n'
+            'parsed: no_text, 2026-01-31: 1\n  {"value":null}\n',
+        ),
+        ([], "nothing was rejected\n"),
+    ],
+)
+def test_lines(
+    cli: Cli,
+    project: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    found: list[Reason],
+    printed: str,
+) -> None:
+    project("shop.yaml", "pipeline: shop\n")
+    monkeypatch.setattr(api, "counts", lambda *_: found)
+    result = cli("rejected", "shop.yaml", "--in", "out/broken")
+    assert (result.exit_code, result.stdout) == (0, printed)
+
+
+def test_json(cli: Cli, project: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    project("shop.yaml", "pipeline: shop\n")
+    monkeypatch.setattr(api, "counts", lambda *_: FOUND)
+    result = cli("rejected", "shop.yaml", "--in", "out/broken", "--format", "json")
+    (first, _) = json.loads(result.stdout)["rejected"]
+    assert first == {
+        "node": "parsed",
+        "reason": "not_json",
+        "day": "2026-01-31",
+        "rows": 1204,
+        "samples": ['{"value":"{oh"}', '{"value":"☂"}'],
+    }

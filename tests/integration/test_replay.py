@@ -1,0 +1,134 @@
+"""Rejected rows that come back in: each once, through kills, and with a new reason where they are rejected again."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gem_bundle.errors import PipelineError
+from gem_bundle.pipeline.loader import load_file
+from gem_bundle.replay.api import Replayed, Wanted, counts, replay
+from gem_bundle.run.options import RunOptions
+from tests.integration.pipelines import run, write_pipeline
+from tests.integration.test_groups import SHOP, add, ids, table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+# Of 20 lines two are broken, and of the others three are unpaid; paid is now what is at least -1.
+MENDED = SHOP.replace("paid: amount > 0", "paid: amount >= -1")
+NEVER = SHOP.replace("paid: amount > 0", "never: amount > 1000")
+
+
+def again(file: Path, node: str, place: Path, **wanted: Any) -> Replayed:
+    return replay(
+        lambda options: load_file(file, options), RunOptions(quiet=True), Wanted(node, str(place), **wanted)
+    )
+
+
+def test_each_row_comes_back_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write_pipeline(tmp_path, SHOP)
+    add(tmp_path, "a.txt", range(20))
+    assert run(file, available_now=True).ok
+    unpaid, orders = tmp_path / "out/unpaid", tmp_path / "out/orders"
+    before = ids(spark, orders)
+    assert sorted(json.loads(row.row)["id"] for row in table(spark, unpaid)) == [0, 7, 17]
+
+    # Rejected again: they stay, with the new reason.
+    write_pipeline(tmp_path, NEVER)
+    assert again(file, "plausible", unpaid, where="row like '%17%'") == Replayed(
+        "plausible", 1, {"orders": 0, "most": 0, "unpaid": 1}
+    )
+    told = [(json.loads(row.row)["id"], row.reasons[0].name) for row in table(spark, unpaid)]
+    assert sorted(told) == [(0, "paid"), (7, "paid"), (17, "never"), (17, "paid")]
+
+    write_pipeline(tmp_path, MENDED)
+    assert again(file, "plausible", unpaid, dry_run=True).rows == 3
+    assert again(file, "plausible", unpaid, limit=1).rows == 1
+
+    # Killed between one target and the next: the same rows once more, and no others.
+    from gem_delta.target import DeltaTarget
+
+    write: Callable[..., None] = DeltaTarget.write_batch
+
+    def dying(self: DeltaTarget, df: Any, batch_id: int, context: Any) -> None:
+        write(self, df, batch_id, context)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killed:
+        killed.setattr(DeltaTarget, "write_batch", dying)
+        with pytest.raises(KeyboardInterrupt):
+            again(file, "plausible", unpaid)
+    done = again(file, "plausible", unpaid)
+    assert (done.rows, done.resumed, done.written["orders"]) == (2, 2, 2)
+    assert again(file, "plausible", unpaid) == Replayed("plausible", 0)
+    assert ids(spark, orders) == sorted([*before, 0, 7, 17])
+
+    reasons = counts(lambda options: load_file(file, options), RunOptions(quiet=True), str(unpaid))
+    assert [(r.node, r.reason, r.rows) for r in reasons] == [
+        ("plausible", "paid", 3),
+        ("plausible", "never", 1),
+    ]
+    assert all(json.loads(sample)["id"] in {0, 7, 17} for r in reasons for sample in r.samples)
+
+
+LARGE = "{gem: filter, input: plausible, options: {condition: amount >= 50}}"
+TO_LARGE = "{gem: delta, input: large, group: all, options: {path: out/large}}"
+
+
+@pytest.mark.parametrize(
+    ("edit", "node", "code", "says"),
+    [
+        ({}, "parsedd", "GB108", "no node `parsedd`"),
+        ({"\npipeline": "\nmode: batch\npipeline"}, "parsed", "GB460", "the pipeline is a batch"),
+        ({"input: parsed.rejected": "input: plausible.rejected"}, "parsed", "GB460", "nobody takes those"),
+        (
+            {TO_LARGE: "{gem: file, input: large, options: {format: json, path: out/large}}"},
+            "parsed",
+            "GB460",
+            "target `most` (`file`) takes rows of its own query only",
+        ),
+        (
+            {
+                LARGE: "{gem: deduplicate, input: plausible, options: {columns: [id]}}",
+                TO_LARGE: TO_LARGE.replace("group: all, ", ""),
+            },
+            "parsed",
+            "GB460",
+            "something on the way to target `most` keeps state",
+        ),
+    ],
+)
+def test_what_can_not_come_back_in(
+    edit: dict[str, str], node: str, code: str, says: str, tmp_path: Path
+) -> None:
+    text = SHOP
+    for old, new in edit.items():
+        assert old in text
+        text = text.replace(old, new)
+    file = write_pipeline(tmp_path, text)
+    with pytest.raises(PipelineError) as refused:
+        again(file, node, tmp_path / "out")
+    assert code in {d.code for d in refused.value.diagnostics}
+    assert any(says in d.message for d in refused.value.diagnostics)
+
+
+def test_a_place_without_rejected_rows(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, SHOP)
+    add(tmp_path, "a.txt", range(3))
+    spark.range(3).write.format("delta").save(str(tmp_path / "numbers"))
+    for place, says in (("nowhere", "there is no table"), ("numbers", "aren't rejected rows")):
+        with pytest.raises(PipelineError) as refused:
+            again(file, "parsed", tmp_path / place)
+        (found,) = refused.value.diagnostics
+        assert found.code == "GB461"
+        assert says in found.message
