@@ -13,7 +13,12 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [ROOT / "core", ROOT / "gems", ROOT / "bundles"]
 FAMILIES = sorted(folder.name for folder in (ROOT / "gems").glob("gem_*") if folder.is_dir())
 # Driven from functions only. Java-backed or large, and none of them needed to check a pipeline.
-HEAVY = {"pyspark", "py4j", "delta", "kafka", "pandas", "numpy", "pyarrow"}
+HEAVY = {"pyspark", "py4j", "delta", "kafka", "pandas", "numpy", "pyarrow"} | {
+    # A run without `--serve` has none of them.
+    "starlette",
+    "uvicorn",
+    "prometheus_client",
+}
 
 
 def _modules() -> list[tuple[str, Path]]:

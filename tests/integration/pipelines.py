@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gem_bundle.run.report import Report
+    from gem_bundle.run.supervisor import View
 
 
 def write_pipeline(folder: Path, text: str, name: str = "pipeline.yaml") -> Path:
@@ -34,9 +35,9 @@ def add_rows(folder: Path, name: str, rows: Iterable[Mapping[str, Any]]) -> None
     hidden.rename(folder / name)
 
 
-def run(file: Path, **options: Any) -> Report:
+def run(file: Path, view: View | None = None, **options: Any) -> Report:
     """Run a pipeline file in this process, in the session that is there."""
-    return run_pipeline(lambda load: load_file(file, load), RunOptions(quiet=True, **options))
+    return run_pipeline(lambda load: load_file(file, load), RunOptions(quiet=True, **options), view)
 
 
 def command(*arguments: str | Path, **environment: str) -> subprocess.Popen[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gem_bundle.errors import PipelineError
+from gem_bundle.run.view import QuietView
 from tests.integration.pipelines import command, events, finish, run, write_pipeline
 from tests.samples import a_killed_program
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from gem_bundle.run.progress import MicroBatch, Totals
     from tests.kafka_broker import Broker
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -110,7 +112,15 @@ def test_new_state_begins_at_the_offsets_of_the_old(
     kafka.produce(topic, values(range(100)))
     file = pipeline(tmp_path, topic)
     brokers = {"brokers": kafka.bootstrap}
-    run(file, available_now=True, parameters=brokers)
+    behind: list[tuple[int, int]] = []
+
+    class Behind(QuietView):
+        def progress(self, batch: MicroBatch, totals: Totals) -> None:
+            behind.append((totals.rows_in, batch.lag[topic]))
+
+    run(file, Behind(), available_now=True, parameters=brokers)
+    assert behind[-1] == (100, 0)
+    assert {read + lag for read, lag in behind} == {100}
     kafka.produce(topic, values(range(100, 150)))
     report = run(file, available_now=True, parameters=brokers, fresh=("out",))
     assert report.rows_in == 50

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
+import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from prometheus_client.parser import text_string_to_metric_families
 
 from gem_bundle.cli import main
+from gem_bundle.run.options import ServeOptions
 from tests.integration.pipelines import add_rows, run, write_pipeline
 
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ class Background:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.reports: list[Report] = []
-        self.thread = threading.Thread(target=lambda: self.reports.append(run(file)))
+        self.thread = threading.Thread(target=lambda: self.reports.append(run(file, serve=ServeOptions())))
         self.thread.start()
 
     def until(self, rows: dict[str, int], **states: str) -> dict[str, Any]:
@@ -69,6 +72,18 @@ class Background:
     def end(self) -> Report:
         self.thread.join()
         return self.reports[0]
+
+
+def metrics(address: str) -> dict[tuple[str, str], float]:
+    """What a run's server says in numbers, by metric and target."""
+    with urllib.request.urlopen(f"{address}/metrics") as answer:
+        families = text_string_to_metric_families(answer.read().decode())
+    return {
+        (sample.name.removeprefix("gem_bundle_"), sample.labels["target"]): sample.value
+        for family in families
+        for sample in family.samples
+        if "target" in sample.labels
+    }
 
 
 def ids(spark: SparkSession, folder: Path) -> list[int]:
@@ -91,7 +106,15 @@ def test_a_run_is_seen_stopped_in_part_resumed_and_stopped_from_outside(
         assert [query.name for query in spark.streams.active if query.name] == ["steered_right"]
 
         assert command("resume", file, "--target", "left").exit_code == 0
-        background.until({"left": 3, "right": 3})
+        found = background.until({"left": 3, "right": 3})
+        scraped = metrics(found["address"])
+        for target, starts in (("left", 2), ("right", 1)):
+            totals = found["targets"][target]["totals"]
+            assert scraped["query_starts_total", target] == starts
+            assert scraped["rows_in_total", target] == totals["rows_in"]
+            assert scraped["rows_out_total", target] == totals["rows_out"]
+            assert scraped["micro_batches_total", target] == totals["micro_batches"]
+            assert scraped["micro_batch_seconds_sum", target] == pytest.approx(totals["busy_ms"] / 1000)
     finally:
         stopped = command("stop", file, "--wait")
         report = background.end()

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
     _PairType = click.ParamType[tuple[str, str]]
+    _AddressType = click.ParamType[tuple[str, int]]
 else:
-    _PairType = click.ParamType  # which can't be subscripted before click 8.4
+    _AddressType = _PairType = click.ParamType  # which can't be subscripted before click 8.4
 
 
 class Assignment(_PairType):
@@ -105,6 +106,28 @@ class Acceptance(_PairType):
         if code.upper() not in CODES or not code.upper().startswith("GB4"):
             self.fail(f"`{value}` is not a code of a change, such as GB423, or GB423:some_node.", param, ctx)
         return code.upper(), node.strip()
+
+
+class Address(_AddressType):
+    """Where a server listens, ``[HOST:]PORT``, as a host and a port."""
+
+    name = "[host:]port"
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[str, int]:
+        """The host, which is 127.0.0.1 where none is given, and the port."""
+        from gem_bundle.run.serving.address import parse_address
+
+        if isinstance(value, tuple):
+            return value[0], value[1]
+        try:
+            return parse_address(str(value))
+        except ValueError as error:
+            self.fail(f"{error}.", param, ctx)
 
 
 accept_option = click.option(

@@ -9,7 +9,7 @@ import click
 
 from gem_bundle.cli.complete import complete_target
 from gem_bundle.cli.output import print_diagnostics
-from gem_bundle.cli.params import accept_option, file_argument, parameter_options, targets_option
+from gem_bundle.cli.params import Address, accept_option, file_argument, parameter_options, targets_option
 
 
 @click.command(
@@ -57,6 +57,17 @@ from gem_bundle.cli.params import accept_option, file_argument, parameter_option
     metavar="FILE",
     help="Where Spark's own log goes.",
 )
+@click.option(
+    "--serve",
+    type=Address(),
+    metavar="[HOST:]PORT",
+    help="Answer over HTTP meanwhile: metrics, health, state and events; port 0 takes a free one.",
+)
+@click.option(
+    "--allow-control",
+    is_flag=True,
+    help="Let requests to that server stop the run, and stop and resume single targets.",
+)
 @click.option("--show-settings", is_flag=True, help="Print the session's settings and their origins.")
 def command(
     file: str,
@@ -64,7 +75,9 @@ def command(
     profile: str | None,
     targets: tuple[str, ...],
     log_format: Any,
+    serve: tuple[str, int] | None,
     *,
+    allow_control: bool,
     quiet: bool,
     **rest: Any,
 ) -> None:
@@ -78,15 +91,18 @@ def command(
     """
     from gem_bundle.pipeline.loader import load_file
     from gem_bundle.run.api import run_pipeline
-    from gem_bundle.run.options import RunOptions
+    from gem_bundle.run.options import RunOptions, ServeOptions
     from gem_bundle.run.view import make_view
 
+    if allow_control and serve is None:
+        raise click.UsageError("`--allow-control` is about the server that `--serve` starts.")
     options = RunOptions(
         parameters=parameters,
         profile=profile,
         targets=targets,
         log_format=log_format,
         quiet=quiet,
+        serve=ServeOptions(*serve, allow_control=allow_control) if serve is not None else None,
         **rest,
     )
     report = run_pipeline(

@@ -296,4 +296,32 @@ ENVIRONMENT = (
             $ gem-bundle stop clicks.yaml
         """,
     ),
+    error(
+        "GB518",
+        "a run can't have that server",
+        why="""
+            What a run answers over HTTP says where its data lies and how much of it there is, and with
+            `--allow-control` a request can stop it. So a server that other machines reach wants a token in
+            each request, which it gets from the variable `GEM_BUNDLE_SERVE_TOKEN`. A batch pipeline has no
+            queries that it could show.
+        """,
+        breaks="$ gem-bundle run clicks.yaml --serve 0.0.0.0:8080",
+        keeps="$ GEM_BUNDLE_SERVE_TOKEN=c0ffee gem-bundle run clicks.yaml --serve 0.0.0.0:8080",
+    ),
+    warning(
+        "GB519",
+        "a run goes on without its server",
+        why="""
+            Its port is taken, its address isn't one of this machine, or the server has failed meanwhile.
+            No row depends on it, so the run goes on; `gem-bundle status` tells how it is.
+        """,
+        breaks="""
+            $ gem-bundle run clicks.yaml --target table --serve 8080 &
+            $ gem-bundle run clicks.yaml --target screen --serve 8080
+        """,
+        keeps="""
+            $ gem-bundle run clicks.yaml --target table --serve 8080 &
+            $ gem-bundle run clicks.yaml --target screen --serve 0
+        """,
+    ),
 )

@@ -9,6 +9,7 @@ from gem_bundle.pipeline import secrets
 from gem_bundle.plugins import BLOCK, PICK
 from gem_bundle.reference.docstrings import docstring_markdown
 from gem_bundle.run import jars
+from gem_bundle.run.serving import address
 
 ENVIRONMENT = {
     settings.SETTINGS: "A settings file that is read too, and whose values win.",
@@ -19,6 +20,8 @@ ENVIRONMENT = {
     secrets.FOLDER: "A folder with secrets: the file `<scope>/<key>` holds the value.",
     jars.CACHE: "Where jars and resolved dependencies are kept; by default `gem-bundle` in the user's "
     "cache folder.",
+    address.TOKEN: "What requests to the server of `run --serve` have to carry; one that other machines "
+    "reach needs it.",
     "JAVA_HOME": "The Java to run Spark on; by default the first one on the search path.",
     "SPARK_HOME": "The Spark to run; by default the one inside pyspark.",
     "SPARK_REMOTE": "The Spark Connect server to run on. Then no session is started here.",

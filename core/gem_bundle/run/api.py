@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.loader import Loaded
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.run.serving.server import RunServer
     from gem_bundle.run.session import Session
 
 
@@ -95,6 +96,8 @@ def run_pipeline(
     stop = StopRequest() if stop is None else stop
     with ExitStack() as stack:
         check_report_place(options.report)
+        if options.serve is not None:
+            _check_serving(plan, options)
         if plan.definition.mode == "batch" and options.fresh:
             wrong = [
                 check_fresh(plan, name, is_run=False)
@@ -106,9 +109,11 @@ def run_pipeline(
             held = [node.id for node in plan.restartable(targets) if node.id not in options.fresh]
             accepted = hold_to_plan(written, held, options.accept, options.environment)
             places = {node.id: plan.definition.checkpoint(node.id) for node in plan.restartable(targets)}
-            if places:
+            if places or options.serve is not None:
                 recorder = Recorder(plan.definition, places, report, view, stop, warn)
                 view = stack.enter_context(recorder)
+                if options.serve is not None:
+                    view = stack.enter_context(_server(options, recorder, stop, warn))
         session = stack.enter_context(open_for(plan, [node.id for node in targets], options))
         impossible = check_groups(plan, session, targets)
         if impossible:
@@ -242,6 +247,40 @@ def _guard_checkpoints(plan: Plan, targets: Sequence[Node], stack: ExitStack, op
             found += check_fresh(plan, target, is_run=target in places)
     if found:
         raise PipelineError([_placed(plan, diagnostic) for diagnostic in found])
+
+
+def _check_serving(plan: Plan, options: RunOptions) -> None:
+    """See to it that the run may have its server.
+
+    Raises:
+        PipelineError: GB509 or GB518 when it can't.
+    """
+    from gem_bundle.run.serving.server import check_serving
+
+    assert options.serve is not None
+    try:
+        check_serving(options.serve, options.environment)
+        if plan.definition.mode == "batch":
+            message = "a batch pipeline has no queries that a server could show"
+            raise GemError("GB518", message, "Run it without `--serve`; `--report` writes its numbers.")
+    except GemError as error:
+        place = plan.definition.locator.place(())
+        found = Diagnostic(error.code, "error", error.message, place=place, hint=error.hint)
+        raise PipelineError([found]) from error
+
+
+def _server(
+    options: RunOptions,
+    recorder: Recorder,
+    stop: StopRequest,
+    warn: Callable[[Diagnostic], None] | None,
+) -> RunServer:
+    """The server that is asked for. What it needs isn't even imported where none is."""
+    from gem_bundle.run.serving.server import RunServer
+
+    assert options.serve is not None
+    tell = None if options.quiet else lambda address: print(f"Serving at {address}", file=sys.stderr)
+    return RunServer(options.serve, options.environment, recorder, stop, warn, tell)
 
 
 def _begin_fresh(plan: Plan, targets: Sequence[Node], spark: SparkSession, options: RunOptions) -> None:

@@ -13,6 +13,23 @@ LogFormat = Literal["auto", "text", "json"]
 
 
 @dataclass(frozen=True)
+class ServeOptions:
+    """The server of a run.
+
+    Args:
+        host: Where it listens.
+        port: The port; 0 takes a free one.
+        token: What requests have to carry; empty for what the environment says, which may be nothing.
+        allow_control: Let requests stop the run, and stop and resume single targets.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    token: str = field(default="", repr=False)
+    allow_control: bool = False
+
+
+@dataclass(frozen=True)
 class RunOptions:
     """How to run a pipeline.
 
@@ -31,6 +48,7 @@ class RunOptions:
         accept: Changes since the last run that are taken on purpose: codes, each with the id of a node or an
             empty text for all.
         environment: Environment variables; None is the process's.
+        serve: The server that it has meanwhile; None for none.
         fresh: The targets that get a checkpoint with new state, which begins where the old one ended.
     """
 
@@ -47,3 +65,4 @@ class RunOptions:
     accept: tuple[tuple[str, str], ...] = ()
     environment: Mapping[str, str] | None = None
     fresh: tuple[str, ...] = ()
+    serve: ServeOptions | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, field
 from math import isnan
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from gem_bundle.run.held import HeldRows, held_rows, values_of
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.listener import StreamingQueryProgress
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.sql.streaming.listener import SourceProgress, StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
 ROWS_OUT = "gem_bundle_rows_out"
@@ -30,6 +33,10 @@ class MicroBatch:
         late_rows: Rows dropped because they were older than the watermark.
         duration_ms: How long it took, in milliseconds.
         held: What transforms rejected, dropped and counted.
+        phases_ms: How long its phases took, by Spark's names.
+        state_bytes: Memory that the state stores use.
+        state_commit_ms: How long commits of the state stores took, added up.
+        lag: Records behind the newest one when it began, by topic: of sources whose offsets are counted.
     """
 
     batch_id: int
@@ -42,6 +49,10 @@ class MicroBatch:
     late_rows: int
     duration_ms: int
     held: HeldRows = field(default_factory=HeldRows)
+    phases_ms: Mapping[str, int] = field(default_factory=dict)
+    state_bytes: int = 0
+    state_commit_ms: int = 0
+    lag: Mapping[str, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers as JSON takes them."""
@@ -159,7 +170,38 @@ def micro_batch(report: StreamingQueryProgress) -> MicroBatch:
         late_rows=sum(operator.numRowsDroppedByWatermark for operator in operators),
         duration_ms=int(report.batchDuration),
         held=held_rows(metrics),
+        phases_ms={phase: int(took) for phase, took in report.durationMs.items()},
+        state_bytes=sum(operator.memoryUsedBytes for operator in operators),
+        state_commit_ms=sum(operator.commitTimeMs for operator in operators),
+        lag=_lag(report.sources or []),
     )
+
+
+def _lag(sources: Iterable[SourceProgress]) -> dict[str, int]:
+    """How far behind the newest each topic is read, where offsets are counted by topic and partition."""
+    found: dict[str, int] = {}
+    for source in sources:
+        newest, read = _counted_offsets(source.latestOffset), _counted_offsets(source.endOffset)
+        for topic, partitions in newest.items():
+            behind = sum(max(0, at - read.get(topic, {}).get(name, 0)) for name, at in partitions.items())
+            # Two sources of one query may read the same topic.
+            found[topic] = max(behind, found.get(topic, 0))
+    return found
+
+
+def _counted_offsets(text: str | None) -> dict[str, dict[str, int]]:
+    """Offsets such as ``{"clicks": {"0": 17}}``; nothing for those of another shape."""
+    try:
+        offsets = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    if not isinstance(offsets, dict):
+        return {}
+    return {
+        topic: partitions
+        for topic, partitions in offsets.items()
+        if isinstance(partitions, dict) and all(type(offset) is int for offset in partitions.values())
+    }
 
 
 def _watermark(text: str | None) -> str | None:

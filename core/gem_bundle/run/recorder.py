@@ -65,7 +65,7 @@ class Recorder:
 
     Args:
         definition: The pipeline.
-        checkpoints: The checkpoint location of each target that has one.
+        checkpoints: The checkpoint location of each target that has one; without any, nothing is written.
         report: The numbers of the run.
         view: Who is told too.
         stop: What is asked from outside goes there.
@@ -110,7 +110,8 @@ class Recorder:
 
     def __enter__(self) -> Self:
         self._renew("starting")
-        self._thread.start()
+        if self._checkpoints:
+            self._thread.start()
         return self
 
     def __exit__(
@@ -126,7 +127,8 @@ class Recorder:
         self._over.set()
         self._changed.set()
         # A store that doesn't answer mustn't keep the process from ending.
-        self._thread.join(_PATIENCE_SECONDS)
+        if self._checkpoints:
+            self._thread.join(_PATIENCE_SECONDS)
 
     def started(self, report: Report) -> None:
         """All queries run."""
@@ -137,6 +139,7 @@ class Recorder:
     def progress(self, batch: MicroBatch, totals: Totals) -> None:
         """A micro-batch ended."""
         self._recent[totals.target].append(batch.as_dict())
+        self.record = self._put_together(self.record.state)
         self._view.progress(batch, totals)
 
     def tick(self) -> None:
@@ -157,8 +160,23 @@ class Recorder:
         """The run is over; the record says so when the checkpoints are free for the next one."""
         self._view.ended(report)
 
+    @property
+    def current(self) -> RunRecord:
+        """The record as it would be written now; may be asked for from any thread."""
+        return replace(self.record, heartbeat=_now())
+
+    def serves_at(self, address: str) -> None:
+        """Note the address of the run's server."""
+        self.record = replace(self.record, address=address)
+        self._changed.set()
+
     def _renew(self, state: State, error: BaseException | None = None) -> None:
-        """Put together what the record says now, to be written at once."""
+        """Let the record say what is so now, and be written at once."""
+        self.record = self._put_together(state, error)
+        self._due = time.monotonic() + BEAT_SECONDS
+        self._changed.set()
+
+    def _put_together(self, state: State, error: BaseException | None = None) -> RunRecord:
         report = self._report
         found = list(report.diagnostics)
         if isinstance(error, PipelineError):
@@ -167,7 +185,7 @@ class Recorder:
             found.append(Diagnostic("GB508", "error", f"the run failed: {describe_error(error)}"))
         ended = state in ENDED
         lasted = 0.0 if self._began is None else time.monotonic() - self._began
-        self.record = replace(
+        return replace(
             self.record,
             state=state,
             reason=hidden(self._stop.reason),
@@ -176,8 +194,6 @@ class Recorder:
             targets={name: self._target(name, totals, state) for name, totals in report.targets.items()},
             diagnostics=tuple(diagnostic.rewritten(hidden).as_dict() for diagnostic in found),
         )
-        self._due = time.monotonic() + BEAT_SECONDS
-        self._changed.set()
 
     def _target(self, name: str, totals: Totals, state: State) -> TargetState:
         failure = self._stop.failures.get(name)
@@ -216,7 +232,7 @@ class Recorder:
 
     def _write(self, folder: Folder) -> None:
         self._changed.clear()
-        write_run(folder, replace(self.record, heartbeat=_now()))
+        write_run(folder, self.current)
 
     def _forget_old(self, folder: Folder) -> None:
         """Remove the records of runs that ended long ago."""

@@ -23,6 +23,7 @@ class StopRequest:
         reason: Why the run is to stop; empty as long as it isn't.
         now: Don't wait for the running micro-batches to end.
         states: How the query of each target is.
+        starts: How often the query of each target was started.
         failures: What targets have failed with.
     """
 
@@ -30,6 +31,7 @@ class StopRequest:
         self.reason = ""
         self.now = False
         self.states: dict[str, State] = {}
+        self.starts: dict[str, int] = {}
         self.failures: dict[str, Diagnostic] = {}
         self._asked: deque[Request] = deque()
 
@@ -51,6 +53,7 @@ class StopRequest:
     def started(self, target: str) -> None:
         """Note that the query of a target runs."""
         self.states[target] = "running"
+        self.starts[target] = self.starts.get(target, 0) + 1
 
     def failed(self, target: str, failure: Diagnostic) -> None:
         """Note what the query of a target has failed with."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         (["orders.yaml", "-p", "rows"], "`rows` is not of the form name=value"),
         (["orders.yaml", "--log-format", "xml"], "'xml' is not one of"),
         (["orders.yaml", "--stop-timeout", "-1"], "-1.0 is not in the range"),
+        (["orders.yaml", "--serve", "here"], "`here` is not of the form [HOST:]PORT, as in 8080"),
+        (["orders.yaml", "--allow-control"], "`--allow-control` is about the server that `--serve` starts"),
     ],
 )
 def test_a_wrong_use(arguments: list[str], said: str, cli: Cli) -> None:
@@ -40,6 +42,17 @@ def test_a_pipeline_with_errors_does_not_start(
     assert (result.exit_code, result.stdout) == (1, "")
     assert "orders.yaml:9:29: error[GB101]" in result.stderr
     assert "Did you mean `incoming`?" in result.stderr
+
+
+@pytest.mark.usefixtures("acme")
+def test_a_server_that_strangers_reach_wants_a_token(
+    cli: Cli, project: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GEM_BUNDLE_SERVE_TOKEN", raising=False)
+    project()
+    result = cli("run", "orders.yaml", "--serve", "0.0.0.0:0")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "error[GB518]: a server at 0.0.0.0 is reached from other machines" in result.stderr
 
 
 @pytest.mark.usefixtures("acme")

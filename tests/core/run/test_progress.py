@@ -17,6 +17,14 @@ class Sink:
 class Operator:
     numRowsTotal: int  # noqa: N815
     numRowsDroppedByWatermark: int  # noqa: N815
+    memoryUsedBytes: int = 100  # noqa: N815
+    commitTimeMs: int = 20  # noqa: N815
+
+
+@dataclass
+class Source:
+    endOffset: str | None  # noqa: N815
+    latestOffset: str | None  # noqa: N815
 
 
 @dataclass
@@ -33,6 +41,7 @@ class Progress:
     eventTime: dict[str, str] = field(default_factory=dict)  # noqa: N815
     stateOperators: list[Operator] = field(default_factory=list)  # noqa: N815
     batchDuration: int = 9  # noqa: N815
+    sources: list[Source] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.timestamp = self.timestamp or f"2013-01-01T00:00:{self.batchId:02}.000Z"
@@ -133,3 +142,26 @@ def test_a_watermark_is_shown_when_there_is_one() -> None:
 
 def test_a_speed_that_is_not_a_number_is_zero() -> None:
     assert micro_batch(Progress(0, processedRowsPerSecond=float("nan"))).rows_per_second == 0.0  # type: ignore[arg-type]
+
+
+def test_phases_and_what_the_state_takes_are_kept() -> None:
+    batch = micro_batch(Progress(0, stateOperators=[Operator(10, 1), Operator(5, 2)]))  # type: ignore[arg-type]
+    assert batch.phases_ms == {"addBatch": 5, "triggerExecution": 9}
+    assert (batch.state_bytes, batch.state_commit_ms) == (200, 40)
+
+
+def test_lag_is_known_where_offsets_are_counted_by_topic_and_partition() -> None:
+    sources = [
+        Source(
+            '{"clicks": {"0": 17, "1": 3}, "pages": {"0": 5}}',
+            '{"clicks": {"0": 27, "1": 5}, "pages": {"0": 5}}',
+        ),
+        # The same topic once more, less far, and with a partition that wasn't there before.
+        Source('{"clicks": {"0": 10, "1": 3}}', '{"clicks": {"0": 27, "1": 5, "2": 4}}'),
+        Source('{"logOffset": 3}', '{"logOffset": 9}'),
+        Source(None, None),
+        Source("7", "9"),
+        Source("2026-01-01", "null"),
+    ]
+    batch = micro_batch(Progress(0, sources=sources))  # type: ignore[arg-type]
+    assert batch.lag == {"clicks": 23, "pages": 0}

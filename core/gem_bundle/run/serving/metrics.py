@@ -1,0 +1,179 @@
+"""The metrics of a run: what they are called, and how they follow its micro-batches.
+
+Their names are an interface: people build alerts and pictures on them. Docs/watching.md has them in a table
+that a test compares with `METRICS`.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from gem_bundle.runs.record import State
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gem_bundle.run.progress import MicroBatch
+
+Kind = Literal["counter", "gauge", "histogram"]
+_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric.
+
+    Args:
+        name: Its name; a counter's samples have ``_total`` behind it.
+        kind: Its type.
+        help: What it counts or measures, and in what unit.
+        labels: Its labels, besides `pipeline`, which all have.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ("target",)
+
+
+METRICS = (
+    Metric(
+        "gem_bundle_run",
+        "gauge",
+        "1, with the versions of the pipeline, gem-bundle and Python",
+        ("version", "gem_bundle", "python"),
+    ),
+    Metric("gem_bundle_run_start_timestamp_seconds", "gauge", "When the run began", ()),
+    Metric(
+        "gem_bundle_target_state",
+        "gauge",
+        "1 for the state that the target's query is in, 0 for the others",
+        ("target", "state"),
+    ),
+    Metric("gem_bundle_query_starts", "counter", "Starts of the target's query in this run"),
+    Metric("gem_bundle_rows_in", "counter", "Rows read"),
+    Metric("gem_bundle_rows_out", "counter", "Rows written, where Spark can count them"),
+    Metric("gem_bundle_late_rows", "counter", "Rows dropped because they were older than the watermark"),
+    Metric("gem_bundle_rejected_rows", "counter", "Rows that a node on the way rejected", ("target", "node")),
+    Metric(
+        "gem_bundle_rule_breaks",
+        "counter",
+        "Rows that broke a rule by which they are only counted or dropped",
+        ("target", "node", "rule"),
+    ),
+    Metric("gem_bundle_micro_batches", "counter", "Micro-batches that ended, without idle ones"),
+    Metric("gem_bundle_micro_batch_seconds", "histogram", "How long micro-batches took"),
+    Metric(
+        "gem_bundle_micro_batch_phase_seconds",
+        "histogram",
+        "How long their phases took, by Spark's names: addBatch, queryPlanning, walCommit, …",
+        ("target", "phase"),
+    ),
+    Metric(
+        "gem_bundle_last_success_timestamp_seconds", "gauge", "When the last micro-batch ended that had work"
+    ),
+    Metric("gem_bundle_watermark_timestamp_seconds", "gauge", "The event-time watermark, once there is one"),
+    Metric("gem_bundle_state_rows", "gauge", "Rows in the state stores"),
+    Metric("gem_bundle_state_memory_bytes", "gauge", "Memory that the state stores use"),
+    Metric("gem_bundle_state_commit_seconds", "counter", "Time that commits of the state stores took"),
+    Metric(
+        "gem_bundle_lag_records",
+        "gauge",
+        "Records behind the newest when the last micro-batch began, of sources with counted offsets (Kafka)",
+        ("target", "topic"),
+    ),
+)
+
+
+class Metrics:
+    """The metrics of one run, in a registry of its own.
+
+    Args:
+        pipeline: The pipeline's name.
+        version: The pipeline's version.
+        gem_bundle: The version of gem-bundle.
+    """
+
+    def __init__(self, pipeline: str, version: str, gem_bundle: str) -> None:
+        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+        self.registry = CollectorRegistry()
+        self._pipeline = pipeline
+        made: dict[str, Any] = {}
+        for metric in METRICS:
+            labels = ("pipeline", *metric.labels)
+            if metric.kind == "histogram":
+                found: Any = Histogram(
+                    metric.name, metric.help, labels, registry=self.registry, buckets=_SECONDS
+                )
+            else:
+                shape = Counter if metric.kind == "counter" else Gauge
+                found = shape(metric.name, metric.help, labels, registry=self.registry)
+            made[metric.name.removeprefix("gem_bundle_")] = found
+        self._made = made
+        self._of("run", version, gem_bundle, platform.python_version()).set(1)
+        self._of("run_start_timestamp_seconds").set(time.time())
+
+    def _of(self, name: str, *labels: str) -> Any:
+        return self._made[name].labels(self._pipeline, *labels)
+
+    def states(self, states: Mapping[str, State]) -> None:
+        """Set how the queries of targets are."""
+        for target, now in states.items():
+            for state in get_args(State):
+                self._of("target_state", target, state).set(int(state == now))
+
+    def query_started(self, target: str) -> None:
+        """Count the start of a query; what it will count is 0 from now on, and not unknown."""
+        self._of("query_starts", target).inc()
+        for name in ("rows_in", "late_rows", "micro_batches"):
+            self._of(name, target)
+
+    def add(self, target: str, batch: MicroBatch) -> None:
+        """Count one micro-batch."""
+        self._of("rows_in", target).inc(batch.rows_in)
+        if batch.rows_out is not None:
+            self._of("rows_out", target).inc(batch.rows_out)
+        self._of("late_rows", target).inc(batch.late_rows)
+        for node, rows in batch.held.rejected.items():
+            self._of("rejected_rows", target, node).inc(rows)
+        for node, rules in batch.held.broken.items():
+            for rule, rows in rules.items():
+                self._of("rule_breaks", target, node, rule).inc(rows)
+        self._of("micro_batches", target).inc()
+        self._of("micro_batch_seconds", target).observe(batch.duration_ms / 1000)
+        for phase, milliseconds in batch.phases_ms.items():
+            self._of("micro_batch_phase_seconds", target, phase).observe(milliseconds / 1000)
+        self._of("state_rows", target).set(batch.state_rows)
+        self._of("state_memory_bytes", target).set(batch.state_bytes)
+        self._of("state_commit_seconds", target).inc(batch.state_commit_ms / 1000)
+        for topic, records in batch.lag.items():
+            self._of("lag_records", target, topic).set(records)
+        began = _seconds(batch.timestamp)
+        if began is not None:
+            self._of("last_success_timestamp_seconds", target).set(began + batch.duration_ms / 1000)
+        watermark = _seconds(batch.watermark)
+        if watermark is not None:
+            self._of("watermark_timestamp_seconds", target).set(watermark)
+
+    def exposed(self, accept: str) -> tuple[bytes, str]:
+        """All of them as Prometheus reads them, and the type of that content.
+
+        Args:
+            accept: What the reader takes, as in a request's header: OpenMetrics, or the older text format.
+        """
+        from prometheus_client.exposition import choose_encoder
+
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp() if text else None
+    except ValueError:
+        return None

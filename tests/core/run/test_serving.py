@@ -1,0 +1,418 @@
+"""The server of a run: what it answers, whom it refuses, and that the run never waits for it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import socket
+import sys
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.errors import GemError, PipelineError
+from gem_bundle.pipeline.loader import load_file
+from gem_bundle.run.api import run_file
+from gem_bundle.run.held import HeldRows
+from gem_bundle.run.options import RunOptions, ServeOptions
+from gem_bundle.run.serving import events, server
+from gem_bundle.run.serving.address import is_own, own_names, parse_address
+from gem_bundle.run.serving.metrics import METRICS, Metrics
+from gem_bundle.run.serving.server import RunServer, check_serving
+from gem_bundle.runs.requests import Request
+from tests.core.run.test_recorder import PIPELINE, Run
+from tests.core.run.test_report_and_view import BATCH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAGE = Path(__file__).parents[3] / "docs" / "watching.md"
+FULL = replace(
+    BATCH,
+    phases_ms={"addBatch": 4000, "walCommit": 300},
+    state_bytes=2048,
+    state_commit_ms=250,
+    lag={"clicks": 7},
+    held=HeldRows({"plausible": 2}, {"plausible": {"even": 1}}),
+)
+OPEN_METRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
+
+
+class Served:
+    """A run without Spark, and its server."""
+
+    def __init__(self, folder: Path, stack: ExitStack, **options: Any) -> None:
+        file = folder / "clicks.yaml"
+        file.write_text(PIPELINE)
+        definition = load_file(file).definition
+        assert definition is not None
+        self.run = Run(definition)
+        self.warnings: list[Diagnostic] = []
+        stack.enter_context(self.run.recorder)
+        stack.callback(self.run.end)
+        self.server = RunServer(
+            ServeOptions(**options), {}, self.run.recorder, self.run.stop, self.warnings.append
+        )
+        stack.enter_context(self.server)
+
+    def begin(self) -> None:
+        self.run.stop.started("table")
+        self.server.started(self.run.report)
+
+    def micro_batch(self) -> None:
+        totals = self.run.report.targets["table"]
+        totals.add(FULL)
+        self.server.progress(FULL, totals)
+
+    def connect(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(self.server.address.removeprefix("http://"), timeout=60)
+
+    def ask(
+        self, path: str, method: str = "GET", body: str | None = None, **headers: str
+    ) -> tuple[int, Any, dict[str, str]]:
+        """The status, the content and the headers of an answer."""
+        connection = self.connect()
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body, given)
+        answer = connection.getresponse()
+        content = answer.read().decode()
+        connection.close()
+        is_json = answer.headers.get_content_type() == "application/json"
+        return answer.status, json.loads(content) if is_json else content, dict(answer.headers)
+
+
+@contextmanager
+def served(folder: Path, **options: Any) -> Iterator[Served]:
+    with ExitStack() as stack:
+        yield Served(folder, stack, **options)
+
+
+def samples(text: str) -> dict[tuple[str, str], float]:
+    """The samples of metrics by their name and the value of their most special label."""
+    special = ("rule", "node", "phase", "topic", "state", "target", "pipeline")
+    return {
+        (sample.name, next(sample.labels[label] for label in special if label in sample.labels)): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_it_tells_the_numbers_of_the_run(tmp_path: Path) -> None:
+    with served(tmp_path) as run:
+        assert run.run.recorder.record.address == run.server.address
+        assert run.ask("/ready")[:2] == (
+            503,
+            {"ok": False, "state": "starting", "reason": "the run is starting"},
+        )
+        assert run.ask("/health")[0] == 200
+        run.begin()
+        for _ in range(2):
+            run.micro_batch()
+        assert run.ask("/ready")[:2] == (200, {"ok": True, "state": "running", "reason": ""})
+        status, found, headers = run.ask("/api/v1/status")
+        assert (status, headers["content-type"], headers["cache-control"]) == (
+            200,
+            "application/json",
+            "no-store",
+        )
+        assert found["targets"]["table"]["totals"] == json.loads(
+            json.dumps(run.run.report.targets["table"].as_dict())
+        )
+        assert (found["state"], found["healthy"], found["pipeline"]) == ("running", True, "clicks")
+
+        status, text, headers = run.ask("/metrics", **OPEN_METRICS)
+        assert (status, headers["content-type"].split(";")[0]) == (200, "application/openmetrics-text")
+        of = samples(text)
+        totals = run.run.report.targets["table"]
+        assert of["gem_bundle_rows_in_total", "table"] == totals.rows_in == 24_000
+        assert of["gem_bundle_rows_out_total", "table"] == totals.rows_out
+        assert of["gem_bundle_late_rows_total", "table"] == totals.late_rows
+        assert of["gem_bundle_micro_batches_total", "table"] == totals.micro_batches
+        assert of["gem_bundle_micro_batch_seconds_sum", "table"] == pytest.approx(totals.busy_ms / 1000)
+        assert of["gem_bundle_micro_batch_phase_seconds_sum", "addBatch"] == 8
+        assert of["gem_bundle_state_commit_seconds_total", "table"] == 0.5
+        assert of["gem_bundle_state_memory_bytes", "table"] == 2048
+        assert of["gem_bundle_lag_records", "clicks"] == 7
+        assert of["gem_bundle_rejected_rows_total", "plausible"] == totals.held.rejected["plausible"] == 4
+        assert of["gem_bundle_rule_breaks_total", "even"] == 2
+        assert of["gem_bundle_query_starts_total", "table"] == 1
+        assert of["gem_bundle_watermark_timestamp_seconds", "table"] == 1357016400
+        assert (of["gem_bundle_target_state", "running"], of["gem_bundle_target_state", "failed"]) == (1, 0)
+        assert "# TYPE gem_bundle_rows_in_total counter" in run.ask("/metrics")[1], "the older text format"
+        assert run.ask("/nothing")[0] == 404
+        assert run.ask("/api/v1/status", "POST")[0] == 405
+
+
+def test_a_failed_or_stuck_run_is_not_healthy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(tmp_path) as run:
+        run.begin()
+        monkeypatch.setattr(server, "_STUCK_SECONDS", -1.0)
+        status, found, _ = run.ask("/health")
+        assert (status, "hasn't looked at its queries" in found["reason"]) == (503, True)
+        monkeypatch.undo()
+        run.run.stop.failed("table", Diagnostic("GB507", "error", "bad"))
+        assert run.ask("/health")[:2] == (503, {"ok": False, "state": "running", "reason": "failed: table"})
+        assert run.ask("/ready")[0] == 503
+
+
+def test_events_come_as_they_happen(tmp_path: Path) -> None:
+    with served(tmp_path) as run:
+        connection = run.connect()
+        connection.request("GET", "/api/v1/events")
+        answer = connection.getresponse()
+        assert answer.headers["content-type"].startswith("text/event-stream")
+
+        def event() -> tuple[str, Any]:
+            name = answer.readline().decode().removeprefix("event: ").strip()
+            content = json.loads(answer.readline().decode().removeprefix("data: "))
+            assert answer.readline() == b"\n"
+            return name, content
+
+        name, first = event()
+        assert (name, first["state"]) == ("run", "starting")
+        run.begin()
+        assert event() == ("states", {"state": "running", "targets": {"table": "running"}})
+        run.micro_batch()
+        assert event() == ("progress", {"target": "table", **json.loads(json.dumps(FULL.as_dict()))})
+    assert answer.read() == b"", "the end of the run is the end of its events"
+
+
+def test_who_listens_too_slowly_is_let_go_and_the_run_does_not_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "MOST_LISTENERS", 2)
+    with served(tmp_path) as run:
+        run.begin()
+        slow = []
+        for _ in range(2):
+            listener = socket.create_connection(("127.0.0.1", int(run.server.address.rpartition(":")[2])))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            listener.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert listener.recv(12) == b"HTTP/1.1 200"
+            slow.append(listener)
+        assert run.ask("/api/v1/events")[:2] == (503, {"error": "Too many are listening already."})
+        while run.server.events.is_full:
+            for _ in range(200):
+                run.micro_batch()
+        assert run.ask("/health")[0] == 200
+        for listener in slow:
+            listener.close()
+
+
+def test_foreign_names_origins_and_sizes_are_refused(tmp_path: Path) -> None:
+    asked: list[tuple[dict[str, str], int]] = [
+        ({}, 200),
+        ({"Host": "127.0.0.1"}, 200),
+        ({"Host": "localhost:8080"}, 200),
+        ({"Host": "[::1]:8080"}, 200),
+        ({"Host": "evil.example:8080"}, 403),
+        ({"Host": ""}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Content_Length": "10001"}, 413),
+        ({"Content_Length": "-1"}, 400),
+    ]
+    with served(tmp_path) as run:
+        for headers, status in asked:
+            for path in ("/metrics", "/health", "/api/v1/status"):
+                assert run.ask(path, **headers)[0] == status, headers
+
+
+def test_with_a_token_only_probes_are_answered_without_it_and_learn_nothing(tmp_path: Path) -> None:
+    with served(tmp_path, token="c0ffee", allow_control=True) as run:
+        run.begin()
+        for path in ("/metrics", "/api/v1/status", "/api/v1/events", "/nothing"):
+            for given in ({}, {"Authorization": "Bearer coffee"}, {"Authorization": "Basic c0ffee"}):
+                status, found, headers = run.ask(path, **given)
+                assert (status, headers["www-authenticate"]) == (401, "Bearer")
+                assert list(found) == ["error"]
+        assert run.ask("/api/v1/stop", "POST", "{}", Content_Type="application/json")[0] == 401
+        assert not run.run.stop
+        assert run.ask("/health")[:2] == (200, {"ok": True})
+        assert run.ask("/ready")[:2] == (200, {"ok": True})
+        assert run.ask("/api/v1/status", Authorization="Bearer c0ffee")[0] == 200
+        assert run.ask("/health", Authorization="Bearer c0ffee")[1]["state"] == "running"
+        assert "c0ffee" not in repr(run.server._options)
+
+
+def test_it_only_shows_unless_control_is_allowed(tmp_path: Path) -> None:
+    with served(tmp_path) as run:
+        status, found, _ = run.ask("/api/v1/stop", "POST", "{}", Content_Type="application/json")
+        assert (status, "--allow-control" in found["error"]) == (403, True)
+        assert not run.run.stop
+        assert run.ask("/api/v1/stop")[0] == 405
+
+
+def test_with_control_a_request_stops_and_resumes(tmp_path: Path) -> None:
+    with served(tmp_path, allow_control=True) as run:
+        sends: dict[str, str] = {"Content_Type": "application/json"}
+        for action, body, status in [
+            ("stop", '{"target": "tabel"}', 400),
+            ("stop", '{"target": "table", "now": 1}', 400),
+            ("stop", '{"target": ["table"]}', 400),
+            ("stop", "[]", 400),
+            ("stop", "{", 400),
+            ("stop", '{"what": 1}', 400),
+            ("resume", "{}", 400),
+            ("resume", '{"target": "table", "now": true}', 400),
+        ]:
+            assert run.ask(f"/api/v1/{action}", "POST", body, **sends)[0] == status, body
+        assert run.ask("/api/v1/stop", "POST", "{}", Content_Type="text/plain")[0] == 415
+        assert list(run.run.stop.asked()) == []
+        assert run.ask("/api/v1/stop", "POST", '{"target": "table"}', **sends)[0] == 202
+        assert run.ask("/api/v1/resume", "POST", '{"target": "table"}', **sends)[0] == 202
+        by = "127.0.0.1 over HTTP"
+        assert list(run.run.stop.asked()) == [
+            Request("stop", "table", by=by),
+            Request("resume", "table", by=by),
+        ]
+        assert not run.run.stop
+        assert run.ask("/api/v1/stop", "POST", '{"now": true}', **sends)[0] == 202
+        assert (run.run.stop.reason, run.run.stop.now) == (f"asked by {by}", True)
+
+
+def test_a_body_without_a_length_has_an_end(tmp_path: Path) -> None:
+    with served(tmp_path, allow_control=True) as run:
+        connection = run.connect()
+        endless = (b" " * 4096 for _ in range(8))
+        with suppress_reset():
+            connection.request(
+                "POST", "/api/v1/stop", endless, {"Content-Type": "application/json"}, encode_chunked=True
+            )
+            assert connection.getresponse().status == 413
+        assert not run.run.stop
+
+
+@contextmanager
+def suppress_reset() -> Iterator[None]:
+    """A server may close before all of a request has been sent that it refuses."""
+    with suppress(BrokenPipeError, ConnectionResetError):
+        yield
+
+
+def test_a_crowd_is_served_or_refused_and_silent_ones_are_sent_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_MOST_CONNECTIONS", 20)
+    monkeypatch.setattr(server, "_HEADER_SECONDS", 0.5)
+    with served(tmp_path) as run:
+        run.begin()
+        port = int(run.server.address.rpartition(":")[2])
+        crowd = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
+        for number, one in enumerate(crowd[:150]):
+            # Some say nothing at all, some stop in the middle of a header.
+            one.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n" + (b"\r\n" if number % 3 else b"X-A"))
+        answers = {one.recv(12) for one in crowd}
+        assert answers <= {b"HTTP/1.1 200", b"HTTP/1.1 503", b""}
+        assert b"" in answers
+        for one in crowd:
+            one.close()
+        assert run.ask("/health")[0] == 200
+
+
+def test_without_its_port_the_run_goes_on(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, ExitStack() as stack:
+        run = Served(tmp_path, stack, port=taken.getsockname()[1])
+        run.begin()
+        run.micro_batch()
+        assert [(found.code, found.severity) for found in run.warnings] == [("GB519", "warning")]
+        assert (run.server.address, run.run.recorder.record.state) == ("", "running")
+
+
+def test_a_server_that_fails_is_told_and_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("the loop is broken")
+
+    monkeypatch.setattr(server.asyncio, "run", lambda coroutine: (coroutine.close(), fail()))
+    with served(tmp_path) as run:
+        run.begin()
+        run.micro_batch()
+    assert ["the loop is broken" in found.message for found in run.warnings] == [True]
+
+
+def test_the_table_of_metrics_is_what_there_is() -> None:
+    rows = re.findall(r"^\| `(gem_bundle_\w+)` \| (\w+) \| ([^|]*) \| ([^|]*) \|$", PAGE.read_text(), re.M)
+    expected = [
+        (
+            metric.name + ("_total" if metric.kind == "counter" else ""),
+            metric.kind,
+            ", ".join(f"`{label}`" for label in ("pipeline", *metric.labels)),
+            metric.help,
+        )
+        for metric in METRICS
+    ]
+    assert rows == expected
+    made = Metrics("clicks", "1.0.0", "0.1.0")
+    made.query_started("table")
+    made.states({"table": "running"})
+    made.add("table", FULL)
+    families = list(made.registry.collect())
+    assert [(family.name, family.type) for family in families] == [(m.name, m.kind) for m in METRICS]
+    assert all(family.samples for family in families)
+
+
+def test_strangers_are_let_in_with_a_token_only() -> None:
+    for host in ("127.0.0.1", "::1", "localhost", "127.9.9.9"):
+        check_serving(ServeOptions(host), {})
+    for host in ("0.0.0.0", "::", "10.1.2.3", "spark-1"):
+        check_serving(ServeOptions(host), {"GEM_BUNDLE_SERVE_TOKEN": "c0ffee"})
+        check_serving(ServeOptions(host, token="c0ffee"), {})
+        with pytest.raises(GemError) as raised:
+            check_serving(ServeOptions(host), {"GEM_BUNDLE_SERVE_TOKEN": " "})
+        assert raised.value.code == "GB518"
+
+
+def test_what_a_run_can_not_have_stops_it_before_anything_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusal(text: str, options: ServeOptions) -> str:
+        (tmp_path / "clicks.yaml").write_text(text)
+        with pytest.raises(PipelineError) as raised:
+            run_file(tmp_path / "clicks.yaml", RunOptions(serve=options, environment={}))
+        assert not (tmp_path / "checkpoints").exists()
+        (found,) = raised.value.diagnostics
+        return f"{found.code} {found.hint}"
+
+    batch = PIPELINE.replace("version", "mode: batch\nversion").replace(
+        "gem: rate", "gem: rows, options: {rows: [{a: 1}]}"
+    )
+    assert refusal(PIPELINE, ServeOptions("0.0.0.0")).startswith("GB518")
+    assert refusal(batch, ServeOptions()).startswith("GB518")
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert "gem-bundle[serve]" in refusal(PIPELINE, ServeOptions())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("8080", ("127.0.0.1", 8080)),
+        ("0", ("127.0.0.1", 0)),
+        ("0.0.0.0:80", ("0.0.0.0", 80)),
+        ("[::1]:80", ("::1", 80)),
+        ("spark-1:80", ("spark-1", 80)),
+    ],
+)
+def test_addresses(text: str, expected: tuple[str, int]) -> None:
+    assert parse_address(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "host", "host:", ":80", "65536", "::1:80", "a b:80", "http://a:80"])
+def test_what_is_no_address(text: str) -> None:
+    with pytest.raises(ValueError, match="is not of the form"):
+        parse_address(text)
+
+
+def test_own_names() -> None:
+    names = own_names("spark-1")
+    for header in ("spark-1", "SPARK-1:80", "localhost", "10.1.2.3:80", "[fe80::1]:80"):
+        assert is_own(header, names), header
+    for header in ("", "spark-1.evil.example", "localhost.evil.example:80", "127.0.0.1.evil.example", "[x]"):
+        assert not is_own(header, names), header
