@@ -85,6 +85,7 @@ def assert_each_row_once(spark: SparkSession, folder: Path, count: int) -> None:
     assert all(row.origin["file"].endswith(".txt") for row in table(spark, folder / "out/broken"))
 
 
+@pytest.mark.matrix
 def test_one_query_writes_them_all(spark: SparkSession, tmp_path: Path) -> None:
     file = write_pipeline(tmp_path, SHOP)
     add(tmp_path, "a.txt", range(60))
@@ -157,6 +158,7 @@ def refuse(df, batch_id):
 """
 
 
+@pytest.mark.matrix
 def test_one_that_fails_is_named_and_alone_gets_the_micro_batch_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -53,6 +53,7 @@ def rows(spark: SparkSession, place: Path) -> list[Row]:
     return spark.read.format("delta").load(str(place)).collect()
 
 
+@pytest.mark.matrix
 def test_each_row_is_in_one_of_two_tables_over_restarts(spark: SparkSession, tmp_path: Path) -> None:
     file = write_pipeline(tmp_path, PIPELINE)
     add(tmp_path, "1.txt", [order(1), "{oh", order(2), '{"id": 3, "at": "2024-05-01T10:00:00Z"}'])

@@ -33,6 +33,7 @@ def again(file: Path, node: str, place: Path, **wanted: Any) -> Replayed:
     )
 
 
+@pytest.mark.matrix
 def test_each_row_comes_back_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
