@@ -16,7 +16,7 @@ from gem_bundle.run.held import HeldRows, observed_by_stream
 from gem_bundle.run.progress import ROWS_OUT, ProgressReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -122,8 +122,7 @@ def run_queries(
         stop: Asked between two polls.
         stop_timeout: Seconds a micro-batch may take to end after a request to stop.
     """
-    counting = all(counts(node) for node in targets)
-    frames = Frames(plan, spark, observe=observed_by_stream if counting else None)
+    frames = _frames(plan, spark, targets)
     queries: list[_Query] = []
     failures: list[Diagnostic] = []
     groups = {group.name: group for group in groups_of(plan, targets)}
@@ -159,6 +158,12 @@ def run_queries(
     view.started(report)
     watch = _Watch(plan, targets, spark, running, report, view, stop, stop_timeout)
     report.end(watch.until_the_end(), time.monotonic() - began)
+
+
+def _frames(plan: Plan, spark: SparkSession, targets: Iterable[Node]) -> Frames:
+    """The DataFrames of a run, with what transforms reject counted where all triggers let it be."""
+    counting = all(counts(node) for node in targets)
+    return Frames(plan, spark, observe=observed_by_stream if counting else None)
 
 
 def _running(made: _Query, query: StreamingQuery, report: Report, stop: StopRequest) -> _Running:
@@ -249,7 +254,7 @@ class _Watch:
         """Start the query of a target, and with it those of its group."""
         try:
             # Built anew, as by a new run: what a static source has grown by is seen.
-            frames = Frames(self.plan, self.spark)
+            frames = _frames(self.plan, self.spark, self.targets)
             group = next((g for g in groups_of(self.plan, self.targets) if g.name == node.group), None)
             if group is None:
                 made = _Query((node,), _writer(self.plan, node, frames))
