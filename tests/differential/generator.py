@@ -16,9 +16,11 @@ from tests.differential.transforms import (
     ONE_INPUT,
     Step,
     compare,
+    filter_,
     fuzzy_match,
     join,
     lookup,
+    route,
     set_operation,
     sql,
     union,
@@ -111,8 +113,15 @@ class _Pipeline:
         return self.random.choices(shallow, weights)[0]
 
     def _grow(self, number: int) -> None:
-        """One more transform."""
+        """One more transform, or two: an output of a `route` is read by a filter, whose id has no dot in it."""
         for _ in range(6):
+            if self.random.random() < 0.02:
+                dealt = route(self.random, self._pick(), f"t{number}")
+                if dealt is not None:
+                    self._add(f"t{number}", dealt)
+                    self._pool.pop()
+                    self._add(f"t{number}_out", filter_(self.random, dealt.made, f"t{number}_out"))
+                    return
             step = self._draw_step(f"t{number}")
             if step is not None and len(step.made.cols) <= 40:
                 self._add(f"t{number}", step)

@@ -218,7 +218,7 @@ def _inputs(node: Values) -> list[str]:
 
 
 def _replace_input(node: Values, old: str, new: str) -> None:
-    if node.get("input") == old:
+    if str(node.get("input")).partition(".")[0] == old:
         node["input"] = new
     inputs = node.get("inputs")
     if isinstance(inputs, dict):
@@ -232,7 +232,7 @@ def _without_unused(values: Values) -> Values:
     used: set[str] = set()
     waiting = [name for node in values["targets"].values() for name in _inputs(node)]
     while waiting:
-        name = waiting.pop()
+        name = waiting.pop().partition(".")[0]
         if name not in used:
             used.add(name)
             waiting.extend(_inputs(nodes[name]))

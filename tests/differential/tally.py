@@ -137,7 +137,7 @@ def behind(drawn: Drawn, target: str) -> set[str]:
     found: set[str] = set()
     waiting = [values["targets"][target]["input"]]
     while waiting:
-        name = waiting.pop()
+        name = waiting.pop().partition(".")[0]
         if name not in found:
             found.add(name)
             node = nodes[name]

@@ -47,8 +47,7 @@ def test_every_transform_join_mode_and_mistake_comes_up(drawn: list[Drawn]) -> N
     shapes = Counter(shape for pipeline in drawn for shape in pipeline.shapes.values())
     gems = {shape.split()[0] for shape in shapes}
     registry = load_registry()
-    # `route` has nothing but named outputs, and those of `python` are known to nobody.
-    assert set(registry.names("transform")) - gems == {"python", "route"}
+    assert set(registry.names("transform")) - gems == {"python"}
     for how in ("inner", "left", "right", "full", "left_semi", "left_anti"):
         for inputs in ("stream-stream", "stream-static", "static-stream"):
             assert shapes[f"join {how} {inputs}"], (how, inputs)

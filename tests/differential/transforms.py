@@ -180,6 +180,21 @@ def expect(random: Random, relation: Relation, node: str) -> Step:
     return Step("expect", {"rules": rules}, [relation], relation.followed_by(node, relation.cols))
 
 
+def route(random: Random, relation: Relation, node: str) -> Step | None:
+    """Rows dealt out by conditions, of which one output is read."""
+    if not relation.usable():
+        return None
+    writer = Writer.over(random, relation)
+    options: dict[str, Any] = {
+        "conditions": {"a": writer.boolean(0)[0], "b": writer.boolean(0)[0]},
+        "rest": "c",
+    }
+    if random.random() < 0.4:
+        options["matching"] = "all"
+    made = relation.followed_by(f"{node}.{random.choice('abc')}", relation.cols)
+    return Step("route", options, [relation], made)
+
+
 def limit(random: Random, relation: Relation, node: str) -> Step:
     """So many rows."""
     return Step(
