@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from gem_bundle.check import check_file
 from gem_bundle.errors import PipelineError
 from tests.gems.draining import forget_last_commit
 from tests.integration.pipelines import command, events, finish, run, write_pipeline
-from tests.samples import a_killed_program, drawn
+from tests.samples import a_killed_program, drawn, examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -182,17 +183,87 @@ def test_one_that_fails_is_named_and_alone_gets_the_micro_batch_again(
 
 @a_killed_program
 @pytest.mark.programs
-@pytest.mark.parametrize("micro_batches", drawn(range(1, 11), 1, about="kills of a group"))
+@pytest.mark.parametrize("targets_told", drawn(range(1, 41, 2), 1, about="kills of a group"))
 def test_no_row_is_lost_or_doubled_when_a_run_is_killed(
-    spark: SparkSession, tmp_path: Path, micro_batches: int
+    spark: SparkSession, tmp_path: Path, targets_told: int
 ) -> None:
     file = write_pipeline(tmp_path, SHOP)
     for part in range(12):
         add(tmp_path, f"{part:02}.txt", range(part * 50, part * 50 + 50))
     process = command("run", file, "--available-now", "--format", "json")
-    list(islice((event for event in events(process) if event["event"] == "progress"), micro_batches * 4 - 1))
+    list(islice((event for event in events(process) if event["event"] == "progress"), targets_told))
     process.send_signal(signal.SIGKILL)
     finish(process)
 
     assert run(file, available_now=True).ok
     assert_each_row_once(spark, tmp_path, 600)
+
+
+MANY = """
+pipeline: many
+sources:
+  texts: {gem: file, options: {format: parquet, path: texts, schema: value binary, max_files_per_trigger: 1}}
+transforms:
+  parsed:
+    gem: from_json
+    input: texts
+    options:
+      column: value
+      schema: "id bigint not null, amount double, small int, name string"
+      rejects: true
+  plausible:
+    gem: expect
+    input: parsed
+    options:
+      rules:
+        paid: amount > 0
+        short: {column: name, length: {max: 80}, null: pass}
+targets:
+  good: {gem: delta, input: plausible, group: all, options: {path: out/good}}
+  unread: {gem: delta, input: parsed.rejected, options: {path: out/unread}}
+  implausible: {gem: delta, input: plausible.rejected, options: {path: out/implausible}}
+"""
+GOOD = """concat('{"id": ', id, ', "amount": 1.5, "small": 7, "name": "ada"}')"""
+# What each tenth of a hundredth of the rows is instead, and the reason for which it is rejected.
+BROKEN = (
+    ("""concat('{"id": ', id, ', "amo')""", "not_json"),
+    ("""concat('{"id": "', id, '", "amount": "much"}')""", "wrong_type"),
+    ("""'{"id": null, "amount": 1.5}'""", "missing_field"),
+    ("""concat('{"id": ', id, ', "amount": -1}')""", "paid"),
+    ("""concat('{"id": ', id, ', "amount": 1, "name": "', repeat('x', 81), '"}')""", "short"),
+    ("unhex('7B22FFFE227D')", "not_utf8"),
+    ("repeat('[', 1100)", "not_json"),
+    # Of a name that is there twice the last value counts, as Spark reads it.
+    ("""concat('{"id": 0, "id": ', id, ', "amount": 1}')""", ""),
+    ("""concat('{"id": ', id, ', "amount": 1, "small": 99999999999}')""", "wrong_type"),
+    ("''", "no_text"),
+)
+ROWS = examples(10_000, 1_000_000)
+FILES = examples(2, 10)
+
+
+def test_each_of_many_rows_is_good_or_rejected_for_its_reason(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, MANY)
+    kinds = " ".join(f"when {kind} then cast({text} as binary)" for kind, (text, _) in enumerate(BROKEN))
+    for number in range(FILES):
+        part = spark.range(number * ROWS // FILES, (number + 1) * ROWS // FILES, 1, 1)
+        made = part.selectExpr(f"case id % 1000 {kinds} else cast({GOOD} as binary) end as value")
+        made.write.parquet(str(tmp_path / "texts"), mode="append")
+
+    report = run(file, available_now=True)
+
+    assert report.ok
+    each = ROWS // 1000
+    expected = Counter(reason for _, reason in BROKEN for _ in range(each))
+    passed = expected.pop("")
+    found: Counter[str] = Counter()
+    for name in ("unread", "implausible"):
+        rejected = spark.read.format("delta").load(str(tmp_path / "out" / name))
+        for row in rejected.groupBy("reasons").count().collect():
+            assert len(row.reasons) == 1
+            found[row.reasons[0].name] += row["count"]
+    assert found == expected
+    good = spark.read.format("delta").load(str(tmp_path / "out/good"))
+    assert good.count() == good.distinct().count() == ROWS - len(BROKEN) * each + passed
+    assert report.rows_in == ROWS
+    assert sum(report.held.rejected.values()) == expected.total()
