@@ -40,9 +40,13 @@ transforms:
     gem: aggregate
     input: timely
     options: {window: {column: at, duration: 1 hour}, aggregates: {orders: count(*)}}
+  held:
+    gem: expect
+    input: orders
+    options: {rules: {another: id <> 10, first: {condition: id > 0, action: warn}}}
 targets:
   hourly: {gem: file, input: counts, options: {format: json, path: out/hourly}}
-  all: {gem: delta, input: orders, options: {path: out/all}}
+  all: {gem: delta, input: held, options: {path: out/all}}
 """
 # The fourth comes when the watermark has passed the window of its first row.
 FILES = [["00:10", "00:20"], ["01:30"], ["05:00"], ["00:30", "06:00"]]
@@ -138,7 +142,8 @@ def test_a_run_and_its_restart(spark: SparkSession, connect_server: ConnectServe
     totals = first["targets"]["hourly"]
     assert first["status"] == "finished"
     assert (totals["rows_in"], totals["late_rows"], totals["watermark"]) == (6, 1, "2013-01-01T05:50:00.000Z")
-    assert first["targets"]["all"]["rows_out"] == 6
+    assert first["targets"]["all"]["rows_out"] == 5
+    assert (first["rejected"], first["broken"]) == ({"held": 1}, {"held": {"first": 1}})
     for folder in (there.parent, here.parent):
         add(folder, 5, MORE)
     (second,) = connect_server.run(there)
@@ -147,7 +152,7 @@ def test_a_run_and_its_restart(spark: SparkSession, connect_server: ConnectServe
     assert second["targets"]["hourly"]["late_rows"] == 1, "the watermark has come over the restart"
     assert written(there.parent) == written(here.parent)
     rows = spark.read.format("delta").load(str(there.parent / "out/all"))
-    assert rows.count() == rows.distinct().count() == 8
+    assert rows.count() == rows.distinct().count() == 7
 
 
 @over_connect
