@@ -25,6 +25,7 @@ COMMANDS = (
     "status",
     "stop",
     "resume",
+    "metrics",
     "preview",
     "test",
     "checkpoint",

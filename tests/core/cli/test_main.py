@@ -46,19 +46,9 @@ def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
 
 def test_the_commands() -> None:
     assert (
-        *("new", "gems", "describe", "check", "run", "runs", "status", "stop", "resume", "preview", "test"),
-        *(
-            "checkpoint",
-            "graph",
-            "plan",
-            "backfill",
-            "rejected",
-            "replay",
-            "explain",
-            "schema",
-            "jars",
-            "completion",
-        ),
+        *("new", "gems", "describe", "check", "run", "runs", "status", "stop", "resume", "metrics"),
+        *("preview", "test", "checkpoint", "graph", "plan", "backfill", "rejected", "replay", "explain"),
+        *("schema", "jars", "completion"),
     ) == COMMANDS
 
 

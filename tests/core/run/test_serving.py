@@ -342,7 +342,7 @@ def test_the_table_of_metrics_is_what_there_is() -> None:
     rows = re.findall(r"^\| `(gem_bundle_\w+)` \| (\w+) \| ([^|]*) \| ([^|]*) \|$", PAGE.read_text(), re.M)
     expected = [
         (
-            metric.name + ("_total" if metric.kind == "counter" else ""),
+            metric.exposed_name,
             metric.kind,
             ", ".join(f"`{label}`" for label in ("pipeline", *metric.labels)),
             metric.help,

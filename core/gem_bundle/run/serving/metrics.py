@@ -28,7 +28,7 @@ class Metric:
     """A metric.
 
     Args:
-        name: Its name; a counter's samples have ``_total`` behind it.
+        name: Its name; that of a counter without ``_total``.
         kind: Its type.
         help: What it counts or measures, and in what unit.
         labels: Its labels, besides `pipeline`, which all have.
@@ -38,6 +38,11 @@ class Metric:
     kind: Kind
     help: str
     labels: tuple[str, ...] = ("target",)
+
+    @property
+    def exposed_name(self) -> str:
+        """The name by which it is asked for; a histogram has several, which begin with it."""
+        return f"{self.name}_total" if self.kind == "counter" else self.name
 
 
 METRICS = (
