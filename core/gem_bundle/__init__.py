@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from gem_bundle.options import Options as Options
     from gem_bundle.python import import_function as import_function
     from gem_bundle.rejected import Counts as Counts
+    from gem_bundle.rejected import MostRejected as MostRejected
     from gem_bundle.rejected import Rejects as Rejects
     from gem_bundle.rejected import ending as ending
     from gem_bundle.rejected import reason as reason
@@ -92,7 +93,7 @@ _HOMES = {
     "lineage": ("Kept", "Lineage", "Made"),
     "options": ("Field", "NoOptions", "Options"),
     "python": ("import_function",),
-    "rejected": ("Counts", "Rejects", "ending", "reason"),
+    "rejected": ("Counts", "MostRejected", "Rejects", "ending", "reason"),
     "views": ("NodeView", "PipelineView"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from gem_bundle.facts import Column
     from gem_bundle.lineage import Lineage
     from gem_bundle.options import Effect
-    from gem_bundle.rejected import Rejects
+    from gem_bundle.rejected import MostRejected, Rejects
 
 Kind = Literal["source", "transform", "target"]
 OutputMode = Literal["append", "update", "complete"]
@@ -589,6 +589,14 @@ class Transform(Gem[OptionsT]):
             GemError: When the plan can't be built and the gem knows why.
         """
         raise NotImplementedError
+
+    def most_rejected(self) -> MostRejected | None:
+        """How many rows of a micro-batch it may reject; when there are more, nothing of it is written.
+
+        In a stream all targets of its rows have to be in a group, where a micro-batch is counted before any
+        of it is written.
+        """
+        return None
 
     def counts(self, *inputs: DataFrame) -> Counts:  # noqa: ARG002 (for those who override it)
         """Which rows are counted on their way, so that the report of a run tells of them.

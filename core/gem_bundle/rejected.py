@@ -80,6 +80,31 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class MostRejected:
+    """How many rows of a micro-batch may be rejected.
+
+    Args:
+        rows: So many; None where it is a share.
+        share: Such a share of the rows, from 0 to 1.
+    """
+
+    rows: int | None = None
+    share: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.rows:,}" if self.rows is not None else f"{100 * self.share:g}%"
+
+    def is_exceeded(self, rejected: int, rows: int) -> bool:
+        """Whether there are more.
+
+        Args:
+            rejected: How many rows are rejected.
+            rows: How many there are in all.
+        """
+        return rejected > (self.rows if self.rows is not None else self.share * rows)
+
+
+@dataclass(frozen=True, slots=True)
 class Rejecting:
     """Who rejects.
 

@@ -1,8 +1,11 @@
 """The transform `expect`: rules that rows have to keep, and what becomes of those that don't."""
 
+import re
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import AfterValidator
 
 from gem_bundle import (
     Counts,
@@ -10,6 +13,7 @@ from gem_bundle import (
     Field,
     Finding,
     Lineage,
+    MostRejected,
     Operator,
     Options,
     Rejects,
@@ -28,6 +32,17 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
+def _share_or_number(given: int | str) -> int | str:
+    if isinstance(given, str):
+        number = given.removesuffix("%").strip()
+        if not given.endswith("%") or not re.fullmatch(r"\d+(\.\d+)?", number) or float(number) > 100:
+            raise ValueError("write a share such as `5%`, or a number of rows")
+        return f"{number}%"
+    if given < 0:
+        raise ValueError("a number of rows can't be negative")
+    return given
+
+
 class ExpectOptions(Options):
     """Options of the transform `expect`."""
 
@@ -43,6 +58,15 @@ class ExpectOptions(Options):
         description="What becomes of a row that breaks a rule: `reject` leaves it out and hands it to the "
         "output `rejected`, with all the rules it breaks; `drop` leaves it out and counts it; `warn` lets it "
         "through and counts it; `fail` ends the query, and shows it.",
+        change="from_now_on",
+    )
+
+    max_rejected: Annotated[int | str, AfterValidator(_share_or_number)] | None = Field(
+        None,
+        description="How many rows of a micro-batch may be rejected, or which share of them: when there are "
+        "more, nothing of the micro-batch is written and the query ends. In a stream the targets behind it "
+        "are in one `group`.",
+        examples=["5%", 1000],
         change="from_now_on",
     )
 
@@ -65,6 +89,15 @@ class Expect(Transform[ExpectOptions]):
         for rule in self._rules("reject", "drop"):
             df = df.filter(_kept(rule))
         return df
+
+    def most_rejected(self) -> MostRejected | None:
+        """What `max_rejected` says."""
+        given = self.options.max_rejected
+        if given is None or not self.rejects():
+            return None
+        if isinstance(given, str):
+            return MostRejected(share=float(given.removesuffix("%")) / 100)
+        return MostRejected(given)
 
     def counts(self, *inputs: "DataFrame") -> Counts:  # noqa: ARG002 (the rules are about any of its rows)
         """The rows that break a rule which warns or drops; a row that is rejected too isn't dropped."""

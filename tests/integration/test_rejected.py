@@ -166,6 +166,46 @@ targets:
 """
 
 
+LIMITED = """
+pipeline: limited
+{mode}
+sources:
+  orders: {{gem: file, options: {{path: orders, format: json, schema: "id int, amount double", max_files_per_trigger: 1}}}}
+transforms:
+  plausible:
+    gem: expect
+    input: orders
+    options: {{rules: {{paid: amount > 0}}, max_rejected: {most}}}
+targets:
+  good: {{gem: delta, input: plausible, {group} options: {{path: good}}}}
+  bad: {{gem: delta, input: plausible.rejected, options: {{path: bad}}}}
+"""
+
+
+@pytest.mark.parametrize("most", ["50%", "1"])
+@pytest.mark.parametrize(("mode", "group"), [("", "group: both,"), ("mode: batch", "")])
+def test_too_many_rejected_rows_end_the_query_before_any_is_written(
+    spark: SparkSession, tmp_path: Path, mode: str, group: str, most: str
+) -> None:
+    stream = not mode
+    text = LIMITED.format(mode=mode, group=group, most=most)
+    file = write_pipeline(tmp_path, text if stream else text.replace(", max_files_per_trigger: 1", ""))
+    add(tmp_path, "1.json", [json.dumps({"id": n, "amount": amount}) for n, amount in ((1, 5), (2, -5))])
+    options = {"available_now": True} if stream else {}
+    assert run(file, **options).ok
+    add(tmp_path, "2.json", [json.dumps({"id": n, "amount": -1}) for n in (3, 4)])
+
+    failed = run(file, **options)
+
+    (found,) = failed.diagnostics
+    assert (found.code, found.node) == ("GB515", "plausible")
+    assert (
+        f"{2 if stream else 3} of {2 if stream else 4} rows are rejected, and {most} may be" in found.message
+    )
+    assert [row.id for row in rows(spark, tmp_path / "good")] == [1]
+    assert len(rows(spark, tmp_path / "bad")) == 1
+
+
 @pytest.mark.parametrize(("mode", "group"), [("", ""), ("", "group: both,"), ("mode: batch", "")])
 def test_what_nobody_takes_is_counted_and_said(
     spark: SparkSession, tmp_path: Path, mode: str, group: str

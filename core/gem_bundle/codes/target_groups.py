@@ -1,4 +1,4 @@
-"""GB380 to GB386: targets that share a query."""
+"""GB380 to GB387: targets that share a query."""
 
 from __future__ import annotations
 
@@ -170,5 +170,35 @@ TARGET_GROUPS = (
             $ gem-bundle run clicks.yaml
         """,
         source="Guide, Using Foreach and ForeachBatch",
+    ),
+    error(
+        "GB387",
+        "rows are to be counted before they are written",
+        why="""
+            With `max_rejected` a micro-batch that has too many bad rows isn't written at all. Spark tells how
+            many there were when it has written it, so they are counted before that, by the query of a group.
+        """,
+        breaks="""
+            sources:
+              ticks: {gem: rate}
+            transforms:
+              even:  # gem-bundle: ignore GB109
+                gem: expect
+                input: ticks
+                options: {rules: {even: value % 2 = 0}, max_rejected: 5%}
+            targets:
+              table: {gem: delta, input: even, options: {path: tables/even}}
+        """,
+        keeps="""
+            sources:
+              ticks: {gem: rate}
+            transforms:
+              even:  # gem-bundle: ignore GB109
+                gem: expect
+                input: ticks
+                options: {rules: {even: value % 2 = 0}, max_rejected: 5%}
+            targets:
+              table: {gem: delta, input: even, group: tables, options: {path: tables/even}}
+        """,
     ),
 )

@@ -11,7 +11,7 @@ from gem_bundle.gem import Target
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gem_bundle.gem import DeliveryGuarantee
+    from gem_bundle.gem import DeliveryGuarantee, Transform
     from gem_bundle.operators import Operator
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
@@ -115,7 +115,19 @@ def _fork(plan: Plan, targets: Iterable[Node]) -> Output | None:
     """The last of the outputs that are on every way from a stream to each of some targets."""
     position = {name: number for number, name in enumerate(plan.order)}
     shared = frozenset.intersection(*(outputs_on_every_way(plan, node) for node in targets))
+    limited = set(limited_nodes(plan))
+    if limited:  # such a node counts a micro-batch that is there, and isn't written yet
+        shared = frozenset(output for output in shared if not limited & set(plan.upstream([output.node])))
     return max(shared, key=lambda output: position[output.node], default=None)
+
+
+def limited_nodes(plan: Plan) -> list[str]:
+    """The nodes that may reject so many rows of a micro-batch, and no more."""
+    return [
+        node.id
+        for node in plan.definition.of_kind("transform")
+        if node.id in plan.gems and cast("Transform", plan.gems[node.id]).most_rejected() is not None
+    ]
 
 
 def outputs_on_every_way(plan: Plan, target: Node) -> frozenset[Output]:

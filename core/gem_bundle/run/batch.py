@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.gem import WriteContext
+from gem_bundle.pipeline.groups import limited_nodes
 from gem_bundle.run.failures import build_failure
 from gem_bundle.run.frames import Frames, NodeFailure
 from gem_bundle.run.held import Observations, let_through, observed
@@ -50,8 +51,15 @@ def run_batch(
     began = time.monotonic()
     report.start()
     view.started(report)
+    needed = set(plan.upstream(node.id for node in targets))
+    for name in limited_nodes(plan):
+        if name in needed:
+            try:
+                frames.hold(name)
+            except NodeFailure as failure:
+                report.diagnostics.append(build_failure(plan, failure.node, failure.error))
     for node in targets:
-        if stop:
+        if stop or report.diagnostics:
             break
         try:
             _write(plan, node, frames, report)

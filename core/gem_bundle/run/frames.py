@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Union, cast
 
+from gem_bundle.errors import GemError
 from gem_bundle.gem import ReadContext, StreamReadContext, analysed, is_over_connect
 from gem_bundle.pipeline.plan import paths_behind, paths_into, reader_name
 from gem_bundle.rejected import Rejecting, rejected_rows, without_file
@@ -82,6 +83,34 @@ class Frames:
             if wanted not in self._built:
                 self._built[wanted] = self._build(wanted)
         return self._output(key, output)
+
+    def hold(self, name: str) -> None:
+        """Count what a node rejects, before anything is written, where it may only reject so much.
+
+        Args:
+            name: The id of the node.
+
+        Raises:
+            NodeFailure: With GB515 when it rejects more, and when a gem on the way raises.
+        """
+        from pyspark.sql import functions as F  # noqa: N812
+
+        gem = cast("Transform", self._plan.gems[name])
+        most = gem.most_rejected()
+        self.of(name)
+        assert most is not None
+        try:
+            rejects = gem.reject(*self._inputs((name, frozenset())))
+            broken = F.count_if(F.size(rejects.reasons) > 0)
+            (found,) = rejects.rows.agg(F.count(F.lit(1)).alias("rows"), broken.alias("rejected")).collect()
+        except NodeFailure:
+            raise
+        except Exception as error:
+            raise NodeFailure(name, error) from error
+        if most.is_exceeded(found["rejected"], found["rows"]):
+            message = f"{found['rejected']:,} of {found['rows']:,} rows are rejected, and {most} may be"
+            hint = "Nothing of them is written. Mend the data or the rules, or allow more by `max_rejected`."
+            raise NodeFailure(name, GemError("GB515", message, hint, "max_rejected"))
 
     def _output(self, key: Path, output: str | None) -> DataFrame:
         if self._rows is not None and self._given is not None and self._given[0] == (key[0], output):

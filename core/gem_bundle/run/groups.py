@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 from gem_bundle.facts import REJECTED
 from gem_bundle.files import open_folder, split
 from gem_bundle.gem import WriteContext
+from gem_bundle.pipeline.groups import limited_nodes
 from gem_bundle.rejected import with_file
 from gem_bundle.run.frames import Frames, NodeFailure, unmarked
 from gem_bundle.run.held import HeldRows, Observations, let_through, observed
@@ -54,6 +55,8 @@ class GroupQuery:
         self._rows = {name: _Counter() for name in self._targets}
         self._written: dict[int, dict[str, int]] = {}
         self._held: dict[int, HeldRows] = {}
+        needed = set(plan.upstream(self._targets))
+        self._limited = [name for name in limited_nodes(plan) if name in needed]
         self._done = _Done(plan.definition.checkpoint(group.targets[0].id))
         self.failures: list[tuple[str, Exception]] = []
 
@@ -102,7 +105,7 @@ class GroupQuery:
 
     def _write(self, df: DataFrame, batch_id: int) -> None:
         query = self._query.result()
-        with _kept(df, len(self._targets) > 1) as batch:
+        with _kept(df, len(self._targets) > 1 or bool(self._limited)) as batch:
             observations = Observations()
             given = (self._fork, batch)
             frames = Frames(self._plan, batch.sparkSession, given=given, observe=observations.observe)
@@ -121,6 +124,11 @@ class GroupQuery:
 
         written: dict[str, int] = {}
         plans: dict[str, DataFrame] = {}
+        for name in self._limited:
+            try:
+                frames.hold(name)
+            except NodeFailure as failure:
+                self.failures.append((failure.node, failure.error))
         for node in targets:
             edge = node.inputs[0]
             try:

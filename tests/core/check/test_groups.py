@@ -152,6 +152,20 @@ def test_a_gem_that_does_not_tell_its_operators_may_keep_state() -> None:
     assert errors(piece) == [("GB382", "a")]
 
 
+def test_rows_are_counted_before_they_are_written_in_groups_only() -> None:
+    limited = HELD.replace("{rules", "{max_rejected: 5%, rules")
+    taken = to("r", "held.rejected", "")
+    assert errors(transforms(EVEN, limited) + "targets:\n" + to("a", "held", "") + taken) == [
+        ("GB387", "held")
+    ]
+    # The fork is before the node that counts.
+    piece = transforms(EVEN, limited) + "targets:\n" + to("a", "held")
+    assert errors(piece + to("b", "ticks", "")) == []
+    plan = check(piece).plan
+    assert plan is not None
+    assert [group.fork for group in groups_of(plan)] == [("even", None)]
+
+
 def test_a_batch_has_no_groups() -> None:
     rows = "sources:\n  ticks: {gem: rows, options: {schema: value int, rows: [[1]]}}\n"
     held = "  held: {gem: expect, input: ticks, options: {rules: {small: value < 10}}}\n"

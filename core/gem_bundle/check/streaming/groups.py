@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gem_bundle.check.report import at_key
-from gem_bundle.pipeline.groups import grouped_delivery, groups_of, operators_behind
+from gem_bundle.pipeline.groups import grouped_delivery, groups_of, limited_nodes, operators_behind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +34,8 @@ def check_groups(plan: Plan) -> Iterator[Diagnostic]:
                 message = "`group` has no effect: a batch pipeline has no queries that targets could share"
                 yield at_key(plan, node, "GB385", message, "group", "Remove it.", "warning")
         return
+    for name in limited_nodes(plan):
+        yield from _check_limited(plan, plan.node(name))
     for group in groups_of(plan):
         yield from _check_alike(plan, group)
         for node in group.targets:
@@ -78,6 +80,20 @@ def _check_target(plan: Plan, node: Node) -> Iterator[Diagnostic]:
     if node.trigger.kind in {"continuous", "real_time"}:
         message = f"a query with the trigger `{node.trigger}` has no micro-batches that targets could share"
         yield at_key(plan, node, "GB380", message, "trigger", _MICRO_BATCHES)
+
+
+def _check_limited(plan: Plan, node: Node) -> Iterator[Diagnostic]:
+    """Rows of a micro-batch are counted before any is written, which a query of its own can't do."""
+    alone = [
+        f"`{target.id}`"
+        for target in plan.definition.of_kind("target")
+        if not target.group and node.id in plan.upstream([target.id])
+    ]
+    if alone:
+        named = ", ".join(alone)
+        message = f"what it rejects is counted before a micro-batch is written, and {named} is in no group"
+        hint = "Give the targets behind it a `group`, the same one."
+        yield at_key(plan, node, "GB387", message, "options", hint)
 
 
 def _check_fork(plan: Plan, group: Group) -> Iterator[Diagnostic]:
