@@ -11,6 +11,7 @@ from tests import samples, spark_classes, workers
 from tests.connect_server import connect_server  # noqa: F401 (a fixture for all tests)
 from tests.guard import Guard
 from tests.kafka_broker import kafka, kafka_sasl  # noqa: F401 (fixtures for all tests)
+from tests.postgres_server import postgres  # noqa: F401 (a fixture for all tests)
 from tests.s3_server import s3  # noqa: F401 (a fixture for all tests)
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", spark_classes.java_options())
 DELTA = "io.delta:delta-spark_{spark_minor}_{scala}:4.4.0"
 KAFKA = "org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}"
 AVRO = "org.apache.spark:spark-avro_{scala}:{spark}"
+POSTGRES = "org.postgresql:postgresql:42.7.14"
 DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -52,18 +54,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def jars() -> list[Path]:
-    """The jars of Delta, Kafka and Avro."""
+    """The jars of Delta, Kafka, Avro and PostgreSQL."""
     return resolved_jars()
 
 
 def resolved_jars() -> list[Path]:
-    """The jars of Delta, Kafka and Avro, in this project's versions."""
+    """The jars of Delta, Kafka, Avro and PostgreSQL, in this project's versions."""
     from gem_bundle.run.jars import fill, resolve, spark_version
     from gem_bundle.settings import load_settings
 
     settings = load_settings(Path(__file__))
     found = resolve(
-        [fill(coordinate, spark_version=spark_version()) for coordinate in (DELTA, KAFKA, AVRO)],
+        [fill(coordinate, spark_version=spark_version()) for coordinate in (DELTA, KAFKA, AVRO, POSTGRES)],
         overrides=settings.overrides,
         repositories=settings.repositories,
     )

@@ -13,7 +13,7 @@ Spark Connect. pyspark is imported inside methods or under TYPE_CHECKING.
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, get_args, get_origin
 
 from typing_extensions import TypeVar
@@ -314,7 +314,8 @@ class WriteContext:
         output_mode: The output mode of the target.
         query_name: The name of the streaming query; an empty string in a batch pipeline.
         query: By what the place may know the query's micro-batches: the id that the checkpoint gives it, in
-            a group with the target's behind it; an empty string where nobody has to know it.
+            a group with the target's behind it; an empty string where nobody has to know it. `write_batch`
+            is told it, where the query has the name of `query_name`.
     """
 
     node: str
@@ -322,6 +323,30 @@ class WriteContext:
     output_mode: OutputMode = "append"
     query_name: str = ""
     query: str = ""
+
+
+class _Delivery:
+    """What Spark calls with each micro-batch: it knows whose they are.
+
+    It travels without the session. On the server of Spark Connect that of the micro-batch knows the query;
+    in a session of one's own that is a copy, which doesn't.
+    """
+
+    def __init__(self, target: Target[Any], context: WriteContext, session: SparkSession) -> None:
+        self._target = target
+        self._context = context
+        self._session: SparkSession | None = session
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        if self._context.query_name and not self._context.query:
+            streams = (self._session or batch.sparkSession).streams
+            ids = [query.id for query in streams.active if query.name == self._context.query_name]
+            if len(ids) == 1:
+                self._context = replace(self._context, query=str(ids[0]))
+        self._target.write_batch(batch, batch_id, self._context)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_session": None}
 
 
 class Gem(Generic[OptionsT]):
@@ -704,11 +729,7 @@ class Target(Gem[OptionsT]):
         Raises:
             GemError: When the sink can't be used and the gem knows why.
         """
-
-        def deliver(batch: DataFrame, batch_id: int) -> None:
-            self.write_batch(batch, batch_id, context)
-
-        return df.writeStream.foreachBatch(deliver)
+        return df.writeStream.foreachBatch(_Delivery(self, context, df.sparkSession))
 
     def write_batch(self, df: DataFrame, batch_id: int, context: WriteContext) -> None:
         """Write one micro-batch, for targets that need ``foreachBatch``, and for those in a group.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import shutil
@@ -154,8 +155,13 @@ def test_pages_do_what_they_say(page: Path, tmp_path: Path) -> None:
 @pytest.mark.sample(2)
 @pytest.mark.spark
 @pytest.mark.parametrize("page", pages_with_commands(spark=True), ids=by_name)
-def test_pages_that_run_pipelines_do_what_they_say(page: Path, tmp_path: Path) -> None:
-    assert follow(page, tmp_path, Path(sys.executable).parent) > 0
+def test_pages_that_run_pipelines_do_what_they_say(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    environment = dict(os.environ)
+    if page.stem == "databases":
+        environment |= request.getfixturevalue("postgres").environment()
+    assert follow(page, tmp_path, Path(sys.executable).parent, environment=environment) > 0
 
 
 def test_every_block_of_every_page_is_tested_or_says_why_not() -> None:

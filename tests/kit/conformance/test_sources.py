@@ -26,6 +26,7 @@ from gem_bundle.testing.conformance.streams import (
 from gem_delta.source import DeltaSource
 from gem_file.auto_loader import AutoLoaderSource
 from gem_file.source import FileSource
+from gem_jdbc.source import JdbcSource
 from gem_kafka.source import KafkaSource
 from gem_rate.generate import GenerateSource
 from gem_rate.micro_batch import RateMicroBatchSource
@@ -176,6 +177,25 @@ class TestKafka(SourceConformance):
 class TestKafkaFromNowOn(TestKafka):
     options = {**KafkaSource.example, "starting_offsets": "latest"}
     starting_offsets = "latest"
+
+
+class TestJdbc(SourceConformance):
+    gem = JdbcSource
+    options = {"url": "jdbc:postgresql://localhost/shop", "password": "…", "table": "clicks"}
+    unreachable = {"url": "jdbc:postgresql://127.0.0.1:1/shop", "table": "clicks"}
+
+    def provide(self) -> Mapping[str, Any]:
+        self.server = self.request.getfixturevalue("postgres")
+        self.table = f"{self.server.new_schema()}.clicks"
+        self.server.sql(f"CREATE TABLE {self.table} (id bigint, name text)")
+        return {**self.server.options(), "table": self.table}
+
+    def feed(self, number: int) -> Sequence[Mapping[str, Any]]:
+        values = json.dumps(rows(number)).replace("'", "''")
+        self.server.sql(
+            f"INSERT INTO {self.table} SELECT * FROM json_populate_recordset(NULL::{self.table}, '{values}')"
+        )
+        return rows(number)
 
 
 class TestRate(SourceConformance):

@@ -16,6 +16,7 @@ from gem_debug.memory import MemoryTarget
 from gem_debug.noop import NoopTarget
 from gem_delta.target import DeltaTarget
 from gem_file.target import FileTarget
+from gem_jdbc.target import JdbcTarget
 from gem_kafka.target import KafkaTarget
 from gem_python.foreach import ForeachTarget
 from gem_python.foreach_batch import ForeachBatchTarget
@@ -169,6 +170,35 @@ class TestForeach(TargetConformance):
 
     def written(self) -> Sequence[Mapping[str, Any]]:
         return [json.loads(file.read_text()) for file in self.folder.iterdir()]
+
+
+UNREACHABLE_DATABASE = {"url": "jdbc:postgresql://127.0.0.1:1/shop", "table": "clicks"}
+
+
+class TestJdbc(TargetConformance):
+    gem = JdbcTarget
+    options = {"url": "jdbc:postgresql://localhost/shop", "password": "…", "table": "clicks"}
+    unreachable = UNREACHABLE_DATABASE
+    more: Mapping[str, Any] = {}
+
+    def provide(self) -> Mapping[str, Any]:
+        self.server = self.request.getfixturevalue("postgres")
+        self.table = f"{self.server.new_schema()}.clicks"
+        return {**self.server.options(), "table": self.table, **self.more}
+
+    def written(self) -> Sequence[Mapping[str, Any]]:
+        return self.server.rows(f"SELECT * FROM {self.table}")
+
+
+class TestJdbcThatReplaces(TestJdbc):
+    options = {**TestJdbc.options, "upsert": {"on": ["id"]}}
+    more = {"upsert": {"on": ["id"]}}
+    waive = {KILLED: "the target is killed once already, with rows that are added"}
+
+
+class TestJdbcThatOnlyAppends(TestJdbc):
+    options = {**TestJdbc.options, "transactional": False}
+    more = {"transactional": False}
 
 
 class TestTable(TargetConformance):

@@ -1,0 +1,57 @@
+"""Databases by their dialect: the driver, and how they take a micro-batch once."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gem_jdbc.postgresql import PostgresTransactions
+from gem_jdbc.transactions import Transactions
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """A kind of database.
+
+    Args:
+        name: Its name to the user.
+        jar: The coordinates of its driver; None where the user has to give them.
+        driver: The class of its driver.
+        port: Where it listens unless its address says something else.
+        properties: What its driver is told.
+        arrays: It has arrays.
+        transactions: How it takes a micro-batch once; None where that isn't known.
+    """
+
+    name: str = "this database"
+    jar: str | None = None
+    driver: str | None = None
+    port: int | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    arrays: bool = False
+    transactions: Transactions | None = None
+
+
+def dialect_of(url: str) -> Dialect:
+    """What is known of the database of a URL; of most, Spark itself knows more than this."""
+    found = re.match(r"jdbc:([\w-]+):", url)
+    return _DIALECTS.get(found.group(1).lower() if found else "", _UNKNOWN)
+
+
+_UNKNOWN = Dialect()
+_DIALECTS: Mapping[str, Dialect] = {
+    "postgresql": Dialect(
+        name="PostgreSQL",
+        jar="org.postgresql:postgresql:42.7.14",
+        driver="org.postgresql.Driver",
+        port=5432,
+        # The server converts texts for columns that have no type in Spark: uuid, jsonb, enums. And one
+        # statement has many rows.
+        properties={"stringtype": "unspecified", "reWriteBatchedInserts": "true"},
+        arrays=True,
+        transactions=PostgresTransactions(),
+    ),
+    "mysql": Dialect(name="MySQL", driver="com.mysql.cj.jdbc.Driver", port=3306),
+    "mariadb": Dialect(name="MariaDB", driver="org.mariadb.jdbc.Driver", port=3306),
+    "sqlserver": Dialect(name="SQL Server", driver="com.microsoft.sqlserver.jdbc.SQLServerDriver", port=1433),
+    "oracle": Dialect(name="Oracle", driver="oracle.jdbc.OracleDriver"),
+}

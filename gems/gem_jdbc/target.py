@@ -1,0 +1,141 @@
+"""The target `jdbc`: rows into a table of a database, each once where that can be."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gem_bundle import (
+    Facts,
+    Finding,
+    OptionChange,
+    Target,
+    TargetSemantics,
+    WriteContext,
+)
+from gem_bundle.expressions import missing_names
+from gem_bundle.schema import type_of
+from gem_jdbc.connection import knock
+from gem_jdbc.fitting import has_type
+from gem_jdbc.into import JdbcTargetOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from gem_jdbc.writing import Prepared
+
+
+class JdbcTarget(Target[JdbcTargetOptions]):
+    """Write into a table of a database: add rows, replace those with the same key (`upsert`), or all
+    (`complete`).
+
+    Spark's writer fills a staging table, and one transaction moves the rows of a micro-batch, together with
+    its number. Databases of which it isn't known how get their rows from Spark's writer itself, at least
+    once.
+    """
+
+    semantics = TargetSemantics(
+        output_modes=frozenset({"append", "complete"}),
+        delivery="exactly_once",
+        condition="The database is PostgreSQL, and the query keeps its checkpoint: the table of "
+        "transactions knows micro-batches by its id. Elsewhere, and with `transactional: false`, rows come "
+        "at least once.",
+    )
+    example = {
+        "url": "jdbc:postgresql://localhost:5432/shop",
+        "user": "writer",
+        "password": "${env:SHOP_PASSWORD}",
+        "table": "totals",
+        "upsert": {"on": ["country"], "sequence_by": "updated_at"},
+    }
+
+    def __init__(self, options: JdbcTargetOptions) -> None:
+        super().__init__(options)
+        self._prepared: Prepared | None = None
+        if not options.is_transactional:
+            condition = "A micro-batch that is run again after a failure is written again."
+            self.semantics = replace(self.semantics, delivery="at_least_once", condition=condition)
+        elif options.upsert is not None:
+            self.semantics = replace(self.semantics, output_modes=frozenset({"append", "update"}))
+
+    def places(self) -> dict[str, list[str]]:
+        """The table."""
+        return {"table": [self.options.place(self.options.table)]}
+
+    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
+        """Another database gets what comes from now on."""
+        if option == "url":
+            return OptionChange(
+                "from_now_on", "the new database gets what comes from now on, the old one keeps its"
+            )
+        return None
+
+    def jars(self) -> tuple[str, ...]:
+        """The database's driver."""
+        return self.options.jars()
+
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":
+        """The key is there and has one row in a micro-batch; the database has types for the columns."""
+        (facts,) = inputs
+        options, upsert = self.options, self.options.upsert
+        yield from options.check_driver()
+        for column in facts.columns or ():
+            kind = type_of(column.type) if column.type is not None else None
+            if kind is not None and not has_type(kind, arrays=options.dialect.arrays):
+                message = f"{options.dialect.name} has no type for the column `{column.name}`: {column.type}"
+                hint = "Write it as text, with `to_json`, or take it apart."
+                yield Finding("GB205", message, hint, "table")
+        if upsert is None:
+            return
+        yield from missing_names(upsert.on, facts, "upsert.on")
+        if upsert.sequence_by is not None:
+            yield from missing_names([upsert.sequence_by], facts, "upsert.sequence_by")
+        elif not any(o.kind in {"aggregate", "deduplicate", "unknown"} for o in facts.operators):
+            yield Finding(
+                "GB207",
+                "several rows of a key in one micro-batch end the query: nothing tells which is the last",
+                "Give `sequence_by`, or have one row of each key by `aggregate` or `deduplicate`.",
+                "upsert",
+                "warning",
+            )
+
+    def connect(self) -> "Iterable[Finding]":
+        """Whether the database answers."""
+        return knock(self.options)
+
+    def write(self, df: "DataFrame", context: WriteContext) -> None:
+        """Add the rows, or put them in the place of others, all or nothing.
+
+        Raises:
+            GemError: GB503 when the database can't be reached, GB205 and GB207 when the table doesn't take
+                the rows, GB515 when a key is null or has several rows.
+        """
+        from gem_jdbc.writing import prepare, write_once
+
+        prepared = prepare(self.options, df, df.sparkSession)
+        write_once(self.options, prepared, df, context)
+
+    def write_stream(self, df: "DataFrame", context: WriteContext) -> "DataStreamWriter":
+        """Make the table where it isn't there, and compare it with the rows; each micro-batch is written by
+        itself.
+
+        Raises:
+            GemError: As `write`.
+        """
+        from gem_jdbc.writing import prepare
+
+        self._prepared = prepare(self.options, df, df.sparkSession)
+        return super().write_stream(df, context)
+
+    def write_batch(self, df: "DataFrame", batch_id: int, context: WriteContext) -> None:
+        """Write a micro-batch, unless the database has it already.
+
+        Raises:
+            GemError: As `write`.
+        """
+        from gem_jdbc.writing import prepare, write_micro_batch
+
+        if self._prepared is None:
+            self._prepared = prepare(self.options, df, df.sparkSession)
+        write_micro_batch(self.options, self._prepared, df, batch_id, context)
