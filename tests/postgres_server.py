@@ -100,11 +100,12 @@ class Postgres:
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
 
-    def stop(self) -> None:
-        """End it, without waiting for those who are connected."""
+    def close(self) -> None:
+        """End it, without waiting for those who are connected, and remove what it had."""
         if self._process is not None:
             self._process.send_signal(signal.SIGQUIT)
             self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def sql(self, *statements: str, database: str = DATABASE) -> None:
         """Run statements, each in a transaction of its own."""
@@ -194,5 +195,4 @@ def postgres() -> Iterator[Postgres]:
     """The server that all tests of this process share."""
     server = start_postgres()
     yield server
-    server.stop()
-    shutil.rmtree(server._folder, ignore_errors=True)
+    server.close()

@@ -11,7 +11,17 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.benchmarks import commands, declared_tests, engine, groups, limits, plugins, scale, start
+from tests.benchmarks import (
+    commands,
+    databases,
+    declared_tests,
+    engine,
+    groups,
+    limits,
+    plugins,
+    scale,
+    start,
+)
 from tests.benchmarks.report import DOCS, README, falls_short, markdown, with_table
 from tests.benchmarks.timing import Comparison
 
@@ -50,6 +60,7 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "scale-files": (scale.files_sql, 5),
     "scale-kafka-python": (scale.kafka_python, 5),
     "scale-kafka": (scale.kafka_sql, 5),
+    "jdbc": (databases.append, 5),
 }
 NO_JVM = (
     *("help", "check", "check-1000", "plan", "plugins-help", "plugins-check"),
