@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gem_bundle.cli.params import accept_option, parameter_options
+from gem_bundle.cli.params import accept_option, parameter_options, report_option
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, PipelineError
 from gem_bundler.bundle.inside import Installed
@@ -116,12 +116,7 @@ def _command(installed: Installed) -> click.Command:
         metavar="DIR",
         help="What relative paths are relative to; by default the current folder.",
     )
-    @click.option(
-        "--report",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Write the run's numbers to a JSON file.",
-    )
+    @report_option("Write the run's numbers to a JSON file.")
     def command(
         pipeline: str | None,
         root: Path,

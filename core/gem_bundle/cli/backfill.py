@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gem_bundle.cli.complete import complete_target
 from gem_bundle.cli.output import print_diagnostics, print_note, scrubbed
-from gem_bundle.cli.params import file_argument, parameter_options, quiet_option
+from gem_bundle.cli.params import (
+    file_argument,
+    parameter_options,
+    quiet_option,
+    report_option,
+    spark_log_option,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
+    from pathlib import Path
 
 
 def _moment(ctx: click.Context, parameter: click.Parameter, text: str) -> datetime:
@@ -76,18 +82,8 @@ def _length(ctx: click.Context, parameter: click.Parameter, text: str | None) ->
     help="How long before or after its time a row may have come to its source; by default sources are "
     "read whole.",
 )
-@click.option(
-    "--report",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Write what was done to a JSON file.",
-)
-@click.option(
-    "--spark-log",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Where Spark's own log goes.",
-)
+@report_option("Write what was done to a JSON file.")
+@spark_log_option
 @quiet_option
 @click.pass_context
 def command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -139,6 +140,22 @@ accept_option = click.option(
     help="Take a change on purpose that would stop the run; may be given several times.",
 )
 """``--accept``, as ``accept``: pairs of a code and a node."""
+
+
+def report_option(help_text: str) -> Callable[[FunctionT], FunctionT]:
+    """``--report FILE``, as ``report``: a path, or None."""
+    return click.option(
+        "--report", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help=help_text
+    )
+
+
+spark_log_option = click.option(
+    "--spark-log",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where Spark's own log goes.",
+)
+"""``--spark-log FILE``, as ``spark_log``: a path, or None."""
 
 
 def targets_option(help_text: str) -> Callable[[FunctionT], FunctionT]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gem_bundle.cli.complete import complete_node
-from gem_bundle.cli.params import file_argument, parameter_options, quiet_option
+from gem_bundle.cli.params import file_argument, parameter_options, quiet_option, spark_log_option
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.command(
@@ -22,6 +25,7 @@ from gem_bundle.cli.params import file_argument, parameter_options, quiet_option
 @click.option("--limit", type=click.IntRange(min=1), metavar="ROWS", help="So many at most.")
 @click.option("--dry-run", is_flag=True, help="Write nothing, and tell how many there are.")
 @parameter_options
+@spark_log_option
 @quiet_option
 def command(
     file: str,
@@ -31,6 +35,7 @@ def command(
     limit: int | None,
     parameters: dict[str, Any],
     profile: str | None,
+    spark_log: Path | None,
     *,
     dry_run: bool,
     quiet: bool,
@@ -45,7 +50,7 @@ def command(
     from gem_bundle.replay.api import Wanted, replay
     from gem_bundle.run.options import RunOptions
 
-    options = RunOptions(parameters=parameters, profile=profile, quiet=quiet)
+    options = RunOptions(parameters=parameters, profile=profile, quiet=quiet, spark_log=spark_log)
     wanted = Wanted(node, place, where, limit, dry_run)
     done = replay(lambda load_options: load_file(file, load_options), options, wanted)
     rows = f"{done.rows:,} {'row' if done.rows == 1 else 'rows'}"

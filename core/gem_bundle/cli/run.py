@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from gem_bundle.cli.complete import complete_target
 from gem_bundle.cli.output import print_diagnostics
-from gem_bundle.cli.params import Address, accept_option, file_argument, parameter_options, targets_option
+from gem_bundle.cli.params import (
+    Address,
+    accept_option,
+    file_argument,
+    parameter_options,
+    report_option,
+    spark_log_option,
+    targets_option,
+)
 
 
 @click.command(
@@ -29,12 +36,7 @@ from gem_bundle.cli.params import Address, accept_option, file_argument, paramet
 )
 @click.option("--available-now", is_flag=True, help="Process what is there, then end.")
 @accept_option
-@click.option(
-    "--report",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Write the run's numbers to a JSON file.",
-)
+@report_option("Write the run's numbers to a JSON file.")
 @click.option(
     "--log-format",
     type=click.Choice(["auto", "text", "json"]),
@@ -51,12 +53,7 @@ from gem_bundle.cli.params import Address, accept_option, file_argument, paramet
     metavar="SECONDS",
     help="How long a running micro-batch may take to end after SIGINT or SIGTERM.",
 )
-@click.option(
-    "--spark-log",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Where Spark's own log goes.",
-)
+@spark_log_option
 @click.option(
     "--serve",
     type=Address(),
