@@ -41,6 +41,7 @@ class JdbcTarget(Target[JdbcTargetOptions]):
         condition="The database is PostgreSQL, and the query keeps its checkpoint: the table of "
         "transactions knows micro-batches by its id. Elsewhere, and with `transactional: false`, rows come "
         "at least once.",
+        grouped="exactly_once",
     )
     example = {
         "url": "jdbc:postgresql://localhost:5432/shop",
@@ -55,7 +56,9 @@ class JdbcTarget(Target[JdbcTargetOptions]):
         self._prepared: Prepared | None = None
         if not options.is_transactional:
             condition = "A micro-batch that is run again after a failure is written again."
-            self.semantics = replace(self.semantics, delivery="at_least_once", condition=condition)
+            self.semantics = replace(
+                self.semantics, delivery="at_least_once", grouped="at_least_once", condition=condition
+            )
         elif options.upsert is not None:
             self.semantics = replace(self.semantics, output_modes=frozenset({"append", "update"}))
 
