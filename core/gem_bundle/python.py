@@ -12,6 +12,7 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.errors import GemError
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
+
+
+# Targets of a group ask side by side, and Python forgets what it knows of folders without a lock of its own.
+_ONE_AT_A_TIME = RLock()
 
 
 def import_function(reference: str, *, option: str = "function") -> Any:
@@ -40,7 +45,8 @@ def import_function(reference: str, *, option: str = "function") -> Any:
             raises.
     """
     module_name, _, path = reference.partition(":")
-    module = _import(module_name, option)
+    with _ONE_AT_A_TIME:
+        module = _import(module_name, option)
     found: Any = module
     for part in path.split("."):
         try:

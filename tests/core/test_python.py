@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -50,6 +52,31 @@ def test_a_function_a_class_and_a_method(beside: Path) -> None:
     assert import_function("found_jobs:clean")() == 8
     assert import_function("found_jobs:Rules").__name__ == "Rules"
     assert import_function("found_jobs:Rules.apply")() == 7
+
+
+def test_targets_of_a_group_import_one_after_the_other(beside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Python's own `invalidate_caches` fails now and then where two threads are in it.
+    (beside / "jobs_of_many.py").write_text("def clean(df): return df\n")
+    inside: list[int] = []
+    most = []
+
+    def invalidate() -> None:
+        inside.append(1)
+        most.append(len(inside))
+        for _ in range(10_000):
+            pass
+        inside.pop()
+
+    monkeypatch.setattr(importlib, "invalidate_caches", invalidate)
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(import_function, ["jobs_of_many:clean"] * 40))
+    finally:
+        sys.setswitchinterval(switch)
+    assert len(set(found)) == 1
+    assert max(most) == 1
 
 
 def test_a_function_of_a_package(beside: Path) -> None:

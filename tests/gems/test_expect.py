@@ -80,7 +80,7 @@ def test_a_rule_says_one_thing(rule: Any, said: str) -> None:
 
 
 def test_there_is_a_rule_and_nothing_else() -> None:
-    for options in ({}, {"rules": {}}, {"rules": {"a": "true"}, "max_rejected": 3}, {"rules": ["true"]}):
+    for options in ({}, {"rules": {}}, {"rules": {"a": "true"}, "most": 3}, {"rules": ["true"]}):
         with pytest.raises(ValidationError):
             made(Expect, **options)
 
