@@ -113,6 +113,12 @@ class StructField:
     nullable: bool = True
 
 
+def literal(text: str) -> str:
+    """A text as a literal of Spark's SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
 def quoted(name: str) -> str:
     """A name as DDL takes it: in backquotes where it isn't a plain word."""
     return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else f"`{name.replace('`', '``')}`"

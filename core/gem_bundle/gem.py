@@ -285,23 +285,17 @@ class StreamReadContext:
         """
         if not is_over_connect(self.spark) or not self._is_named(self.spark.readStream):
             return analysed(self.reader.options(**options).table(name))
-        from gem_bundle.ddl import quoted
+        from gem_bundle.ddl import literal, quoted
 
         # Spark 4.2 forgets the name of a table's reader on the way to the server; in SQL it keeps it.
-        given = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in options.items())
+        given = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in options.items())
         said = f" WITH ({given})" if given else ""
-        table, own = f"IDENTIFIER({_literal(name)})", quoted(self.name)
+        table, own = f"IDENTIFIER({literal(name)})", quoted(self.name)
         query = f"SELECT * FROM STREAM {table}{said} IDENTIFIED BY {own}"  # noqa: S608 (literals, escaped)
         return analysed(self.spark.sql(query))
 
     def _is_named(self, reader: DataStreamReader) -> bool:
         return bool(self.name) and hasattr(reader, "name")
-
-
-def _literal(text: str) -> str:
-    """A text as a literal of Spark's SQL."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ Types are written as Spark writes them back: ``long`` is ``bigint``, ``decimal``
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gem_bundle.ddl import DataType, SchemaError, StructField, quoted, read_columns, read_type
+from gem_bundle.ddl import DataType, SchemaError, StructField, literal, quoted, read_columns, read_type
 from gem_bundle.facts import Column
 from gem_bundle.options import Options
 
@@ -19,6 +19,7 @@ __all__ = [
     "columns_of",
     "differ_for_certain",
     "fields_of",
+    "literal",
     "quoted",
     "schema_of",
     "type_of",

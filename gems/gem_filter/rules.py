@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, create_model, model_validator
 
 from gem_bundle import Field, Options
+from gem_bundle.schema import literal
 from gem_bundle.types import Expression
 
 if TYPE_CHECKING:
@@ -160,7 +161,4 @@ def _literal(value: Value) -> str:
     """A value as Spark's SQL writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-        return f"'{escaped}'"
-    return repr(value)
+    return literal(value) if isinstance(value, str) else repr(value)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, model_validator
 
 from gem_bundle import Field, Options
+from gem_bundle.schema import literal
 from gem_bundle.types import Interval, interval_length
 
 _SCALE = 2**53  # what a double holds of a hash
@@ -262,5 +263,4 @@ def _literal(value: Plain) -> str:
         return f"{value}L"
     if isinstance(value, float):
         return f"{value!r}D"
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return literal(value)

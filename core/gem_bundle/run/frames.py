@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Union, cast
 
 from gem_bundle.errors import GemError
@@ -37,6 +38,17 @@ class NodeFailure(Exception):  # noqa: N818 (it carries a failure from a node to
         super().__init__(node, error)
         self.node = node
         self.error = error
+
+
+@contextmanager
+def _failing_as(node: str) -> Iterator[None]:
+    """Let what is raised be a failure of a node, where it isn't already that of one before it."""
+    try:
+        yield
+    except NodeFailure:
+        raise
+    except Exception as error:
+        raise NodeFailure(node, error) from error
 
 
 class Frames:
@@ -99,14 +111,10 @@ class Frames:
         most = gem.most_rejected()
         self.of(name)
         assert most is not None
-        try:
+        with _failing_as(name):
             rejects = gem.reject(*self._inputs((name, frozenset())))
             broken = F.count_if(F.size(rejects.reasons) > 0)
             (found,) = rejects.rows.agg(F.count(F.lit(1)).alias("rows"), broken.alias("rejected")).collect()
-        except NodeFailure:
-            raise
-        except Exception as error:
-            raise NodeFailure(name, error) from error
         if most.is_exceeded(found["rejected"], found["rows"]):
             message = f"{found['rejected']:,} of {found['rows']:,} rows are rejected, and {most} may be"
             hint = "Nothing of them is written. Mend the data or the rules, or allow more by `max_rejected`."
@@ -127,7 +135,7 @@ class Frames:
     def _reject(self, key: Path) -> DataFrame:
         """The rows that a transform rejects: the one output that is built only where somebody takes it."""
         node, definition = self._plan.node(key[0]), self._plan.definition
-        try:
+        with _failing_as(node.id):
             inputs = self._inputs(key)
             first = node.inputs[0]
             if self._given is not None and self._given[0] == (first.node, first.output):
@@ -137,22 +145,14 @@ class Frames:
             rejected = rejected_rows(rejects, by, ask=self._given is None)
             self._analysed(rejected)
             return rejected
-        except NodeFailure:
-            raise
-        except Exception as error:
-            raise NodeFailure(node.id, error) from error
 
     def _build(self, key: Path) -> Built:
         name = key[0]
         node = self._plan.node(name)
-        try:
+        with _failing_as(name):
             if node.kind == "source":
                 return self._analysed(self._read(node, reader_name(self._plan, key)))
             return self._analysed(self._apply(key))
-        except NodeFailure:
-            raise
-        except Exception as error:
-            raise NodeFailure(name, error) from error
 
     def _apply(self, key: Path) -> Built:
         gem, inputs, observe = cast("Transform", self._plan.gems[key[0]]), self._inputs(key), self._observe
