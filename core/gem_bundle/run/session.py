@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.errors import GemError
@@ -321,8 +323,15 @@ def _build(settings: Mapping[str, Setting]) -> SparkSession:
     builder: Any = SparkSession.builder
     for key, setting in settings.items():
         builder = builder.config(key, setting.value)
+    Thread(target=_import_ahead, daemon=True).start()
     session: SparkSession = builder.getOrCreate()
     return session
+
+
+def _import_ahead() -> None:
+    """Import what PySpark imports with the first value that it hands to Java, while Java starts."""
+    with suppress(Exception):
+        import_module("pyspark.testing.utils")
 
 
 @contextmanager
