@@ -5,7 +5,6 @@ Imports sqlglot, whose trees it works on.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -14,7 +13,7 @@ from sqlglot import exp
 from gem_bundle.expressions.analysis import parsed
 from gem_bundle.expressions.kinds import TIMESTAMP, family
 from gem_bundle.expressions.scope import Scope
-from gem_bundle.expressions.trees import interval_type, intervals, parts_of
+from gem_bundle.expressions.trees import are_literals, interval_type, intervals, parts_of
 from gem_bundle.expressions.walk import Walk, references_in
 from gem_bundle.operators import any_of
 
@@ -28,7 +27,6 @@ Side = Literal["left", "right"]
 _OTHER: dict[Side, Side] = {"left": "right", "right": "left"}
 _TERM_CASTS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "timestamp"})
 _TIMES = frozenset("dt")
-_INTERVAL = re.compile(r"\binterval\b", re.IGNORECASE)
 
 
 class _Invalid(Exception):  # noqa: N818 (it never leaves this module)
@@ -67,7 +65,7 @@ class Sides:
     """
 
     def __init__(self, condition: str, left: Facts, right: Facts, names: tuple[str, str]) -> None:
-        self._literals = _are_literals(condition)
+        self._literals = are_literals(condition, parsed(condition))
         self._facts: dict[Side, Facts] = {"left": left.called(names[0]), "right": right.called(names[1])}
         self._names: dict[Side, str] = {"left": names[0].lower(), "right": names[1].lower()}
         self._scopes = {side: Scope(facts.columns) for side, facts in self._facts.items()}
@@ -245,24 +243,6 @@ def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
             waiting += [node.expression, node.this]
         else:
             yield node
-
-
-def _are_literals(condition: str) -> bool | None:
-    """Whether each `interval` begins one literal of several parts (``interval 1 hour 30 minutes``).
-
-    Returns:
-        False when each part has an `interval` of its own, None when that can't be told.
-    """
-    words = len(_INTERVAL.findall(condition))
-    tree = parsed(condition)
-    if tree is None:
-        return None
-    parts = len(list(tree.find_all(exp.Interval)))
-    sums = sum(
-        isinstance(node.expression, exp.Interval) and intervals(node) is not None
-        for node in tree.find_all(exp.Add)
-    )
-    return False if words == parts else (True if words == parts - sums else None)
 
 
 def _ranges(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:

@@ -42,6 +42,7 @@ _TYPES = {
     exp.DType.VARIANT: DataType("variant"),
 }
 _UNIT = re.compile(r"[a-z]+")
+_INTERVAL = re.compile(r"\binterval\b", re.IGNORECASE)
 _UNITS = {
     "week": "day",
     "millisecond": "second",
@@ -108,6 +109,49 @@ def intervals(node: exp.Expr) -> list[exp.Interval] | None:
         before = intervals(node.this)
         return None if before is None else [*before, node.expression]
     return None
+
+
+def are_literals(text: str, tree: exp.Expr | None) -> bool | None:
+    """Whether each `interval` begins one literal of several parts (``interval 1 hour 30 minutes``).
+
+    Args:
+        text: An expression or a query.
+        tree: The same, parsed; None where it can't be.
+
+    Returns:
+        False when each part has an `interval` of its own, None when that can't be told.
+    """
+    words = len(_INTERVAL.findall(text))
+    if tree is None:
+        return None
+    parts = len(list(tree.find_all(exp.Interval)))
+    sums = sum(
+        isinstance(node.expression, exp.Interval) and intervals(node) is not None
+        for node in tree.find_all(exp.Add)
+    )
+    return False if words == parts else (True if words == parts - sums else None)
+
+
+def with_literals(text: str, tree: exp.Expr) -> exp.Expr:
+    """A tree whose text has the literals of several parts that it was read from, where that can be told.
+
+    sqlglot reads them as sums, and writes each part with an `interval` of its own: another thing to Spark.
+
+    Args:
+        text: The query.
+        tree: The same, parsed.
+    """
+    if are_literals(text, tree) is not True:
+        return tree
+
+    def written(node: exp.Expr) -> exp.Expr:
+        parts = intervals(node) if isinstance(node, exp.Add) else None
+        if parts is None:
+            return node
+        words = (part.sql(dialect="spark").removeprefix("INTERVAL ") for part in parts)
+        return exp.Var(this=f"INTERVAL {' '.join(words)}")
+
+    return tree.transform(written, copy=False)
 
 
 def interval_type(parts: Sequence[exp.Interval]) -> DataType | None:

@@ -592,3 +592,18 @@ transforms:
   paired: {gem: join, inputs: {a: shown, b: clicked}, options: {how: left, condition: a.id = b.id and b.at < a.until}}
 """
     assert errors(piece + SCREEN) == []
+
+
+@pytest.mark.parametrize(
+    ("later", "found"),
+    [
+        ("interval 1 hour 5 minutes + a.timestamp", []),
+        ("a.timestamp + interval 1 hour 5 minutes", []),
+        # The second is cast to the type of the sum, and that Spark doesn't follow.
+        ("interval 1 hour + interval 5 minutes + a.timestamp", [("GB323", "joined")]),
+    ],
+)
+def test_a_query_keeps_its_intervals_of_several_units(later: str, found: list[tuple[str, str]]) -> None:
+    query = f"select a.* from shown a left join clicked b on a.value = b.value and {later} >= b.timestamp"
+    joined = f"  joined: {{gem: sql, inputs: [shown, clicked], options: {{query: '{query}'}}}}\n"
+    assert errors(f"{TWO_MARKED}{joined}targets:\n  out: {{gem: noop, input: joined}}\n") == found
