@@ -81,10 +81,12 @@ class StartGuard:
 
 def _end(process: subprocess.Popen[Any]) -> None:
     """End a process, and those that it has started: Spark's scripts ask one Java how to start the other."""
-    for child in _children(process.pid):
+    children = _children(process.pid)
+    # Before them: a script whose program has gone may end with 0, and for that pyspark waits for ever.
+    process.kill()
+    for child in children:
         with suppress(OSError):
             os.kill(child, signal.SIGKILL)
-    process.kill()
     process.wait()
 
 
