@@ -140,8 +140,8 @@ sources:
   lines: {gem: file, options: {path: in, format: text}}
 targets:
   table: {gem: delta, input: lines, group: both, options: {path: out/table}}
-  called: {gem: foreach_batch, input: lines, group: both, options: {function: "jobs:save"}}
-  refused: {gem: foreach_batch, input: lines, group: both, options: {function: "jobs:refuse"}}
+  called: {gem: foreach_batch, input: lines, group: both, options: {function: "jobs_of_a_group:save"}}
+  refused: {gem: foreach_batch, input: lines, group: both, options: {function: "jobs_of_a_group:refuse"}}
 """
 JOBS = """
 from pathlib import Path
@@ -164,7 +164,7 @@ def test_one_that_fails_is_named_and_alone_gets_the_micro_batch_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     file = write_pipeline(tmp_path, TWO)
-    (tmp_path / "jobs.py").write_text(JOBS)
+    (tmp_path / "jobs_of_a_group.py").write_text(JOBS)
     add(tmp_path, "a.txt", range(10))
 
     failed = run(file, available_now=True)
