@@ -198,7 +198,7 @@ def _check_untaken(plan: Plan, rejecting: Iterable[str]) -> list[Diagnostic]:
     definition = plan.definition
     edges = [edge for node in definition.nodes.values() for edge in node.inputs]
     read = {edge.node for edge in edges}
-    taken = {edge.node for edge in edges if edge.output == REJECTED}
+    taken = definition.with_rejected_taken()
     found = []
     for name in rejecting:
         if name in read - taken:

@@ -114,49 +114,57 @@ def groups_of(plan: Plan, targets: Iterable[Node] | None = None) -> list[Group]:
 def _fork(plan: Plan, targets: Iterable[Node]) -> Output | None:
     """The last of the outputs that are on every way from a stream to each of some targets."""
     position = {name: number for number, name in enumerate(plan.order)}
-    shared = frozenset.intersection(*(outputs_on_every_way(plan, node) for node in targets))
+    shared = frozenset.intersection(*outputs_on_every_way(plan, targets).values())
     limited = set(limited_nodes(plan))
     if limited:  # such a node counts a micro-batch that is there, and isn't written yet
         shared = frozenset(output for output in shared if not limited & set(plan.upstream([output.node])))
     return max(shared, key=lambda output: position[output.node], default=None)
 
 
-def limited_nodes(plan: Plan) -> list[str]:
-    """The nodes that may reject so many rows of a micro-batch, and no more."""
-    return [
-        node.id
-        for node in plan.definition.of_kind("transform")
-        if node.id in plan.gems and cast("Transform", plan.gems[node.id]).most_rejected() is not None
-    ]
-
-
-def outputs_on_every_way(plan: Plan, target: Node) -> frozenset[Output]:
-    """The outputs through which all rows of streams come that get to a target.
+def limited_nodes(plan: Plan, targets: Iterable[str] | None = None) -> list[str]:
+    """The nodes that may reject so many rows of a micro-batch, and no more.
 
     Args:
         plan: The pipeline.
-        target: The target.
+        targets: The ids of the targets whose rows come through them; by default of any.
+    """
+    names = plan.order if targets is None else plan.upstream(targets)
+    return [
+        name
+        for name in names
+        if plan.node(name).kind == "transform"
+        and name in plan.gems
+        and cast("Transform", plan.gems[name]).most_rejected() is not None
+    ]
+
+
+def outputs_on_every_way(plan: Plan, targets: Iterable[Node]) -> dict[str, frozenset[Output]]:
+    """The outputs through which all rows of streams come that get to each of some targets, by its id.
+
+    Args:
+        plan: The pipeline.
+        targets: The targets.
     """
     passed: dict[Output, frozenset[Output]] = {}
+    known = frozenset(plan.order)
+    taken: dict[str, set[str | None]] = {}
+    for node in plan.definition.nodes.values():
+        for edge in node.inputs:
+            taken.setdefault(edge.node, set()).add(edge.output)
 
     def on_every_way(node: Node) -> frozenset[Output]:
         ways = [
-            passed[Output(edge.node, edge.output)] if edge.node in position else frozenset()
+            passed[Output(edge.node, edge.output)] if edge.node in known else frozenset()
             for edge in node.inputs
             if plan.streaming_sources(edge.node)
         ]
         return frozenset.intersection(*ways) if ways else frozenset()
 
-    position = frozenset(plan.order)
-    taken: dict[str, set[str | None]] = {}
-    for node in plan.definition.nodes.values():
-        for edge in node.inputs:
-            taken.setdefault(edge.node, set()).add(edge.output)
     for name in plan.order:
         before = on_every_way(plan.node(name))
         for output in taken.get(name, ()):
             passed[Output(name, output)] = before | {Output(name, output)}
-    return on_every_way(target)
+    return {node.id: on_every_way(node) for node in targets}
 
 
 def operators_behind(plan: Plan, group: Group, target: Node) -> list[Operator]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from gem_bundle.facts import output_key
+from gem_bundle.facts import REJECTED, output_key
 from gem_bundle.types import Interval, interval_length
 
 if TYPE_CHECKING:
@@ -296,6 +296,11 @@ class Definition:
     def of_kind(self, kind: "Kind") -> list[Node]:
         """The nodes of a kind, in the order of the file."""
         return [node for node in self.nodes.values() if node.kind == kind]
+
+    def with_rejected_taken(self) -> frozenset[str]:
+        """The ids of the nodes whose rejected rows another node takes."""
+        edges = (edge for node in self.nodes.values() for edge in node.inputs)
+        return frozenset(edge.node for edge in edges if edge.output == REJECTED)
 
     def checkpoint(self, target: str) -> str:
         """The checkpoint location of a target: ``<root>/<pipeline>/<target id>``, its first one.

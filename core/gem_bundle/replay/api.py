@@ -218,19 +218,15 @@ def _problems(plan: Plan, node: Node) -> Iterator[tuple[str, str]]:
     if plan.definition.mode == "batch":
         yield "the pipeline is a batch", "Run it over mended data."
         return
-    taken = any(
-        edge == Output(node.id, REJECTED)
-        for other in plan.definition.nodes.values()
-        for edge in [Output(e.node, e.output) for e in other.inputs]
-    )
-    if not taken:
+    if node.id not in plan.definition.with_rejected_taken():
         yield "nobody takes those that it rejects again", f"Give a target `input: {node.id}.{REJECTED}`."
         return
     first = node.inputs[0]
     entry = Output(first.node, first.output)
     group = Group("replay", tuple(_targets(plan, node)), entry)
+    ways = outputs_on_every_way(plan, group.targets)
     for target in group.targets:
-        if entry not in outputs_on_every_way(plan, target):
+        if entry not in ways[target.id]:
             yield (
                 f"target `{target.id}` gets rows that don't come through `{first.key}` too",
                 "A replay brings rows there as a batch, and knows no others.",

@@ -16,7 +16,7 @@ from gem_bundle.check.checker import check_definition
 from gem_bundle.check.stages.connect import check_connect
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, PipelineError
-from gem_bundle.facts import REJECTED, output_key
+from gem_bundle.facts import output_key
 from gem_bundle.pipeline.chosen import chosen_target_ids, split_from_group, unknown_node
 from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.model import Trigger
@@ -92,7 +92,7 @@ def run_pipeline(
     report.targets = {
         node.id: Totals(node.id, node.group if plan.definition.mode == "stream" else "") for node in targets
     }
-    report.untaken = _untaken(plan)
+    report.untaken = frozenset(plan.definition.nodes) - plan.definition.with_rejected_taken()
     stop = StopRequest() if stop is None else stop
     with ExitStack() as stack:
         check_report_place(options.report)
@@ -136,13 +136,6 @@ def run_pipeline(
         session.flush()
         view.ended(report)
     return report
-
-
-def _untaken(plan: Plan) -> frozenset[str]:
-    """The nodes that reject rows which no other node takes."""
-    edges = [edge for node in plan.definition.nodes.values() for edge in node.inputs]
-    taken = {edge.node for edge in edges if edge.output == REJECTED}
-    return frozenset(plan.definition.nodes) - taken
 
 
 def prepare(

@@ -51,13 +51,11 @@ def run_batch(
     began = time.monotonic()
     report.start()
     view.started(report)
-    needed = set(plan.upstream(node.id for node in targets))
-    for name in limited_nodes(plan):
-        if name in needed:
-            try:
-                frames.hold(name)
-            except NodeFailure as failure:
-                report.diagnostics.append(build_failure(plan, failure.node, failure.error))
+    for name in limited_nodes(plan, [node.id for node in targets]):
+        try:
+            frames.hold(name)
+        except NodeFailure as failure:
+            report.diagnostics.append(build_failure(plan, failure.node, failure.error))
     for node in targets:
         if stop or report.diagnostics:
             break

@@ -10,7 +10,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, cast
 
-from gem_bundle.facts import REJECTED
 from gem_bundle.files import open_folder, split
 from gem_bundle.gem import WriteContext
 from gem_bundle.pipeline.groups import limited_nodes
@@ -55,8 +54,7 @@ class GroupQuery:
         self._rows = {name: _Counter() for name in self._targets}
         self._written: dict[int, dict[str, int]] = {}
         self._held: dict[int, HeldRows] = {}
-        needed = set(plan.upstream(self._targets))
-        self._limited = [name for name in limited_nodes(plan) if name in needed]
+        self._limited = limited_nodes(plan, self._targets)
         self._done = _Done(plan.definition.checkpoint(group.targets[0].id))
         self.failures: list[tuple[str, Exception]] = []
 
@@ -76,9 +74,8 @@ class GroupQuery:
 
     def _rejects_at_fork(self) -> bool:
         """Whether what a node right behind the fork rejects is taken: it has to know the rows' files."""
-        definition = self._plan.definition
-        taken = {e.node for node in definition.nodes.values() for e in node.inputs if e.output == REJECTED}
-        return any(self._fork == (e.node, e.output) for name in taken for e in definition.nodes[name].inputs)
+        taken = map(self._plan.node, self._plan.definition.with_rejected_taken())
+        return any(self._fork == (edge.node, edge.output) for node in taken for edge in node.inputs)
 
     def start(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start the query; its first micro-batch waits until its id is known."""
