@@ -11,7 +11,6 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from gem_bundle.backfill.column import TimeColumn, keys
@@ -29,14 +28,13 @@ from gem_bundle.files import NoFilesError
 from gem_bundle.gem import ReadContext, WriteContext
 from gem_bundle.pipeline.chosen import chosen_target_ids
 from gem_bundle.pipeline.secrets import hidden
-from gem_bundle.plugins import load_registry
 from gem_bundle.run.api import open_for, prepare
 from gem_bundle.run.failures import build_failure
 from gem_bundle.run.frames import NodeFailure
 from gem_bundle.run.lock import CheckpointLocks, Held
+from gem_bundle.run.places import absolute_place, targets_at
 from gem_bundle.run.report import check_report_place, write_json
 from gem_bundle.run.steering import StopRequest
-from gem_bundle.types import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -249,17 +247,9 @@ class _Backfill:
     def _into(self, plan: Plan, place: str) -> Plan:
         """The plan with a target that writes to another place: of the same gem, or of one that can."""
         node = plan.node(self._wanted.target)
-        where = place
-        if not place.startswith("table:") and not is_remote(place):
-            where = str(Path.cwd() / place)
-        candidates = [type(cast("Target", plan.gems[node.id]))]
-        registry = load_registry()
-        others = (registry.get("target", name).load() for name in registry.names("target"))
-        candidates += [cast("type[Target]", other) for other in others]
-        for candidate in candidates:
-            made = candidate.at(where) if candidate.semantics.replaces_intervals else None
-            if made is not None:
-                return replace(plan, gems={**plan.gems, node.id: made})
+        own = type(cast("Target", plan.gems[node.id]))
+        for made in targets_at(absolute_place(place), [own]):
+            return replace(plan, gems={**plan.gems, node.id: made})
         message = f"no gem can put rows for a time into `{place}`"
         found = plan.definition.locator.place(node.path, key=True)
         hint = "Write a path, or `table:` and the name of a table."

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import PipelineError
 from gem_bundle.gem import ReadContext
-from gem_bundle.plugins import load_registry
 from gem_bundle.rejected import COLUMNS
+from gem_bundle.run.places import TABLE, absolute_place, targets_at
 from gem_bundle.types import is_remote
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from gem_bundle.gem import Target
     from gem_bundle.pipeline.plan import Plan
 
-_TABLE = "table:"
 _FORMATS = ("parquet", "orc", "json")
 
 
@@ -33,7 +32,7 @@ def rejected_in(plan: Plan, place: str, spark: SparkSession) -> DataFrame:
     Raises:
         PipelineError: GB461 when there is no such place, or what is there aren't rejected rows.
     """
-    where = place if place.startswith(_TABLE) or is_remote(place) else str(Path.cwd() / place)
+    where = absolute_place(place)
     df = _table(plan, where, spark)
     if df is None:
         df = _files(where, spark)
@@ -49,22 +48,14 @@ def rejected_in(plan: Plan, place: str, spark: SparkSession) -> DataFrame:
 
 
 def _table(plan: Plan, where: str, spark: SparkSession) -> DataFrame | None:
-    candidates = [type(cast("Target", plan.gems[node.id])) for node in plan.definition.of_kind("target")]
-    registry = load_registry()
-    candidates += [
-        cast("type[Target]", registry.get("target", name).load()) for name in registry.names("target")
-    ]
-    for candidate in dict.fromkeys(candidates):
-        made = candidate.at(where) if candidate.semantics.replaces_intervals else None
-        found = made.read_interval("true", ReadContext("rejected", spark)) if made is not None else None
-        if found is not None:
-            return found
-    return None
+    own = [type(cast("Target", plan.gems[node.id])) for node in plan.definition.of_kind("target")]
+    tables = (made.read_interval("true", ReadContext("rejected", spark)) for made in targets_at(where, own))
+    return next((found for found in tables if found is not None), None)
 
 
 def _files(where: str, spark: SparkSession) -> DataFrame | None:
     """The rows of a folder of files, by what their names end in."""
-    if is_remote(where) or where.startswith(_TABLE) or not Path(where).is_dir():
+    if is_remote(where) or where.startswith(TABLE) or not Path(where).is_dir():
         return None
     files = (path for path in Path(where).rglob("*.*") if path.name[0] not in "._")
     endings = {path.suffix.lstrip(".") for path in files}
