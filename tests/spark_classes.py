@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gem_bundle.run import class_archive_finish
+from gem_bundle.run.class_archive import ClassArchive
+from gem_bundle.run.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,18 +39,17 @@ def java_options() -> str:
 
 
 def main() -> None:
-    """Record the archive in a process of its own, and wait until Java has written it."""
+    """Note classes in a process of its own, and have the archive made of them."""
     place = _FOLDER / f"{_key()}.json"
     _FOLDER.mkdir(exist_ok=True)
     if class_archive_finish.read(place) is not None:
         return
     for other in _FOLDER.iterdir():
         other.unlink()
-    aside = place.with_suffix(class_archive_finish.ASIDE)
+    noted = place.with_suffix(class_archive_finish.ASIDE)
     with tempfile.TemporaryDirectory() as folder:
-        # It ends when nobody has its output any more: with its JVM.
         done = subprocess.run(
-            [sys.executable, "-c", "from tests import spark_classes; spark_classes.record()", aside],
+            [sys.executable, "-c", "from tests import spark_classes; spark_classes.record()", noted],
             cwd=folder,
             env={**os.environ, "JAVA_TOOL_OPTIONS": OPTIONS, "PYTHONPATH": str(Path(__file__).parents[1])},
             stdin=subprocess.DEVNULL,
@@ -59,14 +60,15 @@ def main() -> None:
             check=False,
         )
     if done.returncode == 0:
-        class_archive_finish.finish(aside, place)
+        class_path = done.stdout.splitlines()[-1]
+        os.environ["JAVA_TOOL_OPTIONS"] = OPTIONS
+        class_archive_finish.make(noted, place, [str(find_java().path), "-cp", class_path])
     if class_archive_finish.read(place) is None:
         sys.exit(f"Spark's classes could not be recorded:\n{done.stdout[-4000:]}")
 
 
 def _key() -> str:
     from gem_bundle.run.jars import spark_home
-    from gem_bundle.run.java import find_java
 
     files = [find_java().path.resolve(), *sorted((spark_home() / "jars").iterdir()), Path(__file__)]
     known = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
@@ -78,7 +80,8 @@ def record() -> None:
     from gem_bundle.run.session import SessionRequest, open_session
     from tests.conftest import DELTA_SETTINGS, resolved_jars
 
-    recording = f"-XX:ArchiveClassesAtExit={sys.argv[1]} {_QUIET}"
+    noted = Path(sys.argv[1])
+    recording = " ".join(ClassArchive(noted, noted, recorded=True).options)
     session = open_session(
         SessionRequest(
             "classes",
@@ -94,7 +97,9 @@ def record() -> None:
     )
     _batches(session.spark)
     _streams(session.spark)
+    class_path = session.spark.sparkContext.getSystemProperty("java.class.path")
     session.close()
+    print(class_path)
 
 
 def _batches(spark: SparkSession) -> None:

@@ -154,7 +154,6 @@ request = SessionRequest(
 print("first", flush=True)
 session = open_session(request)
 session.spark.range(1).write.format("console").save()
-session.flush()
 print("last", flush=True)
 def read(file):
     # Other programs end whenever they like.
@@ -178,17 +177,16 @@ open_session(request).close()
 PRINTED = ["first", "+---+", "| id|", "+---+", "|  0|", "+---+", "", "last"]
 
 
-def java_that_writes(file: Path) -> int:
-    """The process of the Java that has this file in its options."""
-    option = f"ArchiveClassesAtExit={file}".encode()
-    found = []
+def java_that_writes(folder: Path) -> int | None:
+    """The process of the Java that makes an archive in this folder, if it has begun."""
+    option = f"-XX:SharedArchiveFile={folder}/".encode()
     for command in Path("/proc").glob("[0-9]*/cmdline"):
         # Other programs end whenever they like.
         with suppress(OSError):
-            if option in command.read_bytes():
-                found.append(int(command.parent.name))
-    (pid,) = found
-    return pid
+            told = command.read_bytes()
+            if option in told and b"-Xshare:dump" in told:
+                return int(command.parent.name)
+    return None
 
 
 def wait_for(condition: "Callable[[], bool]") -> None:
@@ -208,16 +206,15 @@ def test_an_archive_of_classes_through_kills_and_damage(tmp_path: Path) -> None:
         assert (done.stdout.splitlines(), done.stderr, done.returncode) == (PRINTED, "", 0)
         return told
 
-    # Java is killed while it writes: nothing is left.
+    # The Java is killed that makes one: nothing is left.
     told = start()
-    assert "ArchiveClassesAtExit" in told["options"]
-    wait_for(lambda: any(folder.glob("*.new")))
-    (aside,) = folder.glob("*.new")
-    os.kill(java_that_writes(aside), signal.SIGKILL)
+    assert "class+load" in told["options"]
+    wait_for(lambda: java_that_writes(folder) is not None)
+    os.kill(java_that_writes(folder) or 0, signal.SIGKILL)
     wait_for(lambda: not list(folder.iterdir()))
 
-    # The next one records again.
-    assert "ArchiveClassesAtExit" in start()["options"]
+    # The next one notes its classes again.
+    assert "class+load" in start()["options"]
     wait_for(lambda: any(folder.glob("*.json")))
 
     # And the next one uses it.

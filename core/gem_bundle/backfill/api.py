@@ -190,7 +190,6 @@ def run_backfill(
         report = backfill.run(session.spark, tell or (lambda _: None), stop)
         if report.status == "failed":
             session.drop_classes()
-        session.flush()
     if run_options.report is not None:
         write_json(run_options.report, report.as_dict())
     return report

@@ -133,7 +133,6 @@ def run_pipeline(
         report.diagnostics = [found.rewritten(hidden) for found in report.diagnostics]
         if options.report is not None:
             report.write(options.report)
-        session.flush()
         view.ended(report)
     return report
 

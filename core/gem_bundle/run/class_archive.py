@@ -1,10 +1,13 @@
 """An archive of Spark's classes, with which a Spark that is started here starts sooner.
 
-Java reads, checks and links thousands of classes until a first micro-batch has run. What it has made of them
-it can write to a file when it ends, and map into memory the next time: class data sharing with a dynamic
-archive (JEP 350). There is one for each Java, Spark and set of jars. The first session that finds none has
-one recorded: Java writes it aside when it ends, after this process, and `class_archive_finish` puts it in
-its place.
+Java reads, checks and links thousands of classes until a first micro-batch has run. What it makes of them
+it can write to a file, and map into memory the next time: class data sharing with an archive of an
+application's classes (JEP 310). There is one for each Java, Spark and set of jars. The first session that
+finds none has Java note the names of the classes that it loads, which costs it next to nothing; once this
+process has ended, `class_archive_finish` has another Java make an archive of them.
+
+A Java that records an archive itself (JEP 350) checks every class once more while it runs, and is half as
+slow again.
 
 An archive that is missing, cut off, of another Java or can't be written never shows: a start is then as slow
 as it is without.
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from gem_bundle.run.java import Java
-    from gem_bundle.run.java_output import JavaOutput
 
 # Where Java's archive of its own classes lies, on which this one stands; other makes of Java have none.
 _BASE = ("lib/server/classes.jsa", "lib/server/libjvm.so", "lib/server/libjvm.dylib")
@@ -50,6 +52,14 @@ _OTHERS = (
     "-agentpath",
 )
 _ROOM = 1 << 30
+# How much Java notes before it begins anew: five times what a run needs until it has seen everything once.
+_NOTES = 32 << 20
+# Spark's own default.
+_MEMORY = "1g"
+# Linux takes no longer argument of a program (MAX_ARG_STRLEN).
+_ARGUMENT = 1 << 17
+# Where this process's Java notes classes.
+_noted: set[Path] = set()
 # From this size of the heap on, pointers are wider, and so are classes.
 _WIDE_HEAP = 32 << 30
 _UNITS = {"": 1 << 20, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -61,9 +71,9 @@ class ClassArchive:
 
     Args:
         place: The archive's description in the cache.
-        file: The archive; when it is recorded, the file aside that Java writes.
-        recorded: Whether it is recorded, and not used.
-        wanted: Whether what is recorded is to be kept: a session in which nothing has run knows few classes.
+        file: The archive; where there is none yet, the file in which Java notes its classes.
+        recorded: Whether classes are noted, and no archive used.
+        wanted: Whether an archive is made of them: a session in which nothing has run knows few classes.
     """
 
     place: Path
@@ -74,8 +84,9 @@ class ClassArchive:
     @property
     def options(self) -> tuple[str, ...]:
         """Options for Java."""
-        option = "ArchiveClassesAtExit" if self.recorded else "SharedArchiveFile"
-        return (f"-XX:{option}={self.file}", *_QUIET)
+        if not self.recorded:
+            return (f"-XX:SharedArchiveFile={self.file}", *_QUIET)
+        return (f"-Xlog:class+load=debug:file={self.file}:none:filecount=1,filesize={_NOTES}",)
 
     def forget(self) -> None:
         """Remove it: a Java doesn't start with it."""
@@ -83,30 +94,40 @@ class ClassArchive:
             with suppress(OSError):
                 file.unlink()
 
-    def finish(self, output: JavaOutput) -> None:
-        """See to it that what is recorded comes to its place, once this process and then Java have ended.
+    def finish(self, java: Java, settings: Mapping[str, str], class_path: str) -> bool:
+        """See to it that an archive is made of the noted classes once this process has ended.
 
         Args:
-            output: What Java prints. It is this process's as long as it lives.
+            java: The Java that notes them.
+            settings: What its session was started with.
+            class_path: Its class path.
+
+        Returns:
+            False where nothing is noted for this session: the second one of a process has the first one's
+            Java, which notes what it was told to when it was started.
         """
+        if self.file in _noted or not self.file.exists() or len(class_path) > _ARGUMENT:
+            return False
+        _noted.add(self.file)
+        options = [f"-Xmx{_size(settings.get('spark.driver.memory', _MEMORY))}", *_java_options(settings, {})]
 
         def leave() -> None:
             with suppress(OSError):
-                ended = output.hand_over()
                 subprocess.Popen(
                     [
                         *(sys.executable, "-I", "-S", class_archive_finish.__file__),
-                        *(str(ended), str(self.file), *([str(self.place)] if self.wanted else [])),
+                        *(str(self.file), str(self.place) if self.wanted else ""),
+                        *(str(java.path), *options, "-cp", class_path),
                     ],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     cwd="/",
-                    pass_fds=[ended],
                     start_new_session=True,
                 )
 
         atexit.register(leave)
+        return True
 
 
 def class_archive(
@@ -129,7 +150,7 @@ def class_archive(
         records: Whether one is recorded where there is none.
     """
     # An option is split at such characters, and by more than one program. From a zip nothing can be started.
-    if re.search(r"[\s'\"\\]", str(folder)) or not Path(class_archive_finish.__file__).is_file():
+    if re.search(r"[\s'\"\\:,]", str(folder)) or not Path(class_archive_finish.__file__).is_file():
         return None
     try:
         key = _key(java, home, settings, environment)
@@ -177,7 +198,7 @@ def _key(java: Java, home: Path, settings: Mapping[str, str], environment: Mappi
         "class_path": [_stamp(path) if path.is_file() else str(path) for path in class_path],
         "jars": sorted(jar for jar in settings.get("spark.jars", "").split(",") if jar),
         "options": options,
-        "wide": _size(settings.get("spark.driver.memory", "1g")) >= _WIDE_HEAP,
+        "wide": _size(settings.get("spark.driver.memory", _MEMORY)) >= _WIDE_HEAP,
     }
     return sha256(json.dumps(asked).encode()).hexdigest()[:32]
 

@@ -1,32 +1,51 @@
-"""Put an archive of classes in its place, once Java has written it; and what that place holds.
+"""Make an archive of the classes that a Java has noted, and put it in its place; and what that place holds.
 
-This is started as a program that outlives the session and waits for the end of its Java; nobody waits for it.
+This is started as a program that outlives the session; nobody waits for it.
 It imports nothing but Python's own modules, so that it runs as a file, without gem-bundle's packages.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import re
+import subprocess
 import sys
 import tempfile
 import time
 import zlib
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 ASIDE = ".new"
-"""How the name of an archive ends while Java writes it."""
+"""How the names of noted classes and of an archive end while Java writes them."""
 
 LIMIT = 2 << 30
-"""How many bytes the archives may take together; each takes some 170 MB."""
+"""How many bytes the archives may take together; each takes some 200 MB."""
 
 _FORMAT = 1
 _ARCHIVE = ".jsa"
-# The first bytes of a dynamic archive. Java writes them last, so what has them is whole.
-_MAGIC = (0xF00BABA8).to_bytes(4, sys.byteorder)
+# The first bytes of an archive. Java writes them last, so what has them is whole.
+_MAGIC = (0xF00BABA2).to_bytes(4, sys.byteorder)
+# A class as Java notes it: its name, where it is from, its address, those of what it extends, and its loader.
+_NOTED = re.compile(
+    rb"^([^\s/]+) source: (.+)\n"
+    rb" klass: 0x0*(\w+) super: 0x0*(\w+)((?: interfaces:(?: 0x\w+)+)?)"
+    rb" loader: \[loader data: \w+ (of '\w+'|for instance a '[^']+')",
+    re.MULTILINE,
+)
+_OF_JAVA_ITSELF = (b"of ", b"for instance a 'jdk/internal/loader/ClassLoaders$")
+# One that is made while a program runs comes from elsewhere.
+_OF_JAVA, _OF_JARS = (b"jrt:", b"shared objects file"), b"file:"
 _CHUNK = 1 << 22
 _WRITING = ".writing-"
+_NICE = 10
 _A_MINUTE = 60
 _AN_HOUR = 60 * _A_MINUTE
 
@@ -60,29 +79,126 @@ def read(place: Path) -> Path | None:
     return None
 
 
+def make(noted: Path, place: Path, java: Sequence[str]) -> None:
+    """Have an archive made of the classes that a Java has noted, and put it in its place.
+
+    Args:
+        noted: What it has noted. It is removed.
+        place: The description of the archive.
+        java: A Java, with the options and the class path of the one that has noted them.
+    """
+    folder = place.parent
+    names, aside = noted.with_suffix(f".names{ASIDE}"), noted.with_suffix(f".jsa{ASIDE}")
+    try:
+        with _alone(folder):
+            if read(place) is None:
+                classes = list(classes_of(noted))
+                # A jar that has changed meanwhile ends Java: without Spark's jars there is still most of it.
+                for listed in (classes, [line for line in classes if b"source:" not in line]):
+                    names.write_bytes(b"\n".join([*listed, b""]))
+                    ended = _dump(names, aside, java)
+                    if ended == 0:
+                        finish(aside, place)
+                    if ended <= 0:
+                        break  # or it was killed
+    except OSError:
+        pass
+    finally:
+        for file in (noted, rotated(noted), names, aside):
+            with suppress(OSError):
+                file.unlink()
+        tidy(folder, place)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let one archive be made at a time: a second one would take the machine's time for what will be there.
+
+    Raises:
+        OSError: When one is being made.
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _dump(names: Path, aside: Path, java: Sequence[str]) -> int:
+    """Let Java make an archive of listed classes; how it has ended."""
+    options = ("-Xshare:dump", f"-XX:SharedClassListFile={names}", f"-XX:SharedArchiveFile={aside}")
+    done = subprocess.run(
+        [java[0], *options, *java[1:]],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
+    return done.returncode
+
+
+def classes_of(noted: Path) -> Iterator[bytes]:
+    """Lines of the list of classes for an archive, in the order in which they were first loaded.
+
+    A class of a loader that isn't Java's own, such as that of Spark's jars, is listed with its jar and with
+    the numbers of what it extends.
+
+    Args:
+        noted: What a Java has noted. Its last lines may be cut off.
+
+    Raises:
+        OSError: When it can't be read.
+    """
+    told = noted.read_bytes()
+    with suppress(FileNotFoundError):
+        told = rotated(noted).read_bytes() + told
+    numbers: dict[bytes, int] = {}
+    listed: set[bytes] = set()
+    for name, source, klass, parent, interfaces, loader in _NOTED.findall(told):
+        if name in listed or not source.startswith((*_OF_JAVA, _OF_JARS)):
+            continue
+        number = len(listed)
+        line = b"%b id: %d" % (name.replace(b".", b"/"), number)
+        if not loader.startswith(_OF_JAVA_ITSELF):
+            above = [
+                numbers.get(address.removeprefix(b"0x").lstrip(b"0")) for address in interfaces.split()[1:]
+            ]
+            extends = numbers.get(parent)
+            if not source.endswith(b".jar") or extends is None or None in above:
+                continue
+            line += b" super: %d" % extends
+            if above:
+                line += b" interfaces: " + b" ".join(b"%d" % each for each in above if each is not None)
+            line += b" source: " + unquote_to_bytes(source.removeprefix(_OF_JARS))
+        numbers[klass] = number
+        listed.add(name)
+        yield line
+
+
+def rotated(noted: Path) -> Path:
+    """Where a Java moves what it has noted when that gets long."""
+    return noted.with_name(f"{noted.name}.0")
+
+
 def finish(aside: Path, place: Path) -> None:
-    """Move what Java has written to its place, unless it is incomplete or there is a better one.
+    """Move what Java has written to its place, unless it is incomplete.
 
     Args:
         aside: What Java has written.
         place: Its description.
     """
-    folder = place.parent
     try:
         if not _is_whole(aside):
             return
         size, crc32 = aside.stat().st_size, _crc32(aside)
-        known = read(place)
-        # Two sessions may have recorded at once; the larger archive has more of the classes.
-        if known is None or known.stat().st_size < size:
-            file = folder / f"{place.stem}-{crc32:08x}{_ARCHIVE}"
-            _to_disk(aside)
-            aside.replace(file)
-            _write(place, {"format": _FORMAT, "file": file.name, "size": size, "crc32": crc32})
+        file = place.with_name(f"{place.stem}-{crc32:08x}{_ARCHIVE}")
+        _to_disk(aside)
+        aside.replace(file)
+        _write(place, {"format": _FORMAT, "file": file.name, "size": size, "crc32": crc32})
     finally:
         with suppress(OSError):
             aside.unlink(missing_ok=True)
-        tidy(folder, place)
 
 
 def _is_whole(file: Path) -> bool:
@@ -146,10 +262,14 @@ def tidy(folder: Path, newest: Path | None = None) -> None:
             # One that has just come to its place is described a moment later.
             left = file.name not in described and _age(file) > _A_MINUTE
         else:
-            left = (file.suffix == ASIDE or file.name.startswith(_WRITING)) and _age(file) > _AN_HOUR
+            left = (_is_aside(file) or file.name.startswith(_WRITING)) and _age(file) > _AN_HOUR
         if left:
             with suppress(OSError):
                 file.unlink()
+
+
+def _is_aside(file: Path) -> bool:
+    return ASIDE in (file.suffix, Path(file.stem).suffix)
 
 
 def _age(file: Path) -> float:
@@ -160,15 +280,15 @@ def _age(file: Path) -> float:
 
 
 def main() -> None:
-    """Wait for the end of a Java, read what it still says, and put its archive in its place, if any."""
-    ended, aside, *place = sys.argv[1:]
-    while os.read(int(ended), _CHUNK):
-        pass
-    with suppress(OSError):
-        if place:
-            finish(Path(aside), Path(*place))
-        else:
-            Path(aside).unlink()
+    """Make an archive of what the session before has noted, if it is wanted."""
+    noted, place, *java = sys.argv[1:]
+    os.nice(_NICE)
+    if place:
+        make(Path(noted), Path(place), java)
+    else:
+        for file in (Path(noted), rotated(Path(noted))):
+            with suppress(OSError):
+                file.unlink()
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from gem_bundle.errors import GemError
 from gem_bundle.run.class_archive import class_archive
-from gem_bundle.run.java_output import JavaOutput
 from gem_bundle.run.spark_settings import (
     SessionRequest,
     Setting,
@@ -62,7 +61,6 @@ class Session:
     settings: tuple[Setting, ...]
     refused: tuple[Setting, ...] = ()
     _before: Mapping[str, str | None] = field(default_factory=dict, repr=False)
-    _output: JavaOutput | None = field(default=None, repr=False)
     _archive: ClassArchive | None = field(default=None, repr=False)
 
     def drop_classes(self) -> None:
@@ -70,16 +68,10 @@ class Session:
         if self._archive is not None:
             self._archive.wanted = False
 
-    def flush(self) -> None:
-        """Let what Spark has printed come before what is printed next."""
-        if self._output is not None:
-            self._output.flush()
-
     def close(self) -> None:
         """Stop Spark if it was started for this run; otherwise put changed settings back."""
         if self.owned:
             self.spark.stop()
-            self.flush()
             return
         for key, value in self._before.items():
             if value is None:
@@ -252,14 +244,14 @@ def _start(request: SessionRequest, settings: Mapping[str, Setting]) -> Session:
 def _start_with(
     archive: ClassArchive | None, java: Java, request: SessionRequest, settings: Mapping[str, Setting]
 ) -> Session:
+    from pyspark import SparkContext
+
     log = request.spark_log
     began = log.stat().st_size if log is not None and log.is_file() else 0
-    output = JavaOutput() if archive is not None and archive.recorded else None
     told = settings if archive is None else {**settings, _JAVA_OPTIONS: _with_options(settings, archive)}
     with (
         _java_home(java.path),
         _stderr_into(log),
-        output.given() if output else nullcontext(),
         _watched(request),
     ):
         try:
@@ -277,14 +269,11 @@ def _start_with(
                 f"the Spark session can't start: {reason}",
                 f"{where}`gem-bundle run --show-settings` lists what it is started with.",
             ) from error
-    # A second session of a process has the first one's Java, which records for both or not at all.
-    if output is not None and not output.taken:
-        output.close()
-        output = archive = None
-    if archive is None or output is None:
+    if archive is None or not archive.recorded:
         return Session(spark, True, _sorted(told))
-    archive.finish(output)
-    return Session(spark, True, _sorted(told), _output=output, _archive=archive)
+    values = {key: setting.value for key, setting in settings.items()}
+    kept = archive.finish(java, values, SparkContext.getSystemProperty("java.class.path"))
+    return Session(spark, True, _sorted(told), _archive=archive if kept else None)
 
 
 def _watched(request: SessionRequest) -> AbstractContextManager[None]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,7 +21,7 @@ from gem_bundle.run.java import Java, find_java
 if TYPE_CHECKING:
     from pathlib import Path
 
-MAGIC = (0xF00BABA8).to_bytes(4, sys.byteorder)
+MAGIC = (0xF00BABA2).to_bytes(4, sys.byteorder)
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def test_the_first_session_records_and_the_next_one_uses_it(tmp_path: Path, java
     first = class_archive(folder, java, home, {}, {})
     assert first is not None
     assert first.recorded
-    assert first.options[0] == f"-XX:ArchiveClassesAtExit={first.file}"
+    assert first.options[0].startswith(f"-Xlog:class+load=debug:file={first.file}:")
     assert class_archive(folder, java, home, {}, {}, records=False) is None
     first.file.write_bytes(MAGIC + b"classes")
     finishing.finish(first.file, first.place)
@@ -189,35 +190,100 @@ def test_what_java_has_not_written_whole_comes_to_no_place(tmp_path: Path) -> No
     assert names(tmp_path) == []
 
 
+NOTED = b"""\
+java.lang.Object source: shared objects file
+ klass: 0x00007f1e00000d68 super: 0x0000000000000000 loader: [loader data: 0x00007f1e0000abf0 of 'bootstrap']
+java.lang.Comparable source: jrt:/java.base
+ klass: 0x00007f1e00000e68 super: 0x00007f1e00000d68 loader: [loader data: 0x00007f1e0000abf0 of 'bootstrap']
+java.lang.Object source: shared objects file
+ klass: 0x00007f1e00000d68 super: 0x0000000000000000 loader: [loader data: 0x00007f1e0000abf0 of 'bootstrap']
+a.Made$$Lambda/0x00000008010 source: a.Made
+ klass: 0x00007f1e00000f68 super: 0x00007f1e00000d68 loader: [loader data: 0x00007f1e0000abf0 of 'app']
+com.sun.proxy.$Proxy1 source: __dynamic_proxy__
+ klass: 0x00007f1e00000f78 super: 0x00007f1e00000d68 loader: [loader data: 0x00007f1e0000abf0 of 'app']
+org.Spark source: file:/spark/core.jar
+ klass: 0x00007f1e00001068 super: 0x00007f1e00000d68 interfaces: 0x00007f1e00000e68 loader: [loader data: \
+0x00007f1e0000f50 for instance a 'jdk/internal/loader/ClassLoaders$AppClassLoader'{0x00000000d7939560}] bytes: 9
+org.Delta source: file:/cache/delta%20core.jar
+ klass: 0x00007f1e00001168 super: 0x00007f1e00001068 interfaces: 0x00007f1e00000e68 loader: [loader data: \
+0x00007f1e0000f90 for instance a 'org/apache/spark/util/MutableURLClassLoader'{0x00000000d7939590}] bytes: 9
+org.Deltas source: file:/cache/delta%20core.jar
+ klass: 0x00007f1e00001268 super: 0x00007f1e00001168 loader: [loader data: \
+0x00007f1e0000f90 for instance a 'org/apache/spark/util/MutableURLClassLoader'{0x00000000d7939590}] bytes: 9
+org.OfProxy source: file:/cache/delta%20core.jar
+ klass: 0x00007f1e00001368 super: 0x00007f1e00000f78 loader: [loader data: \
+0x00007f1e0000f90 for instance a 'org/apache/spark/util/MutableURLClassLoader'{0x00000000d7939590}] bytes: 9
+org.InAFolder source: file:/cache/classes/
+ klass: 0x00007f1e00001468 super: 0x00007f1e00000d68 loader: [loader data: \
+0x00007f1e0000f90 for instance a 'org/apache/spark/util/MutableURLClassLoader'{0x00000000d7939590}] bytes: 9
+org.CutOff source: file:/spark/core.jar
+ klass: 0x00007f1e00001568 sup"""
+
+LISTED = [
+    b"java/lang/Object id: 0",
+    b"java/lang/Comparable id: 1",
+    b"org/Spark id: 2",
+    b"org/Delta id: 3 super: 2 interfaces: 1 source: /cache/delta core.jar",
+    b"org/Deltas id: 4 super: 3 source: /cache/delta core.jar",
+]
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_of_noted_classes_those_are_listed_that_are_there_before_a_program_runs(
+    tmp_path: Path, *, moved: bool
+) -> None:
+    noted = tmp_path / "k-1.new"
+    # Java moves aside what it has noted when that gets long.
+    half = NOTED.index(b"org.Spark") if moved else 0
+    if moved:
+        finishing.rotated(noted).write_bytes(NOTED[:half])
+    noted.write_bytes(NOTED[half:])
+    assert list(finishing.classes_of(noted)) == LISTED
+
+
 @pytest.mark.programs
 @pytest.mark.parametrize("wanted", [True, False])
-def test_it_comes_to_its_place_when_java_has_ended_and_something_has_run(
-    tmp_path: Path, *, wanted: bool
-) -> None:
-    place, aside = tmp_path / "k.json", tmp_path / "k-1.new"
-    aside.write_bytes(MAGIC)
-    read, write = os.pipe()
-    command = [sys.executable, "-I", "-S", finishing.__file__, str(read), aside, *([place] if wanted else [])]
-    with subprocess.Popen(command, pass_fds=[read]) as program:
-        os.close(read)
-        os.write(write, b"what Java still says")
-        assert program.poll() is None
-        assert aside.exists()
-        os.close(write)  # as Java does when it ends
-        assert program.wait() == 0
-    assert place.exists() is wanted
-    assert not aside.exists()
+def test_an_archive_is_made_of_what_is_noted_if_something_has_run(tmp_path: Path, *, wanted: bool) -> None:
+    place, noted, java = tmp_path / "k.json", tmp_path / "k-1.new", tmp_path / "java"
+    noted.write_bytes(NOTED)
+    # In place of Java: it gets a list and writes an archive; for one with jars that have changed it ends.
+    java.write_text(
+        f"""#!{sys.executable}
+import sys
+given = dict(option.split("=") for option in sys.argv[1:] if "=" in option)
+listed = open(given["-XX:SharedClassListFile"], "rb").read()
+if b"source:" in listed or sys.argv[-2:] != ["-cp", "jars"]:
+    sys.exit(1)
+open(given["-XX:SharedArchiveFile"], "wb").write({MAGIC!r} + listed)
+"""
+    )
+    java.chmod(0o755)
+    subprocess.run(
+        [
+            *(sys.executable, "-I", "-S", finishing.__file__, str(noted), str(place) if wanted else ""),
+            *(str(java), "-cp", "jars"),
+        ],
+        check=True,
+    )
+    java.unlink()
+    if wanted:
+        file = finishing.read(place)
+        assert file is not None
+        assert file.read_bytes() == MAGIC + b"\n".join([*LISTED[:3], b""])
+    else:
+        assert names(tmp_path) == []
 
 
-def test_of_two_sessions_at_once_the_one_with_more_classes_counts(tmp_path: Path) -> None:
-    folder = tmp_path / "classes"
-    place = recorded(folder, b"few", aside="k-1.new")
-    recorded(folder, b"many more", aside="k-2.new")
-    recorded(folder, b"some", aside="k-3.new")
-    file = finishing.read(place)
-    assert file is not None
-    assert file.read_bytes() == MAGIC + b"many more"
-    assert not list(folder.glob("*.new"))
+def test_one_archive_is_made_at_a_time(tmp_path: Path) -> None:
+    noted = tmp_path / "k-1.new"
+    noted.write_bytes(NOTED)
+    handle = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        finishing.make(noted, tmp_path / "k.json", ["/no/java"])
+    finally:
+        os.close(handle)
+    assert names(tmp_path) == []
 
 
 def test_the_cache_stays_within_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,6 +294,7 @@ def test_the_cache_stays_within_its_limit(tmp_path: Path, monkeypatch: pytest.Mo
     os.utime(tmp_path / "k1.json", (now, now))  # was used again
     monkeypatch.setattr(finishing, "LIMIT", 40)
     recorded(tmp_path, b"the newest", key="k9", aside="k9.new")
+    finishing.tidy(tmp_path, tmp_path / "k9.json")
     assert [name for name in names(tmp_path) if name.endswith(".json")] == ["k1.json", "k9.json"]
     for left in tmp_path.glob("*.jsa"):
         os.utime(left, (now - 100,) * 2)
@@ -256,14 +323,17 @@ class Program:
         assert found is not None
         return found
 
-    def run(self, archive: ClassArchive, *options: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    def run(self, archive: ClassArchive, *options: str) -> subprocess.CompletedProcess[str]:
         command = [self.java.path, *archive.options, *options, "-cp", self.jar, IVY, "-version"]
-        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=self.folder, **more)
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=self.folder)
+
+    def make(self, archive: ClassArchive) -> None:
+        finishing.make(archive.file, archive.place, [str(self.java.path), "-cp", str(self.jar)])
 
     def mapped(self, archive: ClassArchive) -> bool:
         """Whether Java takes Ivy's classes from the archive; it says so when it is asked."""
         said = self.run(archive, "-Xlog:class+load").stdout
-        return f"{IVY} source: shared objects file (top)" in said
+        return f"{IVY} source: shared objects file" in said
 
 
 @pytest.fixture
@@ -278,7 +348,7 @@ def test_java_writes_and_takes_an_archive_without_a_word(program: Program) -> No
     plain = program.archive()
     said = program.run(plain).stdout
     assert "Apache Ivy" in said
-    finishing.finish(plain.file, plain.place)
+    program.make(plain)
     used = program.archive()
     assert not used.recorded
     assert program.mapped(used)
@@ -295,16 +365,17 @@ def test_a_disk_that_is_full_in_the_middle_leaves_nothing(program: Program) -> N
     import resource
 
     archive = program.archive()
-
-    def small_files() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-
-    done = program.run(archive, preexec_fn=small_files)
-    assert "Apache Ivy" in done.stdout
-    finishing.finish(archive.file, archive.place)
+    said = program.run(archive).stdout
+    assert "Apache Ivy" in said
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, before[1]))
+    try:
+        program.make(archive)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert names(archive.place.parent) == []
     again = program.archive()
     assert again.recorded
     program.run(again)
-    finishing.finish(again.file, again.place)
+    program.make(again)
     assert program.mapped(program.archive())
