@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Literal
 
 from sqlglot import exp
 
-from gem_bundle.expressions.analysis import parsed
 from gem_bundle.expressions.kinds import TIMESTAMP, family
 from gem_bundle.expressions.scope import Scope
-from gem_bundle.expressions.trees import are_literals, interval_type, intervals, parts_of
+from gem_bundle.expressions.trees import interval_type, parts_of
 from gem_bundle.expressions.walk import Walk, references_in
 from gem_bundle.operators import any_of
 
@@ -58,14 +57,12 @@ class Sides:
     """The two inputs of a join, whose columns its condition is about.
 
     Args:
-        condition: The condition as it is written.
         left: The facts of the left input.
         right: The facts of the right input.
         names: The names by which the condition calls them.
     """
 
-    def __init__(self, condition: str, left: Facts, right: Facts, names: tuple[str, str]) -> None:
-        self._literals = are_literals(condition, parsed(condition))
+    def __init__(self, left: Facts, right: Facts, names: tuple[str, str]) -> None:
         self._facts: dict[Side, Facts] = {"left": left.called(names[0]), "right": right.called(names[1])}
         self._names: dict[Side, str] = {"left": names[0].lower(), "right": names[1].lower()}
         self._scopes = {side: Scope(facts.columns) for side, facts in self._facts.items()}
@@ -172,12 +169,12 @@ class Sides:
         parts = parts_of(node)
         if parts is not None:
             yield self._column_term(parts, negated=negated)
-        elif intervals(node) is not None:
+        elif isinstance(node, exp.Interval):
             yield self._interval_term(node, negated=negated)
         elif isinstance(node, exp.Add | exp.Sub):
-            self._refuse_times(node)
             yield from self._terms(node.this, negated=negated)
             yield from self._terms(node.expression, negated=negated ^ isinstance(node, exp.Sub))
+            self._refuse_times(node)
         elif isinstance(node, exp.Neg):
             yield from self._terms(node.this, negated=not negated)
         elif isinstance(node, exp.Literal) and not node.is_string:
@@ -204,20 +201,19 @@ class Sides:
             raise _Invalid  # a field of a struct is no attribute
         return _Term(side, column, column.name.lower(), negated)
 
-    def _interval_term(self, node: exp.Expr, *, negated: bool) -> _Term:
+    def _interval_term(self, node: exp.Interval, *, negated: bool) -> _Term:
         """A length of time, which may not have months: they differ in length."""
-        parts = intervals(node) or []
-        kinds = [interval_type([part]) for part in parts]
-        if not all(isinstance(part.this, exp.Literal) for part in parts) or set(map(family, kinds)) != {"v"}:
+        if not isinstance(node.this, exp.Literal) or family(interval_type(node)) != "v":
             raise _Invalid
-        if len(set(kinds)) > 1 and self._literals is not True:
-            # As a sum of two intervals one of them is cast; sqlglot reads both forms alike.
-            raise _Unknown if self._literals is None else _Invalid
         return _Term(name=node.sql(), negated=negated)
 
     def _refuse_times(self, node: exp.Expr) -> None:
-        """Refuse what isn't about timestamps: differences of times, and dates with days added."""
+        """Refuse what isn't about timestamps: differences of times, dates and days, intervals that differ."""
         left, right = (self._type(operand) for operand in (node.this, node.expression))
+        if family(left) == family(right) == "v":
+            if left != right:
+                raise _Invalid  # one of them is cast to the type of both
+            return
         if isinstance(node, exp.Sub) and not isinstance(_bare(node.expression), exp.Interval | exp.Literal):
             if family(left) in _TIMES and family(right) in _TIMES:
                 raise _Invalid

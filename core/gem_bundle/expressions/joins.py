@@ -57,7 +57,7 @@ def join_condition(condition: str, left: Facts, right: Facts, names: tuple[str, 
         return JoinCondition()
     from gem_bundle.expressions.join_terms import Sides
 
-    sides = Sides(condition, left, right, names)
+    sides = Sides(left, right, names)
     try:
         return JoinCondition(
             equality=sides.equality(tree),

@@ -13,7 +13,6 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from gem_bundle.expressions.spark_parser import GemBundleSpark, names_among
-from gem_bundle.expressions.trees import with_literals
 
 __all__ = ["TableName", "exp", "query_tree", "table_names"]
 
@@ -59,10 +58,7 @@ def query_tree(query: str) -> exp.Query | None:
         trees = _DIALECT.parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, query)
     except (SqlglotError, RecursionError):
         return None
-    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
-        return None
-    tree = with_literals(query, trees[0])
-    return tree if isinstance(tree, exp.Query) else None
+    return trees[0] if len(trees) == 1 and isinstance(trees[0], exp.Query) else None
 
 
 def _is_number(tokens: list[Token]) -> bool:

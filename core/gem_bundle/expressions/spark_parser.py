@@ -47,6 +47,14 @@ def _unless_empty(name: str) -> Callable[[SparkParser], exp.Expr | None]:
     return parse
 
 
+def _positive(parser: SparkParser) -> exp.Expr | None:
+    """What stands behind a `+`, which sqlglot leaves out, and which is a function to Spark."""
+    operand = parser._parse_unary()
+    if operand is None or isinstance(operand, exp.Literal):
+        return operand
+    return exp.Anonymous(this="positive", expressions=[operand])
+
+
 class _Parser(SparkParser):
     # sqlglot would turn functions into its own ones, which have no Spark names and other arguments.
     FUNCTIONS: ClassVar[dict] = {}  # type: ignore[type-arg]
@@ -56,6 +64,10 @@ class _Parser(SparkParser):
     }
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict] = {  # type: ignore[type-arg]
         "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
+    }
+    UNARY_PARSERS: ClassVar[dict] = {  # type: ignore[type-arg]
+        **SparkParser.UNARY_PARSERS,
+        TokenType.PLUS: _positive,
     }
     # `array(1)[0]` is an element in Spark, and no other way to write an array.
     ARRAY_CONSTRUCTORS: ClassVar[dict] = {}  # type: ignore[type-arg]
@@ -69,7 +81,43 @@ class _Parser(SparkParser):
             return self._parse_column()
         return super()._parse_type(*args, **kwargs)
 
+    def _parse_interval(self, require_interval=True, parse_function_unit=True):  # type: ignore[no-untyped-def]
+        # sqlglot reads a literal of several units as a sum, and any sum whose second part begins with a
+        # number as such a literal: `interval 1 hour + 2 * x`.
+        start = self._index
+        if require_interval and self._match(TokenType.INTERVAL):
+            parts: list[exp.Interval] = []
+            while (value := self._interval_value(alone=not parts)) is not None:
+                parts.append(self._parse_interval_span(value, parse_function_unit))
+            if len(parts) == 1:
+                return parts[0]
+            if parts and all(isinstance(part.args.get("unit"), exp.Var) for part in parts):
+                text = " ".join(f"{part.name} {part.text('unit')}" for part in parts)
+                return self.expression(exp.Interval(this=exp.Literal.string(text)))
+            self._retreat(start)
+        return super()._parse_interval(require_interval, parse_function_unit)
 
+    def _interval_value(self, *, alone: bool) -> exp.Literal | None:
+        """The number of the next unit, without the unit; alone it may be a text that holds both."""
+        tokens = self._tokens[self._index : self._index + 3]
+        signs = [token.text for token in tokens[:1] if token.token_type in _SIGNS]
+        number, unit = [*tokens[len(signs) :], None, None][:2]
+        if number is None or number.token_type not in {TokenType.STRING, TokenType.NUMBER}:
+            return None
+        both = alone and not signs and number.token_type == TokenType.STRING
+        if not both and (unit is None or unit.text.lower().removesuffix("s") not in _UNITS):
+            return None
+        self._advance(len(signs) + 1)
+        return exp.Literal.string("".join([*signs, number.text]).removeprefix("+"))
+
+
+_SIGNS = frozenset({TokenType.PLUS, TokenType.DASH})
+_UNITS = frozenset(
+    {
+        *("year", "month", "week", "day", "hour", "minute", "second"),
+        *("millisecond", "microsecond", "nanosecond"),
+    }
+)
 _TYPES = frozenset(SparkParser.TYPE_TOKENS) - {TokenType.INTERVAL}
 
 

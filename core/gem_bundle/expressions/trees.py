@@ -42,7 +42,6 @@ _TYPES = {
     exp.DType.VARIANT: DataType("variant"),
 }
 _UNIT = re.compile(r"[a-z]+")
-_INTERVAL = re.compile(r"\binterval\b", re.IGNORECASE)
 _UNITS = {
     "week": "day",
     "millisecond": "second",
@@ -77,7 +76,7 @@ def type_of_cast(node: exp.Expr) -> DataType | None:
         return None
     inner: Sequence[exp.Expr] = node.expressions
     if isinstance(node.this, exp.Interval):
-        return interval_type([node.this])
+        return interval_type(node.this)
     if node.this == exp.DType.DECIMAL:
         numbers = [int(part.name) for part in inner]
         return DataType("decimal", (numbers[0] if numbers else 10, numbers[1] if len(numbers) > 1 else 0))
@@ -101,73 +100,17 @@ def _struct(definitions: Sequence[exp.Expr]) -> DataType | None:
     return DataType("struct", fields=tuple(fields))
 
 
-def intervals(node: exp.Expr) -> list[exp.Interval] | None:
-    """The parts of one interval literal: ``interval 1 hour 30 minutes`` has two."""
-    if isinstance(node, exp.Interval):
-        return [node]
-    if isinstance(node, exp.Add) and isinstance(node.expression, exp.Interval):
-        before = intervals(node.this)
-        return None if before is None else [*before, node.expression]
-    return None
-
-
-def are_literals(text: str, tree: exp.Expr | None) -> bool | None:
-    """Whether each `interval` begins one literal of several parts (``interval 1 hour 30 minutes``).
-
-    Args:
-        text: An expression or a query.
-        tree: The same, parsed; None where it can't be.
-
-    Returns:
-        False when each part has an `interval` of its own, None when that can't be told.
-    """
-    words = len(_INTERVAL.findall(text))
-    if tree is None:
-        return None
-    parts = len(list(tree.find_all(exp.Interval)))
-    sums = sum(
-        isinstance(node.expression, exp.Interval) and intervals(node) is not None
-        for node in tree.find_all(exp.Add)
-    )
-    return False if words == parts else (True if words == parts - sums else None)
-
-
-def with_literals(text: str, tree: exp.Expr) -> exp.Expr:
-    """A tree whose text has the literals of several parts that it was read from, where that can be told.
-
-    sqlglot reads them as sums, and writes each part with an `interval` of its own: another thing to Spark.
-
-    Args:
-        text: The query.
-        tree: The same, parsed.
-    """
-    if are_literals(text, tree) is not True:
-        return tree
-
-    def written(node: exp.Expr) -> exp.Expr:
-        parts = intervals(node) if isinstance(node, exp.Add) else None
-        if parts is None:
-            return node
-        words = (part.sql(dialect="spark").removeprefix("INTERVAL ") for part in parts)
-        return exp.Var(this=f"INTERVAL {' '.join(words)}")
-
-    return tree.transform(written, copy=False)
-
-
-def interval_type(parts: Sequence[exp.Interval]) -> DataType | None:
+def interval_type(node: exp.Interval) -> DataType | None:
     """The type of an interval literal, by its units."""
-    units: list[str] = []
-    for part in parts:
-        unit = part.args.get("unit")
-        named = [unit.this, unit.expression] if isinstance(unit, exp.IntervalSpan) else [unit]
-        words = [one.name for one in named if one is not None]
-        if not words and isinstance(part.this, exp.Literal):
-            words = _UNIT.findall(part.this.name.lower())
-        known = [_UNITS.get(word.lower().removesuffix("s")) for word in words]
-        if not known or None in known:
-            return None
-        units += [unit for unit in known if unit is not None]
-    positions = sorted(_ORDER.index(unit) for unit in units)
+    unit = node.args.get("unit")
+    named = [unit.this, unit.expression] if isinstance(unit, exp.IntervalSpan) else [unit]
+    words = [one.name for one in named if one is not None]
+    if not words and isinstance(node.this, exp.Literal):
+        words = _UNIT.findall(node.this.name.lower())
+    units = [_UNITS.get(word.lower().removesuffix("s")) for word in words]
+    if not units or None in units:
+        return None
+    positions = sorted(_ORDER.index(unit) for unit in units if unit is not None)
     if positions[0] < 2 <= positions[-1]:
         return None
     return interval(_ORDER[positions[0]], _ORDER[positions[-1]])

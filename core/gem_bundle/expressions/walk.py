@@ -36,7 +36,6 @@ from gem_bundle.expressions.trees import (
     bare,
     field_name,
     interval_type,
-    intervals,
     number_type,
     parts_of,
     type_of_cast,
@@ -390,9 +389,6 @@ class Walk:
             self._say("GB213", f"{kind} is no condition: `and`, `or` and `not` need booleans")
 
     def _arithmetic(self, node: exp.Expr) -> Value:
-        parts = intervals(node)
-        if parts is not None and all(isinstance(part.this, exp.Literal) for part in parts):
-            return Value(interval_type(parts))
         left, right = self.value(node.this), self.value(node.expression)
         operator = _ARITHMETIC[type(node)]
         self._check(operator, node, left, right)
@@ -483,7 +479,7 @@ class Walk:
 
     def _interval(self, node: exp.Interval) -> Value:
         if isinstance(node.this, exp.Literal):
-            return Value(interval_type([node]))
+            return Value(interval_type(node))
         self.value(node.this)
         return UNKNOWN
 

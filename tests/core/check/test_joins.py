@@ -599,11 +599,44 @@ transforms:
     [
         ("interval 1 hour 5 minutes + a.timestamp", []),
         ("a.timestamp + interval 1 hour 5 minutes", []),
+        ("a.timestamp + interval 1 day 2 hours 5 minutes", []),
+        ("a.timestamp + interval 1 hour + 5 minutes", []),
+        ("a.timestamp + interval 1 hour - 5 minutes", []),
+        ("a.timestamp + interval -1 hour", []),
+        ("a.timestamp + interval '1 hour 5 minutes'", []),
+        ("a.timestamp + interval '5 minutes' + interval '1' hour", []),
+        ("a.timestamp + interval '01:30' hour to minute + interval 1 day", []),
         # The second is cast to the type of the sum, and that Spark doesn't follow.
         ("interval 1 hour + interval 5 minutes + a.timestamp", [("GB323", "joined")]),
+        # Nor does it compute: a product bounds nothing, on whichever side and behind whatever it stands.
+        ("a.timestamp + 2 * interval 1 hour", [("GB323", "joined")]),
+        ("a.timestamp + interval 1 hour * 2", [("GB323", "joined")]),
+        ("a.timestamp + interval 1 hour / 2", [("GB323", "joined")]),
+        ("a.timestamp + interval 5 minutes + 2 * interval 1 hour", [("GB323", "joined")]),
+        ("a.timestamp + interval '5 minutes' + 2 * interval 1 hour", [("GB323", "joined")]),
+        ("a.timestamp + interval '1' hour + 2 * interval '5' minutes", [("GB323", "joined")]),
+        ("a.timestamp + interval 1 hour - 2 * interval 5 minutes", [("GB323", "joined")]),
+        ("a.timestamp - (interval '-1' hour + 2 * interval 1 hour)", [("GB323", "joined")]),
+        ("a.timestamp - (interval 1 day - interval 1 day)", []),
+        ("a.timestamp - abs(interval 1 hour)", [("GB323", "joined")]),
+        ("a.timestamp + -(interval 1 hour)", []),
+        ("a.timestamp + +interval 1 hour", [("GB323", "joined")]),
     ],
 )
 def test_a_query_keeps_its_intervals_of_several_units(later: str, found: list[tuple[str, str]]) -> None:
     query = f"select a.* from shown a left join clicked b on a.value = b.value and {later} >= b.timestamp"
-    joined = f"  joined: {{gem: sql, inputs: [shown, clicked], options: {{query: '{query}'}}}}\n"
+    joined = f'  joined: {{gem: sql, inputs: [shown, clicked], options: {{query: "{query}"}}}}\n'
     assert errors(f"{TWO_MARKED}{joined}targets:\n  out: {{gem: noop, input: joined}}\n") == found
+
+
+@pytest.mark.parametrize(
+    ("later", "bounded"),
+    [
+        ("ads.timestamp + interval 1 day 2 hours 5 minutes", True),
+        ("ads.timestamp + interval '5 minutes' + 2 * interval '1' hour", False),
+        ("ads.timestamp + interval 5 minutes + 2 * interval 1 hour", False),
+    ],
+)
+def test_a_condition_computes_no_intervals(later: str, bounded: bool) -> None:
+    condition = f'"{EQUAL} and clicks.timestamp <= {later}"'
+    assert errors(ranged(condition, "left")) == ([] if bounded else [("GB323", "paired")])
