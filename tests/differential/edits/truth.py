@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from gem_bundle.run.failures import headline, root_cause
 from gem_bundle.run.frames import Frames
 from gem_bundle.schema import schema_of
-from tests.differential.edits.rows import write_phase
+from tests.differential.edits.rows import PHASES, write_phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,8 @@ class Truth:
     """What became of an edit.
 
     Args:
-        outcome: ``continues``: the rows are those of version 2 from scratch; ``from_now_on``: those of
+        outcome: ``continues``: the rows are those of version 2 from scratch, over rows that came when they
+            did; ``from_now_on``: those of
             version 2 are, and those of version 1 stay; ``wrong``: neither; ``refused``: Spark fails;
             ``useless``: version 1, or version 2 by itself, doesn't run, or nothing came out.
         reason: Why, in words.
@@ -138,7 +139,20 @@ class Experiments:
             then = self._run(plan, target, scratch, files)
             if then.error is not None:
                 return Truth("useless", f"version 2: {then.reason}")
-            return _judge(plan.node(target).output_mode, first.written, second, from_scratch, then)
+            mode = plan.node(target).output_mode
+            truth = _judge(mode, first.written, second, from_scratch, then)
+            if truth.outcome == "wrong" and files.take_back_new(plan):
+                # Which of equal rows stays goes by which comes first, and a source that is new comes later.
+                files.take_back("b")
+                later = place / "later"
+                before = self._run(plan, target, later, files)
+                for phase in PHASES:
+                    files.add(phase)
+                after = self._run(plan, target, later, files)
+                if before.error is None and after.error is None:
+                    arrived = _judge(mode, first.written, second, before, after)
+                    truth = arrived if arrived.outcome == "continues" else truth
+            return truth
         finally:
             files.take_back("b")
             shutil.rmtree(place, ignore_errors=True)
@@ -226,6 +240,21 @@ class _Files:
         for folder in self._schemas:
             for file in folder.glob(f"{phase}*.json"):
                 file.unlink()
+            self._written.discard((folder, phase))
+
+    def take_back_new(self, plan: Plan) -> bool:
+        """Let there be no rows yet of the streams that version 1 didn't read; whether there are any."""
+        found = False
+        for node in plan.definition.of_kind("source"):
+            schema = schema_of(cast("Source", plan.gems[node.id]).infer().columns or ())
+            folder = self.of(node, schema)
+            if node.mode == "batch" or self._known is None or folder in self._known._schemas:
+                continue
+            found = True
+            for file in folder.glob("*.json"):
+                file.unlink()
+            self._written -= {(folder, phase) for phase in PHASES}
+        return found
 
 
 @dataclass
