@@ -659,6 +659,13 @@ class Transform(Gem[OptionsT]):
         """
         return None
 
+    def lineage_output(self, output: str, *inputs: Facts) -> Lineage | None:  # noqa: ARG002 (as above)
+        """What comes of what in one of its named `outputs`.
+
+        Called like `lineage`, for each that a node takes. By default that isn't known.
+        """
+        return None
+
 
 class Target(Gem[OptionsT]):
     """Rows to outside. Declare `semantics`; implement `write` and one of the streaming methods.

@@ -12,13 +12,16 @@ from gem_bundle import (
     Finding,
     GemError,
     JoinOperator,
+    Lineage,
+    Made,
     Operator,
     Options,
     Transform,
     combined,
 )
 from gem_bundle.diagnostics import suggest
-from gem_bundle.expressions import check_expression, missing_names
+from gem_bundle.expressions import backquoted, check_expression, made_of, missing_names
+from gem_bundle.lineage import passed
 from gem_bundle.schema import differ_for_certain, quoted, with_article, without_equality
 from gem_bundle.types import Expression
 
@@ -179,6 +182,27 @@ class Lookup(Transform[LookupOptions]):
         ]
         return facts.with_columns([*rows.columns, *made])
 
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """The columns of the rows as they are, and those of the table by what a row is found with."""
+        rows, table = inputs
+        found = passed(rows.columns)
+        if found is None:
+            return None
+        options = self.options
+        asked = [made_of(backquoted(name), rows.columns) for name in options.on]
+        if options.range is not None:
+            asked.append(made_of(options.range.value, rows.columns))
+        bounds = [*options.on.values(), *self._of_table()["range"]]
+        asked += [made_of(backquoted(name), table.columns, position=1) for name in bounds]
+        if options.prefer is not None:
+            asked.append(made_of(options.prefer, table.columns, position=1))
+        way = f"{options.on} {options.range} {options.prefer}".lower()
+        for name, column in options.columns.items():
+            taken = made_of(backquoted(column), table.columns, position=1)
+            found[name.lower()] = Made(f"lookup {column.lower()} {way}", _all_of([*asked, taken]))
+        drops = options.missing == "drop"
+        return Lineage(found, Made(f"lookup {way}", _all_of(asked)) if drops else Made())
+
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The table is static, and the columns are there, once, and can be compared."""
         rows, table = inputs
@@ -264,6 +288,11 @@ class Lookup(Transform[LookupOptions]):
             return F.array_max(found)
         several = F.raise_error(F.lit(_SEVERAL.format(node=self.node)))
         return F.when(F.size(found) > 1, several).otherwise(F.get(found, F.lit(0)))
+
+
+def _all_of(made: list[Made]) -> frozenset[str] | None:
+    uses = [found.uses for found in made if found.uses is not None]
+    return frozenset[str]().union(*uses) if len(uses) == len(made) else None
 
 
 _OTHER_NAME = "Give it another name: `columns: {new_name: column}`."

@@ -10,12 +10,16 @@ from gem_bundle import (
     Field,
     Finding,
     GemError,
+    Kept,
+    Lineage,
+    Made,
     Operator,
     Options,
     Transform,
     combined,
 )
 from gem_bundle.expressions import UNKNOWN_DELAY
+from gem_bundle.lineage import column_keys, same
 from gem_bundle.schema import differ_for_certain, quoted, with_article, without_equality
 
 if TYPE_CHECKING:
@@ -82,6 +86,26 @@ class SetOperation(Transform[SetOperationOptions]):
                 operator = _once(made.with_columns(columns))
             made = combined(operator, [made, other]).with_columns(columns)
         return made
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """The first input's columns; all columns of all inputs decide which rows come out."""
+        made = self.infer(*inputs).columns
+        known = [column_keys(facts.columns) for facts in inputs]
+        keys = known[0]
+        if made is None or keys is None or len(keys) != len(made):
+            return None
+        found: dict[str, Made] = {}
+        for key, column, before in zip(keys, made, inputs[0].columns or (), strict=True):
+            as_it_is = column.type is not None and column.type == before.type
+            found[key] = same(key) if as_it_is else Made(f"as {column.type}", frozenset({f"0:{key}"}))
+        uses = [f"{position}:{key}" for position, names in enumerate(known) for key in names or ()]
+        rows = Made(
+            f"{self.options.operation} {self.options.all} {self.options.by_name}",
+            None if None in known else frozenset(uses),
+        )
+        keeps = self.options.operation == "except" and inputs[0].streaming is not False
+        types = tuple(column.type for column in made)
+        return Lineage(found, rows, Kept(tuple(found.values()), types, taken=rows) if keeps else None)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The inputs have the same columns, whose values can be told equal."""

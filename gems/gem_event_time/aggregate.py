@@ -33,6 +33,7 @@ from gem_bundle.expressions import (
     reference,
     several_windows,
     split_alias,
+    tested_by,
     time_delay,
 )
 from gem_bundle.lineage import column_keys
@@ -273,7 +274,9 @@ class Aggregate(Transform[AggregateOptions]):
         uses = None if any(group.uses is None for group in groups) else _all_of(groups)
         rows = Made(" ".join([*(group.rule for group in groups), having.rule]), uses)
         types = tuple(column.type for column in made[: len(groups)])
-        read = frozenset(name for name in names if name in (self.options.having or "").lower())
+        bodies = {name.lower(): body for name, body in self.options.aggregates.items()}
+        tested = tested_by(self.options.having or "true", bodies)
+        read = frozenset(name for name in names if tested is None or name in tested)
         kept = Kept(tuple(groups), types, values, read)
         return Lineage(grouped | aggregated, rows, kept)
 

@@ -91,6 +91,18 @@ class Route(Transform[RouteOptions]):
         uses = frozenset[str]().union(*known) if len(known) == len(made) else None
         return Lineage(through, Made(f"{self.options.matching} {self.options.rest} {rule}", uses))
 
+    def lineage_output(self, output: str, *inputs: Facts) -> Lineage | None:
+        """All columns as they are; which rows come out goes by its condition, and by those before it."""
+        (facts,) = inputs
+        through = passed(facts.columns)
+        conditions = self.options.conditions
+        if through is None or output not in self.outputs():
+            return None
+        before, taken = self._before(output)
+        texts = [f"not coalesce({conditions[name]}, false)" for name in before]
+        texts += [f"({conditions[name]})" for name in taken]
+        return Lineage(through, made_of(" and ".join(texts) or "true", facts.columns))
+
     def check(self, *inputs: Facts) -> Iterator[Finding]:
         """Each condition is one, over columns that exist, and depends on the row alone."""
         (facts,) = inputs
@@ -101,17 +113,20 @@ class Route(Transform[RouteOptions]):
             )
             yield from found or check_steady(text, facts, place)
 
+    def _before(self, output: str) -> tuple[list[str], list[str]]:
+        """The conditions that rows of an output don't meet, and the one that they do."""
+        names = list(self.options.conditions)
+        if output not in names:
+            return names, []
+        return names[: names.index(output)] if self.options.matching == "first" else [], [output]
+
     def _taken(self, output: str) -> Column:
         """Which rows an output gets."""
         from pyspark.sql.functions import coalesce, expr, lit
 
-        conditions = self.options.conditions
-        met = {name: coalesce(expr(text), lit(False)) for name, text in conditions.items()}
-        if output == self.options.rest:
-            before, taken = list(met), lit(True)
-        else:
-            before, taken = list(met)[: list(met).index(output)], met[output]
-            before = before if self.options.matching == "first" else []
+        met = {name: coalesce(expr(text), lit(False)) for name, text in self.options.conditions.items()}
+        before, mine = self._before(output)
+        taken = met[mine[0]] if mine else lit(True)
         for name in before:
             taken = taken & ~met[name]
         return taken

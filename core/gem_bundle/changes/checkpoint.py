@@ -160,6 +160,12 @@ class SparkCheckpoint:
         """The stateful operators; they are looked at when they are asked for."""
         return tuple(_operators(self.location))
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What Spark calls the stateful operators, without a look at their state; empty when unknown."""
+        state = below(self.location, "state")
+        return tuple(_kind(_described(below(state, str(n)))) for n in sorted(numbered(_names(state))))
+
     @cached_property
     def source_logs(self) -> tuple[str, ...]:
         """The names of the sources that keep something of their own."""
@@ -322,12 +328,11 @@ def _operators(location: str) -> Iterator[StateOperator]:
     for number in sorted(numbered(_names(state))):
         folder = below(state, str(number))
         described = _described(folder)
-        info = described.get("operatorInfo")
         stores = described.get("stateStoreInfo")
         rows, rows_batch = _rows(folder)
         yield StateOperator(
             number,
-            str(info.get("operatorName", "")) if isinstance(info, dict) else "",
+            _kind(described),
             tuple(_store(folder, store) for store in stores if isinstance(store, dict))
             if isinstance(stores, list)
             else (),
@@ -335,6 +340,11 @@ def _operators(location: str) -> Iterator[StateOperator]:
             rows,
             rows_batch,
         )
+
+
+def _kind(described: Mapping[str, Any]) -> str:
+    info = described.get("operatorInfo")
+    return str(info.get("operatorName", "")) if isinstance(info, dict) else ""
 
 
 def _described(folder: str) -> dict[str, Any]:

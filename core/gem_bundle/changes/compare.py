@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import Comparison
@@ -33,6 +34,7 @@ def compare(
     *,
     registry: Registry | None = None,
     ran: Side | None = None,
+    checkpoint: SparkCheckpoint | None = None,
 ) -> TargetChanges:
     """What an edit does to a target.
 
@@ -43,11 +45,17 @@ def compare(
         target: The id of the target in it.
         registry: The gems to use; by default the installed ones.
         ran: What ran, where there is more of it than its record.
+        checkpoint: What Spark left of it, which tells where there is no state.
     """
     if old.is_same(new):
         return TargetChanges(target)
     before = old_side(old, load_registry() if registry is None else registry) if ran is None else ran
     both = Comparison(before, new_side(new, plan, target), plan)
+    stateless = _without_state(before, checkpoint) if checkpoint is not None else frozenset()
+    if stateless:
+        # State that begins now is in no checkpoint: Spark refuses it, and mixes nothing.
+        now = frozenset(both.now[name] for name in stateless if name in both.now)
+        both = Comparison(replace(before, stateless=stateless), replace(both.new, stateless=now), plan)
     rules = [*compare_sources(both), *compare_transforms(both)]
     changes = refuse_other_state(both, rules)
     changes += compare_target(both)
@@ -132,15 +140,29 @@ _SPARK_NAMES = {
 }
 
 
+def _without_state(ran: Side, checkpoint: SparkCheckpoint) -> frozenset[str]:
+    """The nodes that may have kept state and haven't: all that is in the checkpoint is others'."""
+    unknown = frozenset(operator.node for operator in ran.operators if operator.stateful is None)
+    known = [operator.kind for operator in ran.operators if operator.stateful]
+    if not unknown or not checkpoint.commits or not set(known) <= set(_SPARK_NAMES):
+        return frozenset()
+    return unknown if sorted(known) == _kinds(checkpoint.kinds) else frozenset()
+
+
+def _kinds(names: Iterable[str]) -> list[str]:
+    """What Spark calls operators in the words of pipelines."""
+    return sorted(next((k for k, found in _SPARK_NAMES.items() if name in found), name) for name in names)
+
+
 def _operators_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change]:
-    found = [operator.name for operator in checkpoint.operators]
+    found = checkpoint.kinds
     known = [
         operator for operator in both.new.stateful if operator.stateful and operator.kind in _SPARK_NAMES
     ]
     if len(known) != len(both.new.stateful) or "" in found:
         return
     wanted = sorted(operator.kind for operator in known)
-    there = sorted(next((k for k, names in _SPARK_NAMES.items() if name in names), name) for name in found)
+    there = _kinds(found)
     if wanted != there:
         node = known[-1].node if known else both.new.target
         message = (

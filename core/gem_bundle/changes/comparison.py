@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gem_bundle.changes.model import Change
-from gem_bundle.changes.reach import Flow, Reach, Taint
+from gem_bundle.changes.reach import Flow, Reach, Taint, local_taint
 from gem_bundle.changes.sides import identity
 from gem_bundle.check.report import option_path
 from gem_bundle.gem import Target
@@ -108,8 +108,15 @@ class Comparison:
             taint: What is different about the rows that it gives.
             own_state: Its own state is different too.
         """
-        before = self.before.behind(old.id, taint, own_state=own_state)
-        return self.after.behind(new.id, taint, own_state=own_state).join(before, self.now)
+        outputs = self.outputs(old, new)
+        before = self.before.behind(old.id, taint, outputs, own_state=own_state)
+        return self.after.behind(new.id, taint, outputs, own_state=own_state).join(before, self.now)
+
+    def outputs(self, old: NodeRecord, new: NodeRecord) -> dict[str, Taint]:
+        """What is different about the named outputs of a node that has changed, where that is known."""
+        names = {*self.before.outputs(old.id), *self.after.outputs(new.id)} - {""}
+        made = {name: (self.before.lineage(old.id, name), self.after.lineage(new.id, name)) for name in names}
+        return {name: local_taint(one, other) for name, (one, other) in made.items() if one and other}
 
     @property
     def fresh(self) -> str:

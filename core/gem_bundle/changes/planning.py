@@ -125,7 +125,7 @@ def _of_target(
         return [compare_with_checkpoint(plan, new, checkpoint)], wrong
     if ran.is_same(new):
         return [TargetChanges(node.id)], wrong
-    return [compare(ran, new, plan, node.id, registry=installed())], wrong
+    return [compare(ran, new, plan, node.id, registry=installed(), checkpoint=checkpoint)], wrong
 
 
 def _moved(plan: Plan, node: Node, checkpoint: SparkCheckpoint | None) -> Change | None:

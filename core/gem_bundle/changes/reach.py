@@ -60,11 +60,13 @@ class Reach:
     Args:
         states: The ids of the nodes whose state was made by the old rule.
         taints: What is different behind each node.
+        outputs: The same behind named outputs, by node and output, where that is known.
         target: What is different about the rows that get to the target.
     """
 
     states: set[str] = field(default_factory=set)
     taints: dict[str, Taint] = field(default_factory=dict)
+    outputs: dict[tuple[str, str], Taint] = field(default_factory=dict)
     target: Taint = field(default_factory=Taint)
 
     def join(self, other: Reach, now: Mapping[str, str]) -> Reach:
@@ -77,7 +79,7 @@ class Reach:
         states = self.states | {now[name] for name in other.states if name in now}
         target = Taint(self.target.rows, set(self.target.columns))
         target.add(other.target)
-        return Reach(states, self.taints, target)
+        return Reach(states, self.taints, self.outputs, target)
 
 
 class Flow:
@@ -89,15 +91,20 @@ class Flow:
 
     def __init__(self, side: Side) -> None:
         self.side = side
-        self._lineages: dict[str, Lineage | None] = {}
+        self._lineages: dict[tuple[str, str], Lineage | None] = {}
 
-    def lineage(self, name: str) -> Lineage | None:
-        """What a transform makes of what; None where that isn't known."""
-        if name not in self._lineages:
-            self._lineages[name] = self._lineage(name)
-        return self._lineages[name]
+    def lineage(self, name: str, output: str = "") -> Lineage | None:
+        """What a transform makes of what, in one of its outputs; None where that isn't known."""
+        if (name, output) not in self._lineages:
+            self._lineages[name, output] = self._lineage(name, output)
+        return self._lineages[name, output]
 
-    def _lineage(self, name: str) -> Lineage | None:
+    def outputs(self, name: str) -> list[str]:
+        """The outputs of a node that others take; the ordinary one is an empty text."""
+        edges = (edge for node in self.side.nodes.values() for edge in node.inputs if edge.node == name)
+        return sorted({edge.output for edge in edges})
+
+    def _lineage(self, name: str, output: str) -> Lineage | None:
         gem = self.side.gems.get(name)
         if gem is None or gem.kind != "transform":
             return None
@@ -105,15 +112,14 @@ class Flow:
         # Only the keys of its inputs are asked for, and a recorded node has them too.
         inputs = inputs_of(node, self.side.facts)  # type: ignore[arg-type]
         try:
-            return cast("Transform", gem).lineage(*inputs)
+            transform = cast("Transform", gem)
+            return transform.lineage_output(output, *inputs) if output else transform.lineage(*inputs)
         except Exception:  # noqa: BLE001 (a gem's bug must not take the comparison down)
             return None
 
     def keeps(self, name: str) -> bool:
         """Whether a node keeps state, or may."""
-        return any(
-            operator.node == name and operator.stateful is not False for operator in self.side.operators
-        )
+        return any(operator.node == name and self.side.may_keep(operator) for operator in self.side.operators)
 
     def watermarks(self, name: str) -> bool:
         """Whether a node sets a watermark, by which those behind it tell what is late."""
@@ -123,7 +129,7 @@ class Flow:
         """The nodes behind a node that keep state, or may."""
         return {other for other in self.side.behind(name) if self.keeps(other)}
 
-    def pushed_below(self, name: str) -> str | None:
+    def pushed_below(self, name: str, output: str = "") -> str | None:
         """The aggregation or join that Spark puts a filter before, though it stands behind.
 
         It does so with conditions over what is grouped by, or over one side of a join. State that was made
@@ -131,8 +137,9 @@ class Flow:
 
         Args:
             name: A transform.
+            output: The one of its outputs that is the filter.
         """
-        lineage = self.lineage(name)
+        lineage = self.lineage(name, output)
         if lineage is None or lineage.kept is not None or not lineage.rows.uses:
             return None
         several = lineage.rows.rule.startswith(_CONJUNCTION)
@@ -140,7 +147,7 @@ class Flow:
         inputs = self.side.nodes[name].inputs
         while len(inputs) == 1:
             before = inputs[0].node
-            made = None if inputs[0].output else self.lineage(before)
+            made = self.lineage(before, inputs[0].output)
             if made is None:
                 return None
             if made.kept is not None:
@@ -164,15 +171,19 @@ class Flow:
             wanted, inputs = moved, self.side.nodes[before].inputs
         return None
 
-    def behind(self, name: str, taint: Taint, *, own_state: bool = False) -> Reach:
+    def behind(
+        self, name: str, taint: Taint, outputs: Mapping[str, Taint] | None = None, *, own_state: bool = False
+    ) -> Reach:
         """How far a difference in the rows behind a node reaches.
 
         Args:
             name: The node.
             taint: What is different about the rows that it gives.
+            outputs: The same of its named outputs, as far as it is known.
             own_state: The node's own state is different too.
         """
-        reach = Reach(taints={name: taint})
+        named = {(name, output): found for output, found in (outputs or {}).items()}
+        reach = Reach(taints={name: taint}, outputs=named)
         if own_state and self.keeps(name):
             reach.states.add(name)
         order = self.side.order
@@ -189,13 +200,19 @@ class Flow:
         return reach
 
     def _coming(self, edge: InputRecord, first: str, reach: Reach) -> Taint:
-        """What is different about an input; a named output is made of all that comes to its node.
+        """What is different about an input.
 
-        The lineage of a node doesn't tell of it: another name of a rule is another reason, and no other row.
+        Where a named output has no lineage it is made of all that comes to its node. That of the node doesn't
+        tell of it: another name of a rule is another reason, and no other row.
         """
         if not edge.output:
             return reach.taints.get(edge.node, Taint())
         before = self.side.nodes[edge.node].inputs
+        lineage = self.lineage(edge.node, edge.output)
+        if edge.node == first and (edge.node, edge.output) in reach.outputs:
+            return reach.outputs[edge.node, edge.output]
+        if edge.node != first and lineage is not None:
+            return _made_of(lineage, [self._coming(other, first, reach) for other in before])
         tainted = any(reach.taints.get(name) for name in (edge.node, *(other.node for other in before)))
         return Taint(rows=True, columns={ALL}) if tainted or edge.node == first else Taint()
 
@@ -206,14 +223,8 @@ class Flow:
             if self.keeps(name):
                 reach.states.add(name)
             return Taint(rows=True, columns={ALL})
-        rows = any(
-            taint.rows or taint.touches(lineage.rows, position) for position, taint in enumerate(coming)
-        )
-        columns = {
-            key
-            for key, made in lineage.columns.items()
-            if any(taint.touches(made, position) for position, taint in enumerate(coming))
-        }
+        found = _made_of(lineage, coming)
+        rows, columns = found.rows, found.columns
         kept = lineage.kept if self.keeps(name) else None
         if kept is not None:
             by = any(taint.touches(made, p) for made in kept.keys for p, taint in enumerate(coming))
@@ -247,32 +258,44 @@ class Flow:
         by_edge: dict[tuple[str, str], set[str]] = {}
         every = {name: set(column_keys(side.facts[name].columns) or {ALL}) for name in side.facts}
         needed: dict[str, set[str]] = {name: set() for name in every}
-        read_by_name = {edge.node for node in side.nodes.values() for edge in node.inputs if edge.output}
+        taken: dict[str, dict[str, set[str]]] = {}
         for name in reversed(side.order):
             node = side.nodes[name]
             if node.kind == "source":
                 continue
-            # A named output may be made of anything that comes to its node.
-            told = node.kind == "transform" and name not in read_by_name
-            lineage = self.lineage(name) if told else None
+            outputs = taken.get(name) or {"": needed.get(name, set())}
+            lineages = {o: self.lineage(name, o) if node.kind == "transform" else None for o in outputs}
             for position, edge in enumerate(node.inputs):
-                if edge.node not in every or edge.output:
+                if edge.key not in every:
                     continue
-                if lineage is None:
-                    needed[edge.node] |= every[edge.node]
-                    by_edge[name, edge.node] = every[edge.node]
-                    continue
-                made = [lineage.rows]
-                made += [
-                    m for key, m in lineage.columns.items() if key in needed[name] or ALL in needed[name]
-                ]
-                if lineage.kept is not None:
-                    made += lineage.kept.keys
-                    made += [m for key, m in lineage.columns.items() if key in lineage.kept.reads]
-                read = set().union(*(_of_input(found, position, every[edge.node]) for found in made))
-                needed[edge.node] |= read
+                read: set[str] = set()
+                for output, lineage in lineages.items():
+                    if lineage is None:
+                        read |= every[edge.key]
+                        continue
+                    made = [lineage.rows]
+                    wanted = outputs[output]
+                    made += [m for key, m in lineage.columns.items() if key in wanted or ALL in wanted]
+                    if lineage.kept is not None:
+                        made += lineage.kept.keys
+                        made += [m for key, m in lineage.columns.items() if key in lineage.kept.reads]
+                    read |= set().union(*(_of_input(found, position, every[edge.key]) for found in made))
+                taken.setdefault(edge.node, {}).setdefault(edge.output, set()).update(read)
+                if not edge.output:
+                    needed[edge.node] |= read
                 by_edge[name, edge.node] = read
         return needed, by_edge
+
+
+def _made_of(lineage: Lineage, coming: list[Taint]) -> Taint:
+    """What is different about rows that are made of inputs."""
+    rows = any(taint.rows or taint.touches(lineage.rows, position) for position, taint in enumerate(coming))
+    columns = {
+        key
+        for key, made in lineage.columns.items()
+        if any(taint.touches(made, position) for position, taint in enumerate(coming))
+    }
+    return Taint(rows, columns)
 
 
 def _of_input(made: Made, position: int, every: Iterable[str]) -> set[str]:

@@ -48,6 +48,7 @@ class Side:
         gems: The gems by node, with the options of the version; those that can't be made are missing.
         facts: What is known of the rows behind each source and transform.
         order: The ids of its nodes, inputs first.
+        stateless: The ids of the nodes that keep no state, though their gems can't tell.
     """
 
     version: VersionRecord
@@ -55,6 +56,7 @@ class Side:
     gems: Mapping[str, Gem]
     facts: Mapping[str, Facts]
     order: tuple[str, ...] = field(default=())
+    stateless: frozenset[str] = frozenset()
 
     @cached_property
     def nodes(self) -> dict[str, NodeRecord]:
@@ -89,7 +91,13 @@ class Side:
     @cached_property
     def stateful(self) -> tuple[Operator, ...]:
         """The operators that keep state, or may, in Spark's order."""
-        return tuple(operator for operator in self.operators if operator.stateful is not False)
+        return tuple(operator for operator in self.operators if self.may_keep(operator))
+
+    def may_keep(self, operator: Operator) -> bool:
+        """Whether an operator keeps state, or may."""
+        if operator.stateful is None:
+            return operator.node not in self.stateless
+        return operator.stateful
 
     def is_streaming(self, node: str) -> bool:
         """Whether the rows behind a node are a stream, or may be one."""

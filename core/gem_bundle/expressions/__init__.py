@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.uses import equal_keys as equal_keys
     from gem_bundle.expressions.uses import made_of as made_of
     from gem_bundle.expressions.uses import made_of_inputs as made_of_inputs
+    from gem_bundle.expressions.uses import tested_by as tested_by
 
 _HOMES = {
     "analysis": (
@@ -81,6 +82,7 @@ _HOMES = {
         "equal_keys",
         "made_of",
         "made_of_inputs",
+        "tested_by",
     ),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -32,6 +32,7 @@ _MOMENTS = {
     "kurtosis": 5,
 }
 # Spark keeps these as bytes of its own.
+_LISTS = frozenset({"array_agg", "collect_list", "collect_set"})
 _OBJECTS = frozenset(
     [
         "approx_percentile",
@@ -199,6 +200,50 @@ def equal_keys(condition: str, inputs: Sequence[Sequence[Column] | None]) -> tup
             }
             found.append(kinds.pop() if len(kinds) == 1 else None)
     return tuple(found)
+
+
+def tested_by(condition: str, bodies: Mapping[str, str]) -> frozenset[str] | None:
+    """The columns that a condition needs; None where that isn't known.
+
+    Spark asks of no column whether it is null where it never is.
+
+    Args:
+        condition: A boolean expression over columns.
+        bodies: The expressions that columns are made by, by name in lower case, as far as they are known.
+    """
+    tree = parsed(condition)
+    if tree is None:
+        return None
+    from gem_bundle.expressions.join_terms import conjuncts
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.expressions.trees import bare, parts_of
+
+    found: set[str] = set()
+    for part in conjuncts(tree):
+        asked = bare(part.this) if isinstance(part, exp.Not) else None
+        if isinstance(asked, exp.Is) and isinstance(asked.expression, exp.Null):
+            parts = parts_of(bare(asked.this))
+            body = parsed(bodies.get(parts[-1].lower(), "")) if parts is not None else None
+            if body is not None and _never_null(body):
+                continue
+        names = _names_in(part)
+        if names is None:
+            return None
+        found |= {name[-1].lower() for name in names} | {name[0].lower() for name in names}
+    return frozenset(found)
+
+
+def _never_null(tree: exp.Expr) -> bool:
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.expressions.trees import bare
+
+    tree = bare(tree)
+    if isinstance(tree, exp.Literal | exp.Boolean):
+        return True
+    if not isinstance(tree, exp.Anonymous):
+        return False
+    name = tree.name.lower()
+    return name in _COUNTS | _LISTS or (name == "coalesce" and any(map(_never_null, tree.expressions)))
 
 
 def buffers_of(expression: str, columns: Sequence[Column] | None) -> dict[str, tuple[str, ...]] | None:

@@ -171,7 +171,7 @@ def judge(edit: Edit, said: TargetChanges, truth: Truth) -> Judged:
     if truth.outcome == "useless":
         return "useless"
     level, true = _SAID[said.verdict], _LEVEL[truth.outcome]
-    if level == true:
+    if level == true or (level == 0 and truth.arrived):
         return "right"
     if true == _LEVEL["refused"]:
         return "refused missed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from gem_bundle.run.failures import headline, root_cause
@@ -60,15 +60,17 @@ class Truth:
     """What became of an edit.
 
     Args:
-        outcome: ``continues``: the rows are those of version 2 from scratch, over rows that came when they
-            did; ``from_now_on``: those of
+        outcome: ``continues``: the rows are those of version 2 from scratch; ``from_now_on``: those of
             version 2 are, and those of version 1 stay; ``wrong``: neither; ``refused``: Spark fails;
             ``useless``: version 1, or version 2 by itself, doesn't run, or nothing came out.
         reason: Why, in words.
+        arrived: They are those of version 2 from scratch where the rows of new sources come when they did:
+            which of equal rows stays, and which are late, goes by that.
     """
 
     outcome: Outcome
     reason: str = ""
+    arrived: bool = False
 
 
 class Experiments:
@@ -142,7 +144,6 @@ class Experiments:
             mode = plan.node(target).output_mode
             truth = _judge(mode, first.written, second, from_scratch, then)
             if truth.outcome == "wrong" and files.take_back_new(plan):
-                # Which of equal rows stays goes by which comes first, and a source that is new comes later.
                 files.take_back("b")
                 later = place / "later"
                 before = self._run(plan, target, later, files)
@@ -150,8 +151,8 @@ class Experiments:
                     files.add(phase)
                 after = self._run(plan, target, later, files)
                 if before.error is None and after.error is None:
-                    arrived = _judge(mode, first.written, second, before, after)
-                    truth = arrived if arrived.outcome == "continues" else truth
+                    judged = _judge(mode, first.written, second, before, after)
+                    truth = replace(truth, arrived=judged.outcome == "continues")
             return truth
         finally:
             files.take_back("b")

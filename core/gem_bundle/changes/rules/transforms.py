@@ -150,6 +150,8 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
         if former is not None and digest != former and old.options.get(option) == new.options.get(option):
             reach = both.after.behind(new.id, _ANY, own_state=True)
             what = f"transform `{new.id}`: the code of {told(new.options.get(option))} has changed"
+            if new.id in both.new.stateless:
+                what += ", which has kept no state: if it keeps some now, Spark refuses to go on"
             yield Told(tell(both, reach, "GB424", what, new.id, option=option), reach)
     if _inputs(both, old, before=True) != _inputs(both, new, before=False):
         local, own = _rewired(both, old, new)
@@ -163,8 +165,15 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
 
 def _pushed(both: Comparison, old: NodeRecord, new: NodeRecord) -> set[str]:
     """The aggregations that another filter behind them gets before."""
-    before, after = both.before.pushed_below(old.id), both.after.pushed_below(new.id)
-    return {both.now[name] for name in (before,) if name in both.now} | ({after} if after else set())
+    found: set[str] = set()
+    different = both.outputs(old, new)
+    for output in {*both.before.outputs(old.id), *both.after.outputs(new.id)}:
+        if output in different and not different[output].rows:
+            continue
+        before, after = both.before.pushed_below(old.id, output), both.after.pushed_below(new.id, output)
+        found |= {both.now[before]} if before in both.now else set()
+        found |= {after} if after else set()
+    return found
 
 
 def _rewired(both: Comparison, old: NodeRecord, new: NodeRecord) -> tuple[Taint, bool]:

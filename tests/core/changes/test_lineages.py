@@ -1,0 +1,212 @@
+"""Edits in front of transforms that say what they make of what: no more is called mixed than is."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gem_bundle.changes.canonical import version_of
+from gem_bundle.changes.checkpoint import Commit, SparkCheckpoint
+from gem_bundle.changes.compare import compare
+from tests.core.changes.edits import plan, verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SOURCES = """
+pipeline: shop
+sources:
+  clicks: {gem: file, options: {format: json, path: data, schema: "page string, n int, at timestamp"}}
+  pages: {gem: file, mode: batch, options: {format: json, path: pages, schema: "page string, team string, n int, at timestamp"}}
+"""
+ROUTED = f"""{SOURCES.replace("  pages", "  # pages")}
+transforms:
+  wide: {{gem: with_columns, input: clicks, options: {{columns: {{n: n + 1, at: at}}}}}}
+  dealt:
+    gem: route
+    input: wide
+    options: {{matching: MATCHING, rest: other, conditions: {{large: "n > 10", home: "page = 'home'"}}}}
+  counts: {{gem: aggregate, input: dealt.OUTPUT, options: {{group_by: [page], aggregates: {{rows: count(*)}}}}}}
+targets:
+  out: {{gem: console, input: READ, output_mode: update}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "output", "matching", "old", "new", "expected"),
+    [
+        ("dealt.large", "large", "all", "n > 10", "n > 20", "from_now_on"),
+        ("dealt.home", "large", "all", "n > 10", "n > 20", "continues"),
+        ("dealt.home", "large", "first", "n > 10", "n > 20", "from_now_on"),
+        ("dealt.large", "large", "first", "page = 'home'", "page = 'cart'", "continues"),
+        ("dealt.other", "large", "all", "page = 'home'", "page = 'cart'", "from_now_on"),
+        ("counts", "large", "all", "n > 10", "n > 20", "mixed"),
+        ("counts", "home", "all", "n > 10", "n > 20", "continues"),
+        ("counts", "home", "first", "n > 10", "n > 20", "mixed"),
+        # What comes to the node in other columns gets no further than what asks for them.
+        ("counts", "home", "all", "n + 1", "n + 2", "continues"),
+        ("counts", "large", "all", "n + 1", "n + 2", "mixed"),
+        ("counts", "large", "all", "at: at", "at: at + interval 1 hour", "continues"),
+    ],
+)
+def test_each_output_of_a_route_goes_by_its_own_condition(
+    read: str, output: str, matching: str, old: str, new: str, expected: str
+) -> None:
+    before = ROUTED.replace("READ", read).replace("OUTPUT", output).replace("MATCHING", matching)
+    if read != "counts":
+        before = "".join(line for line in before.splitlines(True) if not line.startswith("  counts"))
+    assert old in before
+    assert verdict(before, before.replace(old, new)).verdict == expected
+
+
+def test_a_route_behind_state_is_put_before_it_where_it_goes_by_what_is_grouped_by() -> None:
+    text = f"""{SOURCES.replace("  pages", "  # pages")}
+transforms:
+  counts: {{gem: aggregate, input: clicks, options: {{group_by: [page], aggregates: {{rows: count(*)}}}}}}
+  dealt: {{gem: route, input: counts, options: {{conditions: {{some: "CONDITION"}}}}}}
+targets:
+  out: {{gem: console, input: dealt.some, output_mode: update}}
+"""
+    for old, new, expected in (
+        ("rows > 1", "rows > 2", "from_now_on"),
+        ("page > 'a'", "page > 'b'", "mixed"),
+    ):
+        before, after = text.replace("CONDITION", old), text.replace("CONDITION", new)
+        assert verdict(before, after).verdict == expected
+
+
+TWO = f"""{SOURCES}
+transforms:
+  wide: {{gem: with_columns, input: clicks, options: {{columns: {{n: n + 1}}}}}}
+  found: {{gem: lookup, inputs: [wide, pages], options: {{on: [page], columns: {{team: team, other: n}}}}}}
+  counts: {{gem: aggregate, input: found, options: {{group_by: [team], aggregates: {{total: sum(n)}}}}}}
+targets:
+  out: {{gem: console, input: READ, output_mode: update}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "old", "new", "expected"),
+    [
+        ("found", "other: n", "other: at", "from_now_on"),
+        ("counts", "other: n", "other: at", "continues"),
+        ("counts", "team: team", "team: page", "mixed"),
+        ("counts", "{on: [page]", "{missing: drop, on: [page]", "mixed"),
+        ("counts", "{on: [page]", "{prefer: at, on: [page]", "mixed"),
+        ("counts", "n + 1", "n + 2", "mixed"),
+    ],
+)
+def test_what_is_looked_up_reaches_what_reads_it(read: str, old: str, new: str, expected: str) -> None:
+    before = TWO.replace("READ", read)
+    if read != "counts":
+        before = "".join(line for line in before.splitlines(True) if not line.startswith("  counts"))
+    assert old in before
+    assert verdict(before, before.replace(old, new)).verdict == expected
+
+
+LESS = f"""{SOURCES}
+transforms:
+  wide: {{gem: with_columns, input: clicks, options: {{columns: {{n: n + 1}}}}}}
+  kept: {{gem: select, input: wide, options: {{columns: [page, n]}}}}
+  seen: {{gem: select, input: pages, options: {{columns: [page, n]}}}}
+  less: {{gem: set_operation, inputs: [kept, seen], options: {{operation: except}}}}
+  out_of: {{gem: with_columns, input: less, options: {{columns: {{double: n * 2}}}}}}
+targets:
+  out: {{gem: console, input: out_of, output_mode: update}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("n + 1", "n + 2", "mixed"),
+        ("n + 1}", "n + 1, at: at + interval 1 hour}", "continues"),
+        ("n * 2", "n * 3", "from_now_on"),
+    ],
+)
+def test_rows_that_came_through_once_are_state_by_all_their_columns(
+    old: str, new: str, expected: str
+) -> None:
+    assert old in LESS
+    assert verdict(LESS, LESS.replace(old, new)).verdict == expected
+
+
+CALLED = f"""{SOURCES.replace("  pages", "  # pages")}
+transforms:
+  wide: {{gem: with_columns, input: clicks, options: {{columns: {{n: n + 1}}}}}}
+  clean: {{gem: python, input: wide, options: {{function: "jobs:clean", arguments: {{least: 1}}}}}}
+targets:
+  out: {{gem: console, input: clean}}
+"""
+
+
+def left(folder: Path, *operators: str, batches: int = 1) -> SparkCheckpoint:
+    """A checkpoint with the state of these operators of Spark."""
+    for number, name in enumerate(operators):
+        place = folder / "state" / str(number) / "_metadata"
+        place.mkdir(parents=True)
+        described = {"operatorInfo": {"operatorId": number, "operatorName": name}, "stateStoreInfo": []}
+        (place / "metadata").write_text(f"v1\n{json.dumps(described)}\n")
+    return SparkCheckpoint(str(folder), "id", commits=tuple(map(Commit, range(batches))))
+
+
+@pytest.mark.parametrize(
+    ("operators", "batches", "expected"),
+    [((), 1, "from_now_on"), ((), 0, "mixed"), (("stateStoreSave",), 1, "mixed"), (("",), 1, "mixed")],
+)
+@pytest.mark.parametrize(("old", "new"), [("n + 1", "n + 2"), ("least: 1", "least: 2")])
+def test_a_checkpoint_without_state_tells_that_a_function_keeps_none(
+    tmp_path: Path, operators: tuple[str, ...], batches: int, expected: str, old: str, new: str
+) -> None:
+    before, after = plan(CALLED), plan(CALLED.replace(old, new))
+    checkpoint = left(tmp_path, *operators, batches=batches)
+    found = compare(version_of(before, "out"), version_of(after, "out"), after, "out", checkpoint=checkpoint)
+    assert found.verdict == expected
+
+
+def test_state_that_is_others_is_none_of_a_function(tmp_path: Path) -> None:
+    text = CALLED.replace(
+        "  clean:",
+        "  counts: {gem: aggregate, input: wide, options: {group_by: [page], aggregates: {n: sum(n)}}}\n  clean:",
+    ).replace("gem: python, input: wide", "gem: python, input: counts")
+    text = text.replace("input: clean}", "input: clean, output_mode: update}")
+    before, after = plan(text), plan(text.replace("least: 1", "least: 2"))
+    for number, (names, expected) in enumerate(
+        [(["stateStoreSave"], "from_now_on"), (["stateStoreSave", "dedupe"], "mixed")]
+    ):
+        checkpoint = left(tmp_path / str(number), *names)
+        found = compare(
+            version_of(before, "out"), version_of(after, "out"), after, "out", checkpoint=checkpoint
+        )
+        assert found.verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("having", "expected"),
+    [
+        # Spark never asks whether what is never null is null, so that nothing keeps what nobody reads.
+        ("m is not null", "refused"),
+        ("m is not null and rows > 1", "refused"),
+        ("m > 1", "from_now_on"),
+        ("m is null", "from_now_on"),
+        ("most is not null", "from_now_on"),
+    ],
+)
+def test_a_condition_on_groups_keeps_what_it_asks_for(having: str, expected: str) -> None:
+    text = f"""{SOURCES.replace("  pages", "  # pages")}
+transforms:
+  counts:
+    gem: aggregate
+    input: clicks
+    options:
+      group_by: [page]
+      aggregates: {{rows: count(*), m: "coalesce(sum(n), 0)", most: max(n)}}
+      having: {having}
+  named: {{gem: drop, input: counts, options: {{columns: COLUMNS}}}}
+targets:
+  out: {{gem: console, input: named, output_mode: update}}
+"""
+    kept, lost = ("[m]", "[m, most]") if "most" in having else ("[most]", "[most, m]")
+    assert verdict(text.replace("COLUMNS", kept), text.replace("COLUMNS", lost)).verdict == expected
