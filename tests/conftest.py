@@ -8,6 +8,7 @@ import pytest
 
 from tests import connect_server as places
 from tests import samples, spark_classes, workers
+from tests.browser import browser  # noqa: F401 (a fixture for all tests)
 from tests.connect_server import connect_server  # noqa: F401 (a fixture for all tests)
 from tests.guard import Guard
 from tests.kafka_broker import kafka, kafka_sasl  # noqa: F401 (fixtures for all tests)

@@ -55,12 +55,14 @@ class Checked:
         definition: The pipeline as far as it could be read.
         silence: What the project and the file silence. The diagnostics are without it, and what else is
             found about the pipeline should be.
+        known: The plan as far as it is known, for those who only show it; it may have errors.
     """
 
     plan: Plan | None
     diagnostics: list[Diagnostic]
     definition: Definition | None = None
     silence: Silence = field(default_factory=Silence, compare=False)
+    known: Plan | None = field(default=None, compare=False)
 
     @property
     def ok(self) -> bool:
@@ -142,7 +144,7 @@ def check_definition(loaded: Loaded, registry: Registry | None = None, *, discov
     silence = read_silence(text, definition.locator, definition, settings.disabled)
     kept = silence.kept(diagnostic.rewritten(hidden) for diagnostic in found)
     kept += silence.kept(silence.useless(complete=runs))
-    return Checked(plan if runs else None, in_order(kept), definition, silence)
+    return Checked(plan if runs else None, in_order(kept), definition, silence, plan)
 
 
 def _settings(definition: Definition) -> tuple[Settings, list[Diagnostic]]:

@@ -113,7 +113,7 @@ def run_pipeline(
                 recorder = Recorder(plan.definition, places, report, view, stop, warn)
                 view = stack.enter_context(recorder)
                 if options.serve is not None:
-                    view = stack.enter_context(_server(options, recorder, stop, warn))
+                    view = stack.enter_context(_server(written, warnings, options, recorder, stop, warn))
         session = stack.enter_context(open_for(plan, [node.id for node in targets], options))
         impossible = check_groups(plan, session, targets)
         if impossible:
@@ -262,17 +262,21 @@ def _check_serving(plan: Plan, options: RunOptions) -> None:
 
 
 def _server(
+    plan: Plan,
+    diagnostics: Iterable[Diagnostic],
     options: RunOptions,
     recorder: Recorder,
     stop: StopRequest,
     warn: Callable[[Diagnostic], None] | None,
 ) -> RunServer:
     """The server that is asked for. What it needs isn't even imported where none is."""
+    from gem_bundle.run.serving.drawn import draw
     from gem_bundle.run.serving.server import RunServer
 
     assert options.serve is not None
     tell = None if options.quiet else lambda address: print(f"Serving at {address}", file=sys.stderr)
-    return RunServer(options.serve, options.environment, recorder, stop, warn, tell)
+    drawn = draw(plan, diagnostics)
+    return RunServer(options.serve, options.environment, recorder, stop, warn, tell, drawn)
 
 
 def _begin_fresh(plan: Plan, targets: Sequence[Node], spark: SparkSession, options: RunOptions) -> None:

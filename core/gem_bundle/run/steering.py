@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
+    from pyspark.sql.streaming.query import StreamingQuery
+
     from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.runs.record import State
     from gem_bundle.runs.requests import Request
@@ -25,6 +27,7 @@ class StopRequest:
         states: How the query of each target is.
         starts: How often the query of each target was started.
         failures: What targets have failed with.
+        queries: The query of each target, the one that was started last.
     """
 
     def __init__(self) -> None:
@@ -33,6 +36,7 @@ class StopRequest:
         self.states: dict[str, State] = {}
         self.starts: dict[str, int] = {}
         self.failures: dict[str, Diagnostic] = {}
+        self.queries: dict[str, StreamingQuery] = {}
         self._asked: deque[Request] = deque()
 
     def __bool__(self) -> bool:
@@ -50,9 +54,11 @@ class StopRequest:
             self.now = self.now or request.now
             self.reason = self.reason or f"asked by {request.by}"
 
-    def started(self, target: str) -> None:
+    def started(self, target: str, query: StreamingQuery | None = None) -> None:
         """Note that the query of a target runs."""
         self.states[target] = "running"
+        if query is not None:
+            self.queries[target] = query
         self.starts[target] = self.starts.get(target, 0) + 1
 
     def failed(self, target: str, failure: Diagnostic) -> None:

@@ -168,7 +168,7 @@ def _frames(plan: Plan, spark: SparkSession, targets: Iterable[Node]) -> Frames:
 
 def _running(made: _Query, query: StreamingQuery, report: Report, stop: StopRequest) -> _Running:
     for node in made.targets:
-        stop.started(node.id)
+        stop.started(node.id, query)
     totals = [report.targets[node.id] for node in made.targets]
     return _Running(query, ProgressReader(query), totals, made.group)
 

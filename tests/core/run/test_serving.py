@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
 import re
@@ -18,11 +19,13 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, PipelineError
 from gem_bundle.pipeline.loader import load_file
+from gem_bundle.run import serving
 from gem_bundle.run.api import run_file
 from gem_bundle.run.held import HeldRows
 from gem_bundle.run.options import RunOptions, ServeOptions
 from gem_bundle.run.serving import events, server
 from gem_bundle.run.serving.address import is_own, own_names, parse_address
+from gem_bundle.run.serving.assets import assets
 from gem_bundle.run.serving.metrics import METRICS, Metrics
 from gem_bundle.run.serving.server import RunServer, check_serving
 from gem_bundle.runs.requests import Request
@@ -239,6 +242,70 @@ def test_with_a_token_only_probes_are_answered_without_it_and_learn_nothing(tmp_
         assert run.ask("/api/v1/status", Authorization="Bearer c0ffee")[0] == 200
         assert run.ask("/health", Authorization="Bearer c0ffee")[1]["state"] == "running"
         assert "c0ffee" not in repr(run.server._options)
+
+
+def test_the_files_of_the_page_are_the_same_for_everybody_and_no_other_file_is_sent(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not for you")
+    with served(tmp_path, token="c0ffee") as run:
+        known = {"Authorization": "Bearer c0ffee"}
+        for path, asset in assets().items():
+            status, content, headers = run.ask(path)
+            assert (status, content.encode(), headers["content-type"]) == (200, asset.content, asset.kind), (
+                path
+            )
+            assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';")
+            assert run.ask(path, If_None_Match=headers["etag"])[0] == 304
+            assert "clicks" not in content, "what it shows, it has to ask for"
+        for path in (
+            "/page/",
+            "/page/page",
+            "/page/../server.py",
+            "/page/%2e%2e/server.py",
+            "/page/..%2fserver.py",
+            "/page//etc/passwd",
+            "/page/vendor/SHA256SUMS",
+            "/notes.txt",
+            "/clicks.yaml",
+        ):
+            assert run.ask(path)[0] == 401, path
+            assert run.ask(path, **known)[0] == 404, path
+        for path in ("/api/v1/pipeline", "/api/v1/history", "/api/v1/plan?target=table"):
+            assert run.ask(path)[0] == 401
+            status, _, headers = run.ask(path, **known)
+            assert (status, headers["cache-control"], headers["x-content-type-options"]) == (
+                200,
+                "no-store",
+                "nosniff",
+            )
+            assert headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
+        assert run.ask("/api/v1/plan?target=tabel", **known)[0] == 404
+
+
+def test_the_page_asks_nobody_else_and_is_small() -> None:
+    assert sum(len(asset.content) for asset in assets().values()) < 300_000
+    own = {path: asset.content.decode() for path, asset in assets().items() if "/vendor/" not in path}
+    for path, text in own.items():
+        found = [
+            address for address in re.findall(r"https?://[^\s\"'<]+", text) if "www.w3.org" not in address
+        ]
+        assert found == [], path
+        assert not re.search(r"innerHTML|insertAdjacentHTML|document\.write|eval\(", text), path
+    linked = re.findall(r'(?:src|href)="(/[^"]*)"', own["/"])
+    assert len(linked) >= 6
+    assert set(linked) <= set(assets())
+
+
+def test_the_libraries_of_the_page_are_what_was_vendored() -> None:
+    folder = Path(serving.__file__).parent / "page" / "vendor"
+    sums = dict(line.split()[::-1] for line in (folder / "SHA256SUMS").read_text().splitlines())
+    assert sums == {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.iterdir()
+        if path.name != "SHA256SUMS"
+    }
+    for library in ("uplot", "dagre"):
+        text = (folder / f"{library}.LICENSE").read_text()
+        assert "Permission is hereby granted, free of charge" in text
 
 
 def test_it_only_shows_unless_control_is_allowed(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from gem_bundle.run.serving.events import encoded
 from gem_bundle.run.serving.guard import BRIEF, MOST_BYTES, Guard
+from gem_bundle.run.serving.shown import Shown, page_routes
 from gem_bundle.runs.requests import Request as Wish
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Health:
     reason: str = ""
 
 
-class Watched(Protocol):
+class Watched(Shown, Protocol):
     """The run that is watched; each of its methods may be called from the server's thread."""
 
     metrics: Metrics
@@ -48,9 +49,6 @@ class Watched(Protocol):
 
     def ready(self) -> Health:
         """Whether all its queries run."""
-
-    def targets(self) -> list[str]:
-        """The ids of its targets."""
 
     def ask(self, wish: Wish) -> None:
         """Ask it to do something."""
@@ -141,6 +139,7 @@ def make_app(run: Watched, host: str, token: str, *, allow_control: bool) -> ASG
 
     app = Starlette(
         routes=[
+            *page_routes(run, allow_control=allow_control),
             Route("/metrics", metrics),
             Route("/health", health),
             Route("/ready", ready),

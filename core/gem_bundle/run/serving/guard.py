@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from gem_bundle.run.serving.address import is_own, own_names
+from gem_bundle.run.serving.assets import assets
 
 if TYPE_CHECKING:
     from starlette.datastructures import Headers
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 BRIEF = "gem_bundle.brief"
 """The key in a request's scope that says: answer with yes or no only."""
@@ -18,6 +19,16 @@ BRIEF = "gem_bundle.brief"
 MOST_BYTES = 10_000
 # A cluster's probes carry no token; they learn yes or no.
 _PROBES = frozenset({"/health", "/ready"})
+
+
+# What an answer has that doesn't say otherwise.
+_HEADERS = {
+    b"cache-control": b"no-store",
+    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-resource-policy": b"same-origin",
+}
 
 
 class Refusal(NamedTuple):
@@ -50,16 +61,19 @@ class Guard:
             return
         headers = Headers(scope=scope)
         refusal = self._refusal(headers)
+        sending = _careful(send)
         if refusal is None and not self._is_known(headers):
-            if scope["path"] in _PROBES and scope["method"] in {"GET", "HEAD"}:
+            if scope["path"] in assets() and scope["method"] in {"GET", "HEAD"}:
+                pass  # a browser can't send a token before there is a page that asks for it
+            elif scope["path"] in _PROBES and scope["method"] in {"GET", "HEAD"}:
                 scope[BRIEF] = True
             else:
                 refusal = Refusal(401, "This server wants a token: `Authorization: Bearer …`.")
         if refusal is None:
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, sending)
             return
         more = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else None
-        await JSONResponse({"error": refusal.why}, refusal.status, more)(scope, receive, send)
+        await JSONResponse({"error": refusal.why}, refusal.status, more)(scope, receive, sending)
 
     def _refusal(self, headers: Headers) -> Refusal | None:
         host = headers.get("host", "")
@@ -78,3 +92,17 @@ class Guard:
             return True
         scheme, _, given = headers.get("authorization", "").partition(" ")
         return scheme.lower() == "bearer" and secrets.compare_digest(given.strip().encode(), self._token)
+
+
+def _careful(send: Send) -> Send:
+    """Sends answers with the headers that all of them have."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            given = list(message.get("headers", ()))
+            names = {name.lower() for name, _ in given}
+            more = [pair for pair in _HEADERS.items() if pair[0] not in names]
+            message = {**message, "headers": [*given, *more]}
+        await send(message)
+
+    return sending

@@ -12,15 +12,20 @@ from typing import TYPE_CHECKING, Any, Self
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, describe_error
 from gem_bundle.run.found import FoundRun
+from gem_bundle.run.plan_text import plan_text
 from gem_bundle.run.serving.address import TOKEN, is_loopback, token_of
 from gem_bundle.run.serving.app import Health, make_app
+from gem_bundle.run.serving.drawn import Drawn
 from gem_bundle.run.serving.events import Events
+from gem_bundle.run.serving.history import History
 from gem_bundle.run.serving.metrics import Metrics
 from gem_bundle.runs.life import judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
+
+    from starlette.types import ASGIApp
 
     from gem_bundle.run.options import ServeOptions
     from gem_bundle.run.progress import MicroBatch, Totals
@@ -62,6 +67,32 @@ def check_serving(options: ServeOptions, environment: Mapping[str, str] | None) 
         raise GemError("GB518", message, hint)
 
 
+def http_server(app: ASGIApp) -> Any:
+    """The server that answers with an application, not started yet; it waits for nobody for long."""
+    import uvicorn
+
+    from gem_bundle.run.serving.patience import patient_protocol
+
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            http=patient_protocol(_HEADER_SECONDS),
+            ws="none",
+            lifespan="off",
+            loop="asyncio",
+            interface="asgi3",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            limit_concurrency=_MOST_CONNECTIONS,
+            timeout_keep_alive=5,
+            timeout_graceful_shutdown=1,
+        )
+    )
+
+
 class RunServer:
     """A view that passes everything on to the record of the run, and answers over HTTP meanwhile.
 
@@ -74,6 +105,7 @@ class RunServer:
         stop: What is asked goes there.
         warn: Who is told when there is no server, any more; the run goes on.
         tell: Who is told the address.
+        drawn: The pipeline as others may see it.
     """
 
     def __init__(
@@ -84,8 +116,11 @@ class RunServer:
         stop: StopRequest,
         warn: Callable[[Diagnostic], None] | None = None,
         tell: Callable[[str], None] | None = None,
+        drawn: Drawn | None = None,
     ) -> None:
         record = recorder.record
+        self._drawn = drawn or Drawn({}, str)
+        self._history = History()
         self.metrics = Metrics(record.pipeline, record.version, record.gem_bundle)
         self.events = Events()
         self._options = options
@@ -139,34 +174,8 @@ class RunServer:
         self._thread.join(_END_SECONDS)
 
     def _make(self) -> Any:
-        import uvicorn
-
-        from gem_bundle.run.serving.patience import patient_protocol
-
         app = make_app(self, self._options.host, self._token, allow_control=self._options.allow_control)
-        return uvicorn.Server(
-            uvicorn.Config(
-                app,
-                http=patient_protocol(_HEADER_SECONDS),
-                ws="none",
-                lifespan="off",
-                loop="asyncio",
-                interface="asgi3",
-                log_config=None,
-                log_level="critical",
-                access_log=False,
-                proxy_headers=False,
-                server_header=False,
-                limit_concurrency=_MOST_CONNECTIONS,
-                timeout_keep_alive=5,
-                timeout_graceful_shutdown=1,
-                headers=[
-                    ("cache-control", "no-store"),
-                    ("x-content-type-options", "nosniff"),
-                    ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
-                ],
-            )
-        )
+        return http_server(app)
 
     def _serve(self, listening: socket.socket) -> None:
         async def serve() -> None:
@@ -191,7 +200,12 @@ class RunServer:
     def status(self) -> dict[str, Any]:
         """The run as JSON takes it: what `gem-bundle status --format json` has for it."""
         record = self._recorder.current
-        return FoundRun(record, judge(record)).as_dict()
+        found = FoundRun(record, judge(record)).as_dict()
+        found["diagnostics"] = self._drawn.without_secrets(found["diagnostics"])
+        for target in found["targets"].values():
+            if target["failure"] is not None:
+                (target["failure"],) = self._drawn.without_secrets([target["failure"]])
+        return found
 
     def health(self) -> Health:
         """Whether the run works: no query has failed, and it still looks at them."""
@@ -224,6 +238,19 @@ class RunServer:
         """Ask it to do something."""
         self._stop.ask(wish)
 
+    def pipeline(self) -> dict[str, Any]:
+        """The pipeline as JSON takes it."""
+        return {"kind": "run", **self._drawn.content}
+
+    def history(self) -> dict[str, Any]:
+        """The numbers over time as JSON takes them."""
+        return self._history.as_dict()
+
+    def plan(self, target: str) -> str:
+        """Spark's plan of the query of a target; empty while there is none."""
+        query = self._stop.queries.get(target)
+        return "" if query is None else self._drawn.conceal(plan_text(query))
+
     # What the run tells.
 
     def started(self, report: Report) -> None:
@@ -235,6 +262,7 @@ class RunServer:
         """A micro-batch ended."""
         self._recorder.progress(batch, totals)
         self.metrics.add(totals.target, batch)
+        self._history.add(totals.target, batch)
         self.events.publish("progress", {"target": totals.target, **batch.as_dict()})
 
     def tick(self) -> None:
@@ -251,6 +279,9 @@ class RunServer:
         """The run is over."""
         self._recorder.ended(report)
         self._look()
+        found = report.as_dict()
+        found["diagnostics"] = self._drawn.without_secrets(found["diagnostics"])
+        self.events.publish("ended", found)
 
     def _look(self) -> None:
         self._looked = time.monotonic()

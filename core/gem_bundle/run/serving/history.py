@@ -1,0 +1,132 @@
+"""The numbers of a run over time, in bounded memory: the older they are, the wider apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gem_bundle.run.progress import MicroBatch
+
+MOST_POINTS = 360
+"""So many points are kept of each target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One micro-batch, or several one after the other.
+
+    Args:
+        time: When the last of them ended, in seconds since 1970.
+        micro_batches: How many they are.
+        rows_in: Rows read.
+        rows_out: Rows written, or None where they can't be counted.
+        busy_ms: How long they took, added up.
+        late_rows: Rows dropped because they were late.
+        rejected_rows: Rows that transforms rejected.
+        state_rows: Rows in the state stores after the last of them.
+        state_bytes: Memory of the state stores after the last of them.
+        watermark_seconds: How far the watermark was behind the last of them, or None without one.
+        lag_records: How many records it was behind the newest, or None where they aren't counted.
+        phases_ms: How long their phases took, added up.
+    """
+
+    time: float
+    micro_batches: int
+    rows_in: int
+    rows_out: int | None
+    busy_ms: int
+    late_rows: int
+    rejected_rows: int
+    state_rows: int
+    state_bytes: int
+    watermark_seconds: float | None
+    lag_records: int | None
+    phases_ms: Mapping[str, int] = field(default_factory=dict)
+
+    def then(self, later: Point) -> Point:
+        """Both as one: what happened is added up, what is so is as it was last."""
+        known = self.rows_out is not None and later.rows_out is not None
+        phases = {
+            name: self.phases_ms.get(name, 0) + later.phases_ms.get(name, 0)
+            for name in (*self.phases_ms, *later.phases_ms)
+        }
+        return replace(
+            later,
+            micro_batches=self.micro_batches + later.micro_batches,
+            rows_in=self.rows_in + later.rows_in,
+            rows_out=(self.rows_out or 0) + (later.rows_out or 0) if known else None,
+            busy_ms=self.busy_ms + later.busy_ms,
+            late_rows=self.late_rows + later.late_rows,
+            rejected_rows=self.rejected_rows + later.rejected_rows,
+            phases_ms=phases,
+        )
+
+
+class History:
+    """The points of all targets; may be asked from any thread.
+
+    Args:
+        most: How many points are kept of each target, at least 4.
+    """
+
+    def __init__(self, most: int = MOST_POINTS) -> None:
+        self._most = most
+        self._points: dict[str, list[Point]] = {}
+        self._lock = Lock()
+
+    def add(self, target: str, batch: MicroBatch) -> None:
+        """Note a micro-batch."""
+        with self._lock:
+            points = self._points.setdefault(target, [])
+            points.append(_point(batch))
+            if len(points) > self._most:
+                # The older half, two at a time: what is thinned again and again gets wider apart.
+                half = len(points) // 4 * 2
+                pairs = zip(points[0:half:2], points[1:half:2], strict=True)
+                points[:half] = [first.then(second) for first, second in pairs]
+
+    def points(self, target: str) -> list[Point]:
+        """The points of a target, the oldest first."""
+        with self._lock:
+            return list(self._points.get(target, ()))
+
+    def as_dict(self) -> dict[str, Any]:
+        """All points as JSON takes them: for each target the names of the numbers with their values."""
+        with self._lock:
+            found = {target: list(points) for target, points in self._points.items()}
+        names = [name for name in Point.__slots__ if name != "phases_ms"]
+        columns: dict[str, Any] = {}
+        for target, points in found.items():
+            phases = dict.fromkeys(phase for point in points for phase in point.phases_ms)
+            columns[target] = {
+                **{name: [getattr(point, name) for point in points] for name in names},
+                "phases_ms": {phase: [point.phases_ms.get(phase, 0) for point in points] for phase in phases},
+            }
+        return {"targets": columns}
+
+
+def _point(batch: MicroBatch) -> Point:
+    ended = _seconds(batch.timestamp) + batch.duration_ms / 1000
+    return Point(
+        time=round(ended, 3),
+        micro_batches=1,
+        rows_in=batch.rows_in,
+        rows_out=batch.rows_out,
+        busy_ms=batch.duration_ms,
+        late_rows=batch.late_rows,
+        rejected_rows=sum(batch.held.rejected.values()),
+        state_rows=batch.state_rows,
+        state_bytes=batch.state_bytes,
+        watermark_seconds=None if batch.watermark is None else round(ended - _seconds(batch.watermark), 3),
+        lag_records=sum(batch.lag.values()) if batch.lag else None,
+        phases_ms=dict(batch.phases_ms),
+    )
+
+
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
