@@ -40,7 +40,7 @@ OperatorKind = Literal[
     "with",
 ]
 JoinType = Literal["inner", "left", "right", "full", "left_semi", "left_anti", "cross"]
-_STATEFUL = frozenset({"aggregate", "custom", "deduplicate", "except", "limit"})
+_STATEFUL = frozenset({"aggregate", "custom", "deduplicate", "limit"})
 Option = str | tuple[str | int, ...]
 
 

@@ -95,6 +95,9 @@ class Side:
 
     def may_keep(self, operator: Operator) -> bool:
         """Whether an operator keeps state, or may."""
+        if operator.kind == "except":
+            # Spark's checks don't count it; it is run as an aggregation of all columns.
+            return operator.streaming is not False
         if operator.stateful is None:
             return operator.node not in self.stateless
         return operator.stateful
