@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -223,3 +224,84 @@ def test_nodes_that_say_what_they_were_called_go_on(spark: SparkSession, tmp_pat
     assert planned(file).verdict == "continues"
     assert run(file, available_now=True).ok
     assert table(spark, tmp_path) == [("a", 10)]
+
+
+CALLED = """
+pipeline: shop
+spark: {spark.sql.shuffle.partitions: 1}
+sources:
+  clicks: {gem: file, options: {format: json, path: in, schema: "k string, n int, at timestamp"}}
+transforms:
+  more: {gem: with_columns, input: clicks, options: {columns: {n: n + 1}}}
+  some: {gem: python, input: more, options: {function: "calls:some"}}
+  flat: {gem: select, input: some, options: {columns: [k, n]}}
+targets:
+  out: {gem: delta, input: flat, options: {path: out}}
+"""
+
+
+@pytest.mark.parametrize("stateful", [False, True])
+def test_a_function_that_has_kept_state_and_one_that_has_not(
+    spark: SparkSession, tmp_path: Path, stateful: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the checkpoint tells decides: with state its new rows are mixed, without it they are the new rule's."""
+    monkeypatch.delitem(sys.modules, "calls", raising=False)
+    body = "df.dropDuplicates(['n'])" if stateful else "df"
+    (tmp_path / "calls.py").write_text(f"def some(df):\n    return {body}.filter('n > 0')\n")
+    add_rows(tmp_path / "in", "1.json", FIRST)
+    file = write_pipeline(tmp_path, CALLED)
+    assert run(file, available_now=True).ok
+    write_pipeline(tmp_path, CALLED.replace("n + 1", "n + 2"))
+    add_rows(tmp_path / "in", "2.json", [{**SECOND[0], "n": n} for n in (8, 20)])
+    assert planned(file).verdict == ("mixed" if stateful else "from_now_on")
+    if stateful:
+        is_stopped(file, Edit(CALLED, "", "", "mixed", "GB423"))
+        assert run(file, available_now=True, accept=(("GB423", ""),)).ok
+        # 8 + 2 is 9 + 1, which the old rule had let through.
+        assert table(spark, tmp_path) == [("a", n) for n in (6, 7, 8, 9, 10, 22)]
+        return
+    assert run(file, available_now=True).ok
+    assert table(spark, tmp_path) == [("a", n) for n in (6, 7, 8, 9, 10, 10, 22)]
+    # State that begins now is in no checkpoint: Spark refuses, and the plan had said so.
+    monkeypatch.delitem(sys.modules, "calls", raising=False)
+    (tmp_path / "calls.py").write_text("def some(df):\n    return df.dropDuplicates(['n'])\n")
+    add_rows(tmp_path / "in", "3.json", SECOND)
+    found = planned(file)
+    assert found.verdict == "from_now_on"
+    assert "if it keeps some now, Spark refuses to go on" in found.changes[0].message
+    assert not run(file, available_now=True).ok
+    assert len(table(spark, tmp_path)) == 7
+
+
+LESS = """
+pipeline: shop
+spark: {spark.sql.shuffle.partitions: 1}
+sources:
+  clicks: {gem: file, options: {format: json, path: in, schema: "k string, n int, at timestamp"}}
+  known: {gem: file, mode: batch, options: {format: json, path: known, schema: "k string, n int"}}
+transforms:
+  flat: {gem: select, input: clicks, options: {columns: {k: k, n: n + 1}}}
+  less: {gem: set_operation, inputs: [flat, known], options: {operation: except}}
+targets:
+  out: {gem: foreach_batch, input: less, output_mode: update, options: {function: "keep:keep"}}
+"""
+
+
+def test_rows_that_came_through_once_are_state(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An edit in front of `except` is refused or mixed: what has come through is in the checkpoint."""
+    monkeypatch.delitem(sys.modules, "keep", raising=False)
+    folder = tmp_path / "kept"
+    (tmp_path / "keep.py").write_text(
+        f"def keep(df, batch_id):\n    df.write.mode('append').json({str(folder)!r})\n"
+    )
+    add_rows(tmp_path / "known", "1.json", [{"k": "a", "n": 7}])
+    add_rows(tmp_path / "in", "1.json", FIRST)
+    file = write_pipeline(tmp_path, LESS)
+    assert run(file, available_now=True).ok
+    assert sorted(row.n for row in spark.read.json(str(folder)).collect()) == [6, 8, 9, 10]
+    found = list((tmp_path / "checkpoints" / "shop" / "out" / "state").iterdir())
+    assert found, "Spark keeps what has come through"
+    write_pipeline(tmp_path, LESS.replace("n + 1", "n + 2"))
+    assert planned(file).verdict == "mixed"
