@@ -99,7 +99,7 @@ def test_the_import_contracts_know_every_gem_family() -> None:
 @pytest.mark.parametrize(
     ("arguments", "most"),
     [
-        (["--help"], 35),
+        (["--help"], 36),
         (["check", "--help"], 8),
         (["explain", "GB301"], 33),
         (["describe", "rate"], 24),

@@ -209,6 +209,19 @@ class Pipeline:
         loaded = self._load(LoadOptions(parameters=parameters or {}, profile=profile))
         return check_definition(loaded, registry).diagnostics
 
+    def _repr_html_(self) -> str:
+        """The pipeline as a notebook shows it: its graph, its verdict, and what was found.
+
+        As for `check`, no JVM is started and nothing outside is asked. Parameters have their defaults;
+        one that has none is left open.
+        """
+        from gem_bundle.check.checker import check_definition
+        from gem_bundle.describe.picture import picture
+
+        options = LoadOptions(skip_env=True, require_parameters=False)
+        checked = check_definition(self._load(options))
+        return picture(checked.definition, checked.diagnostics, self._file)
+
     def dataframe(
         self,
         node: str,

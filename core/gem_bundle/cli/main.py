@@ -30,6 +30,7 @@ COMMANDS = (
     "test",
     "checkpoint",
     "graph",
+    "ui",
     "plan",
     "backfill",
     "rejected",

@@ -105,7 +105,7 @@ def report_of(record: RunRecord) -> Report:
     for name, target in record.targets.items():
         numbers = {"target": name, **_numbers(Totals, target.totals)}
         last = numbers.pop("last", None)
-        numbers["last"] = MicroBatch(**_numbers(MicroBatch, last)) if last else None
+        numbers["last"] = micro_batch_of(last) if last else None
         report.targets[name] = Totals(**numbers)
     return report
 
@@ -154,8 +154,13 @@ def _beginning(run: FoundRun) -> str:
     return f"{told} ({why})" if why else told
 
 
+def micro_batch_of(batch: Mapping[str, Any]) -> MicroBatch:
+    """A micro-batch as its record has it."""
+    return MicroBatch(**_numbers(MicroBatch, batch))
+
+
 def _batch(batch: Mapping[str, Any]) -> str:
-    made = MicroBatch(**_numbers(MicroBatch, batch))
+    made = micro_batch_of(batch)
     numbers, _, _ = target_lines(Totals("", last=made))
     return f"{clock(made.timestamp)} {numbers}"
 

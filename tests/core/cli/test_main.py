@@ -47,8 +47,8 @@ def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
 def test_the_commands() -> None:
     assert (
         *("new", "gems", "describe", "check", "run", "runs", "status", "stop", "resume", "metrics"),
-        *("preview", "test", "checkpoint", "graph", "plan", "backfill", "rejected", "replay", "explain"),
-        *("schema", "jars", "completion"),
+        *("preview", "test", "checkpoint", "graph", "ui", "plan", "backfill", "rejected", "replay"),
+        *("explain", "schema", "jars", "completion"),
     ) == COMMANDS
 
 

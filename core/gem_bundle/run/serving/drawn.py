@@ -155,7 +155,7 @@ def _options(node: Node, written: Any, gem: Gem | None, conceal: Callable[[str],
 def _shown(value: Any, conceal: Callable[[str], str], *, secret: bool) -> Any:
     if isinstance(value, dict):
         return {
-            key: _shown(item, conceal, secret=secret or bool(_SECRET_KEY.search(str(key))))
+            key: _shown(item, conceal, secret=secret or may_be_secret(str(key)))
             for key, item in value.items()
         }
     if isinstance(value, list):
@@ -171,7 +171,12 @@ def _is_secret(option: str, gem: Gem | None) -> bool:
     """Whether what an option holds is never shown: its gem says so, or its name does."""
     if gem is not None and gem.options_type.canonical(option) in gem.options_type.secret_names():
         return True
-    return bool(_SECRET_KEY.search(option))
+    return may_be_secret(option)
+
+
+def may_be_secret(key: str) -> bool:
+    """Whether a key is called as secrets are."""
+    return bool(_SECRET_KEY.search(key))
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -193,7 +198,7 @@ def _keyed(value: Any) -> Iterator[str]:
     """The texts behind keys that are called as secrets are, at any depth."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _texts(item) if _SECRET_KEY.search(str(key)) else _keyed(item)
+            yield from _texts(item) if may_be_secret(str(key)) else _keyed(item)
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _keyed(item)

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from gem_bundle.diagnostics import Diagnostic
@@ -22,7 +22,7 @@ from gem_bundle.run.serving.metrics import Metrics
 from gem_bundle.runs.life import judge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
 
     from starlette.types import ASGIApp
@@ -93,6 +93,41 @@ def http_server(app: ASGIApp) -> Any:
     )
 
 
+@contextmanager
+def answering(app: ASGIApp, options: ServeOptions, events: Events) -> Iterator[str]:
+    """Answer with an application in a thread of its own while the block runs; its value is the address.
+
+    Args:
+        app: The application.
+        options: Where it listens.
+        events: Whose listeners are told when it ends.
+
+    Raises:
+        OSError: When nothing can listen there.
+    """
+    listening, address = _listen(options)
+    answers = http_server(app)
+
+    async def serve() -> None:
+        events.begin()
+        await answers.serve(sockets=[listening])
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), name="gem-bundle-serve", daemon=True)
+    with listening:
+        thread.start()
+        yield address
+        events.close()
+        answers.should_exit = True
+        thread.join(_END_SECONDS)
+
+
+def _listen(options: ServeOptions) -> tuple[socket.socket, str]:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    listening = socket.create_server((options.host, options.port), family=family, backlog=256)
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    return listening, f"http://{host}:{listening.getsockname()[1]}"
+
+
 class RunServer:
     """A view that passes everything on to the record of the run, and answers over HTTP meanwhile.
 
@@ -141,13 +176,9 @@ class RunServer:
         return self._recorder.record.address
 
     def __enter__(self) -> Self:
-        options = self._options
         try:
-            family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-            listening = socket.create_server((options.host, options.port), family=family, backlog=256)
-            port = listening.getsockname()[1]
-            host = f"[{options.host}]" if ":" in options.host else options.host
-            self._recorder.serves_at(f"http://{host}:{port}")
+            listening, address = _listen(self._options)
+            self._recorder.serves_at(address)
             self._server = self._make()
         except Exception as error:  # noqa: BLE001 (whatever it is, the run goes on)
             self._fail(error)

@@ -75,7 +75,8 @@ export class Graph {
     this.region.replaceChildren(make("div", { className: "sized" }, canvas));
     this.update(this.told);
     this.fit();
-    this.choose(known.has(this.chosen) ? this.chosen : null);
+    if (!known.has(this.chosen)) this.chosen = null;
+    this.mark();
   }
 
   lines(layout, edges) {
@@ -88,7 +89,7 @@ export class Graph {
     head.setAttribute("class", "arrow");
     const marker = document.createElementNS(SVG, "marker");
     for (const [name, value] of Object.entries({
-      id: "arrow", viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto",
+      id: "arrow", viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 10, markerHeight: 10, markerUnits: "userSpaceOnUse", orient: "auto",
     })) {
       marker.setAttribute(name, value);
     }
@@ -123,11 +124,16 @@ export class Graph {
 
   choose(id) {
     this.chosen = id;
+    this.mark();
+    this.onChoose(id);
+  }
+
+  mark() {
+    const id = this.chosen;
     for (const [name, element] of this.nodes) element.setAttribute("aria-pressed", name === id);
     for (const path of this.region.querySelectorAll(".edge")) {
       path.classList.toggle("chosen", path.dataset.from === id || path.dataset.to === id);
     }
-    this.onChoose(id);
   }
 
   // As large as there is room for in width; what would be too small to read is scrolled instead.

@@ -14,6 +14,7 @@ const state = { pipeline: null, run: null, history: null, over: false, listening
 const graph = new Graph(byId("graph"), (id) => showDetails(id));
 const charts = new Charts(byId("charts"));
 const rows = new Map();
+let waiting = null;
 
 async function begin() {
   show(byId("token"), false);
@@ -46,9 +47,11 @@ function on(event, content) {
     const isOther = state.run && state.run.id !== content.id;
     state.run = content.id ? content : null;
     if (isOther) load().then(render, () => {});
+    else if (state.pipeline?.kind === "file") keepHistory();
   } else if (event === "pipeline") {
     state.pipeline = content;
     drawPipeline();
+    say(byId("connection"), "The file was read again.");
   } else if (event === "states" && state.run) {
     state.run.state = content.state;
     for (const [id, found] of Object.entries(content.targets)) {
@@ -63,6 +66,8 @@ function on(event, content) {
     refresh();
   } else if (event === "ended" && state.run) {
     state.over = true;
+    clearTimeout(waiting);
+    waiting = null;
     state.run.state = content.status;
     state.run.ended = content.ended;
     state.run.seconds = content.seconds;
@@ -85,7 +90,6 @@ function lost(pause) {
 }
 
 // The totals are the server's own: asked again at most once a second while something happens.
-let waiting = null;
 function refresh() {
   waiting ??= setTimeout(async () => {
     waiting = null;
@@ -120,13 +124,21 @@ function remember(target, batch) {
   if (found.time.length && found.time.at(-1) >= ended) return; // it came with the history
   const before = found.time.length;
   for (const [name, value] of Object.entries(point)) found[name].push(value);
-  for (const [name, took] of Object.entries(batch.phases_ms)) {
+  for (const [name, took] of Object.entries(batch.phases_ms ?? {})) {
     (found.phases_ms[name] ??= new Array(before).fill(0))[before] = took;
   }
   for (const column of Object.values(found.phases_ms)) if (column.length === before) column.push(0);
   if (found.time.length > MOST_POINTS) {
-    // The server thins what it keeps.
-    get("/api/v1/history").then((kept) => (state.history = kept), () => {});
+    keepHistory(); // the server thins what it keeps
+  }
+}
+
+async function keepHistory() {
+  try {
+    state.history = await get("/api/v1/history");
+    render();
+  } catch {
+    // The events tell when the server is gone.
   }
 }
 
@@ -172,10 +184,7 @@ function showRun() {
   show(badge, run);
   show(byId("summary-section"), run);
   show(byId("stop"), isLive() && state.pipeline?.control);
-  if (!run) {
-    if (state.pipeline?.kind === "file") say(byId("connection"), "No run of this pipeline is known here.");
-    return;
-  }
+  if (!run) return;
   say(badge, run.state);
   badge.dataset.state = run.state;
   byId("stop").disabled = run.state === "stopping";
@@ -319,7 +328,7 @@ function showGraph() {
       lines.push("not in this run");
     }
     if (node.id in rejected) lines.push(`${whole(rejected[node.id])} rejected`);
-    if (worst === "error" && !lines.includes("failed")) lines.unshift("failed");
+    if (worst === "error" && !lines.includes("failed")) lines.unshift(state.run ? "failed" : "error");
     else if (worst === "warning") lines.push("warning");
     told.set(node.id, { lines, state: is, problem: worst });
   }
@@ -390,12 +399,13 @@ function showHistory() {
   const chosen = byId("chosen").value;
   const target = state.run?.targets[chosen];
   show(byId("history-section"), target);
+  show(byId("plan-part"), state.pipeline?.kind === "run");
   if (!target) return;
   charts.update(state.history?.targets[chosen] ?? emptyHistory());
   const names = ["Micro-batch", "Began (UTC)", "Rows in", "Rows out", "Rows/s", "Took", "Longest phase"];
   names.push("Watermark", "State rows", "Late", "Rejected");
   const found = [...target.recent].reverse().map((batch) => {
-    const [phase, took] = Object.entries(batch.phases_ms)
+    const [phase, took] = Object.entries(batch.phases_ms ?? {})
       .filter(([name]) => name !== "triggerExecution")
       .reduce((one, other) => (other[1] > one[1] ? other : one), ["-", 0]);
     return [
@@ -418,8 +428,8 @@ function showHistory() {
 let shownDetails = "";
 function refreshDetails() {
   const node = state.pipeline?.nodes?.find((one) => one.id === graph.chosen);
-  const key = node && JSON.stringify([node, problems().filter((found) => found.node === node.id)]);
-  if (key && key !== shownDetails) showDetails(node.id);
+  const key = node ? JSON.stringify([node, problems().filter((found) => found.node === node.id)]) : "";
+  if (key !== shownDetails) showDetails(node?.id);
 }
 
 function showDetails(id) {

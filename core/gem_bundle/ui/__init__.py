@@ -1,0 +1,1 @@
+"""The page of a pipeline file that somebody works on."""

@@ -1,0 +1,203 @@
+"""`gem-bundle ui`: the page of a file, which follows it as it is saved."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gem_bundle.files import open_folder
+from gem_bundle.run.options import ServeOptions
+from gem_bundle.run.serving.server import answering
+from gem_bundle.runs.record import runs_place, write_run
+from gem_bundle.ui import page as ui_page
+from gem_bundle.ui.page import FilePage, make_file_app
+from tests.core.run.test_report_and_view import BATCH
+from tests.core.runs.test_record import RECORD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.browser import Browser
+    from tests.core.cli.conftest import Cli
+
+TEXT = """\
+pipeline: clicks
+description: Clicks by the minute.
+sources:
+  ticks: {gem: rate, description: It ticks.}
+transforms:
+  even: {gem: filter, input: ticks, options: {condition: value % 2 = 0}}
+targets:
+  table: {gem: file, input: even, options: {path: out, format: json}}
+"""
+
+
+class Shown:
+    """The page of a file, without Spark."""
+
+    def __init__(self, page: FilePage, address: str) -> None:
+        self.page = page
+        self.address = address
+
+    def ask(self, path: str, content: Any = None, **headers: str) -> tuple[int, Any]:
+        connection = http.client.HTTPConnection(self.address.removeprefix("http://"), timeout=60)
+        if content is not None:
+            headers["Content-Type"] = "application/json"
+        connection.request(
+            "GET" if content is None else "POST", path, content and json.dumps(content), headers
+        )
+        answer = connection.getresponse()
+        found = json.loads(answer.read())
+        connection.close()
+        return answer.status, found
+
+
+@contextmanager
+def shown(file: Path, token: str = "") -> Iterator[Shown]:
+    with FilePage(str(file), {}, None) as page:
+        page.check()
+        options = ServeOptions()
+        with answering(make_file_app(page, options.host, token), options, page.events) as address:
+            yield Shown(page, address)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    found = tmp_path / "clicks.yaml"
+    found.write_text(TEXT)
+    return found
+
+
+def test_what_is_said_follows_the_file(file: Path) -> None:
+    with shown(file) as ui:
+        assert ui.ask("/api/v1/status") == (200, {})
+        assert ui.ask("/api/v1/history") == (200, {"targets": {}})
+        _, found = ui.ask("/api/v1/pipeline")
+        assert (found["kind"], found["control"], found["diagnostics"]) == ("file", False, [])
+        assert [node["id"] for node in found["nodes"]] == ["ticks", "even", "table"]
+
+        file.write_text(TEXT.replace("value %", "valeu %"))
+        ui.page.check()
+        _, found = ui.ask("/api/v1/pipeline")
+        (problem,) = found["diagnostics"]
+        assert (problem["node"], problem["line"]) == ("even", 6)
+        assert found["nodes"][0]["outputs"][0]["columns"], "what is known is shown, errors or not"
+
+        file.write_text(
+            TEXT.replace("ticks: {", "ticks: [") + "password: hunter2\ntoken:\n  - hunter3\nend: 1\n"
+        )
+        ui.page.check()
+        _, found = ui.ask("/api/v1/pipeline")
+        assert [problem["severity"] for problem in found["diagnostics"]] == ["error"]
+        assert len(found["nodes"]) == 3, "the graph is the last that there was"
+        assert "hunter" not in json.dumps(found)
+        assert found["text"].endswith("end: 1\n")
+
+        file.unlink()
+        ui.page.check()
+        assert ui.ask("/api/v1/pipeline")[1]["diagnostics"][0]["code"] == "GB001"
+
+
+def test_the_run_of_the_pipeline_is_beside_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ui_page, "_LOOK_SECONDS", 0.01)
+    with shown(file) as ui:
+        definition = ui.page._definition
+        assert definition is not None
+        recent = tuple({**BATCH.as_dict(), "batch_id": number} for number in range(3))
+        (target,) = RECORD.targets.values()
+        target = replace(target, recent=(*recent, {"batch_id": 7, "of": "another version"}))
+        write_run(open_folder(runs_place(definition)), replace(RECORD, targets={"table": target}))
+        found: dict[str, Any] = {}
+        while not found:
+            _, found = ui.ask("/api/v1/status")
+        assert found["id"] == RECORD.id
+        (history,) = ui.ask("/api/v1/history")[1]["targets"].values()
+        assert history["rows_in"] == [BATCH.rows_in] * 3
+
+
+def test_only_what_it_asks_for_is_previewed(file: Path) -> None:
+    with shown(file) as ui:
+        wrong: list[Any] = [[], {"node": 1}, {}, {"node": "even", "rows": 5}]
+        for content in wrong:
+            assert ui.ask("/api/v1/preview", content)[0] == 400, content
+        assert ui.ask("/api/v1/preview", {"node": "even"}, Origin="http://evil.example")[0] == 403
+        assert ui.ask("/api/v1/stop", {})[0] == 404
+        file.write_text(TEXT.replace("value %", "valeu %"))
+        status, found = ui.ask("/api/v1/preview", {"node": "even"})
+        assert (status, found["diagnostics"][0]["node"]) == (422, "even")
+    with shown(file, token="c0ffee") as ui:
+        assert ui.ask("/api/v1/preview", {"node": "even"})[0] == 401
+        assert ui.ask("/api/v1/pipeline")[0] == 401
+
+
+@pytest.mark.programs
+def test_in_a_browser(browser: Browser, file: Path) -> None:
+    with shown(file) as ui:
+        browser.open(ui.address)
+        browser.until_text("#title", "clicks")
+        browser.click('.node[data-id="ticks"]')
+        assert "It ticks." in browser.text("#details")
+        assert "timestamp\ttimestamp" in browser.text("#details")
+        assert browser.text("#details .preview button") == "First rows"
+        file.write_text(TEXT.replace("value %", "valeu %"))
+        ui.page.check()
+        browser.until_text("#problems", f"{file}:6:")
+        assert browser.run("return document.querySelector('#line-6').dataset.severity") == "error"
+        browser.click('.node[data-id="even"]')
+        browser.click("#details .preview button")
+        browser.until_text("#details .preview", "error[")
+        assert browser.barriers() == []
+        browser.picture("ui")
+        file.write_text(TEXT)
+        ui.page.check()
+        browser.until(lambda: not browser.text("#problems"), "the problem is gone")
+        assert [message for message in browser.messages() if "422" not in message] == []
+
+
+@pytest.mark.programs
+def test_the_command_serves_until_it_is_asked_to_end(file: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gem_bundle", "ui", str(file)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        address = line.strip().removeprefix("Serving at ")
+        assert "Watching 1 file" in process.stderr.readline()
+        connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=60)
+        connection.request("GET", "/api/v1/pipeline")
+        assert json.loads(connection.getresponse().read())["pipeline"] == "clicks"
+        connection.close()
+        process.send_signal(signal.SIGINT)
+        assert (process.wait(60), process.stderr.read().strip()) == (0, "")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_port_that_is_taken_and_one_for_strangers(
+    cli: Cli, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = cli("ui", str(file), "--serve", str(port))
+    assert result.exit_code == 1
+    assert f"the page can't be at 127.0.0.1:{port}: {os.strerror(98)}" in result.stderr
+    monkeypatch.delenv("GEM_BUNDLE_SERVE_TOKEN", raising=False)
+    result = cli("ui", str(file), "--serve", "0.0.0.0:0")
+    assert (result.exit_code, "GB518" in result.stderr) == (1, True)
