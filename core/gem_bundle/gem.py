@@ -13,19 +13,22 @@ Spark Connect. pyspark is imported inside methods or under TYPE_CHECKING.
 from __future__ import annotations
 
 import inspect
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, get_args, get_origin
 
 from typing_extensions import TypeVar
 
+from gem_bundle.errors import GemError
 from gem_bundle.facts import UNKNOWN_OPERATOR, Facts, combined
 from gem_bundle.options import NoOptions, Options
 from gem_bundle.rejected import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from gem_bundle.facts import Column
     from gem_bundle.lineage import Lineage
     from gem_bundle.options import Effect
+    from gem_bundle.refusals import Deliver, Refusals
     from gem_bundle.rejected import MostRejected, Rejects
 
 Kind = Literal["source", "transform", "target"]
@@ -47,6 +51,8 @@ MICRO_BATCH_TRIGGERS: frozenset[TriggerKind] = frozenset(
     {"default", "processing_time", "available_now", "once"}
 )
 ALL_OUTPUT_MODES: frozenset[OutputMode] = frozenset({"append", "update", "complete"})
+
+_SHOWN = 200
 
 OptionsT = TypeVar(  # noqa: PLC0105 (the name stands in every signature)
     "OptionsT", bound=Options, covariant=True, default=Options
@@ -310,6 +316,7 @@ class WriteContext:
         query: By what the place may know the query's micro-batches: the id that the checkpoint gives it, in
             a group with the target's behind it; an empty string where nobody has to know it. `write_batch`
             is told it, where the query has the name of `query_name`.
+        refusals: Where the rows go that `reject` and `send` are told of; None where they can't go anywhere.
     """
 
     node: str
@@ -317,6 +324,63 @@ class WriteContext:
     output_mode: OutputMode = "append"
     query_name: str = ""
     query: str = ""
+    refusals: Refusals | None = field(default=None, repr=False, compare=False)
+
+    def reject(self, rows: DataFrame, why: str | SparkColumn) -> None:
+        """Hand over rows of the micro-batch that were refused where they were to go.
+
+        For targets that say `Target.rejects`. The rows are computed now, and written to whoever takes the
+        output `rejected` before the micro-batch is committed.
+
+        Args:
+            rows: The rows, with the columns that they came with.
+            why: Why: words for all of them, or a column of words, or of what `gem_bundle.reason` makes.
+
+        Raises:
+            GemError: GB508 when they can't go anywhere.
+        """
+        with self._refusals() as refusals:
+            refusals.reject(rows, why)
+
+    def send(self, df: DataFrame, deliver: Deliver, columns: Sequence[SparkColumn] = ()) -> None:
+        """Have executors deliver rows, and hand over those that were refused.
+
+        For targets that say `Target.rejects`.
+
+        Args:
+            df: The rows, with the columns that they came with.
+            deliver: Called on executors for each partition, with pairs of a row and a token for it. It has to
+                take all of them, and gives for each row that was refused its token, the name of the reason
+                and words. What it raises fails the micro-batch. It has to pickle.
+            columns: What `deliver` gets of each row; by default all of it.
+
+        Raises:
+            GemError: GB508 when rows were refused and can't go anywhere.
+        """
+        with self._refusals() as refusals:
+            refusals.send(df, deliver, columns)
+
+    @contextmanager
+    def _refusals(self) -> Iterator[Refusals]:
+        if self.refusals is not None:
+            yield self.refusals
+            return
+        from gem_bundle.refusals import Refusals
+        from gem_bundle.rejected import Rejecting
+
+        refusals = Refusals(Rejecting(self.pipeline, "", self.node, ""))
+        try:
+            yield refusals
+            if refusals.count:
+                row, words = refusals.first()
+                raise GemError(
+                    "GB508",
+                    f"{refusals.count:,} rows were refused, and can't go anywhere from here: {words}. One of "
+                    f"them: {row[:_SHOWN]}",
+                    "Mend them, or run the pipeline in a way that has the output `rejected`.",
+                )
+        finally:
+            refusals.release()
 
 
 class _Delivery:
@@ -695,6 +759,20 @@ class Target(Gem[OptionsT]):
             can't be told, which is the default.
         """
         return None
+
+    @classmethod
+    def can_reject(cls) -> bool:
+        """Whether there are options with which it `rejects`."""
+        return cls.rejects is not Target.rejects
+
+    def rejects(self) -> bool:
+        """Whether it has, with these options, the output `rejected`: rows that it learns were refused.
+
+        Other nodes take it as ``id.rejected``, and are written by the same query, right behind this target.
+        `write` and `write_batch` tell of the rows by `WriteContext.reject` or `WriteContext.send`: each row
+        is delivered or told of. It has to be a target that can be in a group.
+        """
+        return False
 
     def columns_taken(self, settings: Mapping[str, str]) -> ColumnsTaken:  # noqa: ARG002 (for those who override it)
         """Which rows fail because of their columns, where the place holds others already.

@@ -45,7 +45,7 @@ _REASONS = "__gem_bundle_reasons"
 _FILE = "__gem_bundle_file"
 _MARK = "spark.watermarkDelayMs"
 # Without these Spark writes milliseconds, and leaves out what is null.
-_JSON = {
+JSON_OPTIONS = {
     "ignoreNullFields": "false",
     "timeZone": "UTC",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -169,7 +169,7 @@ def ending(node: str, rule: str, words: SparkColumn, row: SparkColumn) -> SparkC
         F.lit(node).alias("node"),
         F.lit(rule).alias("rule"),
         words.alias("words"),
-        F.substring(F.to_json(row, _JSON), 1, _SHOWN).alias("row"),
+        F.substring(F.to_json(row, JSON_OPTIONS), 1, _SHOWN).alias("row"),
     )
     return F.raise_error(F.concat(F.lit(_END), F.to_json(told))).cast("boolean")
 
@@ -221,21 +221,55 @@ def rejected_rows(rejects: Rejects, by: Rejecting, *, ask: bool = True) -> DataF
         ask: Ask Spark for the file that each row is from; else only `with_file` tells it.
     """
     from pyspark.sql import functions as F  # noqa: N812
+
+    df, told = told_of(rejects.rows, {_REASONS: rejects.reasons}, ask=ask)
+    made = {**rejected_by(by), "reasons": F.col(_REASONS), **told, "rejected_at": F.current_timestamp()}
+    return df.filter(F.size(_REASONS) > 0).select(
+        *(made[column.name].alias(column.name) for column in COLUMNS)
+    )
+
+
+def rejected_by(by: Rejecting) -> dict[str, SparkColumn]:
+    """What a rejected row has of who rejects it, by column."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return {
+        "schema_version": F.lit(SCHEMA_VERSION),
+        "pipeline": F.lit(by.pipeline),
+        "pipeline_version": F.lit(by.version),
+        "node": F.lit(by.node),
+        "gem": F.lit(by.gem),
+    }
+
+
+def told_of(
+    rows: DataFrame, more: Mapping[str, SparkColumn], *, ask: bool
+) -> tuple[DataFrame, dict[str, SparkColumn]]:
+    """What a rejected row has of the row itself.
+
+    Args:
+        rows: The rows.
+        more: Columns made of them that are needed beside it, by name.
+        ask: As `rejected_rows` has it.
+
+    Returns:
+        The rows, their names distinct, with the other columns; and over them `row`, `row_schema`, `origin`
+        and `event_time`.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import StructType
 
     from gem_bundle.ddl import quoted
 
-    rows = rejects.rows
     told = _FILE in rows.columns
     file = [] if told or not ask else _file(rows)
-    df = rows.select("*", *file, rejects.reasons.alias(_REASONS))
+    df = rows.select("*", *file, *(column.alias(name) for name, column in more.items()))
     names = _distinct(rows.columns)
     if names != rows.columns:
         df = df.toDF(*names, *df.columns[len(names) :])
     schema = StructType([field for field in rows.schema if field.name != _FILE])
     names = [name for name in names if name != _FILE]
     marked = _event_time_of(schema)
-    df = df.filter(F.size(_REASONS) > 0)
     values = [F.col(quoted(name)) for name in names]
     kept = [
         _stored(value, field.dataType).alias(name)
@@ -247,14 +281,8 @@ def rejected_rows(rejects: Rejects, by: Rejecting, *, ask: bool = True) -> DataF
     }
     pairs = [part for key, value in origin.items() for part in (F.lit(key), value.cast("string"))]
     nothing = F.lit(None)
-    made = {
-        "schema_version": F.lit(SCHEMA_VERSION),
-        "pipeline": F.lit(by.pipeline),
-        "pipeline_version": F.lit(by.version),
-        "node": F.lit(by.node),
-        "gem": F.lit(by.gem),
-        "reasons": F.col(_REASONS),
-        "row": F.to_json(F.struct(*kept), _JSON),
+    return df, {
+        "row": F.to_json(F.struct(*kept), JSON_OPTIONS),
         "row_schema": F.lit(
             ", ".join(
                 f"{quoted(name)} {_ddl(field.dataType)}" for name, field in zip(names, schema, strict=True)
@@ -262,9 +290,37 @@ def rejected_rows(rejects: Rejects, by: Rejecting, *, ask: bool = True) -> DataF
         ),
         "origin": F.create_map(*pairs) if pairs else nothing.cast("map<string,string>"),
         "event_time": nothing.cast("timestamp") if marked is None else values[marked],
-        "rejected_at": F.current_timestamp(),
     }
-    return df.select(*(value.alias(name) for name, value in made.items()))
+
+
+def event_time_column(facts: Facts | None) -> str | None:
+    """The name of the column by which `event_time` is filled; None where there is none, or that isn't known.
+
+    Args:
+        facts: What is known of the rows.
+    """
+    for column in (facts.columns if facts is not None else None) or ():
+        if column.delay is not None and column.type in {None, "timestamp"}:
+            return column.name if column.type and column.delay != UNKNOWN_DELAY else None
+    return None
+
+
+def with_event_time(df: DataFrame, column: str | None) -> DataFrame:
+    """The rows, the column marked again by which `event_time` is filled, where it is there.
+
+    A micro-batch of a group is a table by itself, in which Spark marks no event time.
+
+    Args:
+        df: The rows, without the watermark's mark.
+        column: What `event_time_column` said; None leaves them as they are.
+    """
+    from pyspark.sql.types import TimestampType
+
+    if column is None or df.columns.count(column) != 1:
+        return df
+    if not isinstance(df.schema[column].dataType, TimestampType):
+        return df
+    return df.withMetadata(column, {_MARK: 0})
 
 
 def restored_rows(df: DataFrame, schema: str, *, file: bool = False) -> DataFrame:
@@ -278,7 +334,7 @@ def restored_rows(df: DataFrame, schema: str, *, file: bool = False) -> DataFram
     from pyspark.sql import functions as F  # noqa: N812
 
     made = df.sparkSession.createDataFrame([], schema).schema
-    options = {key: text for key, text in _JSON.items() if key != "ignoreNullFields"}
+    options = {key: text for key, text in JSON_OPTIONS.items() if key != "ignoreNullFields"}
     parsed = F.from_json("row", _stored_type(made), options).alias(_REASONS)  # type: ignore[arg-type]
     restored = [
         _restored(F.col(_REASONS).getField(part.name), part.dataType).alias(part.name) for part in made

@@ -1,11 +1,13 @@
 """The target `foreach`: a function that gets every row, or a class that writes rows."""
 
 import inspect
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle import (
     MICRO_BATCH_TRIGGERS,
+    Field,
     GemError,
     Target,
     TargetSemantics,
@@ -20,11 +22,22 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+    Tokens = Iterator[tuple[Row, Any]]
+
 _METHODS = {"open": "partition_id, epoch_id", "process": "row", "close": "error"}
 
 
 class ForeachOptions(FunctionOptions):
     """Options of the target `foreach`, from *Using Foreach and ForeachBatch* of the guide."""
+
+    rejects: bool = Field(
+        False,
+        passed=False,
+        description="What the function returns for a row, or `process` of the class, is why the row was "
+        "refused: words, or a pair of a name and words. Such rows are handed to the output `rejected`; of "
+        "others None is returned.",
+        change="from_now_on",
+    )
 
 
 class ForeachTarget(Target[ForeachOptions]):
@@ -47,28 +60,43 @@ class ForeachTarget(Target[ForeachOptions]):
     )
     example = {"function": "jobs:Writer", "arguments": {"url": "http://localhost:8080"}}
 
-    def write(self, df: "DataFrame", context: WriteContext) -> None:  # noqa: ARG002 (the function decides)
+    def __init__(self, options: ForeachOptions) -> None:
+        super().__init__(options)
+        if options.rejects:
+            # Each micro-batch is asked for what was refused of it, which Spark's sink can't be.
+            self.semantics = replace(self.semantics, triggers=MICRO_BATCH_TRIGGERS, counts_rows=False)
+
+    def rejects(self) -> bool:
+        """Whether what is returned for a row counts."""
+        return self.options.rejects
+
+    def write(self, df: "DataFrame", context: WriteContext) -> None:
         """Give every row to the function or class, partition by partition.
 
         Raises:
             GemError: When it doesn't exist, can't be used so, or can't be pickled.
         """
-        df.foreachPartition(_partition_writer(self._receiver(), 0))
+        self.write_batch(df, 0, context)
 
-    def write_batch(self, df: "DataFrame", batch_id: int, context: WriteContext) -> None:  # noqa: ARG002
+    def write_batch(self, df: "DataFrame", batch_id: int, context: WriteContext) -> None:
         """Give every row of a micro-batch of a group to the function or class.
 
         Raises:
             GemError: When it doesn't exist, can't be used so, or can't be pickled.
         """
-        df.foreachPartition(_partition_writer(self._receiver(), batch_id))
+        if self.options.rejects:
+            context.send(df, _refusing_writer(self._receiver(), batch_id))
+        else:
+            df.foreachPartition(_partition_writer(self._receiver(), batch_id))
 
-    def write_stream(self, df: "DataFrame", context: WriteContext) -> "DataStreamWriter":  # noqa: ARG002
+    def write_stream(self, df: "DataFrame", context: WriteContext) -> "DataStreamWriter":
         """Have Spark give every row to the function or class; what it raises ends the query.
 
         Raises:
             GemError: When it doesn't exist, can't be used so, or can't be pickled.
         """
+        if self.options.rejects:
+            return super().write_stream(df, context)
         return df.writeStream.foreach(self._receiver())
 
     def _receiver(self) -> Any:
@@ -129,13 +157,37 @@ def _partition_writer(receiver: Any, epoch: int) -> "Callable[[Iterator[Row]], N
 
     It is pickled with its code, so executors needn't have this module.
     """
+    deliver = _delivering(receiver, epoch)
 
     def write(rows: "Iterator[Row]") -> None:
+        for _ in deliver((row, None) for row in rows):
+            pass
+
+    return write
+
+
+def _refusing_writer(receiver: Any, epoch: int) -> "Callable[[Tokens], Iterator[tuple[Any, str, str]]]":
+    """The same, with what the receiver returns for a row as the reason why it was refused."""
+    deliver = _delivering(receiver, epoch)
+
+    def refused(rows: "Tokens") -> "Iterator[tuple[Any, str, str]]":
+        for token, why in deliver(rows):
+            if why is not None:
+                name, words = ("refused", why) if isinstance(why, str) else why
+                yield token, name, words
+
+    return refused
+
+
+def _delivering(receiver: Any, epoch: int) -> "Callable[[Tokens], Iterator[tuple[Any, Any]]]":
+    """What gives the rows of a partition to the receiver, and tells what it returns for each."""
+
+    def deliver(rows: "Tokens") -> "Iterator[tuple[Any, Any]]":
         from pyspark import TaskContext
 
         if callable(receiver):
-            for row in rows:
-                receiver(row)
+            for row, token in rows:
+                yield token, receiver(row)
             return
         task = TaskContext.get()
         partition = task.partitionId() if task else 0
@@ -143,8 +195,8 @@ def _partition_writer(receiver: Any, epoch: int) -> "Callable[[Iterator[Row]], N
         problem = None
         try:
             if opened:
-                for row in rows:
-                    receiver.process(row)
+                for row, token in rows:
+                    yield token, receiver.process(row)
         except Exception as error:
             problem = error
             raise
@@ -152,4 +204,4 @@ def _partition_writer(receiver: Any, epoch: int) -> "Callable[[Iterator[Row]], N
             if hasattr(receiver, "close"):
                 receiver.close(problem)
 
-    return write
+    return deliver

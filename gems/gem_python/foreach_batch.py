@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gem_bundle import Field, Target, TargetSemantics, WriteContext
 from gem_python.calling import FunctionOptions, load, user_code
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -26,12 +28,22 @@ class ForeachBatchOptions(FunctionOptions):
         "exactly-once; nothing else changes.",
     )
 
+    rejects: bool = Field(
+        False,
+        passed=False,
+        description="The function gets a further argument, `reject`: it calls `reject(rows, why)` with rows "
+        "that were refused, as a DataFrame with the columns of the micro-batch, and why, as words or as a "
+        "column of words. They are handed to the output `rejected`.",
+        change="from_now_on",
+    )
+
 
 class ForeachBatchTarget(Target[ForeachBatchOptions]):
     """Call a Python function with every micro-batch, as a DataFrame and its id.
 
     The function is called on the driver as ``function(df, batch_id, **arguments)``. After a failure it is
-    called again with the same id and the same rows. In a batch pipeline it is called once, with id 0.
+    called again with the same id and the same rows. In a batch pipeline it is called once, with id 0. With
+    `rejects: true` it is called as ``function(df, batch_id, reject, **arguments)``.
     """
 
     semantics = TargetSemantics(
@@ -49,32 +61,41 @@ class ForeachBatchTarget(Target[ForeachBatchOptions]):
                 self.semantics, delivery="exactly_once", condition=condition, grouped="exactly_once"
             )
 
-    def write(self, df: "DataFrame", context: WriteContext) -> None:  # noqa: ARG002 (the function decides)
+    def rejects(self) -> bool:
+        """Whether the function can tell of rows that were refused."""
+        return self.options.rejects
+
+    def write(self, df: "DataFrame", context: WriteContext) -> None:
         """Call the function once, with all rows and the batch id 0.
 
         Raises:
             GemError: When the function doesn't exist, can't be called so, or raises.
         """
-        self._call(df, 0)
+        self.write_batch(df, 0, context)
 
-    def write_batch(self, df: "DataFrame", batch_id: int, context: WriteContext) -> None:  # noqa: ARG002
-        """Call the function with a micro-batch of a group.
+    def write_batch(self, df: "DataFrame", batch_id: int, context: WriteContext) -> None:
+        """Call the function with a micro-batch of a group, or of which it may reject rows.
 
         Raises:
             GemError: When the function doesn't exist, can't be called so, or raises.
         """
-        self._call(df, batch_id)
-
-    def _call(self, df: "DataFrame", batch_id: int) -> None:
-        function = load(self.options, _EXAMPLES, _TAKES)
+        function = self._function()
+        given = (df, batch_id, context.reject) if self.options.rejects else (df, batch_id)
         with user_code(self.options.function):
-            function(df, batch_id, **self.options.arguments)
+            function(*given, **self.options.arguments)
 
-    def write_stream(self, df: "DataFrame", context: WriteContext) -> "DataStreamWriter":  # noqa: ARG002
+    def _function(self) -> "Callable[..., Any]":
+        if self.options.rejects:
+            return load(self.options, (*_EXAMPLES, None), f"{_TAKES}, reject")
+        return load(self.options, _EXAMPLES, _TAKES)
+
+    def write_stream(self, df: "DataFrame", context: WriteContext) -> "DataStreamWriter":
         """Have Spark call the function with each micro-batch; what it raises ends the query.
 
         Raises:
             GemError: When the function doesn't exist or can't be called so.
         """
-        function = load(self.options, _EXAMPLES, _TAKES)
+        if self.options.rejects:
+            return super().write_stream(df, context)
+        function = self._function()
         return df.writeStream.foreachBatch(partial(function, **self.options.arguments))

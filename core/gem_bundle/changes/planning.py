@@ -213,7 +213,7 @@ def plan_against(
         if chosen and node.id not in chosen:
             continue
         new = version_of(plan, node.id, environment=environment)
-        if old is not None and old.group != node.group:
+        if old is not None and _shared(old) != _shared(node):
             found.append(TargetChanges(node.id, (_regrouped(plan, before, node, old),)))
             continue
         if old is None:
@@ -226,6 +226,11 @@ def plan_against(
         now = {node.identity for node in plan.definition.of_kind("target")}
         found += [_gone(plan, node.id) for node in former.values() if node.identity not in now]
     return found
+
+
+def _shared(node: Node) -> str:
+    """The group that a target is in; an empty text for one that only others are in with it."""
+    return "" if node.leads else node.group
 
 
 def _regrouped(plan: Plan, before: Plan, node: Node, old: Node) -> Change:

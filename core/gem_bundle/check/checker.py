@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable
 
-    from gem_bundle.gem import Transform
+    from gem_bundle.gem import Target, Transform
     from gem_bundle.pipeline.loader import Loaded
     from gem_bundle.pipeline.model import Definition
     from gem_bundle.plugins import Registry
@@ -166,13 +166,15 @@ def _check_outputs(plan: Plan) -> list[Diagnostic]:
         try:
             outputs[name] = cast("Transform", gem).outputs() if gem.kind == "transform" else ()
             method = "rejects"
-            if gem.kind == "transform" and cast("Transform", gem).rejects():
+            if gem.kind != "source" and cast("Transform | Target", gem).rejects():
                 rejecting[name] = None
         except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
             found.append(gem_failed(definition, definition.nodes[name], method, error))
     for node in definition.nodes.values():
         for edge in node.inputs:
             known = outputs.get(edge.node)
+            if known is not None and plan.gems[edge.node].kind == "target" and edge.output != REJECTED:
+                continue  # a target has no other, which is said already
             if known is None or edge.output in known or (edge.output is None and not known):
                 continue
             if edge.output == REJECTED and edge.node in rejecting:
@@ -186,7 +188,10 @@ def _check_outputs(plan: Plan) -> list[Diagnostic]:
                 message = f"`{node.id}`: `{edge.node}` has one output without a name"
             hint = f"Write {names}." if known else f"Write `{edge.node}`."
             gem = plan.gems[edge.node]
-            if edge.output == REJECTED and gem.kind == "transform" and cast("Transform", gem).can_reject():
+            if edge.output == REJECTED and gem.kind == "target":
+                message = f"`{node.id}`: target `{edge.node}` rejects no rows"
+                hint = "Read from the target's input instead."
+            if edge.output == REJECTED and gem.kind != "source" and cast("Transform", gem).can_reject():
                 message = f"`{node.id}`: with these options `{edge.node}` rejects no rows"
                 gem_name = definition.nodes[edge.node].gem
                 hint = f"`gem-bundle describe {gem_name}` tells by which options it does."
@@ -201,9 +206,10 @@ def _check_untaken(plan: Plan, rejecting: Iterable[str]) -> list[Diagnostic]:
     edges = [edge for node in definition.nodes.values() for edge in node.inputs]
     read = {edge.node for edge in edges}
     taken = definition.with_rejected_taken()
+    targets = {node.id for node in definition.of_kind("target")}
     found = []
     for name in rejecting:
-        if name in read - taken:
+        if name in (read | targets) - taken:
             node = definition.nodes[name]
             message = f"the rows that `{name}` rejects go nowhere: no node takes `{name}.{REJECTED}`"
             hint = f"Write them somewhere, by a target with `input: {name}.{REJECTED}`."

@@ -1,4 +1,4 @@
-"""GB380 to GB387: targets that share a query."""
+"""GB380 to GB388: targets that share a query."""
 
 from __future__ import annotations
 
@@ -200,5 +200,33 @@ TARGET_GROUPS = (
             targets:
               table: {gem: delta, input: even, group: tables, options: {path: tables/even}}
         """,
+    ),
+    error(
+        "GB388",
+        "what a target rejects is taken by another query",
+        why="""
+            A target learns of rows that were refused while it delivers a micro-batch. Its own query writes
+            them to whoever takes its output `rejected`, before the micro-batch is committed: that target is
+            in the group of the one that rejects, and needn't say so. In another group it is another query.
+        """,
+        breaks="""
+            sources:
+              ticks: {gem: rate}
+            targets:
+              receiver:
+                gem: foreach
+                input: ticks
+                group: one
+                options: {function: "jobs:send", rejects: true}
+              refused: {gem: delta, input: receiver.rejected, group: other, options: {path: tables/refused}}
+        """,
+        keeps="""
+            sources:
+              ticks: {gem: rate}
+            targets:
+              receiver: {gem: foreach, input: ticks, options: {function: "jobs:send", rejects: true}}
+              refused: {gem: delta, input: receiver.rejected, options: {path: tables/refused}}
+        """,
+        source="Guide, Using Foreach and ForeachBatch",
     ),
 )

@@ -17,10 +17,7 @@ def semantics_in_words(gem: GemDescription) -> list[tuple[str, str]]:
     if gem.kind == "transform":
         words = [("Inputs", _input_count(facts["least_inputs"], facts["most_inputs"]))]
         if facts["can_reject"]:
-            from gem_bundle.rejected import COLUMNS
-
-            columns = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)
-            words.append(("Rejected rows", f"`{REJECTED}`: {columns}"))
+            words.append(_rejected_rows())
         return words
     ways = either([way for way, can in (("stream", facts["streaming"]), ("batch", facts["batch"])) if can])
     words = [("Mode", ways)]
@@ -42,7 +39,16 @@ def semantics_in_words(gem: GemDescription) -> list[tuple[str, str]]:
         words.append(("Restart", restart))
         if facts["shared"] in _SHARED:
             words.append(("Two writers", _SHARED[facts["shared"]]))
+    if facts["can_reject"]:
+        words.append(_rejected_rows())
     return words
+
+
+def _rejected_rows() -> tuple[str, str]:
+    from gem_bundle.rejected import COLUMNS
+
+    columns = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)
+    return "Rejected rows", f"`{REJECTED}`: {columns}"
 
 
 _SHARED = {

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.diagnostics import Diagnostic, suggest
 from gem_bundle.errors import PipelineError
+from gem_bundle.pipeline.groups import rejecting_before
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -38,7 +39,9 @@ def split_from_group(definition: Definition, node: Node, chosen: Collection[str]
         node: A target that is meant.
         chosen: The ids of all targets that are.
     """
-    if not node.group or definition.mode != "stream":
+    if definition.mode != "stream":
+        return _without_rejecting(definition, node, chosen)
+    if not node.group:
         return []
     others = [o.id for o in definition.of_kind("target") if o.group == node.group and o.id not in chosen]
     if not others:
@@ -48,6 +51,24 @@ def split_from_group(definition: Definition, node: Node, chosen: Collection[str]
     place = definition.locator.place(node.path, key=True)
     hint = "Name all targets of the group, or none."
     return [Diagnostic("GB384", "error", message, node.id, node.path, place, hint)]
+
+
+def _without_rejecting(definition: Definition, node: Node, chosen: Collection[str]) -> list[Diagnostic]:
+    """In a batch: what a target rejects is there when that has been written."""
+    place = definition.locator.place(node.path, key=True)
+    return [
+        Diagnostic(
+            "GB384",
+            "error",
+            f"target `{node.id}` takes what target `{name}` rejects, and that isn't written",
+            node.id,
+            node.path,
+            place,
+            "Name both targets, or none.",
+        )
+        for name in rejecting_before(definition.nodes, node)
+        if name not in chosen
+    ]
 
 
 def unknown_node(definition: Definition, name: str, known: Sequence[str], what: str = "node") -> Diagnostic:

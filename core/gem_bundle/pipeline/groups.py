@@ -9,7 +9,7 @@ from gem_bundle.facts import REJECTED
 from gem_bundle.gem import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from gem_bundle.gem import DeliveryGuarantee, Transform
     from gem_bundle.operators import Operator
@@ -54,7 +54,7 @@ def with_rejected(nodes: Mapping[str, Node]) -> dict[str, Node]:
     Args:
         nodes: The nodes of a pipeline by id, in the order of the file.
     """
-    found = dict(nodes)
+    found = _with_rejecting_targets(nodes)
     if not any(node.group for node in found.values()):
         return found
     behind: dict[Output, set[str]] = {}
@@ -83,6 +83,59 @@ def with_rejected(nodes: Mapping[str, Node]) -> dict[str, Node]:
     return found
 
 
+def _with_rejecting_targets(nodes: Mapping[str, Node]) -> dict[str, Node]:
+    """The nodes, those targets in one group of which one takes what another one rejects.
+
+    The query of a target writes what that rejects. Where none of them names a group, it has the name of the
+    first that rejects, so that this one goes on from the checkpoint that it has.
+    """
+    found = dict(nodes)
+    for target in [node for node in nodes.values() if node.kind == "target"]:
+        before = rejecting_before(nodes, target)
+        if not before:
+            continue
+        together = [found[target.id], *(found[name] for name in before)]
+        named = {node.group for node in together if node.group}
+        group = named.pop() if len(named) == 1 else found[before[0]].group or found[before[0]].identity
+        for node in together:
+            if not node.group:
+                joins = before[0] if node.id == target.id else ""
+                found[node.id] = replace(node, group=group, joins=joins)
+    return found
+
+
+def rejecting_before(nodes: Mapping[str, Node], target: Node) -> list[str]:
+    """The ids of the targets whose rejected rows a target takes, in the order of the file.
+
+    Args:
+        nodes: The nodes of a pipeline by id.
+        target: The target.
+    """
+    before = {output.node for output in _outputs_before(nodes, target) if output.name == REJECTED}
+    return [name for name, node in nodes.items() if name in before and node.kind == "target"]
+
+
+def in_turn(nodes: Mapping[str, Node], targets: Iterable[Node]) -> list[list[Node]]:
+    """Targets in the order in which they are written: each behind those whose rejected rows it takes.
+
+    Args:
+        nodes: The nodes of a pipeline by id.
+        targets: Some of its targets.
+
+    Returns:
+        One list after the other; those in one can be written side by side.
+    """
+    waiting = {node.id: node for node in targets}
+    before = {name: set(rejecting_before(nodes, node)) & waiting.keys() for name, node in waiting.items()}
+    turns = []
+    while waiting:
+        turn = [node for name, node in waiting.items() if not before[name] & waiting.keys()]
+        turns.append(turn)
+        for node in turn:
+            del waiting[node.id]
+    return turns
+
+
 def _outputs_before(nodes: Mapping[str, Node], target: Node) -> set[Output]:
     seen: set[Output] = set()
     waiting = [target]
@@ -106,9 +159,14 @@ def groups_of(plan: Plan, targets: Iterable[Node] | None = None) -> list[Group]:
         return []
     members: dict[str, list[Node]] = {}
     for node in plan.definition.of_kind("target") if targets is None else targets:
-        if node.group:
-            members.setdefault(node.group, []).append(node)
+        if node.group or rejects(plan, node):
+            members.setdefault(node.group or node.identity, []).append(node)
     return [Group(name, tuple(found), _fork(plan, found)) for name, found in members.items()]
+
+
+def rejects(plan: Plan, node: Node) -> bool:
+    """Whether a target may have rows that are refused: then it is a group, with others or alone."""
+    return node.id in plan.gems and cast("Target", plan.gems[node.id]).rejects()
 
 
 def _fork(plan: Plan, targets: Iterable[Node]) -> Output | None:
@@ -138,12 +196,15 @@ def limited_nodes(plan: Plan, targets: Iterable[str] | None = None) -> list[str]
     ]
 
 
-def outputs_on_every_way(plan: Plan, targets: Iterable[Node]) -> dict[str, frozenset[Output]]:
+def outputs_on_every_way(
+    plan: Plan, targets: Iterable[Node], without: Collection[Output] = ()
+) -> dict[str, frozenset[Output]]:
     """The outputs through which all rows of streams come that get to each of some targets, by its id.
 
     Args:
         plan: The pipeline.
         targets: The targets.
+        without: Outputs that have no rows.
     """
     passed: dict[Output, frozenset[Output]] = {}
     known = frozenset(plan.order)
@@ -156,7 +217,7 @@ def outputs_on_every_way(plan: Plan, targets: Iterable[Node]) -> dict[str, froze
         ways = [
             passed[Output(edge.node, edge.output)] if edge.node in known else frozenset()
             for edge in node.inputs
-            if plan.streaming_sources(edge.node)
+            if plan.streaming_sources(edge.node) and (edge.node, edge.output) not in without
         ]
         return frozenset.intersection(*ways) if ways else frozenset()
 

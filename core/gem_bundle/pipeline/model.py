@@ -249,6 +249,11 @@ class Node:
     joins: str = ""
 
     @property
+    def leads(self) -> bool:
+        """Whether it is in a group only because others take what it rejects: the group has its checkpoint."""
+        return self.group == self.identity
+
+    @property
     def identity(self) -> str:
         """What checkpoints know it by: the id that it had first."""
         return self.was[-1] if self.was else self.id
@@ -316,7 +321,8 @@ class Definition:
         """Beside which place the record of a target stands: its checkpoint, or its part of a group's."""
         node = self.nodes[target]
         place = self.checkpoint(target)
-        return f"{place}{IN_GROUP}{node.identity}" if node.group and self.mode == "stream" else place
+        is_within = node.group and not node.leads and self.mode == "stream"
+        return f"{place}{IN_GROUP}{node.identity}" if is_within else place
 
     def _checkpoint(self, name: str) -> str:
         return f"{self.checkpoints.rstrip('/')}/{self.name}/{name}"

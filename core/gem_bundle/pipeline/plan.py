@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from gem_bundle.facts import Facts
     from gem_bundle.gem import Gem
@@ -107,19 +107,19 @@ def paths_into(plan: Plan, path: Path) -> list[Path]:
     ]
 
 
-def paths_behind(plan: Plan, name: str, until: str | None = None) -> list[Path]:
+def paths_behind(plan: Plan, name: str, until: Collection[str] = ()) -> list[Path]:
     """What has to be built for a node, itself included, inputs first.
 
     Args:
         plan: The pipeline.
         name: The id of the node.
-        until: The id of a node whose output is there already: neither it nor what lies before it is needed.
+        until: The ids of nodes whose output is there already: neither they nor what lies before is needed.
     """
     wanted: set[Path] = set()
     waiting: list[Path] = [(name, frozenset())]
     while waiting:
         found = waiting.pop()
-        if found not in wanted and found[0] != until:
+        if found not in wanted and found[0] not in until:
             wanted.add(found)
             waiting.extend(paths_into(plan, found))
     position = {node: index for index, node in enumerate(plan.order)}

@@ -17,15 +17,19 @@ from gem_bundle.pipeline.groups import (
     Group,
     Output,
     grouped_delivery,
+    in_turn,
     operators_behind,
     outputs_on_every_way,
+    rejects,
 )
+from gem_bundle.refusals import no_rows
 from gem_bundle.rejected import restored_rows, without_file
 from gem_bundle.replay.journal import Journal, Replay
 from gem_bundle.replay.places import rejected_in
 from gem_bundle.run.api import open_for, prepare
 from gem_bundle.run.failures import build_failure
 from gem_bundle.run.frames import Frames, NodeFailure, unmarked
+from gem_bundle.run.groups import refusals_of
 from gem_bundle.run.lock import CheckpointLocks, Held
 
 if TYPE_CHECKING:
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.loader import Loaded, LoadOptions
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.refusals import Refusals
     from gem_bundle.run.options import RunOptions
 
 SAMPLES = 3
@@ -224,7 +229,7 @@ def _problems(plan: Plan, node: Node) -> Iterator[tuple[str, str]]:
     first = node.inputs[0]
     entry = Output(first.node, first.output)
     group = Group("replay", tuple(_targets(plan, node)), entry)
-    ways = outputs_on_every_way(plan, group.targets)
+    ways = outputs_on_every_way(plan, group.targets, _rejected_before(plan, node))
     for target in group.targets:
         if entry not in ways[target.id]:
             yield (
@@ -241,6 +246,15 @@ def _problems(plan: Plan, node: Node) -> Iterator[tuple[str, str]]:
                 f"target `{target.id}` (`{target.gem}`) takes rows of its own query only",
                 "Write to a Delta table, for example.",
             )
+
+
+def _rejected_before(plan: Plan, node: Node) -> list[Output]:
+    """The outputs of rejected rows that rows of a node's input have nothing to do with: a replay has none."""
+    return [
+        Output(name, REJECTED)
+        for name in sorted(plan.definition.with_rejected_taken())
+        if node.id not in plan.upstream([name])
+    ]
 
 
 def _selected(plan: Plan, wanted: Wanted, journal: Journal, spark: SparkSession) -> DataFrame:
@@ -271,19 +285,26 @@ def _write(
     entry = Output(node.inputs[0].node, node.inputs[0].output)
     written: dict[str, int] = {}
     rows = _restored(plan, made, journal.taken(made), spark).persist()
+    refused: dict[str, Refusals] = {}
     try:
         frames = Frames(plan, spark, given=(entry, rows))
-        for target in targets:
+        for other in _rejected_before(plan, node):
+            frames.refuse(other.node, no_rows(spark))
+        for target in [target for turn in in_turn(plan.definition.nodes, targets) for target in turn]:
             edge = target.inputs[0]
             df = unmarked(frames.of(edge.node, edge.output))
+            refusals = refused[target.id] = refusals_of(plan, target)
             context = WriteContext(
                 target.id,
                 plan.definition.name,
                 target.output_mode,
                 query=f"replay.{made.id}.{target.identity}",
+                refusals=refusals,
             )
             cast("Target", plan.gems[target.id]).write_batch(df, 0, context)
-            written[target.id] = df.count()
+            if rejects(plan, target):
+                frames.refuse(target.id, refusals.rows(spark))
+            written[target.id] = df.count() - refusals.count
     except PipelineError:
         raise
     except NodeFailure as failure:
@@ -292,6 +313,8 @@ def _write(
         raise PipelineError([build_failure(plan, target.id, error)]) from error
     finally:
         rows.unpersist()
+        for refusals in refused.values():
+            refusals.release()
     journal.end(made)
     return written
 

@@ -6,10 +6,11 @@ import time
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.gem import WriteContext
-from gem_bundle.pipeline.groups import limited_nodes
+from gem_bundle.pipeline.groups import in_turn, limited_nodes, rejects
 from gem_bundle.run.failures import build_failure
 from gem_bundle.run.frames import Frames, NodeFailure
-from gem_bundle.run.held import Observations, let_through, observed
+from gem_bundle.run.groups import kept, refusals_of
+from gem_bundle.run.held import HeldRows, Observations, let_through, observed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from gem_bundle.gem import Target
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.refusals import Refusals
     from gem_bundle.run.report import Report
     from gem_bundle.run.steering import StopRequest
     from gem_bundle.run.supervisor import View
@@ -56,11 +58,12 @@ def run_batch(
             frames.hold(name)
         except NodeFailure as failure:
             report.diagnostics.append(build_failure(plan, failure.node, failure.error))
-    for node in targets:
+    refused: dict[str, Refusals] = {}
+    for node in [node for turn in in_turn(plan.definition.nodes, targets) for node in turn]:
         if stop or report.diagnostics:
             break
         try:
-            _write(plan, node, frames, report)
+            _write(plan, node, frames, report, refused)
         except NodeFailure as failure:
             report.diagnostics.append(build_failure(plan, failure.node, failure.error))
             break
@@ -70,24 +73,36 @@ def run_batch(
         view.tick()
     written = [node.id for node in targets if report.targets[node.id].rows_out is not None]
     held = observations.held(let_through(plan, written))
+    held.add(HeldRows({name: refusals.count for name, refusals in refused.items() if refusals.count}))
+    for refusals in refused.values():
+        refusals.release()
     for name in written:
         report.targets[name].held = held.only(plan.upstream([name]))
     status = "failed" if report.diagnostics else ("stopped" if stop else "finished")
     report.end(status, time.monotonic() - began)  # type: ignore[arg-type]
 
 
-def _write(plan: Plan, node: Node, frames: Frames, report: Report) -> None:
+def _write(plan: Plan, node: Node, frames: Frames, report: Report, refused: dict[str, Refusals]) -> None:
     from pyspark.sql import Observation
     from pyspark.sql.functions import count, lit
 
     edge = node.inputs[0]
     observation = Observation()
-    df = frames.of(edge.node, edge.output).observe(observation, count(lit(1)).alias("rows"))
-    context = WriteContext(node.id, plan.definition.name, node.output_mode)
+    if rejects(plan, node):
+        refused[node.id] = refusals_of(plan, node)
+    refusals = refused.get(node.id)
+    context = WriteContext(node.id, plan.definition.name, node.output_mode, refusals=refusals)
     began = time.monotonic()
-    cast("Target", plan.gems[node.id]).write(df, context)
     totals = report.targets[node.id]
+    with kept(frames.of(edge.node, edge.output), refusals is not None) as rows:
+        df = rows.observe(observation, count(lit(1)).alias("rows"))
+        cast("Target", plan.gems[node.id]).write(df, context)
+        if refusals is not None:
+            frames.refuse(node.id, refusals.rows(rows.sparkSession))
+            totals.rows_out = rows.count() - refusals.count
     totals.busy_ms = round((time.monotonic() - began) * 1000)
+    if refusals is not None:
+        return
     # A target may write without Spark: a function of the user's that ignores its rows.
     counted = observed(observation, _COUNT_SECONDS)
     totals.rows_out = None if counted is None else int(counted["rows"])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.gem import is_over_connect
+from gem_bundle.pipeline.groups import groups_of
 from gem_bundle.types import is_remote
 
 if TYPE_CHECKING:
@@ -45,18 +46,23 @@ def check_groups(plan: Plan, session: Session, targets: Iterable[Node]) -> list[
     if not is_over_connect(session.spark):
         return []
     locator = plan.definition.locator
+    grouped = {node.id: group.name for group in groups_of(plan, list(targets)) for node in group.targets}
     return [
         Diagnostic(
             "GB386",
             "error",
-            f"target `{node.id}`: the group `{node.group}` can't be written over Spark Connect",
+            f"target `{node.id}`: the group `{group}` can't be written over Spark Connect"
+            if node.group and not node.leads
+            else f"target `{node.id}`: what it rejects can't be learned over Spark Connect",
             node.id,
             (*node.path, "group"),
             locator.place((*node.path, "group")),
-            "Run it in a session of its own, or remove `group`: then each target has a query.",
+            "Run it in a session of its own, or remove `group`: then each target has a query."
+            if node.group and not node.leads
+            else "Run it in a session of its own.",
         )
-        for node in targets
-        if node.group and plan.definition.mode == "stream"
+        for name, group in grouped.items()
+        for node in [plan.node(name)]
     ]
 
 

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Union, cast
 
 from gem_bundle.errors import GemError
+from gem_bundle.facts import REJECTED
 from gem_bundle.gem import ReadContext, StreamReadContext, analysed, is_over_connect
 from gem_bundle.pipeline.plan import paths_behind, paths_into, reader_name
-from gem_bundle.rejected import Rejecting, rejected_rows, without_file
+from gem_bundle.rejected import (
+    Rejecting,
+    Rejects,
+    event_time_column,
+    reason,
+    rejected_rows,
+    with_event_time,
+    without_file,
+)
 from gem_bundle.run.held import counted_before, counted_behind
 
 if TYPE_CHECKING:
@@ -79,6 +89,7 @@ class Frames:
         self._read = read or self._read_source
         self._built: dict[Path, Built] = {}
         self._rejected: dict[Path, DataFrame] = {}
+        self._refused: dict[str, DataFrame] = {}
 
     def of(self, name: str, output: str | None = None) -> DataFrame:
         """The DataFrame that flows out of a source or transform.
@@ -91,10 +102,20 @@ class Frames:
             NodeFailure: When a gem on the way raises.
         """
         key: Path = (name, frozenset())
-        for wanted in paths_behind(self._plan, name, self._given[0].node if self._given else None):
+        there = {*self._refused, *([self._given[0].node] if self._given else [])}
+        for wanted in paths_behind(self._plan, name, there):
             if wanted not in self._built:
                 self._built[wanted] = self._build(wanted)
         return self._output(key, output)
+
+    def refuse(self, node: str, rows: DataFrame) -> None:
+        """Take what a node has rejected, a target mostly, so that those who take it can be built.
+
+        Args:
+            node: The id of the node.
+            rows: The rows, with the columns that rejected rows have everywhere.
+        """
+        self._refused[node] = rows
 
     def hold(self, name: str) -> None:
         """Count what a node rejects, before anything is written, where it may only reject so much.
@@ -123,6 +144,8 @@ class Frames:
     def _output(self, key: Path, output: str | None) -> DataFrame:
         if self._rows is not None and self._given is not None and self._given[0] == (key[0], output):
             return self._rows
+        if output == REJECTED and key[0] in self._refused:
+            return self._refused[key[0]]
         built = self._built[key]
         if isinstance(built, Mapping) and output in built:
             return built[output]
@@ -133,14 +156,22 @@ class Frames:
         return self._rejected[key]
 
     def _reject(self, key: Path) -> DataFrame:
-        """The rows that a transform rejects: the one output that is built only where somebody takes it."""
+        """The rows that a node rejects: the one output that is built only where somebody takes it."""
+        from pyspark.sql import functions as F  # noqa: N812
+
         node, definition = self._plan.node(key[0]), self._plan.definition
         with _failing_as(node.id):
             inputs = self._inputs(key)
             first = node.inputs[0]
             if self._given is not None and self._given[0] == (first.node, first.output):
                 inputs = [self._given[1], *inputs[1:]]
-            rejects = cast("Transform", self._plan.gems[node.id]).reject(*inputs)
+            if node.kind == "target":  # which hasn't written anything
+                rejects = Rejects(inputs[0].where("false"), F.array(reason("", "")))
+            else:
+                rejects = cast("Transform", self._plan.gems[node.id]).reject(*inputs)
+            if self._given is not None:
+                column = event_time_column(self._plan.facts.get(first.key))
+                rejects = replace(rejects, rows=with_event_time(rejects.rows, column))
             by = Rejecting(definition.name, definition.version, node.id, node.gem)
             rejected = rejected_rows(rejects, by, ask=self._given is None)
             self._analysed(rejected)
@@ -150,6 +181,8 @@ class Frames:
         name = key[0]
         node = self._plan.node(name)
         with _failing_as(name):
+            if node.kind == "target":
+                return {}
             if node.kind == "source":
                 return self._analysed(self._read(node, reader_name(self._plan, key)))
             return self._analysed(self._apply(key))

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, cast
 
 from gem_bundle.files import open_folder, split
 from gem_bundle.gem import WriteContext
-from gem_bundle.pipeline.groups import limited_nodes
-from gem_bundle.rejected import with_file
+from gem_bundle.pipeline.groups import in_turn, limited_nodes, rejects
+from gem_bundle.refusals import Refusals
+from gem_bundle.rejected import Rejecting, event_time_column, with_file
 from gem_bundle.run.frames import Frames, NodeFailure, unmarked
 from gem_bundle.run.held import HeldRows, Observations, let_through, observed
 
@@ -55,6 +56,13 @@ class GroupQuery:
         self._written: dict[int, dict[str, int]] = {}
         self._held: dict[int, HeldRows] = {}
         self._limited = limited_nodes(plan, self._targets)
+        self._taken = plan.definition.with_rejected_taken()
+        self._rejecting = any(rejects(plan, node) for node in group.targets)
+        self._turns = in_turn(plan.definition.nodes, group.targets)
+        self._takers = {
+            name: {o for o in self._targets if o != name and name in plan.upstream([o])}
+            for name in self._targets
+        }
         self._done = _Done(plan.definition.checkpoint(group.targets[0].id))
         self.failures: list[tuple[str, Exception]] = []
 
@@ -74,8 +82,13 @@ class GroupQuery:
 
     def _rejects_at_fork(self) -> bool:
         """Whether what a node right behind the fork rejects is taken: it has to know the rows' files."""
-        taken = map(self._plan.node, self._plan.definition.with_rejected_taken())
-        return any(self._fork == (edge.node, edge.output) for node in taken for edge in node.inputs)
+        taken = map(self._plan.node, self._taken)
+        return any(
+            self._fork == (edge.node, edge.output)
+            for node in taken
+            if node.kind == "transform"
+            for edge in node.inputs
+        )
 
     def start(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start the query; its first micro-batch waits until its id is known."""
@@ -102,47 +115,71 @@ class GroupQuery:
 
     def _write(self, df: DataFrame, batch_id: int) -> None:
         query = self._query.result()
-        with _kept(df, len(self._targets) > 1 or bool(self._limited)) as batch:
+        refused: dict[str, Refusals] = {}
+        several = len(self._targets) > 1 or bool(self._limited) or self._rejecting
+        with kept(df, several) as batch, _released(refused):
             observations = Observations()
             given = (self._fork, batch)
             frames = Frames(self._plan, batch.sparkSession, given=given, observe=observations.observe)
             done = self._done.of(query, batch_id)
-            waiting = [node for name, node in self._targets.items() if name not in done]
-            rows = self._write_all(frames, waiting, batch_id, query)
+            rows: dict[str, int] = {}
+            for name in self._limited:
+                try:
+                    frames.hold(name)
+                except NodeFailure as failure:
+                    self.failures.append((failure.node, failure.error))
+            for turn in self._turns:
+                waiting = [node for node in turn if node.id not in done]
+                if self.failures or not waiting:
+                    continue
+                rows |= self._write_all(frames, waiting, batch_id, query, refused)
+                for name in refused.keys() & rows.keys() & {node.id for node in waiting}:
+                    frames.refuse(name, refused[name].rows(batch.sparkSession))
         if self.failures:
-            self._done.keep(query, batch_id, {*done, *rows})
+            self._done.keep(query, batch_id, self._whole({*done, *rows}))
             raise self.failures[0][1]
         self._written[batch_id] = rows
-        self._held[batch_id] = observations.held(let_through(self._plan, rows))
+        held = observations.held(let_through(self._plan, rows))
+        held.add(HeldRows({name: refusals.count for name, refusals in refused.items() if refusals.count}))
+        self._held[batch_id] = held
 
-    def _write_all(self, frames: Frames, targets: list[Node], batch_id: int, query: str) -> dict[str, int]:
+    def _whole(self, written: set[str]) -> set[str]:
+        """Those of the targets that were written whose rejected rows were written too."""
+        return {name for name in written if self._takers[name] <= written}
+
+    def _write_all(
+        self, frames: Frames, targets: list[Node], batch_id: int, query: str, refused: dict[str, Refusals]
+    ) -> dict[str, int]:
         """Write to the targets side by side; one that fails doesn't keep the others from ending."""
         from pyspark import inheritable_thread_target
 
         written: dict[str, int] = {}
         plans: dict[str, DataFrame] = {}
-        for name in self._limited:
-            try:
-                frames.hold(name)
-            except NodeFailure as failure:
-                self.failures.append((failure.node, failure.error))
         for node in targets:
             edge = node.inputs[0]
             try:
                 plans[node.id] = unmarked(frames.of(edge.node, edge.output))
+                if rejects(self._plan, node):
+                    refused[node.id] = refusals_of(self._plan, node)
             except NodeFailure as failure:
                 self.failures.append((failure.node, failure.error))
         if self.failures:
             return written
 
         def write(node: Node) -> int:
+            refusals = refused.get(node.id)
             context = WriteContext(
-                node.id, self._plan.definition.name, node.output_mode, self._name, f"{query}.{node.identity}"
+                node.id,
+                self._plan.definition.name,
+                node.output_mode,
+                self._name,
+                f"{query}.{node.identity}",
+                refusals,
             )
             target = cast("Target", self._plan.gems[node.id])
             with self._rows[node.id].counting(plans[node.id]) as counted:
                 target.write_batch(counted.df, batch_id, context)
-            return counted.rows
+            return counted.rows - (refusals.count if refusals is not None else 0)
 
         # So that what they start is stopped with the query.
         in_group = inheritable_thread_target(plans[targets[0].id].sparkSession) if targets else None
@@ -160,19 +197,46 @@ class GroupQuery:
         return written
 
 
+def refusals_of(plan: Plan, node: Node) -> Refusals:
+    """Where the rows go that a target rejects.
+
+    Args:
+        plan: The pipeline.
+        node: The target.
+    """
+    by = Rejecting(plan.definition.name, plan.definition.version, node.id, node.gem)
+    taken = node.id in plan.definition.with_rejected_taken()
+    return Refusals(by, event_time_column(plan.facts.get(node.inputs[0].key)), taken=taken)
+
+
 @contextmanager
-def _kept(df: DataFrame, several: bool) -> Iterator[DataFrame]:
-    """The rows, kept in memory and on disk where they are needed more than once."""
+def _released(refused: dict[str, Refusals]) -> Iterator[None]:
+    """Let go of what was rejected when it has been written, or can't be."""
+    try:
+        yield
+    finally:
+        for refusals in refused.values():
+            refusals.release()
+
+
+@contextmanager
+def kept(df: DataFrame, several: bool) -> Iterator[DataFrame]:
+    """The rows, kept in memory and on disk where they are needed more than once.
+
+    Args:
+        df: The rows.
+        several: Whether they are.
+    """
     if not several:
         yield df
         return
-    kept = df.persist()
+    held = df.persist()
     try:
         # Tasks that come for a part of it at the same time would each compute it.
-        kept.count()
-        yield kept
+        held.count()
+        yield held
     finally:
-        kept.unpersist()
+        held.unpersist()
 
 
 class _Counted:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from gem_bundle.gem import WriteContext, is_over_connect
-from gem_bundle.pipeline.groups import groups_of
+from gem_bundle.pipeline.groups import groups_of, rejects
 from gem_bundle.run.failures import build_failure, query_failure
 from gem_bundle.run.frames import Frames, NodeFailure, unmarked
 from gem_bundle.run.groups import GroupQuery
@@ -128,10 +128,11 @@ def run_queries(
     groups = {group.name: group for group in groups_of(plan, targets)}
     for node in targets:
         try:
-            if not node.group:
+            if node.group or rejects(plan, node):
+                if (group := groups.pop(node.group or node.identity, None)) is not None:
+                    queries.append(_of_group(plan, group, frames))
+            else:
                 queries.append(_Query((node,), _writer(plan, node, frames)))
-            elif node.group in groups:
-                queries.append(_of_group(plan, groups.pop(node.group), frames))
         except NodeFailure as failure:
             failures.append(build_failure(plan, failure.node, failure.error))
         except Exception as error:  # noqa: BLE001 (whatever a gem raises belongs to its node)
@@ -255,7 +256,8 @@ class _Watch:
         try:
             # Built anew, as by a new run: what a static source has grown by is seen.
             frames = _frames(self.plan, self.spark, self.targets)
-            group = next((g for g in groups_of(self.plan, self.targets) if g.name == node.group), None)
+            groups = groups_of(self.plan, self.targets)
+            group = next((g for g in groups if node.id in {other.id for other in g.targets}), None)
             if group is None:
                 made = _Query((node,), _writer(self.plan, node, frames))
             else:

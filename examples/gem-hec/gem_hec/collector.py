@@ -26,6 +26,7 @@ Outcome = Literal["taken", "again", "refused"]
 _NO_DATA = 5
 _NO_CHANNEL = 10
 _ACKNOWLEDGEMENT_IS_OFF = 14
+_OF_THE_TOKEN = frozenset({_NO_CHANNEL, 11, _ACKNOWLEDGEMENT_IS_OFF})  # 11: the channel is none
 _LONGEST_ANSWER = 1 << 20
 _SHOWN = 200
 
@@ -87,6 +88,19 @@ class Answer:
         if 200 <= self.status < 300:
             return "taken" if self.code == 0 else "again"
         return "again" if self.status in (408, 429) or self.status >= 500 else "refused"
+
+    @property
+    def is_about_events(self) -> bool:
+        """Whether it refuses what was sent, and would take other events: not the token, say, or the path."""
+        if self.code in _OF_THE_TOKEN:
+            return False
+        return self.status in (400, 413)
+
+    @property
+    def refused_event(self) -> int | None:
+        """The position of the event that it refuses, where it says one."""
+        found = self.said.get("invalid-event-number")
+        return found if type(found) is int else None
 
     @property
     def reason(self) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import random
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gem_bundle import GemError
 from gem_hec.collector import FAILURES, Collector, said
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 120
 _SHORTEST_WAIT = 0.01
+_TOO_LARGE = 413
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,40 @@ class Patience:
         return max(_SHORTEST_WAIT, longest * (0.5 + random.random() / 2))
 
 
+class Event(NamedTuple):
+    """An event on its way.
+
+    Args:
+        content: Its JSON.
+        token: What its row is known by.
+    """
+
+    content: bytes
+    token: Any = None
+
+
+Refused = tuple[Any, str, str]
+"""The token of an event, the name of the reason for which it was refused, and words."""
+
+
+class RefusedError(GemError):
+    """A collector won't take some events, now or later.
+
+    Args:
+        answer: What it answers.
+        payload: What it was sent.
+    """
+
+    def __init__(self, answer: Answer, payload: bytes) -> None:
+        events = payload.split(b"\n")
+        number = answer.refused_event
+        which = ""
+        if number is not None and 0 <= number < len(events):
+            which = f"; it is about {_shown(events[number].decode())}"
+        super().__init__("GB508", f"the collector refuses events, {answer.reason}{which}", answer.hint)
+        self.answer = answer
+
+
 @dataclass(frozen=True)
 class Delivery:
     """Sends the events of one partition; what Spark calls with the rows of `gem_hec.events`.
@@ -65,52 +101,122 @@ class Delivery:
         Raises:
             GemError: When one of them can't be sent.
         """
+        with self._sender() as sender:
+            for payload in payloads((((text, empty), None) for text, empty in rows), self.max_payload):
+                sender.send(_joined(payload))
+
+    def of_each(self, rows: Iterable[tuple[tuple[str, bool], Any]]) -> Iterator[Refused]:
+        """Send them all but those that the collector refuses, which are told.
+
+        Args:
+            rows: The rows of `gem_hec.events`, each with a token.
+
+        Raises:
+            GemError: When the collector takes none for now, or refuses more than events.
+        """
+        refused: list[Refused] = []
+        with self._sender() as sender:
+            for payload in payloads(rows, self.max_payload, refused):
+                refused += _send(sender, payload)
+                yield from refused
+                refused.clear()
+        yield from refused
+
+    @contextmanager
+    def _sender(self) -> Iterator[Sender]:
         collector = Collector(self.address)
         try:
             sender = Sender(collector, self.patience)
-            for payload in payloads(rows, self.max_payload):
-                sender.send(payload)
+            yield sender
             if self.address.acknowledged:
                 sender.wait_for_acknowledgements()
         finally:
             collector.close()
 
 
-def payloads(rows: Iterable[tuple[str, bool]], limit: int) -> Iterator[bytes]:
+def _send(sender: Sender, payload: list[Event]) -> Iterator[Refused]:
+    """Send the events of a payload, and tell those that the collector refuses.
+
+    What stands before a refused event a collector may have taken or not, so it is sent again.
+    """
+    waiting = [payload]
+    while waiting:
+        events = waiting.pop()
+        try:
+            sender.send(_joined(events))
+        except RefusedError as refusal:
+            answer = refusal.answer
+            if not answer.is_about_events:
+                raise
+            at = answer.refused_event
+            if len(events) == 1:
+                at = 0
+            if at is not None and 0 <= at < len(events):
+                name = "too_large" if answer.status == _TOO_LARGE else "refused"
+                yield events[at].token, name, answer.reason
+                parts = [events[at + 1 :], events[:at]]
+            else:
+                half = len(events) // 2
+                parts = [events[half:], events[:half]]
+            waiting += [part for part in parts if part]
+
+
+def payloads(
+    rows: Iterable[tuple[tuple[str, bool], Any]], limit: int, refused: list[Refused] | None = None
+) -> Iterator[list[Event]]:
     """The events, as many together as fit into one POST.
 
     Args:
-        rows: The JSON of each event, and whether it is empty.
-        limit: The most bytes in one.
+        rows: The JSON of each event and whether it is empty, with the token of the row.
+        limit: The most bytes in one, with a line break between two events.
+        refused: Where those go that can't be sent.
 
     Raises:
-        GemError: When an event is empty, or too large by itself.
+        GemError: When an event is empty, or too large by itself, and `refused` is None.
     """
-    waiting: list[bytes] = []
+    waiting: list[Event] = []
     size = 0
-    for text, empty in rows:
-        if empty:
-            raise GemError(
-                "GB508",
-                f"a row has no event, and collectors take none without: {_shown(text)}",
-                "Filter such rows out, or give their event a value.",
-                "event_column",
-            )
-        event = text.encode()
-        if len(event) > limit:
-            raise GemError(
-                "GB508",
-                f"an event has {len(event):,} bytes, and `max_payload` is {limit:,}: {_shown(text)}",
-                "Raise `max_payload`, if the collector takes more at once, or shorten the event.",
-                "max_payload",
-            )
-        if size + len(event) + len(waiting) > limit:
-            yield b"\n".join(waiting)
+    for (text, empty), token in rows:
+        event = Event(text.encode(), token)
+        problem = _unsendable(event, empty, limit)
+        if problem is not None:
+            name, error = problem
+            if refused is None:
+                raise error
+            refused.append((token, name, error.message))
+            continue
+        if size + len(event.content) + len(waiting) > limit:
+            yield waiting
             waiting, size = [], 0
         waiting.append(event)
-        size += len(event)
+        size += len(event.content)
     if waiting:
-        yield b"\n".join(waiting)
+        yield waiting
+
+
+def _unsendable(event: Event, empty: bool, limit: int) -> tuple[str, GemError] | None:
+    """Why an event can't be sent, as a name and an error; None when it can."""
+    if empty:
+        return "no_event", GemError(
+            "GB508",
+            f"a row has no event, and collectors take none without: {_shown(event.content.decode())}",
+            "Filter such rows out, give their event a value, or say `rejects: true`.",
+            "event_column",
+        )
+    size = len(event.content)
+    if size > limit:
+        return "too_large", GemError(
+            "GB508",
+            f"an event has {size:,} bytes, and `max_payload` is {limit:,}: {_shown(event.content.decode())}",
+            "Raise `max_payload`, if the collector takes more at once, shorten the event, or say "
+            "`rejects: true`.",
+            "max_payload",
+        )
+    return None
+
+
+def _joined(events: list[Event]) -> bytes:
+    return b"\n".join(event.content for event in events)
 
 
 class Sender:
@@ -156,7 +262,7 @@ class Sender:
                     self._keep(answer)
                     return
                 if answer.outcome == "refused":
-                    raise _refusal(answer, payload)
+                    raise RefusedError(answer, payload)
                 problem, asked = f"it answers {answer.reason}", answer.retry_after
             wait = max(self._patience.wait(tries), asked or 0.0)
             if self._clock() - began + wait > self._patience.retry_for:
@@ -217,15 +323,6 @@ class Sender:
             "No row is lost: the next start sends the micro-batch again. Raise `retry_for` to wait longer.",
             "retry_for",
         )
-
-
-def _refusal(answer: Answer, payload: bytes) -> GemError:
-    number = answer.said.get("invalid-event-number")
-    events = payload.split(b"\n")
-    which = ""
-    if isinstance(number, int) and 0 <= number < len(events):
-        which = f"; it is about {_shown(events[number].decode())}"
-    return GemError("GB508", f"the collector refuses events, {answer.reason}{which}", answer.hint)
 
 
 def _shown(text: str) -> str:

@@ -21,8 +21,8 @@ TIMES = frozenset(
 )
 
 
-def events(df: DataFrame, options: HecOptions) -> DataFrame:
-    """The events of some rows, in their order.
+def events(df: DataFrame, options: HecOptions) -> list[Column]:
+    """The events of some rows, as columns over them.
 
     Args:
         df: The rows.
@@ -53,7 +53,7 @@ def events(df: DataFrame, options: HecOptions) -> DataFrame:
         content = content.cast("string")
         empty = empty | (content == "")
     whole = to_json(struct(*fields, content.alias("event")))
-    return df.select(whole.alias("event"), empty.alias("empty"))
+    return [whole.alias("event"), empty.alias("empty")]
 
 
 def quoted(column: str) -> str:

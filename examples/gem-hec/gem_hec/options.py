@@ -96,6 +96,12 @@ class HecOptions(Options):
         "as it takes. The collector's own limit may be lower or higher.",
     )
     gzip: bool = Field(False, description="Compress what is sent.")
+    rejects: bool = Field(
+        False,
+        description="Hand events that the collector refuses (400, 413), that are larger than `max_payload`, "
+        "or empty, to the output `rejected`, and send the others. Without it the query fails at the first.",
+        change="from_now_on",
+    )
     acknowledge: bool = Field(
         False,
         description="Wait until the indexers have written the events, and not only until the collector has "

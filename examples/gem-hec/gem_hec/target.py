@@ -26,7 +26,8 @@ class HecTarget(Target[HecOptions]):
 
     Executors send, each partition over a connection of its own, as many events in one POST as fit. What
     isn't taken is sent again until it is, or until the query fails and its next start sends it again: no row
-    is ever dropped, and some may arrive twice.
+    is ever dropped, and some may arrive twice. An event that the collector refuses ends the query, or with
+    `rejects: true` goes to the output `rejected`.
     """
 
     semantics = TargetSemantics(
@@ -83,6 +84,10 @@ class HecTarget(Target[HecOptions]):
         except GemError as error:
             return [Finding(error.code, error.message, error.hint, error.option)]
 
+    def rejects(self) -> bool:
+        """Whether events that are refused are handed on, and don't end the query."""
+        return self.options.rejects
+
     def write(self, df: DataFrame, context: WriteContext) -> None:
         """Send the rows once.
 
@@ -92,7 +97,7 @@ class HecTarget(Target[HecOptions]):
         """
         if context.output_mode == "complete":
             raise GemError("GB310", "events can't be replaced, only added to", "Use `output_mode: append`.")
-        self._send(df)
+        self._send(df, context)
 
     def write_batch(self, df: DataFrame, batch_id: int, context: WriteContext) -> None:  # noqa: ARG002
         """Send a micro-batch. When Spark runs it again, it is sent again.
@@ -100,9 +105,9 @@ class HecTarget(Target[HecOptions]):
         Raises:
             GemError: When a column is missing, or the certificates can't be read.
         """
-        self._send(df)
+        self._send(df, context)
 
-    def _send(self, df: DataFrame) -> None:
+    def _send(self, df: DataFrame, context: WriteContext) -> None:
         options = self.options
         patience = Patience(
             seconds(options.retry_for),
@@ -111,7 +116,10 @@ class HecTarget(Target[HecOptions]):
             seconds(options.acknowledge_within),
         )
         delivery = Delivery(self._address(), options.max_payload, patience)
-        events(df, options).foreachPartition(delivery)
+        if options.rejects:
+            context.send(df, delivery.of_each, events(df, options))
+        else:
+            df.select(*events(df, options)).foreachPartition(delivery)
 
     def _address(self) -> Address:
         options = self.options

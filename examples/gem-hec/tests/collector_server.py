@@ -39,12 +39,18 @@ class LocalCollector:
             ``silence`` takes them and says nothing, ``a page`` is a proxy's.
         fault: In place of `faults`, called with the number of each POST.
         acknowledges: Whether it tells when events are written: so many questions later.
+        says_which: Whether it says which event it refuses; if not, it takes none of the POST.
+        refuses: The name of events that it refuses, as it does those of the index `unknown`.
+        takes: The most bytes that it takes at once.
     """
 
     url: str = ""
     faults: list[str] = field(default_factory=list)
     fault: Callable[[int], str] | None = None
     acknowledges: int | None = None
+    says_which: bool = True
+    takes: int | None = None
+    refuses: str = ""
     posts: list[Received] = field(default_factory=list)
     questions: int = 0
     tries: int = 0
@@ -103,6 +109,9 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == "a page":
             self._send(200, b"<html>Who are you?</html>")
             return
+        if self.collector.takes is not None and len(body) > self.collector.takes:
+            self._answer(413, {"text": "content length is too large", "code": 27})
+            return
         problem = self._take(body)
         if problem is not None:
             self._answer(400, problem)
@@ -130,8 +139,14 @@ class _Handler(BaseHTTPRequestHandler):
             event, position = decoder.raw_decode(text, position)
             while position < len(text) and text[position].isspace():
                 position += 1
-            if event.get("index") == "unknown":
-                problem = {"text": "Incorrect index", "code": 7, "invalid-event-number": len(found)}
+            content = event["event"] if isinstance(event["event"], dict) else {}
+            if event.get("index") == "unknown" or (content.get("name") or None) == (
+                self.collector.refuses or self
+            ):
+                problem = {"text": "Incorrect index", "code": 7}
+                if not self.collector.says_which:
+                    return problem
+                problem["invalid-event-number"] = len(found)
                 break
             found.append(event)
         with self.collector.guard:

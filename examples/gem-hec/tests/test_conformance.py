@@ -31,3 +31,19 @@ class TestHecTarget(TargetConformance):
         """Stop the collector, if the test had one."""
         if hasattr(self, "_stack"):
             self._stack.close()
+
+
+class TestHecTargetThatRejects(TestHecTarget):
+    """The same, of a collector that refuses some events, which aren't to stop the others."""
+
+    options = {"url": "https://localhost:8088", "token": TOKEN, "rejects": True}
+
+    def provide(self) -> dict[str, Any]:
+        """Start a collector that doesn't take events of a name."""
+        found = super().provide()
+        self._collector.refuses = "refused"
+        return {**found, "rejects": True}
+
+    def refused(self) -> list[dict[str, Any]]:
+        """Rows of that name."""
+        return [{"id": 9_000 + number, "name": "refused"} for number in range(5)]

@@ -52,8 +52,9 @@ def test_events_are_split_over_posts_that_are_as_full_as_they_may_be(collector: 
 @pytest.mark.parametrize("limit", range(3, 14))
 def test_payloads_hold_all_events_and_never_more_than_the_limit(limit: int) -> None:
     texts = ["a", "bb", "ccc", "d", "é", "f"]
+    given = [((text, False), None) for text in texts]
 
-    found = list(payloads([(text, False) for text in texts], limit))
+    found = [b"\n".join(event.content for event in events) for events in payloads(given, limit)]
 
     assert b"\n".join(found).decode().split("\n") == texts
     assert all(len(payload) <= limit for payload in found)
@@ -161,6 +162,79 @@ def test_nobody_there_is_an_error_when_the_time_is_up() -> None:
     assert "ConnectionRefusedError" in caught.value.message
     assert caught.value.option == "retry_for"
     assert "No row is lost" in caught.value.hint
+
+
+# Refusals that are told
+
+
+def refused(collector: LocalCollector, events: Iterable[tuple[str, bool]], **address: Any) -> dict[int, str]:
+    """What is told of the events by their number, when those that are refused don't end it."""
+    where = Address(
+        f"{collector.url}/services/collector/event", **{"token": TOKEN, "timeout": 0.3, **address}
+    )
+    told = list(Delivery(where, 1_000, HASTY).of_each((row, number) for number, row in enumerate(events)))
+    found = {number: name for number, name, _ in told}
+    assert len(found) == len(told), "an event was told twice"
+    return found
+
+
+def unknown_index(number: int) -> tuple[str, bool]:
+    return f'{{"index":"unknown","event":{{"id":{number}}}}}', False
+
+
+@pytest.mark.parametrize("bad", [{0}, {3, 4, 5}, {199}, set(range(200)), set(range(0, 200, 7))])
+@pytest.mark.parametrize("says_which", [True, False])
+def test_a_refused_event_is_told_and_the_others_arrive(
+    collector: LocalCollector, bad: set[int], says_which: bool
+) -> None:
+    collector.says_which = says_which
+    events = [unknown_index(n) if n in bad else row for n, row in enumerate(rows(200))]
+
+    assert refused(collector, events) == dict.fromkeys(bad, "refused")
+    assert set(collector.ids) == set(range(200)) - bad
+    assert all(collector.ids.count(n) <= 2 for n in set(collector.ids)) or not says_which
+
+
+def test_what_can_not_be_sent_is_told(collector: LocalCollector) -> None:
+    events = rows(20)
+    events[4] = ('{"time":1.5}', True)
+    events[7] = (json.dumps({"event": {"id": 7, "text": "x" * 1_000}}), False)
+    events[19] = ("{}", True)
+
+    assert refused(collector, events) == {4: "no_event", 7: "too_large", 19: "no_event"}
+    assert collector.ids == [n for n in range(20) if n not in {4, 7, 19}]
+
+
+def test_a_post_that_is_too_large_for_the_collector_is_split(collector: LocalCollector) -> None:
+    collector.takes = 300
+    events = [*rows(20), (json.dumps({"event": {"id": 20, "text": "x" * 400}}), False)]
+
+    assert refused(collector, events) == {20: "too_large"}
+    assert collector.ids == list(range(20))
+
+
+def test_all_failures_in_turn_lose_and_reject_nothing_else(collector: LocalCollector) -> None:
+    faults = ["503", "", "drop", "lose the answer", "429:0", "", "half an answer", "500", "silence", ""]
+    collector.fault = lambda number: faults[number % 10]
+    events = [unknown_index(n) if n % 9 == 0 else row for n, row in enumerate(rows(200))]
+
+    assert refused(collector, events) == dict.fromkeys(range(0, 200, 9), "refused")
+    assert set(collector.ids) == {n for n in range(200) if n % 9}
+
+
+@pytest.mark.parametrize("wrong", [{"token": "other"}, {"acknowledged": True}])
+def test_what_is_not_about_events_is_an_error_still(collector: LocalCollector, wrong: dict[str, Any]) -> None:
+    with pytest.raises(GemError):
+        refused(collector, rows(3), **wrong)
+
+
+def test_nothing_is_told_when_the_time_is_up(collector: LocalCollector) -> None:
+    collector.fault = lambda _: "500"
+    where = Address(f"{collector.url}/services/collector/event", TOKEN)
+    patience = Patience(retry_for=0.1, backoff=0.02, max_backoff=0.02)
+
+    with pytest.raises(GemError, match="hasn't taken some events"):
+        list(Delivery(where, 1_000, patience).of_each((row, None) for row in rows(5)))
 
 
 # Waiting

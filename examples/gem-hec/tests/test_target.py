@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from collector_server import TOKEN, LocalCollector
 
-from gem_bundle import GemError, WriteContext
+from gem_bundle import GemError, Pipeline, WriteContext
 from gem_hec.target import HecTarget
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -209,3 +211,105 @@ def test_acknowledgements_are_waited_for(session: SparkSession, collector: Local
 
     assert collector.questions == 4
     assert collector.ids == list(range(100))
+
+
+# What the collector refuses
+
+PIPELINE = """
+pipeline: clicks
+sources:
+  clicks:
+    gem: file
+    options: {{path: in, format: json, schema: "id int, team string, at timestamp", max_files_per_trigger: 1}}
+targets:
+  collector:
+    gem: hec
+    input: clicks
+    options:
+      url: {url}
+      token: {token}
+      rejects: true
+      index_column: team
+      max_payload: 1000
+      timeout: 300 ms
+      retry_for: {retry_for}
+      backoff: 10 ms
+      max_backoff: 50 ms
+  refused: {{gem: foreach_batch, input: collector.rejected, options: {{function: "jobs_of_clicks:save"}}}}
+"""
+JOBS = """
+from pathlib import Path
+
+def save(df, batch_id):
+    df.write.mode("overwrite").json(str(Path(__file__).with_name("refused") / str(batch_id)))
+"""
+
+
+def clicks(folder: Path, collector: LocalCollector, retry_for: str, files: int, each: int) -> Path:
+    """A pipeline over files of clicks, of which every ninth is of a team that the collector doesn't know."""
+    (folder / "in").mkdir()
+    for number in range(files):
+        rows = [
+            {"id": n, "team": None if n % 9 else "unknown"} for n in range(number * each, (number + 1) * each)
+        ]
+        lines = (json.dumps({**row, "at": "2026-01-05T09:00:00.123456Z"}) for row in rows)
+        (folder / "in" / f"{number}.json").write_text("\n".join(lines))
+    (folder / "jobs_of_clicks.py").write_text(JOBS)
+    file = folder / "clicks.yaml"
+    file.write_text(PIPELINE.format(url=collector.url, token=TOKEN, retry_for=retry_for))
+    return file
+
+
+@pytest.fixture
+def fresh_module() -> Iterator[None]:
+    yield
+    sys.modules.pop("jobs_of_clicks", None)
+
+
+@pytest.mark.usefixtures("fresh_module")
+def test_every_event_is_delivered_or_rejected_whatever_the_collector_answers(
+    session: SparkSession, collector: LocalCollector, tmp_path: Path
+) -> None:
+    faults = ["", "400", "429:0", "500", "silence", "drop", "lose the answer", "half an answer"]
+    collector.fault = lambda number: faults[number % len(faults)]
+    file = clicks(tmp_path, collector, "30 seconds", files=3, each=40)
+
+    report = Pipeline.load(file).run(available_now=True)
+
+    assert report.ok, report.diagnostics
+    refused = session.read.json(str(tmp_path / "refused" / "*")).collect()
+    ids = sorted(json.loads(row.row)["id"] for row in refused)
+    assert set(range(0, 120, 9)) <= set(ids)
+    assert len(ids) == len(set(ids)), "an event was rejected twice"
+    assert set(collector.ids) | set(ids) == set(range(120))
+    assert not set(collector.ids) & set(ids), "an event was delivered and rejected"
+    assert {why.name for row in refused for why in row.reasons} == {"refused"}
+    assert {why.words for row in refused for why in row.reasons} <= {
+        "400, code 7: Incorrect index",
+        "400, code 9: Server is busy",
+    }
+    assert report.held.rejected == {"collector": len(ids)}
+    rows_out = report.targets["collector"].rows_out
+    assert rows_out is not None
+    assert (report.rows_in, rows_out + len(ids)) == (120, 120)
+
+
+@pytest.mark.usefixtures("fresh_module")
+def test_a_collector_that_is_away_rejects_nothing(
+    session: SparkSession, collector: LocalCollector, tmp_path: Path
+) -> None:
+    collector.fault = lambda number: "500" if number < 12 else ""
+    file = clicks(tmp_path, collector, "100 ms", files=1, each=20)
+
+    ended = [Pipeline.load(file).run(available_now=True)]
+    while not ended[-1].ok and len(ended) < 20:
+        assert not (tmp_path / "refused").exists()
+        assert ended[-1].diagnostics[0].node == "collector"
+        assert "the collector hasn't taken some events in" in ended[-1].diagnostics[0].message
+        ended.append(Pipeline.load(file).run(available_now=True))
+
+    assert len(ended) > 1, "the collector was never away for longer than `retry_for`"
+    assert ended[-1].ok
+    assert sorted(set(collector.ids)) == [n for n in range(20) if n % 9]
+    refused = session.read.json(str(tmp_path / "refused" / "*")).collect()
+    assert sorted(json.loads(row.row)["id"] for row in refused) == [0, 9, 18]

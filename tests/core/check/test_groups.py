@@ -179,3 +179,107 @@ def test_a_target_says_what_it_promises_in_a_group() -> None:
       {bootstrap_servers: ["localhost:9092"], topic: t, value: cast(value as string)}}\n"""
     found = check(transforms(EVEN) + "targets:\n" + to("a", "even") + topic).diagnostics
     assert [(d.code, d.node) for d in found] == [("GB341", "topic")]
+
+
+def sends(name: str, input_: str, group: str = "", more: str = "", rejects: bool = True) -> str:
+    own = f", group: {group}" if group else ""
+    options = f'{{function: "jobs:send", rejects: {str(rejects).lower()}}}'
+    return f"  {name}: {{gem: foreach, input: {input_}{own}{more}, options: {options}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("targets", "groups"),
+    [
+        # Nobody takes what it rejects: it is a group alone, which has the checkpoint that it would have.
+        (sends("s", "even"), {"s": ("even", ["s"])}),
+        (sends("s", "even", rejects=False), {}),
+        (sends("s", "even") + to("r", "s.rejected", ""), {"s": ("even", ["s", "r"])}),
+        (to("r", "s.rejected", "") + sends("s", "even"), {"s": ("even", ["r", "s"])}),
+        (sends("s", "even", "both") + to("r", "s.rejected", ""), {"both": ("even", ["s", "r"])}),
+        (sends("s", "even") + to("r", "s.rejected"), {"both": ("even", ["s", "r"])}),
+        (
+            sends("s", "even") + sends("t", "s.rejected") + to("r", "t.rejected", ""),
+            {"s": ("even", ["s", "t", "r"])},
+        ),
+        (
+            sends("s", "even") + to("r", "s.rejected", "") + to("q", "s.rejected", "") + to("a", "ticks", ""),
+            {"s": ("even", ["s", "r", "q"])},
+        ),
+    ],
+)
+def test_who_takes_what_a_target_rejects_is_in_its_group(
+    targets: str, groups: dict[str, tuple[str, list[str]]]
+) -> None:
+    piece = transforms(EVEN) + "targets:\n" + targets
+    assert forks(piece) == groups
+    plan = check(piece).plan
+    assert plan is not None
+    assert all(
+        plan.definition.checkpoint(name).endswith(f"/{group}")
+        for group, (_, n) in groups.items()
+        for name in n
+    )
+
+
+def test_a_target_goes_on_from_the_record_it_had_alone() -> None:
+    piece = transforms(EVEN) + "targets:\n" + sends("s", "even") + to("r", "s.rejected", "")
+    plan = check(piece).plan
+    assert plan is not None
+    assert plan.definition.record("s") == plan.definition.checkpoint("s")
+    assert plan.definition.record("r") == f"{plan.definition.checkpoint('s')}.r"
+
+
+@pytest.mark.parametrize(
+    ("targets", "code", "says"),
+    [
+        (
+            sends("s", "even", "one") + to("r", "s.rejected", "other"),
+            ("GB388", "r"),
+            "it takes what target `s` rejects, which the query of that target has to write, and is in the group `other`",
+        ),
+        (
+            sends("s", "even", rejects=False) + to("r", "s.rejected", ""),
+            ("GB106", "r"),
+            "with these options `s` rejects no rows",
+        ),
+        (
+            to("s", "even", "") + to("r", "s.rejected", ""),
+            ("GB106", "r"),
+            "target `s` rejects no rows",
+        ),
+        (sends("s", "even") + to("r", "s", ""), ("GB101", "r"), "a target has no output"),
+        (
+            sends("s", "even", more=", trigger: {real_time: 5 minutes}"),
+            ("GB380", "s"),
+            "has no micro-batches",
+        ),
+        (
+            sends("s", "even") + to("r", "s.rejected", "", ", trigger: {processing_time: 1 minute}"),
+            ("GB380", "r"),
+            "it is in the group because it takes what `s` rejects",
+        ),
+    ],
+)
+def test_what_a_target_rejects_can_not_go_everywhere(targets: str, code: tuple[str, str], says: str) -> None:
+    found = check(transforms(EVEN) + "targets:\n" + targets).diagnostics
+    assert code in {(d.code, d.node) for d in found if d.is_error}, found
+    assert any(says in d.message for d in found if d.code == code[0]), found
+
+
+def test_state_behind_what_a_target_rejects_is_refused() -> None:
+    counts = "  counts: {gem: aggregate, input: s.rejected, options: {group_by: [node], aggregates: {n: count(*)}}}\n"
+    more = ", output_mode: update"
+    piece = transforms(EVEN, counts) + "targets:\n" + sends("s", "even", more=more)
+    found = errors(piece + "  r: {gem: noop, input: counts, output_mode: update}\n")
+    assert found == [("GB382", "r")]
+
+
+def test_rejected_rows_of_a_target_that_go_nowhere_are_a_warning() -> None:
+    found = check(transforms(EVEN) + "targets:\n" + sends("s", "even")).diagnostics
+    assert [(d.code, d.node, d.severity) for d in found if d.code == "GB109"] == [("GB109", "s", "warning")]
+
+
+def test_a_batch_takes_what_a_target_rejects_without_a_group() -> None:
+    rows = "sources:\n  ticks: {gem: rows, options: {schema: value int, rows: [[1]]}}\n"
+    piece = "mode: batch\n" + rows + "targets:\n" + sends("s", "ticks") + to("r", "s.rejected", "")
+    assert check(piece).diagnostics == []

@@ -33,6 +33,7 @@ UNREACHABLE = "test_an_unreachable_system_is_a_sentence"
 REPLACES = "test_replaces_a_batch"
 KILLED = "test_a_killed_run_leaves_every_row_once"
 MADE = "a folder that isn't there is made; where it can't be, Spark says so when the query starts"
+REFUSED = [{"id": 9_000 + number, "name": "refused"} for number in range(5)]
 FUNCTION = "what becomes of rows that are there is up to the function"
 
 
@@ -117,6 +118,15 @@ import json
 from pathlib import Path
 from uuid import uuid4
 
+def post(row, folder):
+    if row.name == "refused":
+        return ("no_name", f"{row.id} is refused")
+    Path(folder, uuid4().hex).write_text(json.dumps(row.asDict()))
+
+def add_or_reject(df, batch_id, reject, folder):
+    reject(df.where("name = 'refused'"), "refused")
+    add(df.where("name is distinct from 'refused'"), batch_id, folder)
+
 def row(row, folder):
     Path(folder, uuid4().hex).write_text(json.dumps(row.asDict()))
 
@@ -160,6 +170,14 @@ class TestForeachBatchThatIsIdempotent(TestForeachBatch):
         return [row for file in self.folder.glob("*.json") for row in json.loads(file.read_text())]
 
 
+class TestForeachBatchThatRejects(TestForeachBatch):
+    options = {"function": "jobs:save", "rejects": True}
+    function = "add_or_reject"
+
+    def refused(self) -> Sequence[Mapping[str, Any]]:
+        return REFUSED
+
+
 class TestForeach(TargetConformance):
     gem = ForeachTarget
     unreachable = {"function": "conformance_nowhere:save"}
@@ -170,6 +188,17 @@ class TestForeach(TargetConformance):
 
     def written(self) -> Sequence[Mapping[str, Any]]:
         return [json.loads(file.read_text()) for file in self.folder.iterdir()]
+
+
+class TestForeachThatRejects(TestForeach):
+    options = {"function": "jobs:post", "rejects": True}
+
+    def provide(self) -> Mapping[str, Any]:
+        arguments = {"folder": str(self.folder)}
+        return {"function": "conformance_saving:post", "rejects": True, "arguments": arguments}
+
+    def refused(self) -> Sequence[Mapping[str, Any]]:
+        return REFUSED
 
 
 UNREACHABLE_DATABASE = {"url": "jdbc:postgresql://127.0.0.1:1/shop", "table": "clicks"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gem_bundle.diagnostics import Diagnostic, nearest, suggest
+from gem_bundle.facts import REJECTED
 from gem_bundle.pipeline.problems import MAX_PROBLEMS
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def _check_input(
     definition: Definition, node: Node, edge: Input, broken: Collection[str]
 ) -> list[Diagnostic]:
     source = definition.nodes.get(edge.node)
-    if edge.node in broken or (source is not None and source.kind != "target"):
+    if edge.node in broken or (source is not None and (source.kind != "target" or edge.output == REJECTED)):
         return []
     if source is None:
         known = [n.id for n in definition.nodes.values() if n.kind != "target" and n.id != node.id]

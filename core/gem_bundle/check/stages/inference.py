@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gem_bundle.check.report import gem_failed
 from gem_bundle.facts import REJECTED, UNKNOWN_OPERATOR, Facts, combined, output_key
+from gem_bundle.rejected import rejected_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gem_bundle.diagnostics import Diagnostic
-    from gem_bundle.gem import Gem, Source, Transform
+    from gem_bundle.gem import Gem, Source, Target, Transform
     from gem_bundle.operators import Operator
     from gem_bundle.pipeline.model import Definition, Node
     from gem_bundle.pipeline.plan import Plan
@@ -35,6 +36,8 @@ def infer(
     for name in order:
         node = definition.nodes[name]
         if node.kind == "target":
+            for output, known in _rejected_by(gems.get(name), inputs_of(node, facts)).items():
+                facts[output_key(name, output)] = replace(known, operators=_of_node(known.operators, name))
             continue
         if node.kind == "source":
             streaming = node.mode == "stream"
@@ -65,6 +68,14 @@ def _named_outputs(gem: Gem | None, declared: Facts, inputs: list[Facts]) -> dic
             known: Any = transform.infer_output(output, *inputs)
             found[output] = known if isinstance(known, Facts) else found[output]
     return found
+
+
+def _rejected_by(gem: Gem | None, inputs: list[Facts]) -> dict[str, Facts]:
+    """The facts of the rows that a target rejects."""
+    with suppress(Exception):
+        if gem is not None and cast("Target", gem).rejects():
+            return {REJECTED: rejected_facts(inputs[0])}
+    return {}
 
 
 def _infer_sources(

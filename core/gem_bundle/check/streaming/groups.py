@@ -8,7 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gem_bundle.check.report import at_key
-from gem_bundle.pipeline.groups import grouped_delivery, groups_of, limited_nodes, operators_behind
+from gem_bundle.pipeline.groups import (
+    grouped_delivery,
+    groups_of,
+    limited_nodes,
+    operators_behind,
+    rejecting_before,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,17 +36,34 @@ def check_groups(plan: Plan) -> Iterator[Diagnostic]:
     """
     if plan.definition.mode == "batch":
         for node in plan.definition.of_kind("target"):
-            if node.group and not node.joins:
+            if node.group and not node.joins and not node.leads:
                 message = "`group` has no effect: a batch pipeline has no queries that targets could share"
                 yield at_key(plan, node, "GB385", message, "group", "Remove it.", "warning")
         return
     for name in limited_nodes(plan):
         yield from _check_limited(plan, plan.node(name))
+    for node in plan.definition.of_kind("target"):
+        yield from _check_takes(plan, node)
     for group in groups_of(plan):
         yield from _check_alike(plan, group)
         for node in group.targets:
             yield from _check_target(plan, node)
         yield from _check_fork(plan, group)
+
+
+def _check_takes(plan: Plan, node: Node) -> Iterator[Diagnostic]:
+    """What a target rejects is written by the query of that target."""
+    for name in rejecting_before(plan.definition.nodes, node):
+        other = plan.node(name)
+        if other.group != node.group:
+            message = (
+                f"it takes what target `{name}` rejects, which the query of that target has to write, and "
+                f"is in the group `{node.group}`"
+            )
+            hint = (
+                f"Say `group: {other.group}`." if other.group and not other.leads else "Remove the `group`."
+            )
+            yield at_key(plan, node, "GB388", message, "group", hint)
 
 
 def _why(node: Node) -> str:

@@ -10,6 +10,8 @@ import pytest
 from gem_bundle.errors import GemError
 from gem_bundle.gem import Target, WriteContext
 from gem_bundle.pipeline.groups import delivery_in_group
+from gem_bundle.refusals import Refusals
+from gem_bundle.rejected import Rejecting, restored_rows
 from gem_bundle.testing.conformance.code import CodeTests
 from gem_bundle.testing.conformance.declaration import DeclarationTests, wrong_method
 from gem_bundle.testing.conformance.inputs import Folder
@@ -66,6 +68,10 @@ def _delivers(delivery: str) -> Condition:
     return condition
 
 
+def _rejects(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001
+    return cast("Target", gem).rejects()
+
+
 def _is_grouped(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001
     return _semantics(gem).streaming and delivery_in_group(cast("Target", gem)) is not None
 
@@ -108,6 +114,13 @@ class TargetConformance(
         """
         names = (_NAMES[index % len(_NAMES)] for index in range(count))
         return [{"id": 1_000 * number + index, "name": name} for index, name in enumerate(names)]
+
+    def refused(self) -> Rows:
+        """Rows that the place will refuse, where the target rejects rows; by default it refuses none.
+
+        The suite gives them to the target among others, which all differ from them.
+        """
+        return []
 
     def written(self) -> Rows:
         """All rows that are outside now, as a reader would find them who knows what he does.
@@ -208,6 +221,47 @@ class TargetConformance(
             f"in a group the target is `{delivery}`, and after a micro-batch came again",
             more=delivery != "exactly_once",
         )
+
+    @pytest.mark.spark
+    @applies(_rejects)
+    def test_delivers_or_rejects_each_row(self) -> None:
+        """Each row is outside or rejected, with its values, also when the micro-batch comes again."""
+        gem = self.live()
+        mode: OutputMode = "append" if "append" in gem.semantics.output_modes else "update"
+        bad, good = list(self.refused()), [*self.rows(1, MANY), *self.rows(2)]
+        given = self._table([*good, *bad]).repartition(3)
+        for _ in range(2):
+            refusals = Refusals(Rejecting(NAME, "1.0.0", "target", "target"))
+            context = replace(self._context(mode), query=self._name(), refusals=refusals)
+            gem.write_batch(given, 0, context)
+            rejected = refusals.rows(self.spark)
+            schemas = {row["row_schema"] for row in rejected.select("row_schema").collect()}
+            rows = [
+                row.asDict(recursive=True)
+                for schema in schemas
+                for row in restored_rows(rejected.where(rejected["row_schema"] == schema), schema).collect()
+            ]
+            unsaid = rejected.where("size(reasons) = 0 or reasons[0].words is null").count()
+            refusals.release()
+            problem = difference(rows, bad) if bad or rows else ""
+            if problem:
+                fail(f"what `refused` says is to be rejected: {problem}")
+            if unsaid:
+                fail(f"{unsaid} rows are rejected without a reason")
+        self._expect(good, "beside the rows that are rejected", more=True)
+
+    @pytest.mark.spark
+    @applies(_rejects)
+    def test_ends_where_rejected_rows_can_go_nowhere(self) -> None:
+        """Called without a place for rejected rows, the target fails, and drops none."""
+        gem, bad = self.live(), list(self.refused())
+        mode: OutputMode = "append" if "append" in gem.semantics.output_modes else "update"
+        try:
+            gem.write_batch(self._table([*self.rows(1), *bad]), 0, self._context(mode))
+        except GemError:
+            return
+        if bad:
+            fail(f"{len(bad)} rows were refused and are gone")
 
     @pytest.mark.spark
     @costly
@@ -358,6 +412,8 @@ def _undeclared(gem: type[Any], made: Any) -> list[str]:
         problems.append("the semantics allow neither a batch nor a stream")
     if semantics.grouped is not None and gem.write_batch is Target.write_batch:
         problems.append("`grouped` is declared, and `write_batch`, which a group calls, isn't there")
+    if gem.can_reject() and delivery_in_group(made) is None:
+        problems.append("`rejects` is there, and the target can't be in a group: it has no `write_batch`")
     if not semantics.condition:
         problems.append("`condition` must say under which condition the delivery holds, in a sentence")
     return problems
