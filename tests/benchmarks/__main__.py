@@ -33,6 +33,7 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "check": (commands.check, 21),
     "check-1000": (commands.check_many, 9),
     "plan": (commands.plan, 9),
+    "held": (commands.held, 9),
     "plugins-help": (plugins.help_text, 21),
     "plugins-check": (plugins.check, 21),
     "long-chain": (limits.chain, 9),
@@ -63,7 +64,7 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "jdbc": (databases.append, 5),
 }
 NO_JVM = (
-    *("help", "check", "check-1000", "plan", "plugins-help", "plugins-check"),
+    *("help", "check", "check-1000", "plan", "held", "plugins-help", "plugins-check"),
     *("long-chain", "hostile-files", "limits", "hostile-expressions", "expressions"),
 )
 # As many pairs as a first look takes, and a bound takes that is kept with room to spare.

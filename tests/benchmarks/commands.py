@@ -54,7 +54,38 @@ def _check(pairs: int, folder: Path, name: str, nodes: int, at_most: float) -> C
 
 def plan(pairs: int, folder: Path) -> Comparison:
     """`gem-bundle plan` of an edit, each target with a checkpoint and its record, against checking the file."""
-    file = _pipeline(folder, NODES)
+    file, targets = _having_run(folder)
+    file.write_text(file.read_text().replace("cents / 100", "cents / 10"))
+    found = in_turn(
+        lambda: command_seconds([GEM_BUNDLE, "plan", file]),
+        lambda: command_seconds([GEM_BUNDLE, "check", file]),
+        pairs,
+    )
+    what = f"`gem-bundle plan` of {NODES} nodes, of which {targets} are targets with a checkpoint"
+    return found.compared("plan", what, "`gem-bundle check` of them", at_most=1.3)
+
+
+def held(pairs: int, folder: Path) -> Comparison:
+    """What a run does before its start so as to hold to the plan, and to leave its record."""
+    nodes = 25
+    file, targets = _having_run(folder, nodes)
+    begin = f"from gem_bundle.check import check_file; plan = check_file({str(file)!r}).plan; "
+    begin += "names = [node.id for node in plan.definition.of_kind('target')]; "
+    hold = "from gem_bundle.changes.planning import hold_to_plan; "
+    hold += "from gem_bundle.changes.history import keep_versions; "
+    hold += "keep_versions(plan, names, hold_to_plan(plan, names))"
+    found = in_turn(
+        lambda: command_seconds([sys.executable, "-c", begin + hold]),
+        lambda: command_seconds([sys.executable, "-c", begin]),
+        pairs,
+    )
+    what = f"a run's look at {targets} checkpoints and their records before its start, {nodes} nodes"
+    return found.compared("held", what, "checking them only", more_seconds=0.1)
+
+
+def _having_run(folder: Path, nodes: int = NODES) -> tuple[Path, int]:
+    """A pipeline of which each target has a checkpoint with its record, and how many those are."""
+    file = _pipeline(folder, nodes)
     checked = check_file(file).plan
     assert checked is not None
     targets = checked.definition.of_kind("target")
@@ -62,14 +93,7 @@ def plan(pairs: int, folder: Path) -> Comparison:
         place = checked.definition.checkpoint(target.id)
         _checkpoint(Path(place))
         write_record(place, Record(target.id, (version_of(checked, target.id),)))
-    file.write_text(file.read_text().replace("cents / 100", "cents / 10"))
-    found = in_turn(
-        lambda: command_seconds([GEM_BUNDLE, "plan", file]),
-        lambda: command_seconds([GEM_BUNDLE, "check", file]),
-        pairs,
-    )
-    what = f"`gem-bundle plan` of {NODES} nodes, of which {len(targets)} are targets with a checkpoint"
-    return found.compared("plan", what, "`gem-bundle check` of them", at_most=1.3)
+    return file, len(targets)
 
 
 def dry_run(pairs: int, folder: Path) -> Comparison | str:

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from dataclasses import MISSING, fields
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from gem_bundle.changes.functions import function_hash
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gem_bundle.gem import Gem, Source, Target, Transform
+    from gem_bundle.options import Options
     from gem_bundle.pipeline.model import Definition, Node
     from gem_bundle.pipeline.plan import Plan
 
@@ -67,9 +69,8 @@ def version_of(
         environment: Environment variables, for the project's settings; None is the process's.
         code: The folder with the modules that its functions are from; by default the pipeline file's.
     """
-    from importlib.metadata import version
-
     definition = plan.definition
+    own, spark = _versions()
     readers: dict[str, list[str]] = {}
     for path in paths_behind(plan, target):
         if plan.node(path[0]).kind == "source":
@@ -84,8 +85,8 @@ def version_of(
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         pipeline=definition.name,
         pipeline_version=definition.version,
-        gem_bundle=version("gem-bundle"),
-        spark=installed_spark() or "",
+        gem_bundle=own,
+        spark=spark,
         python=platform.python_version(),
         folder=str(definition.folder),
         checkpoint=clean.place(definition.checkpoint(target)),
@@ -93,6 +94,14 @@ def version_of(
         operators=_operators(plan, target, clean),
         settings=_settings(plan, target, clean, environment),
     )
+
+
+@cache
+def _versions() -> tuple[str, str]:
+    """Those of gem-bundle and of Spark: each is read out of a file of its distribution."""
+    from importlib.metadata import version
+
+    return version("gem-bundle"), installed_spark() or ""
 
 
 class _Cleaner:
@@ -227,13 +236,14 @@ def _marker(given: Any) -> dict[str, bool] | None:
 
 
 def _functions(folder: Path, gem: Gem) -> dict[str, str]:
-    found = {}
-    for name, info in type(gem.options).model_fields.items():
-        if _names_function([info.annotation, *info.metadata]):
-            value = getattr(gem.options, name)
-            if isinstance(value, str):
-                found[name] = function_hash(value, folder)
-    return found
+    values = ((name, getattr(gem.options, name)) for name in _function_options(type(gem.options)))
+    return {name: function_hash(value, folder) for name, value in values if isinstance(value, str)}
+
+
+@cache
+def _function_options(options: type[Options]) -> tuple[str, ...]:
+    fields = options.model_fields.items()
+    return tuple(name for name, info in fields if _names_function([info.annotation, *info.metadata]))
 
 
 _FUNCTION = get_args(FunctionReference)[1]
