@@ -10,7 +10,7 @@ from gem_bundle.expressions.scope import Scope
 from gem_bundle.lineage import Made, column_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.facts import Column
@@ -103,7 +103,8 @@ def _made(
     parts = reference(expression)
     if parts is not None:
         names: list[list[str]] | None = [list(parts)]
-        rule = "=" if len(parts) == 1 or not _is_field(parts, inputs) else f".{'.'.join(parts[-1:]).lower()}"
+        fields = _fields(parts, inputs)
+        rule = f".{'.'.join(fields)}" if fields else "="
     else:
         tree = parsed(expression)
         if tree is None:
@@ -111,7 +112,7 @@ def _made(
         from gem_bundle.expressions.walk import shape
 
         names = _names_in(tree)
-        rule = repr(shape(tree))
+        rule = repr(shape(tree, _columns_of(names or (), inputs)))
     if names is None:
         return Made(rule, None)
     uses: set[str] = set()
@@ -156,9 +157,21 @@ def _names_in(tree: exp.Expr) -> list[list[str]] | None:
     return found
 
 
-def _is_field(parts: Sequence[str], inputs: list[tuple[int, Sequence[Column] | None]]) -> bool:
-    """Whether a name with dots goes into a column."""
-    return any(columns is not None and Scope(columns).resolve(list(parts)).fields for _, columns in inputs)
+def _fields(parts: Sequence[str], inputs: Iterable[tuple[int, Sequence[Column] | None]]) -> tuple[str, ...]:
+    """The fields of a column that a name with dots goes into."""
+    for _, columns in inputs:
+        fields = () if columns is None else Scope(columns).resolve(list(parts)).fields
+        if fields:
+            return tuple(field.lower() for field in fields)
+    return ()
+
+
+def _columns_of(
+    names: Iterable[Sequence[str]], inputs: list[tuple[int, Sequence[Column] | None]]
+) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Which column each name is, with the fields that it goes into."""
+    found = ((tuple(name), _resolved(name, inputs)) for name in names)
+    return {name: (column, *_fields(name, inputs)) for name, column in found if column is not None}
 
 
 def _resolved(parts: Sequence[str], inputs: list[tuple[int, Sequence[Column] | None]]) -> str | None:
@@ -255,7 +268,7 @@ def buffers_of(expression: str, columns: Sequence[Column] | None) -> dict[str, t
     if tree is None:
         return None
     found: dict[str, tuple[str, ...]] = {}
-    for name, arguments, text in _aggregates(tree):
+    for name, arguments, text in _aggregates(tree, columns):
         kept = _buffers(name, arguments, columns)
         if kept is None:
             return None
@@ -263,7 +276,7 @@ def buffers_of(expression: str, columns: Sequence[Column] | None) -> dict[str, t
     return found
 
 
-def _aggregates(tree: exp.Expr) -> Iterator[tuple[str, list[str], str]]:
+def _aggregates(tree: exp.Expr, columns: Sequence[Column] | None) -> Iterator[tuple[str, list[str], str]]:
     from gem_bundle.expressions.functions import AGGREGATES
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.expressions.walk import shape
@@ -272,7 +285,8 @@ def _aggregates(tree: exp.Expr) -> Iterator[tuple[str, list[str], str]]:
         name = call.name.lower()
         if name in AGGREGATES:
             texts = [argument.sql(dialect="spark") for argument in call.expressions]
-            yield name, texts, _counted(name, texts) or repr(shape(call))
+            known = _columns_of(_names_in(call) or (), [(0, columns)])
+            yield name, texts, _counted(name, texts) or repr(shape(call, known))
 
 
 def _counted(name: str, arguments: list[str]) -> str | None:

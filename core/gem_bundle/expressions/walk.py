@@ -44,7 +44,7 @@ from gem_bundle.expressions.trees import (
 from gem_bundle.schema import with_article
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gem_bundle.schema import DataType
 
@@ -721,21 +721,27 @@ def references_in(tree: exp.Expr) -> list[list[str]] | None:
     return found
 
 
-def shape(node: object) -> object:
-    """What makes two expressions the same for Spark: not case, brackets, or the name of the input."""
+def shape(node: object, columns: Mapping[tuple[str, ...], tuple[str, ...]] | None = None) -> object:
+    """What makes two expressions the same for Spark: not case, brackets, or the name of the input.
+
+    Args:
+        node: The expression's tree.
+        columns: Which columns its names are, where there may be several of one name.
+    """
     if isinstance(node, list):
-        return tuple(shape(item) for item in node)
+        return tuple(shape(item, columns) for item in node)
     if not isinstance(node, exp.Expr):
         return node
     node = bare(node)
     if isinstance(node, exp.Alias):
-        return shape(node.this)
+        return shape(node.this, columns)
     parts = parts_of(node)
     if parts is not None:
-        return tuple(part.lower() for part in parts[-1:])
+        known = (columns or {}).get(tuple(parts))
+        return tuple(part.lower() for part in parts[-1:]) if known is None else known
     if isinstance(node, exp.Anonymous):
-        return (node.name.lower(), shape(node.expressions))
-    return (type(node), tuple((key, shape(value)) for key, value in node.args.items() if value))
+        return (node.name.lower(), shape(node.expressions, columns))
+    return (type(node), tuple((key, shape(value, columns)) for key, value in node.args.items() if value))
 
 
 def _names(tree: exp.Expr) -> set[str]:

@@ -210,3 +210,35 @@ targets:
 """
     kept, lost = ("[m]", "[m, most]") if "most" in having else ("[most]", "[most, m]")
     assert verdict(text.replace("COLUMNS", kept), text.replace("COLUMNS", lost)).verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("l.n < r.n", "r.n < l.n", "mixed"),
+        ("l.n < r.n", "L.n  <  R.N", "continues"),
+        ("l.n - r.n", "r.n - l.n", "mixed"),
+        ("sum(l.n)", "sum(r.n)", "mixed"),
+        ("l.made.x", "l.made.y", "mixed"),
+        ("l.made.x + 1", "l.made.y + 1", "mixed"),
+    ],
+)
+def test_a_column_is_not_another_input_s_of_the_same_name(old: str, new: str, expected: str) -> None:
+    text = """
+        pipeline: shop
+        sources:
+          a: {gem: file, options: {format: json, path: a, schema: "u string, n int, made struct<x: int, y: int>"}}
+          b: {gem: file, options: {format: json, path: b, schema: "u string, n int"}}
+        transforms:
+          pairs: {gem: join, inputs: {l: a, r: b}, options: {condition: l.u = r.u and l.n < r.n}}
+          flat:
+            gem: aggregate
+            input: pairs
+            options:
+              group_by: {apart: l.n - r.n, x: l.made.x, z: l.made.x + 1}
+              aggregates: {total: sum(l.n)}
+        targets:
+          out: {gem: console, input: flat, output_mode: update}
+    """
+    assert old in text
+    assert verdict(text, text.replace(old, new)).verdict == expected
