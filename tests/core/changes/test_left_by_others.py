@@ -1,0 +1,112 @@
+"""Checkpoints that hand-written PySpark left, on several Sparks: what a plan says of them, and never a traceback."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from gem_bundle.changes.planning import plan_changes
+from tests.core.changes.edits import plan
+
+LEFT = Path(__file__).with_name("checkpoints")
+VERSIONS = sorted(folder.name for folder in LEFT.iterdir())
+HEAD = """
+pipeline: shop
+SPARKsources:
+  a: {gem: file, options: {format: json, path: a, schema: "id string, at timestamp, n int"}}
+"""
+UNNAMED = "spark: {spark.sql.streaming.queryEvolution.enableSourceEvolution: false}\n"
+STATELESS = (
+    HEAD
+    + """
+transforms:
+  some: {gem: filter, input: a, options: {condition: n > 3}}
+targets:
+  out: {gem: file, input: some, options: {format: parquet, path: out}}
+"""
+)
+COUNTED = (
+    HEAD
+    + """
+transforms:
+  timely: {gem: watermark, input: a, options: {column: at, delay: 30 seconds}}
+  counts:
+    gem: aggregate
+    input: timely
+    options: {window: {column: at, duration: 1 minute}, group_by: [id], aggregates: {n: sum(n)}}
+targets:
+  out: {gem: file, input: counts, options: {format: parquet, path: out}}
+"""
+)
+ONCE = (
+    HEAD
+    + """
+transforms:
+  once: {gem: deduplicate, input: a, options: {columns: [id]}}
+targets:
+  out: {gem: file, input: once, options: {format: parquet, path: out}}
+"""
+)
+
+
+def beside(folder: Path, version: str, name: str) -> Path:
+    """A project's folder with such a checkpoint in it."""
+    shutil.copytree(LEFT / version / name, folder / "checkpoints" / "shop" / "out")
+    return folder
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("name", "text", "verdict", "code"),
+    [
+        ("stateless", STATELESS, "continues", "GB446"),
+        ("stateless", COUNTED, "refused", "GB422"),
+        ("aggregation", COUNTED, "continues", "GB446"),
+        ("aggregation", STATELESS, "refused", "GB422"),
+        ("aggregation", ONCE, "refused", "GB422"),
+        ("joined", COUNTED, "refused", "GB422"),
+        ("joined_files", STATELESS, "refused", "GB422"),
+    ],
+)
+def test_it_is_planned_as_far_as_spark_tells(
+    tmp_path: Path, version: str, name: str, text: str, verdict: str, code: str
+) -> None:
+    folder = beside(tmp_path, version, name)
+    (found,), wrong = plan_changes(plan(text.replace("SPARK", UNNAMED), str(folder)))
+    assert wrong == []
+    assert found.verdict == verdict
+    assert code in {change.code for change in found.changes}
+    assert any("can't be known" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_sources_without_names_are_told_with_the_way_out(tmp_path: Path, version: str) -> None:
+    """Source evolution can't be switched on for a checkpoint that was made without it."""
+    found, (wrong,) = plan_changes(
+        plan(STATELESS.replace("SPARK", ""), str(beside(tmp_path, version, "stateless")))
+    )
+    assert found == []
+    assert wrong.is_error
+    assert "enableSourceEvolution" in f"{wrong.message} {wrong.hint}"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_one_that_is_damaged_is_a_diagnostic_or_planned_without_what_is_lost(
+    tmp_path: Path, version: str
+) -> None:
+    made = plan(COUNTED.replace("SPARK", UNNAMED), str(beside(tmp_path, version, "aggregation")))
+    told = 0
+    for file in sorted(path for path in tmp_path.rglob("*") if path.is_file()):
+        content = file.read_bytes()
+        random = Random(f"{version} {file.name}")
+        for broken in (b"", b"v1\n", b"\xff\xfe\x00", content[: len(content) // 2], random.randbytes(40)):
+            file.write_bytes(broken)
+            found, wrong = plan_changes(made)
+            assert found or wrong
+            assert all(diagnostic.is_error and diagnostic.line for diagnostic in wrong)
+            told += bool(wrong)
+        file.write_bytes(content)
+    assert told > 10
