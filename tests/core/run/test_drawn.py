@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import http.client
 import json
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, cast
 
 from gem_bundle.check.checker import check_definition
+from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.secrets import HIDDEN, SecretStore
+from gem_bundle.run.options import ServeOptions
 from gem_bundle.run.serving.drawn import Drawn, draw
+from gem_bundle.run.serving.server import RunServer
+from tests.core.run.test_recorder import Run
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 PIPELINE = """\
 pipeline: shop
@@ -129,3 +137,64 @@ def test_who_logs_in_is_no_part_of_an_address(tmp_path: Path) -> None:
         conceal("at redis://me:pw@host:1/0 and http://host/a@b")
         == f"at redis://{HIDDEN}@host:1/0 and http://host/a@b"
     )
+
+
+def test_nothing_that_a_server_sends_has_a_secret_or_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONLY_THIS_PROCESS", "value-of-the-environment")
+    monkeypatch.setenv("GEM_BUNDLE_SERVE_TOKEN", "token-of-the-server")
+    (tmp_path / "beside.yaml").write_text("a file beside it")
+    found = drawn(tmp_path / "shop.yaml")
+    definition = load_file(tmp_path / "shop.yaml", LoadOptions(environment=ENVIRONMENT)).definition
+    assert definition is not None
+    usual = sorted(SECRETS - {"s3cr3t-of-the-command-line"})
+    with ExitStack() as stack:
+        run = Run(definition)
+        stack.enter_context(run.recorder)
+        stack.callback(run.end)
+        told: list[str] = []
+        server = RunServer(ServeOptions(), None, run.recorder, run.stop, tell=told.append, drawn=found)
+        stack.enter_context(server)
+        run.stop.started("table", cast("Any", Told(f"Scan with {usual}")))
+        server.started(run.report)
+        run.stop.failed("table", Diagnostic("GB507", "error", f"it failed with {usual}", hint=str(usual)))
+        run.report.diagnostics = list(run.stop.failures.values())
+        server.tick()
+
+        def ask(path: str) -> str:
+            connection = http.client.HTTPConnection(server.address.removeprefix("http://"), timeout=60)
+            connection.request("GET", path, headers={"Authorization": "Bearer token-of-the-server"})
+            answer = connection.getresponse()
+            # Events don't end: the first one is all that there is.
+            text = b"".join(answer.readline() for _ in range(2)) if "events" in path else answer.read()
+            assert answer.status in {200, 503}, path
+            connection.close()
+            return text.decode() + str(answer.headers)
+
+        paths = (
+            "/",
+            "/metrics",
+            "/health",
+            "/ready",
+            "/api/v1/status",
+            "/api/v1/pipeline",
+            "/api/v1/history",
+        )
+        sent = {path: ask(path) for path in (*paths, "/api/v1/plan?target=table", "/api/v1/events")}
+    assert "it failed with" in sent["/api/v1/status"]
+    assert "it failed with" in sent["/api/v1/events"]
+    assert "Scan with" in sent["/api/v1/plan?target=table"]
+    hidden = {*SECRETS, "value-of-the-environment", "token-of-the-server", "a file beside it"}
+    for path, text in sent.items():
+        assert [secret for secret in hidden if secret in text] == [], path
+
+
+class Told:
+    """A query whose plan is a text."""
+
+    def __init__(self, plan: str) -> None:
+        self._plan = plan
+
+    def explain(self, extended: bool) -> None:
+        print(self._plan)

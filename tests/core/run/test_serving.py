@@ -8,6 +8,7 @@ import json
 import re
 import socket
 import sys
+import threading
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -366,21 +367,80 @@ def suppress_reset() -> Iterator[None]:
 def test_a_crowd_is_served_or_refused_and_silent_ones_are_sent_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_MOST_CONNECTIONS", 20)
     monkeypatch.setattr(server, "_HEADER_SECONDS", 0.5)
     with served(tmp_path) as run:
         run.begin()
         port = int(run.server.address.rpartition(":")[2])
-        crowd = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
-        for number, one in enumerate(crowd[:150]):
+        crowd = [socket.create_connection(("127.0.0.1", port)) for _ in range(1_000)]
+        for number, one in enumerate(crowd[:750]):
             # Some say nothing at all, some stop in the middle of a header.
-            one.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n" + (b"\r\n" if number % 3 else b"X-A"))
-        answers = {one.recv(12) for one in crowd}
+            with suppress_reset():
+                one.sendall(
+                    b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n" + (b"\r\n" if number % 3 else b"X-A")
+                )
+        run.micro_batch()
+        answers = {beginning(one) for one in crowd}
         assert answers <= {b"HTTP/1.1 200", b"HTTP/1.1 503", b""}
         assert b"" in answers
         for one in crowd:
             one.close()
         assert run.ask("/health")[0] == 200
+        assert run.run.report.targets["table"].micro_batches == 1
+
+
+def beginning(client: socket.socket) -> bytes:
+    """The first bytes of an answer; none where the connection was closed without one."""
+    with suppress_reset():
+        return client.recv(12)
+    return b""
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET /metrics HTTP/1.1\r\nHost: loc",
+        b"POST /api/v1/stop HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 9000\r\n\r\n{",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea",
+        b"GET /page/vendor/uplot.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * 200,
+    ],
+    ids=["nothing", "half a header", "half a body", "half a second request", "never reads"],
+)
+def test_who_makes_no_progress_does_not_keep_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr(server, "_HEADER_SECONDS", 0.3)
+    with served(tmp_path, allow_control=True) as run:
+        run.begin()
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        client.connect(("127.0.0.1", int(run.server.address.rpartition(":")[2])))
+        with suppress_reset():
+            client.sendall(sent)
+        connections = run.server._server.server_state.connections
+        seen = False
+        while not (seen and not connections):
+            seen = seen or bool(connections)
+            threading.Event().wait(0.01)
+        client.close()
+        assert not run.run.stop
+
+
+def test_who_listens_and_reads_keeps_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_HEADER_SECONDS", 0.05)
+    with served(tmp_path) as run:
+        run.begin()
+        connection = run.connect()
+        connection.request("GET", "/api/v1/events")
+        answer = connection.getresponse()
+        for _ in range(20):
+            run.micro_batch()
+            while not answer.readline().startswith(b"event: progress"):
+                pass
+            threading.Event().wait(0.02)
+        assert len(run.server._server.server_state.connections) == 1
+        connection.close()
 
 
 def test_without_its_port_the_run_goes_on(tmp_path: Path) -> None:

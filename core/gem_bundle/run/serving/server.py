@@ -234,6 +234,7 @@ class RunServer:
         found = FoundRun(record, judge(record)).as_dict()
         found["diagnostics"] = self._drawn.without_secrets(found["diagnostics"])
         for target in found["targets"].values():
+            target["checkpoint"] = self._drawn.conceal(target["checkpoint"])
             if target["failure"] is not None:
                 (target["failure"],) = self._drawn.without_secrets([target["failure"]])
         return found
