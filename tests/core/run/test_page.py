@@ -156,11 +156,17 @@ def expected_numbers(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def assert_shows(browser: Browser, report: dict[str, Any]) -> None:
-    """The page shows what a report says."""
-    found, expected = page_numbers(browser), expected_numbers(report)
-    for name, numbers in expected["targets"].items():
-        found["targets"][name] = {key: found["targets"][name][key] for key in numbers}
-    assert found == expected
+    """The page shows what a report says, as soon as it has drawn it."""
+    expected = expected_numbers(report)
+
+    def found() -> dict[str, Any]:
+        shown = page_numbers(browser)
+        for name, numbers in expected["targets"].items():
+            shown["targets"][name] = {key: shown["targets"][name][key] for key in numbers}
+        return shown
+
+    browser.until(lambda: found() == expected, f"the page doesn't show {expected}")
+    assert found() == expected
 
 
 def test_it_shows_a_run_while_it_goes_on_and_its_report_at_the_end(browser: Browser, tmp_path: Path) -> None:
@@ -293,6 +299,38 @@ def test_a_failure_is_shown_with_its_place(browser: Browser, tmp_path: Path) -> 
         assert browser.barriers() == []
         browser.picture("failure")
         assert_shows(browser, run.report.as_dict())
+        assert browser.messages() == []
+
+
+def test_what_a_run_tells_of_its_health_is_shown(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with shown(tmp_path) as run:
+        run.begin()
+        run.micro_batches()
+        status = run.server.status
+
+        def unwell() -> dict[str, Any]:
+            found = status()
+            table = found["targets"]["table"]
+            since = "2026-01-05T09:07:00.000Z"
+            table["unwell"] = [
+                {"limit": "state_rows", "level": "fail", "reason": "500 rows, too many", "since": since}
+            ]
+            table["waiting"] = {"clicks": {"records": 1_234, "seconds": 90}}
+            table["totals"] = {**table["totals"], "restarts": 3}
+            last = table["totals"]["last"]
+            table["totals"]["last"] = {**last, "lag_seconds": {"clicks": 61}}
+            return found
+
+        monkeypatch.setattr(run.server, "status", unwell)
+        browser.open(run.address)
+        browser.until_text("#problems", "target `table` is unwell: 500 rows, too many")
+        assert browser.text('.node[data-id="table"]').split("\n")[2] == "running, unwell"
+        assert "1,234 records for 1 min 30 s wait" in browser.text('.node[data-id="clicks"]')
+        row = page_numbers(browser)["targets"]["table"]
+        assert row["Behind"] == "clicks 900 for 1 min 1 s, clicks 1,234 records for 1 min 30 s"
+        assert row["Restarts"] == "3"
         assert browser.messages() == []
 
 

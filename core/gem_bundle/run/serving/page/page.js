@@ -4,7 +4,7 @@ import { Charts } from "./charts.js";
 import { byId, cell, make, say, show, table } from "./dom.js";
 import { Graph, columnsOf } from "./graph.js";
 import { NeedsToken, get, keepToken, listen, post } from "./server.js";
-import { bytes, clock, duration, place, rate, seconds, sum, whole } from "./words.js";
+import { bytes, clock, duration, place, rate, seconds, sum, waits, whole } from "./words.js";
 
 const MOST_POINTS = 720;
 const MOST_RECENT = 20;
@@ -63,6 +63,8 @@ function on(event, content) {
     const known = state.run.targets[target];
     if (known) known.recent = [...known.recent, batch].slice(-MOST_RECENT);
     remember(target, batch);
+    refresh();
+  } else if (["unhealthy", "healthy", "restarting"].includes(event)) {
     refresh();
   } else if (event === "ended" && state.run) {
     state.over = true;
@@ -241,13 +243,23 @@ function rejectedOf(targets) {
 function problems() {
   const run = state.run;
   const failures = [...(run?.diagnostics ?? [])];
-  for (const { failure } of Object.values(run?.targets ?? {})) if (failure) failures.push(failure);
+  for (const [id, { failure, unwell }] of Object.entries(run?.targets ?? {})) {
+    if (failure) failures.push(failure);
+    for (const found of unwell ?? []) failures.push(limit(id, found));
+  }
   const all = [...failures, ...(state.pipeline?.diagnostics ?? [])];
   const seen = new Set();
   return all.filter((found) => {
     const key = JSON.stringify([found.code, found.message, found.line, found.column]);
     return !seen.has(key) && seen.add(key);
   });
+}
+
+// A broken limit of a target's health, as a problem at the target.
+function limit(id, found) {
+  const severity = found.level === "fail" ? "error" : "warning";
+  const message = `target \`${id}\` is unwell: ${found.reason}`;
+  return { severity, code: "health", message, hint: `Since ${clock(found.since)} UTC.`, node: id };
 }
 
 let shownProblems = "";
@@ -321,14 +333,16 @@ function showGraph() {
       const target = targets[node.id];
       const last = lastOf(target);
       is = target.state;
-      lines.push(target.state);
+      lines.push(target.unwell?.length ? `${target.state}, unwell` : target.state);
       lines.push(last ? `in ${rate(last.rows_per_second)} rows/s, out ${rate(rateOut(last))}` : "no micro-batch yet");
       if (last) lines.push(`${whole(target.totals.rows_in)} in, ${whole(target.totals.rows_out)} out`);
     } else if (node.kind === "target" && state.run) {
       lines.push("not in this run");
     }
+    const waiting = Object.values(targets).find((target) => target.waiting?.[node.id])?.waiting[node.id];
+    if (waiting) lines.push(`${waits(waiting)} wait`);
     if (node.id in rejected) lines.push(`${whole(rejected[node.id])} rejected`);
-    if (worst === "error" && !lines.includes("failed")) lines.unshift(state.run ? "failed" : "error");
+    if (worst === "error" && !is && !lines.includes("failed")) lines.unshift(state.run ? "failed" : "error");
     else if (worst === "warning") lines.push("warning");
     told.set(node.id, { lines, state: is, problem: worst });
   }
@@ -348,11 +362,16 @@ const COLUMNS = [
   ["State store", (target, last) => (last?.state_rows ? `${whole(last.state_rows)} rows, ${bytes(last.state_bytes)}` : "-")],
   ["Late", (target) => whole(target.totals.late_rows)],
   ["Rejected", (target) => whole(sum(target.totals.rejected))],
+  ["Restarts", (target) => whole(target.totals.restarts ?? 0)],
 ];
 
 function lagWords(target, last) {
-  const lag = Object.entries(last?.lag ?? {});
-  return lag.length ? lag.map(([topic, behind]) => `${topic} ${whole(behind)}`).join(", ") : "-";
+  const since = last?.lag_seconds ?? {};
+  const said = Object.entries(last?.lag ?? {}).map(([topic, behind]) =>
+    [`${topic} ${whole(behind)}`, since[topic] ? `for ${duration(since[topic])}` : ""].filter(Boolean).join(" "),
+  );
+  for (const [source, numbers] of Object.entries(target.waiting ?? {})) said.push(`${source} ${waits(numbers)}`);
+  return said.join(", ") || "-";
 }
 
 function watermarkWords(watermark) {
