@@ -57,6 +57,8 @@ class Pipeline:
         profiles: For each profile the values of parameters.
         spark: Spark session settings.
         checkpoints: The root of the checkpoints.
+        health: When targets are unwell, as in the file: ``{"batch_time": "5 minutes"}``.
+        restarts: How often queries are started again, as in the file.
         folder: What relative paths are relative to; by default the folder of the calling file.
     """
 
@@ -71,6 +73,8 @@ class Pipeline:
         profiles: Mapping[str, Mapping[str, Any]] | None = None,
         spark: Mapping[str, str | int | float | bool] | None = None,
         checkpoints: str | os.PathLike[str] | None = None,
+        health: Mapping[str, Any] | None = None,
+        restarts: Mapping[str, Any] | None = None,
         folder: str | os.PathLike[str] | None = None,
     ) -> None:
         here = _caller()
@@ -88,6 +92,8 @@ class Pipeline:
             "profiles": profiles,
             "spark": spark,
             "checkpoints": checkpoints,
+            "health": health,
+            "restarts": restarts,
         }
         self._values: Any = {}
         for key, value in given.items():
@@ -163,6 +169,8 @@ class Pipeline:
         output_mode: OutputMode | None = None,
         trigger: Mapping[str, str | bool] | None = None,
         group: str | None = None,
+        health: Mapping[str, Any] | None = None,
+        restarts: Mapping[str, Any] | None = None,
         was: str | Sequence[str] | None = None,
     ) -> Pipeline:
         """Add a node that writes to outside.
@@ -175,6 +183,8 @@ class Pipeline:
             output_mode: ``append`` (the default), ``update`` or ``complete``.
             trigger: When micro-batches run, as in the file: ``{"available_now": True}``.
             group: Targets of one group are written by one query, from the same micro-batches.
+            health: When it is unwell, as in the file.
+            restarts: How often its query is started again, as in the file.
             was: Its former id, or all of them, the newest first.
         """
         node = {
@@ -183,6 +193,8 @@ class Pipeline:
             "output_mode": output_mode,
             "trigger": trigger,
             "group": group,
+            "health": health,
+            "restarts": restarts,
             "options": options,
             "was": was,
         }

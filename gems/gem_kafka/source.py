@@ -41,6 +41,7 @@ class KafkaSource(Source[KafkaSourceOptions]):
     semantics = SourceSemantics(
         triggers=MICRO_BATCH_TRIGGERS | {"continuous", "real_time"},
         condition="the topics keep their records until they have been processed",
+        lag=frozenset({"records", "time"}),
     )
     example = {
         "bootstrap_servers": ["localhost:9092"],

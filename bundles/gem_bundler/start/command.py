@@ -282,5 +282,8 @@ class _StopsWithoutLease:
     def stopping(self, reason: str) -> None:
         self._view.stopping(reason)
 
+    def happened(self, event: str, facts: Mapping[str, Any]) -> None:
+        self._view.happened(event, facts)
+
     def ended(self, report: Report) -> None:
         self._view.ended(report)

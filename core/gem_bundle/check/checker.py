@@ -129,6 +129,10 @@ def check_definition(loaded: Loaded, registry: Registry | None = None, *, discov
         found += check_sources(plan)
         found += check_targets(plan)
         found += check_groups(plan)
+        if any(node.health.limits or node.restarts is not None for node in definition.nodes.values()):
+            from gem_bundle.check.streaming.health import check_health
+
+            found += check_health(plan)
         found += check_places(plan)
         found += check_triggers(plan)
         found += check_versions(plan, target)

@@ -324,4 +324,19 @@ ENVIRONMENT = (
             $ gem-bundle run clicks.yaml --target screen --serve 0
         """,
     ),
+    error(
+        "GB520",
+        "a target was unwell, and the run was to stop then",
+        why="""
+            A limit under `health` was broken for as long as it says, and `on_unhealthy` is `stop`, or is
+            `restart` and the query was started again as often as `restarts` allows. The other queries have
+            ended their micro-batches and stopped; the next run continues there.
+        """,
+        breaks="""
+            health: {batch_time: 1 second, on_unhealthy: stop}
+        """,
+        keeps="""
+            health: {batch_time: 5 minutes, on_unhealthy: report}
+        """,
+    ),
 )

@@ -229,4 +229,30 @@ TARGET_GROUPS = (
         """,
         source="Guide, Using Foreach and ForeachBatch",
     ),
+    warning(
+        "GB390",
+        "a limit of health that can't be measured",
+        why="""
+            A limit under `health` is compared with what a run measures of a target. Here nothing measures
+            it: there is no watermark, no state, no output of rejected rows, or the sources can't tell what
+            waits in them. So the target would never be unwell by it, whatever happens. In a batch pipeline
+            there are no micro-batches, so neither limits nor `restarts` mean anything.
+        """,
+        breaks="""
+            sources: {ticks: {gem: rate}}
+            targets:
+              screen:
+                gem: console
+                input: ticks
+                health: {state_rows: 1000000}
+        """,
+        keeps="""
+            sources: {ticks: {gem: rate}}
+            targets:
+              screen:
+                gem: console
+                input: ticks
+                health: {batch_time: 5 minutes}
+        """,
+    ),
 )

@@ -173,6 +173,7 @@ def _semantics(gem: type[Gem]) -> dict[str, Any]:
 _ORDER = (
     *("default", "available_now", "processing_time", "once", "continuous", "real_time"),
     *("append", "update", "complete"),
+    *("records", "files", "time"),
 )
 
 

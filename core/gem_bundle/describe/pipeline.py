@@ -35,7 +35,12 @@ def pipeline_schema(registry: Registry) -> dict[str, Any]:
         registry: The gems to know. One that can't be loaded may have any options.
     """
     top = model_schema(model.PipelineShape)
-    definitions: dict[str, Any] = {"parameter": _parameter(), "trigger": _trigger()}
+    definitions: dict[str, Any] = {
+        "parameter": _parameter(),
+        "trigger": _trigger(),
+        # Those of nodes are among them: they have the same sections.
+        **top.pop("$defs", {}),
+    }
     changed: dict[str, dict[str, Any]] = {
         "pipeline": or_reference(_text(model.NAME)),
         "version": or_reference(_text(model.VERSION), {"type": "number"}),

@@ -29,6 +29,8 @@ def semantics_in_words(gem: GemDescription) -> list[tuple[str, str]]:
             words.append(("Backlog", "no: rows come while the query runs, and never end"))
         if facts["only_new"]:
             words.append(("First run", "begins with the rows that come after its start"))
+        if facts["lag"]:
+            words.append(("Lag", ", ".join(facts["lag"])))
         if facts["inline"]:
             words.append(("In tests", "read as it is, since its rows are its options"))
         return words

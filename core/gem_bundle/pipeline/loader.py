@@ -13,6 +13,7 @@ from gem_bundle.diagnostics import Diagnostic, suggest
 from gem_bundle.hookspecs import OF_PLUGINS
 from gem_bundle.pipeline.document import MAX_BYTES, Document, Unknown, parse
 from gem_bundle.pipeline.groups import with_rejected
+from gem_bundle.pipeline.health import Health, health_of, restarts_of
 from gem_bundle.pipeline.model import (
     EXTENSION_PREFIX,
     ID,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gem_bundle.pipeline.document import Locator, Path
+    from gem_bundle.pipeline.health import HealthShape, RestartsShape
     from gem_bundle.pipeline.secrets import SecretStore
 
 ShapeT = TypeVar("ShapeT", bound=BaseModel)
@@ -170,6 +172,8 @@ class _Loader:
         self._diagnostics: list[Diagnostic] = []
         self._broken: set[str] = set()
         self._mode = "stream"
+        self._health: HealthShape | None = None
+        self._restarts: RestartsShape | None = None
 
     def load(self, raw: dict[str, Any]) -> Loaded:
         raw = {k: v for k, v in raw.items() if not k.startswith(EXTENSION_PREFIX)}
@@ -196,6 +200,7 @@ class _Loader:
         values = {key: value if key in SECTIONS else unmarked(value) for key, value in values.items()}
         shape = self._top(raw, values)
         self._mode = shape.mode
+        self._health, self._restarts = shape.health, shape.restarts
         if self._is_too_large(values):
             return Loaded(None, self._diagnostics)
         nodes = self._nodes(values)
@@ -379,6 +384,8 @@ class _Loader:
             description=shape.description,
             was=_former(shape.was),
             group=getattr(shape, "group", None) or "",
+            health=health_of(self._health, shape.health) if kind == "target" else Health(),
+            restarts=restarts_of(self._restarts, shape.restarts) if kind == "target" else None,
         )
 
     def _source_mode(self, written: str | None, path: Path, name: str) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from gem_bundle.facts import REJECTED, output_key
+from gem_bundle.pipeline.health import Health, HealthShape, Restarts, RestartsShape
 from gem_bundle.types import Interval, interval_length
 
 if TYPE_CHECKING:
@@ -135,6 +136,15 @@ class TargetShape(_Shape):
         description="Targets of one group are written by one query, from the same micro-batches; by default "
         "each has a query of its own.",
     )
+    health: HealthShape | None = Field(
+        None,
+        description="When it is unwell, and what is done then; what it leaves out is as in the pipeline's.",
+    )
+    restarts: RestartsShape | None = Field(
+        None,
+        description="How often its query is started again when it failed for a passing reason; by default as "
+        "the pipeline says.",
+    )
     options: dict[str, Any] | None = Field(None, description="The gem's options.")
     was: str | list[str] | None = Field(None, description=_WAS)
     description: str = Field("", description=_PURPOSE)
@@ -160,6 +170,13 @@ class PipelineShape(_Shape):
     )
     checkpoints: str = Field(
         "checkpoints", description="The folder of the checkpoints; a target's is `<pipeline>/<id>` in it."
+    )
+    health: HealthShape | None = Field(
+        None, description="When a target is unwell, and what is done about it."
+    )
+    restarts: RestartsShape | None = Field(
+        None,
+        description="How often a query is started again when it failed for a passing reason.",
     )
     job: Any = Field(None, description="When and on what the pipeline runs on a cluster, for its bundle.")
     sources: Any = Field(None, description="The nodes that read, by id.")
@@ -232,6 +249,8 @@ class Node:
         group: For a target: the group that it is in, or an empty text.
         joins: For a target that is in a group because it takes what a node rejects: the id of that node.
         was: Its former ids, the newest first.
+        health: For a target: when it is unwell.
+        restarts: For a target: how often its query is started again; None for never.
     """
 
     id: str
@@ -247,6 +266,8 @@ class Node:
     was: tuple[str, ...] = ()
     group: str = ""
     joins: str = ""
+    health: Health = field(default_factory=Health)
+    restarts: Restarts | None = None
 
     @property
     def leads(self) -> bool:

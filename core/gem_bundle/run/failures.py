@@ -145,9 +145,14 @@ def headline(error: BaseException) -> str:
     return text if len(text) <= 1000 else f"{text[:1000]}…"
 
 
+def error_texts(error: BaseException) -> str:
+    """All that an error says: its own text, that of what it wraps, and what a server says of it."""
+    return f"{error}\n{root_cause(error)}\n{_said_by_server(error)}"
+
+
 def _described(plan: Plan, node: Node, error: Exception, default: str) -> Diagnostic:
     text = headline(root_cause(error))
-    full = f"{error}\n{root_cause(error)}\n{_said_by_server(error)}"
+    full = error_texts(error)
     ended = read_ending(full)
     if ended is not None and ended.node in plan.definition.nodes:
         message = f"a row breaks the rule `{ended.rule}`: {ended.words}. The row: {ended.row}"

@@ -37,6 +37,8 @@ class MicroBatch:
         state_bytes: Memory that the state stores use.
         state_commit_ms: How long commits of the state stores took, added up.
         lag: Records behind the newest one when it began, by topic: of sources whose offsets are counted.
+        lag_seconds: For how long they had been there, by topic (`gem_bundle.run.behind`).
+        newest: Where the newest record was when it began, by topic: the sum over its partitions.
     """
 
     batch_id: int
@@ -53,6 +55,8 @@ class MicroBatch:
     state_bytes: int = 0
     state_commit_ms: int = 0
     lag: Mapping[str, int] = field(default_factory=dict)
+    lag_seconds: Mapping[str, float] = field(default_factory=dict)
+    newest: Mapping[str, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers as JSON takes them."""
@@ -74,6 +78,7 @@ class Totals:
         watermark: The last watermark.
         busy_ms: Milliseconds spent in micro-batches.
         held: What transforms rejected, dropped and counted.
+        restarts: How often its query was started again by itself.
         last: The last micro-batch.
     """
 
@@ -87,6 +92,7 @@ class Totals:
     watermark: str | None = None
     busy_ms: int = 0
     held: HeldRows = field(default_factory=HeldRows)
+    restarts: int = 0
     last: MicroBatch | None = None
 
     def add(self, batch: MicroBatch) -> None:
@@ -159,6 +165,7 @@ def micro_batch(report: StreamingQueryProgress) -> MicroBatch:
     speed = report.processedRowsPerSecond
     event_time = report.eventTime or {}
     operators = report.stateOperators or []
+    lag, newest = _lag(report.sources or [])
     return MicroBatch(
         batch_id=report.batchId,
         timestamp=report.timestamp,
@@ -173,20 +180,23 @@ def micro_batch(report: StreamingQueryProgress) -> MicroBatch:
         phases_ms={phase: int(took) for phase, took in report.durationMs.items()},
         state_bytes=sum(operator.memoryUsedBytes for operator in operators),
         state_commit_ms=sum(operator.commitTimeMs for operator in operators),
-        lag=_lag(report.sources or []),
+        lag=lag,
+        newest=newest,
     )
 
 
-def _lag(sources: Iterable[SourceProgress]) -> dict[str, int]:
-    """How far behind the newest each topic is read, where offsets are counted by topic and partition."""
+def _lag(sources: Iterable[SourceProgress]) -> tuple[dict[str, int], dict[str, int]]:
+    """How far behind the newest each topic is read, and where that is: of offsets by topic and partition."""
     found: dict[str, int] = {}
+    ends: dict[str, int] = {}
     for source in sources:
         newest, read = _counted_offsets(source.latestOffset), _counted_offsets(source.endOffset)
         for topic, partitions in newest.items():
             behind = sum(max(0, at - read.get(topic, {}).get(name, 0)) for name, at in partitions.items())
             # Two sources of one query may read the same topic.
             found[topic] = max(behind, found.get(topic, 0))
-    return found
+            ends[topic] = max(sum(partitions.values()), ends.get(topic, 0))
+    return found, ends
 
 
 def _counted_offsets(text: str | None) -> dict[str, dict[str, int]]:

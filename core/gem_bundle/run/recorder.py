@@ -156,6 +156,11 @@ class Recorder:
         self._renew("stopping")
         self._view.stopping(reason)
 
+    def happened(self, event: str, facts: Mapping[str, Any]) -> None:
+        """Something else happened to a target."""
+        self._renew(self.record.state)
+        self._view.happened(event, facts)
+
     def ended(self, report: Report) -> None:
         """The run is over; the record says so when the checkpoints are free for the next one."""
         self._view.ended(report)
@@ -203,6 +208,8 @@ class Recorder:
             totals.as_dict(),
             tuple(self._recent[name]),
             failure.rewritten(hidden).as_dict() if failure is not None else None,
+            tuple(self._stop.unwell.get(name, ())),
+            self._stop.waiting.get(name, {}),
         )
 
     def _keep(self) -> None:

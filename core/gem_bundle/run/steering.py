@@ -28,6 +28,8 @@ class StopRequest:
         starts: How often the query of each target was started.
         failures: What targets have failed with.
         queries: The query of each target, the one that was started last.
+        unwell: The limits of health that each target breaks, as JSON takes them.
+        waiting: What waits in the sources of each target, by source, where it was asked for.
     """
 
     def __init__(self) -> None:
@@ -37,6 +39,8 @@ class StopRequest:
         self.starts: dict[str, int] = {}
         self.failures: dict[str, Diagnostic] = {}
         self.queries: dict[str, StreamingQuery] = {}
+        self.unwell: dict[str, list[dict[str, Any]]] = {}
+        self.waiting: dict[str, dict[str, dict[str, float]]] = {}
         self._asked: deque[Request] = deque()
 
     def __bool__(self) -> bool:

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.gem import WriteContext, is_over_connect
 from gem_bundle.pipeline.groups import groups_of, rejects
+from gem_bundle.pipeline.health import Restarts
+from gem_bundle.pipeline.secrets import hidden
+from gem_bundle.run.behind import Behind
 from gem_bundle.run.failures import build_failure, query_failure
 from gem_bundle.run.frames import Frames, NodeFailure, unmarked
 from gem_bundle.run.groups import GroupQuery
+from gem_bundle.run.health import TargetHealth
 from gem_bundle.run.held import HeldRows, observed_by_stream
+from gem_bundle.run.passing import passing_reason
 from gem_bundle.run.progress import ROWS_OUT, ProgressReader
+from gem_bundle.run.restarts import RestartPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.gem import Target
     from gem_bundle.pipeline.groups import Group
     from gem_bundle.pipeline.model import Node, Trigger
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
     from gem_bundle.runs.requests import Request
 
 POLL_SECONDS = 0.2
+_HEALTH_SECONDS = 1.0
 
 
 class View(Protocol):
@@ -50,6 +57,9 @@ class View(Protocol):
 
     def stopping(self, reason: str) -> None:
         """The queries are asked to stop."""
+
+    def happened(self, event: str, facts: Mapping[str, Any]) -> None:
+        """Something else: a target is ``unhealthy`` or ``healthy`` again, or a query is ``restarting``."""
 
     def ended(self, report: Report) -> None:
         """The run is over."""
@@ -82,6 +92,7 @@ class _Running:
     reader: ProgressReader
     totals: list[Totals]
     group: GroupQuery | None
+    behind: Behind = field(default_factory=Behind)
 
     @property
     def targets(self) -> list[str]:
@@ -96,6 +107,13 @@ class _Running:
         if self.group is not None and self.group.failures:
             return [build_failure(plan, node, cause) for node, cause in self.group.failures]
         return [query_failure(plan, self.totals[0].target, error)]
+
+    def passing(self) -> str:
+        """Why the query may be started again after its failure; empty where it may not."""
+        if self.group is not None and self.group.failures:
+            return passing_reason([cause for _, cause in self.group.failures])
+        error = _failure(self.query)
+        return passing_reason([error]) if error is not None else ""
 
 
 def run_queries(
@@ -197,19 +215,32 @@ class _Watch:
     view: View
     stop: StopRequest
     timeout: float
+    restarts: RestartPlan = field(default_factory=RestartPlan)
+    health: dict[str, TargetHealth] = field(default_factory=dict)
+    looked: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.health = {node.id: TargetHealth(node) for node in self.targets if node.health.limits}
 
     def until_the_end(self) -> Status:
         """Watch until all have ended, one has failed, or the run is asked to stop; then stop the others."""
-        while self.running and not self.stop and not self.report.diagnostics:
+        while (self.running or self.restarts) and not self.stop and not self.report.diagnostics:
             for entry in list(self.running):
-                _show(entry, self.view)
+                self._show(entry)
                 if not entry.query.isActive:
                     self._has_ended(entry, "finished")
             for request in self.stop.asked():
                 self._do(request)
+            if self.health:
+                self._judge()
+            for nodes in self.restarts.due():
+                self._start(nodes[0])
             self.view.tick()
             if self.running and not self.report.diagnostics:
                 _wait(self.running[0].query)
+            elif self.restarts and not self.report.diagnostics:
+                time.sleep(POLL_SECONDS)
+        self.stop.states.update(dict.fromkeys(self.restarts.waiting(), "stopped"))
         if self.running:
             self._are("stopping", *self.running)
             self.view.stopping(self.stop.reason or "another target failed")
@@ -225,14 +256,82 @@ class _Watch:
 
     def _has_ended(self, entry: _Running, state: State) -> None:
         """Take leave of a query: of what it reported between the last look and its end, and how it ended."""
-        _show(entry, self.view)
+        self._show(entry)
         self.running.remove(entry)
         self._are(state, entry)
         failures = entry.failures(self.plan, stopped=state == "stopped")
-        self.report.diagnostics.extend(failures)
         own = {failure.node: failure for failure in failures}
         for target in entry.targets if failures else ():
             self.stop.failed(target, own.get(target, failures[0]))
+        if failures and state == "finished":
+            reason = entry.passing()
+            nodes = [self.plan.node(target) for target in entry.targets]
+            if reason and self._start_later(nodes, reason, _restarts(nodes)):
+                return
+        self.report.diagnostics.extend(failures)
+
+    def _start_later(self, nodes: Sequence[Node], reason: str, limits: Restarts | None) -> bool:
+        """Let a query that has ended be started again after a while, where it may be."""
+        if limits is None or not self.restarts.take(nodes, limits):
+            return False
+        ids = [node.id for node in nodes]
+        self.stop.states.update(dict.fromkeys(ids, "starting"))
+        for target in ids:
+            totals = self.report.targets[target]
+            totals.restarts += 1
+            facts = {"target": target, "reason": reason, "restarts": totals.restarts, "wait": limits.wait}
+            failure = self.stop.failures.get(target)
+            told = failure.rewritten(hidden).as_dict() if failure is not None else None
+            self.view.happened("restarting", {**facts, "failure": told})
+        return True
+
+    def _judge(self) -> None:
+        """Hold what was measured against the limits, and do what the pipeline says about what is broken."""
+        if time.monotonic() - self.looked < _HEALTH_SECONDS:
+            return
+        self.looked = time.monotonic()
+        for entry in list(self.running):
+            watched = {target: self.health[target] for target in entry.targets if target in self.health}
+            if any(health.asks_for_progress for health in watched.values()) and not _is_at_work(entry.query):
+                for health in watched.values():
+                    health.rests()
+            for target, health in watched.items():
+                for change in health.look(self.stop.waiting.get(target, {})):
+                    self.stop.unwell[target] = [unwell.as_dict() for unwell in health.unwell.values()]
+                    self.view.happened(change.event, {"target": target, **change.unwell.as_dict()})
+            if entry in self.running:
+                self._treat(entry)
+
+    def _treat(self, entry: _Running) -> None:
+        """Start a query again, or end the run, where a target of it is unwell and that is to be done then."""
+        for target in entry.targets:
+            node = self.plan.node(target)
+            health = self.health.get(target)
+            broken = [u for u in health.unwell.values() if u.level == "fail"] if health is not None else []
+            if not broken or node.health.on_unhealthy == "report":
+                continue
+            failure = _unwell(self.plan, node, broken[0].reason)
+            self.stop.failures[target] = failure
+            if node.health.on_unhealthy == "restart":
+                nodes = [self.plan.node(name) for name in entry.targets]
+                # What hangs doesn't end by itself: it is run once more, as after a crash.
+                hangs = any(found.limit == "no_progress" for found in broken)
+                self._are("stopping", entry)
+                _stop([entry], self.stop, 0.0 if hangs else self.timeout, self._meanwhile)
+                self._has_ended(entry, "stopped")
+                if self.report.diagnostics or self._start_later(
+                    nodes, broken[0].reason, _restarts(nodes) or Restarts()
+                ):
+                    return
+            self.stop.failed(target, failure)
+            self.report.diagnostics.append(failure)
+            return
+
+    def _show(self, entry: _Running) -> None:
+        for batch in _show(entry, self.view):
+            for target in entry.targets:
+                if target in self.health:
+                    self.health[target].ended(batch[target])
 
     def _do(self, request: Request) -> None:
         """Stop the query of a target, or start it again; what is so already stays so."""
@@ -242,13 +341,17 @@ class _Watch:
             timeout = 0.0 if request.now else self.timeout
             _stop([entry], self.stop, timeout, self._meanwhile)
             self._has_ended(entry, "stopped")
+        elif request.action == "stop":
+            dropped = self.restarts.drop(request.target)
+            self.stop.states.update({node.id: "stopped" for node in dropped})
         elif request.action == "resume" and entry is None and request.target in self.report.targets:
+            self.restarts.drop(request.target)
             self._start(self.plan.node(request.target))
 
     def _meanwhile(self) -> None:
         """Go on reading what the queries report: Spark keeps the last hundred reports of each only."""
         for entry in self.running:
-            _show(entry, self.view)
+            self._show(entry)
         self.view.tick()
 
     def _start(self, node: Node) -> None:
@@ -266,10 +369,41 @@ class _Watch:
         except Exception as error:  # noqa: BLE001 (whatever a gem raises belongs to its node)
             at, cause = (error.node, error.error) if isinstance(error, NodeFailure) else (node.id, error)
             failure = build_failure(self.plan, at, cause)
-            self.report.diagnostics.append(failure)
             self.stop.failed(node.id, failure)
+            nodes = [
+                found for found in self.targets if found.id == node.id or found.group == node.group != ""
+            ]
+            reason = passing_reason([cause])
+            if not reason or not self._start_later(nodes, reason, _restarts(nodes)):
+                self.report.diagnostics.append(failure)
             return
+        for found in made.targets:
+            self.stop.unwell.pop(found.id, None)
+            if found.id in self.health:
+                self.health[found.id] = TargetHealth(found)
         self.running.append(_running(made, query, self.report, self.stop))
+
+
+def _restarts(nodes: Iterable[Node]) -> Restarts | None:
+    """How often a query is started again, as the first of its targets says that says anything."""
+    return next((node.restarts for node in nodes if node.restarts is not None), None)
+
+
+def _unwell(plan: Plan, node: Node, reason: str) -> Diagnostic:
+    locator, own = plan.definition.locator, (*node.path, "health")
+    is_own = locator.place(own, key=True) != locator.place(node.path, key=True)
+    path = own if is_own else ("health",)
+    hint = "`gem-bundle status --progress 20` shows its last micro-batches."
+    message = f"target `{node.id}` is unwell: {reason}"
+    return Diagnostic("GB520", "error", message, node.id, path, locator.place(path, key=True), hint)
+
+
+def _is_at_work(query: StreamingQuery) -> bool:
+    """Whether a query is in the middle of a micro-batch; also where it doesn't say."""
+    try:
+        return bool(query.status["isTriggerActive"])
+    except Exception:  # noqa: BLE001 (it has just ended, or its server doesn't answer)
+        return True
 
 
 def _failure(query: StreamingQuery) -> Exception | None:
@@ -292,12 +426,17 @@ def _wait(query: StreamingQuery) -> None:
         query.awaitTermination(POLL_SECONDS)  # type: ignore[arg-type]
 
 
-def _show(entry: _Running, view: View) -> None:
-    for batch in entry.reader.read():
+def _show(entry: _Running, view: View) -> Iterator[dict[str, MicroBatch]]:
+    """Tell of the micro-batches that have ended: for each what it was to each target."""
+    for read in entry.reader.read():
+        batch = entry.behind.told(read)
+        of_targets: dict[str, MicroBatch] = {}
         for totals in entry.totals:
             written = batch if entry.group is None else _of_target(batch, entry.group, totals.target)
             totals.add(written)
             view.progress(written, totals)
+            of_targets[totals.target] = written
+        yield of_targets
         if entry.group is not None:
             entry.group.forget(batch.batch_id)
 

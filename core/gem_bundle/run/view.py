@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console, RenderableType
     from rich.live import Live
 
@@ -54,12 +56,17 @@ class QuietView:
     def stopping(self, reason: str) -> None:
         """The queries are asked to stop."""
 
+    def happened(self, event: str, facts: Mapping[str, Any]) -> None:
+        """Something else happened to a target."""
+
     def ended(self, report: Report) -> None:
         """The run is over."""
 
 
 class JsonView(QuietView):
     """One JSON object a line: ``started``, ``progress`` for each micro-batch, ``stopping``, ``ended``.
+
+    Between them ``unhealthy``, ``healthy`` and ``restarting``, of single targets.
 
     Args:
         stream: Where to.
@@ -93,6 +100,10 @@ class JsonView(QuietView):
     def stopping(self, reason: str) -> None:
         """The queries are asked to stop."""
         self._line("stopping", reason=reason)
+
+    def happened(self, event: str, facts: Mapping[str, Any]) -> None:
+        """Something else happened to a target."""
+        self._line(event, **facts)
 
     def ended(self, report: Report) -> None:
         """The run is over."""
@@ -139,6 +150,10 @@ class LiveView(QuietView):
         self._note = f"Stopping ({reason}): the running micro-batches end first."
         self._renew()
 
+    def happened(self, event: str, facts: Mapping[str, Any]) -> None:
+        """Something else happened to a target."""
+        self._console.print(event_words(event, facts), markup=False)
+
     def ended(self, report: Report) -> None:
         """The run is over."""
         self._report = report
@@ -161,6 +176,23 @@ class LiveView(QuietView):
         if self._note:
             parts.append(self._note)
         return Group(*parts)
+
+
+def event_words(event: str, facts: Mapping[str, Any]) -> str:
+    """What happened to a target, in a line."""
+    target, reason = facts["target"], facts["reason"]
+    if event == "restarting":
+        return f"{target}: started again in {facts['wait']:g} s (restart {facts['restarts']}): {reason}"
+    said = "well again" if event == "healthy" else "unwell" if facts["level"] == "fail" else "worth a look"
+    return f"{target}: {said}: {facts['limit'] if event == 'healthy' else reason}"
+
+
+def waiting_words(source: str, numbers: Mapping[str, float]) -> str:
+    """What waits in a source, in a line."""
+    units = ("records", "versions", "files", "bytes")
+    said = [f"{numbers[unit]:,.0f} {unit}" for unit in units if unit in numbers]
+    seconds = f" for {numbers['seconds']:,.0f} s" if numbers.get("seconds") else ""
+    return f"waiting in `{source}`: {', '.join(said) or 'something'}{seconds}"
 
 
 def _table(report: Report) -> RenderableType:
@@ -211,8 +243,17 @@ def target_lines(totals: Totals) -> list[str]:
             f"micro-batch {totals.last.batch_id}: {rows_in} rows in, {rows_out} rows out, "
             f"{speed} rows/s, took {took}",
             f"watermark {_watermark(totals)}, {state} state rows",
+            *(_lag(topic, totals.last) for topic in totals.last.lag),
         ]
+    if totals.restarts:
+        lines.append(f"started again {_counted(totals.restarts, 'time')}")
     return [*lines, f"total {_number(totals.rows_in)} rows in, {_number(totals.rows_out)} rows out"]
+
+
+def _lag(topic: str, last: MicroBatch) -> str:
+    seconds = last.lag_seconds.get(topic)
+    waited = f", {seconds:,.0f} s" if seconds is not None else ""
+    return f"{_counted(last.lag[topic], 'record')}{waited} behind `{topic}`"
 
 
 def _cells(last: MicroBatch) -> list[str]:

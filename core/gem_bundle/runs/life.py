@@ -44,8 +44,11 @@ class Verdict:
         return self.state not in ENDED and self.state not in {"died", "silent"}
 
     def is_healthy(self, record: RunRecord) -> bool:
-        """Whether it goes on and no query of it has failed."""
-        return self.is_alive and all(target.state != "failed" for target in record.targets.values())
+        """Whether it goes on, no query of it has failed, and no target breaks a limit of its health."""
+        return self.is_alive and all(
+            target.state != "failed" and not any(found.get("level") == "fail" for found in target.unwell)
+            for target in record.targets.values()
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """The verdict as JSON takes it."""

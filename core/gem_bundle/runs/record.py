@@ -47,7 +47,10 @@ class TargetState:
         checkpoint: Its checkpoint's location; empty for a target that keeps none.
         totals: Its numbers since the start of the run, as a report has them, with the last micro-batch.
         recent: Its last micro-batches, the newest last.
-        failure: The diagnostic of what it failed with, as ``--format json`` has diagnostics.
+        failure: The diagnostic of what it failed with last, as ``--format json`` has diagnostics.
+        unwell: The limits of health that it breaks: each ``limit``, ``level``, ``value``, ``bound``,
+            ``reason``, ``since``.
+        waiting: What waits in its sources, by source, where they were asked for it.
     """
 
     state: State = "starting"
@@ -55,6 +58,8 @@ class TargetState:
     totals: Mapping[str, Any] = field(default_factory=dict)
     recent: tuple[Mapping[str, Any], ...] = ()
     failure: Mapping[str, Any] | None = None
+    unwell: tuple[Mapping[str, Any], ...] = ()
+    waiting: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

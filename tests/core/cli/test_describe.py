@@ -148,6 +148,7 @@ def test_as_json(cli: Cli) -> None:
         "newest_first": None,
         "not_continuous": [],
         "inline": False,
+        "lag": [],
     }
     assert target["semantics"]["output_modes"] == ["append"]
     assert source["example"] == {"brokers": ["acme:9092"], "max_rows": 10}

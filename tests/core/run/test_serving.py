@@ -43,6 +43,7 @@ FULL = replace(
     state_bytes=2048,
     state_commit_ms=250,
     lag={"clicks": 7},
+    lag_seconds={"clicks": 2.5},
     held=HeldRows({"plausible": 2}, {"plausible": {"even": 1}}),
 )
 OPEN_METRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
@@ -481,6 +482,7 @@ def test_the_table_of_metrics_is_what_there_is() -> None:
     made.query_started("table")
     made.states({"table": "running"})
     made.add("table", FULL)
+    made.happened("unhealthy", {"target": "table", "limit": "rejected", "level": "fail"})
     families = list(made.registry.collect())
     assert [(family.name, family.type) for family in families] == [(m.name, m.kind) for m in METRICS]
     assert all(family.samples for family in families)

@@ -60,6 +60,15 @@ METRICS = (
         ("target", "state"),
     ),
     Metric("gem_bundle_query_starts", "counter", "Starts of the target's query in this run"),
+    Metric(
+        "gem_bundle_query_restarts", "counter", "Starts of the target's query after a failure or as unwell"
+    ),
+    Metric(
+        "gem_bundle_unhealthy",
+        "gauge",
+        "2 while a limit of the target's health is broken, 1 while it is worth a look, else 0",
+        ("target", "limit"),
+    ),
     Metric("gem_bundle_rows_in", "counter", "Rows read"),
     Metric("gem_bundle_rows_out", "counter", "Rows written, where Spark can count them"),
     Metric("gem_bundle_late_rows", "counter", "Rows dropped because they were older than the watermark"),
@@ -89,6 +98,12 @@ METRICS = (
         "gem_bundle_lag_records",
         "gauge",
         "Records behind the newest when the last micro-batch began, of sources with counted offsets (Kafka)",
+        ("target", "topic"),
+    ),
+    Metric(
+        "gem_bundle_lag_seconds",
+        "gauge",
+        "How long these had been there, counted from the start of the run at the earliest",
         ("target", "topic"),
     ),
 )
@@ -135,7 +150,7 @@ class Metrics:
     def query_started(self, target: str) -> None:
         """Count the start of a query; what it will count is 0 from now on, and not unknown."""
         self._of("query_starts", target).inc()
-        for name in ("rows_in", "late_rows", "micro_batches"):
+        for name in ("rows_in", "late_rows", "micro_batches", "query_restarts"):
             self._of(name, target)
 
     def add(self, target: str, batch: MicroBatch) -> None:
@@ -158,12 +173,22 @@ class Metrics:
         self._of("state_commit_seconds", target).inc(batch.state_commit_ms / 1000)
         for topic, records in batch.lag.items():
             self._of("lag_records", target, topic).set(records)
+        for topic, seconds in batch.lag_seconds.items():
+            self._of("lag_seconds", target, topic).set(seconds)
         began = _seconds(batch.timestamp)
         if began is not None:
             self._of("last_success_timestamp_seconds", target).set(began + batch.duration_ms / 1000)
         watermark = _seconds(batch.watermark)
         if watermark is not None:
             self._of("watermark_timestamp_seconds", target).set(watermark)
+
+    def happened(self, event: str, facts: Mapping[str, Any]) -> None:
+        """Count what else happened to a target."""
+        if event == "restarting":
+            self._of("query_restarts", facts["target"]).inc()
+        else:
+            level = 0 if event == "healthy" else 2 if facts["level"] == "fail" else 1
+            self._of("unhealthy", facts["target"], facts["limit"]).set(level)
 
     def exposed(self, accept: str) -> tuple[bytes, str]:
         """All of them as Prometheus reads them, and the type of that content.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, describe_error
 from gem_bundle.run.found import FoundRun
+from gem_bundle.run.health import failing
 from gem_bundle.run.plan_text import plan_text
 from gem_bundle.run.serving.address import TOKEN, is_loopback, token_of
 from gem_bundle.run.serving.app import Health, make_app
@@ -240,14 +241,19 @@ class RunServer:
         return found
 
     def health(self) -> Health:
-        """Whether the run works: no query has failed, and it still looks at them."""
+        """Whether the run works: no query has failed, it still looks at them, and no target is unwell."""
         record = self._recorder.record
         failed = [name for name, state in self._stop.states.items() if state == "failed"]
         silence = time.monotonic() - self._looked
+        unwell = [
+            f"{name}: {reason}" for name, found in self._stop.unwell.items() for reason in failing(found)
+        ]
         if failed or record.state == "failed":
             reason = f"failed: {', '.join(failed)}" if failed else "the run has failed"
         elif record.state in {"running", "stopping"} and silence > _STUCK_SECONDS:
             reason = f"the run hasn't looked at its queries for {silence:,.0f} s"
+        elif unwell:
+            reason = f"unwell: {'; '.join(unwell)}"
         else:
             reason = ""
         return Health(not reason, record.state, reason)
@@ -305,6 +311,16 @@ class RunServer:
     def stopping(self, reason: str) -> None:
         """The queries are asked to stop."""
         self._recorder.stopping(reason)
+        self._look()
+
+    def happened(self, event: str, facts: Mapping[str, Any]) -> None:
+        """Something else happened to a target."""
+        self._recorder.happened(event, facts)
+        self.metrics.happened(event, facts)
+        told = dict(facts)
+        if told.get("failure") is not None:
+            (told["failure"],) = self._drawn.without_secrets([told["failure"]])
+        self.events.publish(event, told)
         self._look()
 
     def ended(self, report: Report) -> None:

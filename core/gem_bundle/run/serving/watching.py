@@ -53,6 +53,14 @@ ALERTS = (
         "`gem-bundle status` tells with what, and where in the pipeline file.",
     ),
     Alert(
+        "GemBundleUnhealthy",
+        "gem_bundle_unhealthy == 2",
+        "0m",
+        "critical",
+        f"{_WHERE}: it breaks the limit {{{{ $labels.limit }}}} of its health",
+        "`gem-bundle status` tells what was measured, and since when.",
+    ),
+    Alert(
         "GemBundleNoProgress",
         "time() - gem_bundle_last_success_timestamp_seconds > 900"
         ' and on (pipeline, target, instance) gem_bundle_target_state{state="running"} == 1',
@@ -95,6 +103,14 @@ ALERTS = (
         "The output `rejected` of the nodes has them, each with its reasons.",
     ),
     Alert(
+        "GemBundleQueryRestarts",
+        "increase(gem_bundle_query_restarts_total[1h]) > 3",
+        "0m",
+        "warning",
+        f"{_WHERE}: its query was started again {{{{ $value | humanize }}}} times within an hour",
+        "`gem-bundle status` tells with what it failed last.",
+    ),
+    Alert(
         "GemBundleRestarts",
         "changes(gem_bundle_run_start_timestamp_seconds[1h]) > 3",
         "0m",
@@ -116,6 +132,7 @@ PANELS = (
         ),
     ),
     Panel("Records behind", "short", ((f"gem_bundle_lag_records{_TARGET}", f"{_OF_TARGET} {{{{topic}}}}"),)),
+    Panel("Time behind", "s", ((f"gem_bundle_lag_seconds{_TARGET}", f"{_OF_TARGET} {{{{topic}}}}"),)),
     Panel(
         "Micro-batches: how long nine of ten take at most",
         "s",
