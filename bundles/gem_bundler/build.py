@@ -41,7 +41,7 @@ from gem_bundler.start.main_py import main_py
 from gem_bundler.wheels.bundle import build_wheel, distribution_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gem_bundle.diagnostics import Finding
     from gem_bundle.gem import Gem
@@ -201,7 +201,8 @@ class _Build:
         entries = self._entries(pipeline.plan.definition for pipeline in pipelines)
         own = set(map(canonicalize_name, contents.own))
         origins = [e.origin for e in entries if canonicalize_name(e.origin.distribution) not in own]
-        needed = needed_distributions(origins)
+        serves = any("serve" in text for text in _job_keys(pipelines))
+        needed = needed_distributions(origins, serve=serves)
         required = _project_requirements(project)
         spark = spark_version()
         beside = Path(first.file).absolute().parent / first.name
@@ -376,6 +377,16 @@ def _placed(definition: Definition, finding: Finding) -> Diagnostic:
     path: tuple[str | int, ...] = ("job", *within) if "job" in definition.sections else ()
     place = definition.locator.place(path, key=not within)
     return Diagnostic(finding.code, finding.severity, finding.message, None, path, place, finding.hint)
+
+
+def _job_keys(pipelines: Sequence[_Pipeline]) -> Iterator[Mapping[str, Any]]:
+    """The `job:` sections of pipelines, with those of their profiles."""
+    for pipeline in pipelines:
+        job = pipeline.plan.definition.sections.get("job")
+        if isinstance(job, dict):
+            yield job
+            profiles = job.get("profiles")
+            yield from (own for own in (profiles or {}).values() if isinstance(own, dict))
 
 
 def _open_gem(registry: Registry, node: Node) -> Gem:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 RUNTIME = "gem-bundle"
 
 
-def needed_distributions(origins: Iterable[Origin]) -> tuple[str, ...]:
+def needed_distributions(origins: Iterable[Origin], *, serve: bool = False) -> tuple[str, ...]:
     """The distributions that some gems come from, and the runtime, as requirements without versions.
 
     A distribution that has an extra with the name of the plugin (the entry point) gets it: that is what the
@@ -27,8 +27,9 @@ def needed_distributions(origins: Iterable[Origin]) -> tuple[str, ...]:
 
     Args:
         origins: Where the gems in use come from: `GemEntry.origin`.
+        serve: The job has a server.
     """
-    extras: dict[str, set[str]] = {RUNTIME: set()}
+    extras: dict[str, set[str]] = {RUNTIME: {"serve"} if serve else set()}
     for each in origins:
         name = canonicalize_name(each.distribution)
         chosen = extras.setdefault(name, set())

@@ -97,6 +97,13 @@ def _check_kubernetes_name(text: str) -> str:
     return text
 
 
+def _check_address(text: str) -> str:
+    from gem_bundle.run.serving.address import parse_address
+
+    parse_address(text)
+    return text.strip()
+
+
 def _check_root(text: str) -> str:
     if not re.match(r"(/|[A-Za-z][A-Za-z0-9+.-]+:/)", text) or not text.isprintable():
         raise ValueError("write an absolute folder or a URL, for example `s3a://streams/clicks`")
@@ -312,6 +319,12 @@ class JobDifferences(_Shape):
     timeout: Length | None = Field(None, description="How long a run may take.")
     stop_timeout: Length = Field(
         "5 minutes", description="How long a running micro-batch has to end when the job is stopped."
+    )
+    serve: Annotated[str, BeforeValidator(_number_as_text), AfterValidator(_check_address)] | None = Field(
+        None,
+        description="Where the run answers over HTTP, `[HOST:]PORT`, as `gem-bundle run --serve`; on "
+        "Kubernetes its probes ask there, and without a host it listens on all addresses.",
+        examples=["8080"],
     )
     tags: dict[str, Annotated[str, BeforeValidator(_number_as_text)]] | None = Field(
         None, description="Tags of the job and its cluster; labels on Kubernetes."

@@ -46,6 +46,7 @@ def start_arguments(
     root: str | None = None,
     profile: str | None = None,
     values: bool = True,
+    serve: str | None = None,
 ) -> list[str]:
     """The arguments that a job gives to the bundle's main.
 
@@ -56,6 +57,7 @@ def start_arguments(
         root: What relative paths are relative to.
         profile: The profile; by default the bundle's.
         values: Whether the job's values of parameters are among them.
+        serve: Where the run answers over HTTP; by default as the job says.
     """
     arguments = ["--pipeline", pipeline.name] if len(bundle.pipelines) > 1 else []
     profile = profile or bundle.profile
@@ -67,6 +69,8 @@ def start_arguments(
         arguments += ["--root", root]
     if job.keep_alive is not None:
         arguments.append("--keep-alive")
+    if serve or job.serve is not None:
+        arguments += ["--serve", serve or str(job.serve)]
     return arguments
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gem_bundle.cli.params import accept_option, parameter_options, report_option
+from gem_bundle.cli.params import Address, accept_option, parameter_options, report_option
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, PipelineError
 from gem_bundler.bundle.inside import Installed
@@ -117,21 +117,29 @@ def _command(installed: Installed) -> click.Command:
         help="What relative paths are relative to; by default the current folder.",
     )
     @report_option("Write the run's numbers to a JSON file.")
+    @click.option(
+        "--serve",
+        type=Address(),
+        metavar="[HOST:]PORT",
+        help="Answer over HTTP meanwhile; port 0 takes a free one.",
+    )
     def command(
         pipeline: str | None,
         root: Path,
+        serve: tuple[str, int] | None,
         *,
         plan_only: bool,
         keep_alive: bool,
         targets: tuple[str, ...],
         **rest: Any,
     ) -> int:
-        from gem_bundle.run.options import RunOptions
+        from gem_bundle.run.options import RunOptions, ServeOptions
         from gem_bundle.run.session import brings_jars
 
         # Where Spark runs already its log is its own affair, and there may be no home to keep one in.
         log = Path(os.devnull) if brings_jars() else None
-        run = RunOptions(targets=targets, spark_log=log, **rest)
+        served = None if serve is None else ServeOptions(*serve)
+        run = RunOptions(targets=targets, spark_log=log, serve=served, **rest)
         if plan_only:
             from gem_bundler.start.plan import plan
 

@@ -390,4 +390,36 @@ BUNDLE_CONTENTS = (
         """,
         source="PEP 621; PEP 508",
     ),
+    error(
+        "GB638",
+        "a server of a job that probes can't ask",
+        why="""
+            With `serve` the manifests for Kubernetes have probes: the kubelet asks the driver's pod at
+            `/health` and `/ready`, from outside of it. So the server listens on an address that others reach,
+            at a port that is known, and wants a token of those who ask for more; it gets that from the
+            job's Secret, as `GEM_BUNDLE_SERVE_TOKEN`.
+        """,
+        breaks="""
+            job:
+              continuous: true
+              root: s3a://streams/clicks
+              serve: 127.0.0.1:8080
+              cluster:
+                image: "registry.example.com/clicks@${env:IMAGE_DIGEST}"
+                secret: clicks
+
+            $ gem-bundle build clicks.yaml --for kubernetes
+        """,
+        keeps="""
+            job:
+              continuous: true
+              root: s3a://streams/clicks
+              serve: 8080
+              cluster:
+                image: "registry.example.com/clicks@${env:IMAGE_DIGEST}"
+                secret: clicks
+
+            $ gem-bundle build clicks.yaml --for kubernetes
+        """,
+    ),
 )

@@ -92,6 +92,7 @@ def test_an_extra_with_the_plugin_s_name_is_taken() -> None:
 
     assert needed_distributions([delta]) == ("gem-bundle",)
     assert needed_distributions([kafka, delta]) == ("gem-bundle[kafka]",)
+    assert needed_distributions([kafka], serve=True) == ("gem-bundle[kafka,serve]",)
 
 
 def test_the_distributions_of_others_come_too(machine: Machine) -> None:

@@ -64,6 +64,7 @@ JOBS = {
     "schedule": bundle(merged(ON_KUBERNETES, schedule="@daily", retries=2)),
     "two pipelines": bundle(ON_KUBERNETES, pipelines=(pipeline(), pipeline(name="late_clicks"))),
     "no jars": bundle(ON_KUBERNETES, jars=()),
+    "server": bundle(merged(ON_KUBERNETES, serve="8080", cluster={"secret": "clicks"})),
 }
 
 
@@ -167,6 +168,31 @@ def test_a_continuous_job_is_always_restarted() -> None:
     assert kubeflow(built)["kind"] == "SparkApplication"
     assert kubeflow(built)["spec"]["restartPolicy"]["type"] == "Always"
     assert apache(built)["spec"]["applicationTolerations"]["restartConfig"]["restartPolicy"] == "Always"
+
+
+def test_a_job_with_a_server_has_probes() -> None:
+    built = JOBS["server"]
+    for spec, pod, arguments in (
+        (kubeflow(built)["spec"], kubeflow(built)["spec"]["driver"]["template"]["spec"], "arguments"),
+        (apache(built)["spec"], apache(built)["spec"]["driverSpec"]["podTemplateSpec"]["spec"], "driverArgs"),
+    ):
+        assert spec[arguments][-2:] == ["--serve", "0.0.0.0:8080"]
+        (container,) = pod["containers"]
+        asked = {name: container[name]["httpGet"] for name in container if name.endswith("Probe")}
+        assert asked == {
+            "startupProbe": {"path": "/health", "port": 8080},
+            "livenessProbe": {"path": "/health", "port": 8080},
+            "readinessProbe": {"path": "/ready", "port": 8080},
+        }
+    token = {"name": "GEM_BUNDLE_SERVE_TOKEN", "key": "GEM_BUNDLE_SERVE_TOKEN"}
+    (variable,) = kubeflow(built)["spec"]["driver"]["env"]
+    assert variable["name"] == token["name"]
+    assert variable["valueFrom"]["secretKeyRef"] == {"name": "clicks", "key": token["key"]}
+    settings = apache(built)["spec"]["sparkConf"]
+    assert settings[f"spark.kubernetes.driver.secretKeyRef.{token['name']}"] == f"clicks:{token['key']}"
+    assert "--from-literal=GEM_BUNDLE_SERVE_TOKEN=…" in kubernetes.files(built)[KUBEFLOW].decode()
+    assert codes(kubernetes.check(built)) == []
+    assert "template" not in kubeflow(JOBS["image only"])["spec"]["driver"]
 
 
 def test_keep_alive_starts_what_does_not_run() -> None:
@@ -274,6 +300,9 @@ def test_what_is_fine_is_not_complained_of() -> None:
             "warning",
         ),
         (merged(ON_KUBERNETES, cluster={"image": "registry.example.com/clicks:7"}), {}, "GB619", "warning"),
+        (merged(ON_KUBERNETES, serve="8080"), {}, "GB638", "error"),
+        (merged(ON_KUBERNETES, serve="0", cluster={"secret": "s"}), {}, "GB638", "error"),
+        (merged(ON_KUBERNETES, serve="localhost:8080", cluster={"secret": "s"}), {}, "GB638", "error"),
     ],
 )
 def test_what_kubernetes_cannot_do_is_said(

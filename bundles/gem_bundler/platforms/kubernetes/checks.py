@@ -15,6 +15,7 @@ from gem_bundler.platforms.common import (
     secrets_of,
     title_of,
 )
+from gem_bundler.platforms.kubernetes.probes import TOKEN, unreachable
 from gem_bundler.platforms.kubernetes.shapes import LONGEST_NAME, LONGEST_SCHEDULED_NAME
 
 if TYPE_CHECKING:
@@ -40,6 +41,20 @@ def check(bundle: Bundle) -> Iterator[Finding]:
             "GB614",
             f"the pipeline needs secrets (`{'`, `'.join(secrets)}`), and the job names no Secret with them",
             f"`kubectl create secret generic clicks {values}`, then `job.cluster.secret: clicks`.",
+            option=("cluster", "secret"),
+        )
+    why = unreachable(job)
+    if why:
+        hint = "Write `serve: 8080`, which listens on all addresses of the pod."
+        yield Finding(
+            "GB638", f"the probes can't ask the server of `serve: {job.serve}`: {why}", hint, "serve"
+        )
+    elif job.serve is not None and job.cluster.secret is None:
+        yield Finding(
+            "GB638",
+            f"others reach the server of `serve: {job.serve}`, and the job names no Secret with its token",
+            f"`kubectl create secret generic clicks --from-literal={TOKEN}=…`, then "
+            "`job.cluster.secret: clicks`.",
             option=("cluster", "secret"),
         )
     for pipeline in bundle.pipelines:

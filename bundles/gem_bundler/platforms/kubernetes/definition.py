@@ -24,6 +24,7 @@ from gem_bundler.platforms.common import (
 )
 from gem_bundler.platforms.kubernetes.checks import check
 from gem_bundler.platforms.kubernetes.image import HOME, dockerfile, image_of, tag_of, version_tag
+from gem_bundler.platforms.kubernetes.probes import TOKEN, probed_container, serve_address
 from gem_bundler.platforms.kubernetes.shapes import (
     ApacheApplication,
     KubeflowApplication,
@@ -87,10 +88,12 @@ build the bundle again.
 
 
 def _about_secrets(bundle: Bundle, job: Job) -> str:
-    secrets = secrets_of(bundle.pipelines)
-    if not secrets or job.cluster.secret is None:
+    names = [secret_variable(name) for name in secrets_of(bundle.pipelines)]
+    if job.serve is not None:
+        names.append(TOKEN)
+    if not names or job.cluster.secret is None:
         return ""
-    lines = "".join(f" \\\n        --from-literal={secret_variable(name)}=…" for name in secrets)
+    lines = "".join(f" \\\n        --from-literal={name}=…" for name in names)
     return f"\nThe pipeline's secrets:\n\n    kubectl create secret generic {job.cluster.secret}{lines}\n"
 
 
@@ -156,7 +159,7 @@ def _kubeflow_spec(bundle: Bundle, pipeline: BundlePipeline, job: Job) -> dict[s
     if cluster.image_pull_secret is not None:
         content["imagePullSecrets"] = [cluster.image_pull_secret]
     content["mainApplicationFile"] = f"local://{HOME}/main.py"
-    arguments = start_arguments(bundle, pipeline, job, root=job.root)
+    arguments = start_arguments(bundle, pipeline, job, root=job.root, serve=serve_address(job))
     if arguments:
         content["arguments"] = arguments
     if bundle.jars:
@@ -188,6 +191,9 @@ def _kubeflow_spec(bundle: Bundle, pipeline: BundlePipeline, job: Job) -> dict[s
             for name, (secret, key) in environment.items()
         ]
     driver["terminationGracePeriodSeconds"] = _grace(job)
+    probed = probed_container(job)
+    if probed is not None:
+        driver["template"] = {"spec": {"containers": [probed]}}
     content["driver"] = driver
     content["executor"] = {
         **executor,
@@ -208,6 +214,8 @@ def _secret_variables(bundle: Bundle, job: Job) -> dict[str, tuple[str, str]]:
     if secret is None:
         return {}
     names = [secret_variable(name) for name in secrets_of(bundle.pipelines)]
+    if job.serve is not None:
+        names.append(TOKEN)
     return {name: (secret, name) for name in names}
 
 
@@ -235,7 +243,7 @@ def _apache(bundle: Bundle, pipeline: BundlePipeline, job: Job) -> dict[str, Any
         "deploymentMode": "ClusterMode",
         "pyFiles": f"local://{HOME}/main.py",
     }
-    arguments = start_arguments(bundle, pipeline, job, root=job.root)
+    arguments = start_arguments(bundle, pipeline, job, root=job.root, serve=serve_address(job))
     if arguments:
         spec["driverArgs"] = arguments
     spec["sparkConf"] = _apache_settings(bundle, pipeline, job)
@@ -244,9 +252,11 @@ def _apache(bundle: Bundle, pipeline: BundlePipeline, job: Job) -> dict[str, Any
         "applicationTimeoutConfig": {"forceTerminationGracePeriodMillis": _grace(job) * 1000},
         "resourceRetainPolicy": "OnFailure",
     }
-    spec["driverSpec"] = {
-        "podTemplateSpec": {"metadata": labels, "spec": {"terminationGracePeriodSeconds": _grace(job)}}
-    }
+    pod: dict[str, Any] = {"terminationGracePeriodSeconds": _grace(job)}
+    probed = probed_container(job)
+    if probed is not None:
+        pod["containers"] = [probed]
+    spec["driverSpec"] = {"podTemplateSpec": {"metadata": labels, "spec": pod}}
     spec["executorSpec"] = {"podTemplateSpec": {"metadata": labels}}
     content = {
         "apiVersion": "spark.apache.org/v1",

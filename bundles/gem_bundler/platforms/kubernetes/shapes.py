@@ -58,6 +58,43 @@ class EnvVar(Closed):
     valueFrom: ValueFrom
 
 
+class HttpGet(Closed):
+    """Whom a probe asks, and what."""
+
+    path: Annotated[str, StringConstraints(pattern=r"^/")]
+    port: Annotated[int, Field(ge=1, le=65535)]
+
+
+class Probe(Closed):
+    """How a container is asked whether it is well; times in seconds."""
+
+    httpGet: HttpGet
+    periodSeconds: Positive
+    timeoutSeconds: Positive
+    failureThreshold: Positive
+
+
+class Container(Closed):
+    """What of the driver's container Spark's settings can't say."""
+
+    name: Literal["spark-kubernetes-driver"]
+    startupProbe: Probe
+    livenessProbe: Probe
+    readinessProbe: Probe
+
+
+class DriverPodSpec(Closed):
+    """Kubeflow: what of the driver's pod its own fields can't say."""
+
+    containers: list[Container]
+
+
+class DriverTemplate(Closed):
+    """Kubeflow: the template of the driver's pod."""
+
+    spec: DriverPodSpec
+
+
 class Driver(Closed):
     """Kubeflow: the driver's pod."""
 
@@ -67,6 +104,7 @@ class Driver(Closed):
     labels: dict[LabelKey, LabelValue] | None = None
     env: list[EnvVar] | None = None
     terminationGracePeriodSeconds: Positive
+    template: DriverTemplate | None = None
 
 
 class Executor(Closed):
@@ -158,6 +196,7 @@ class PodSpec(Closed):
     """Apache: what of a pod Spark's settings can't say."""
 
     terminationGracePeriodSeconds: Positive
+    containers: list[Container] | None = None
 
 
 class TemplateMetadata(Closed):
