@@ -99,6 +99,9 @@ def test_a_run_is_seen_stopped_in_part_resumed_and_stopped_from_outside(
     try:
         background.until({"left": 1, "right": 1})
         assert command("status", file).exit_code == 0
+        plans = json.loads(command("status", file, "--plan", "--format", "json").stdout)["runs"][0]["plans"]
+        assert plans.keys() == {"left", "right"}
+        assert all("== Physical Plan ==" in plan and "FileScan json" in plan for plan in plans.values())
 
         assert command("stop", file, "--target", "left", "--wait").exit_code == 0
         add_rows(tmp_path / "in", "1.json", [{"id": 1}, {"id": 2}])

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Show the last N micro-batches of each target too, up to 20.",
 )
+@click.option("--plan", is_flag=True, help="Show Spark's plan of each query too; the run is asked for it.")
 @format_option("text", "json")
 def command(
     file: str,
@@ -37,6 +38,7 @@ def command(
     output_format: str,
     *,
     watch: bool,
+    plan: bool,
 ) -> None:
     """Say how the run of a pipeline is, also one on another machine, without starting Spark.
 
@@ -48,7 +50,7 @@ def command(
 
     definition = read_definition(file, parameters, profile)
     found = _look(definition)
-    _show(found, progress or 0, output_format, again=False)
+    _show(found, progress or 0, output_format, _plans(definition, found) if plan else {})
     try:
         while watch and any(run.verdict.is_alive for run in found):
             _pause()
@@ -56,7 +58,8 @@ def command(
             if [run.record for run in found] != [run.record for run in before] or not all(
                 run.verdict.is_alive for run in found
             ):
-                _show(found, progress or 0, output_format, again=True)
+                plans = _plans(definition, found) if plan else {}
+                _show(found, progress or 0, output_format, plans, again=True)
     except KeyboardInterrupt:
         click.echo(err=True)
     if not all(run.is_healthy for run in found):
@@ -74,17 +77,38 @@ def _look(definition: Definition) -> list[FoundRun]:
     return found
 
 
-def _show(found: list[FoundRun], progress: int, output_format: str, *, again: bool) -> None:
+def _plans(definition: Definition, found: list[FoundRun]) -> dict[str, dict[str, str]]:
+    """The plans of the queries of the runs that live, by run and target."""
+    from gem_bundle.run.asking import plans_of
+
+    return {run.record.id: plans_of(definition, run) for run in found if run.verdict.is_alive}
+
+
+def _show(
+    found: list[FoundRun],
+    progress: int,
+    output_format: str,
+    plans: dict[str, dict[str, str]],
+    *,
+    again: bool = False,
+) -> None:
     from gem_bundle.run.found import lines_of
 
     if output_format == "json":
-        print_json({"ok": all(run.is_healthy for run in found), "runs": [run.as_dict() for run in found]})
+        told = [run.as_dict() for run in found]
+        for run in told:
+            if run["id"] in plans:
+                run["plans"] = plans[run["id"]]
+        print_json({"ok": all(run.is_healthy for run in found), "runs": told})
         return
     if again:
         click.clear()  # which does nothing where there is no terminal
     for run in found:
         for line in lines_of(run, progress):
             click.echo(line)
+        for target, text in plans.get(run.record.id, {}).items():
+            click.echo(f"  plan of {target}:")
+            click.echo("\n".join(f"    {line}" for line in (text or "none yet").splitlines()))
 
 
 def _pause() -> None:

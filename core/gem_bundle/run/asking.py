@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from typing import TYPE_CHECKING
 
 from gem_bundle.errors import GemError
 from gem_bundle.run.found import runs_in, seen_folder
 from gem_bundle.runs.record import ENDED, runs_place
-from gem_bundle.runs.requests import Request, ask, is_asked, who
+from gem_bundle.runs.requests import Request, ask, is_asked, take_answer, who
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from gem_bundle.runs.requests import Action
 
 _PAUSE_SECONDS = 0.3
+PLAN_SECONDS = 30.0
 
 
 def ask_runs(
@@ -53,6 +55,39 @@ def ask_runs(
             if not target or target in run.record.targets:
                 ask(folder, run.record.id, Request(action, target, now, who()))
     return asked
+
+
+def plans_of(definition: Definition, run: FoundRun, seconds: float = PLAN_SECONDS) -> dict[str, str]:
+    """Spark's plans of the queries of a run, by target; empty texts for those that have none.
+
+    Args:
+        definition: The pipeline.
+        run: The run, which is asked.
+        seconds: How long its answers are waited for.
+
+    Raises:
+        GemError: GB517 when it doesn't answer, GB406 when that can't be seen.
+    """
+    folder = seen_folder(runs_place(definition))
+    asked = {
+        target: Request("plan", target, by=who(), answer=secrets.token_hex(8))
+        for target in run.record.targets
+    }
+    for request in asked.values():
+        ask(folder, run.record.id, request)
+    found: dict[str, str] = {}
+    until = time.monotonic() + seconds
+    while True:
+        for target in asked.keys() - found.keys():
+            text = take_answer(folder, run.record.id, asked[target])
+            if text is not None:
+                found[target] = text
+        if len(found) == len(asked):
+            return {target: found[target] for target in asked}
+        if time.monotonic() > until:
+            message = f"the run by {run.record.process} hasn't answered within {seconds:g} s"
+            raise GemError("GB517", message, "An older gem-bundle doesn't know what it was asked.")
+        time.sleep(_PAUSE_SECONDS)
 
 
 def nobody(definition: Definition, last: FoundRun | None, targets: Sequence[str] = ()) -> GemError:

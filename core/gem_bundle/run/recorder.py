@@ -20,6 +20,7 @@ from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import PipelineError, describe_error
 from gem_bundle.files import open_folder
 from gem_bundle.pipeline.secrets import hidden
+from gem_bundle.run.plan_text import plan_text
 from gem_bundle.runs.life import BEAT_SECONDS, judge
 from gem_bundle.runs.process import this_process
 from gem_bundle.runs.record import (
@@ -34,7 +35,7 @@ from gem_bundle.runs.record import (
     runs_place,
     write_run,
 )
-from gem_bundle.runs.requests import take
+from gem_bundle.runs.requests import answer, take
 from gem_bundle.types import is_remote
 
 if TYPE_CHECKING:
@@ -232,10 +233,21 @@ class Recorder:
                     last = time.monotonic()
                     self._write(folder)
                 for request in take(folder, self.record.id):
-                    self._stop.ask(request)
+                    if request.action == "plan":
+                        answer(folder, self.record.id, request, self._plan(request.target))
+                    else:
+                        self._stop.ask(request)
         with suppress(Exception):
             self._write(folder)
             take(folder, self.record.id)  # what came too late
+
+    def _plan(self, target: str) -> str:
+        """Spark's plan of the query of a target; empty where there is none."""
+        query = self._stop.queries.get(target)
+        try:
+            return "" if query is None else hidden(plan_text(query))
+        except Exception:  # noqa: BLE001 (it has just ended, or its server doesn't answer)
+            return ""
 
     def _write(self, folder: Folder) -> None:
         self._changed.clear()

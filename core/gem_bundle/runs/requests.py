@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import time
 from dataclasses import asdict, dataclass
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
 
     from gem_bundle.files import Folder
 
-Action = Literal["stop", "resume"]
+Action = Literal["stop", "resume", "plan"]
 _PREFIX = "ask-"
 _SUFFIX = ".json"
+_ANSWER = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +27,18 @@ class Request:
     """Something that a run is asked to do.
 
     Args:
-        action: ``stop`` or ``resume``.
+        action: ``stop``, ``resume``, or ``plan`` for Spark's plan of a query.
         target: The id of the target whose query is meant; empty for the whole run.
         now: Don't wait for the end of the running micro-batch.
         by: Who asks.
+        answer: Under which name the answer is looked for, 16 hexadecimal digits; empty where there is none.
     """
 
     action: Action
     target: str = ""
     now: bool = False
     by: str = ""
+    answer: str = ""
 
 
 def ask(folder: Folder, run: str, request: Request) -> None:
@@ -66,6 +70,39 @@ def take(folder: Folder, run: str) -> list[Request]:
     return found
 
 
+def answer(folder: Folder, run: str, request: Request, text: str) -> None:
+    """Leave the answer to a request.
+
+    Args:
+        folder: The folder with the records.
+        run: The id of the run.
+        request: What it was asked.
+        text: The answer.
+    """
+    folder.write(_answer_name(run, request), text.encode())
+
+
+def take_answer(folder: Folder, run: str, request: Request) -> str | None:
+    """Take away the answer to a request; None while there is none.
+
+    Args:
+        folder: The folder with the records.
+        run: The id of the run.
+        request: What it was asked.
+    """
+    name = _answer_name(run, request)
+    try:
+        text = folder.read(name).decode()
+    except FileNotFoundError:
+        return None
+    folder.remove(name)
+    return text
+
+
+def _answer_name(run: str, request: Request) -> str:
+    return f"answer-{run}-{request.answer}.txt"
+
+
 def is_asked(folder: Folder, run: str) -> bool:
     """Whether a run was asked something that it hasn't taken away yet."""
     return bool(_asked(folder.names(), run))
@@ -86,6 +123,10 @@ def _read(folder: Folder, name: str) -> Request | None:
         content = json.loads(folder.read(name))
         request = Request(**content)
     except (FileNotFoundError, ValueError, TypeError):
+        return None
+    if request.action == "plan" and not (
+        isinstance(request.answer, str) and _ANSWER.fullmatch(request.answer)
+    ):
         return None
     texts = isinstance(request.target, str) and isinstance(request.by, str) and isinstance(request.now, bool)
     return request if texts and request.action in get_args(Action) else None

@@ -110,6 +110,24 @@ def test_watching_goes_on_until_the_run_is_over(
     assert cli("status", "clicks.yaml", "--watch").exit_code == 0
 
 
+def test_plans_are_shown_by_target(cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = known_run(root)
+    plans = {"table": "== Physical Plan ==\nScan", "other": ""}
+    monkeypatch.setattr("gem_bundle.run.asking.plans_of", lambda definition, run: plans)
+    lines = cli("status", "clicks.yaml", "--plan").stdout.splitlines()
+    assert lines[-5:] == [
+        "  plan of table:",
+        "    == Physical Plan ==",
+        "    Scan",
+        "  plan of other:",
+        "    none yet",
+    ]
+    told = json.loads(cli("status", "clicks.yaml", "--plan", "--format", "json").stdout)
+    assert told["runs"][0]["plans"] == plans
+    assert (told["runs"][0]["id"], told["ok"]) == (record.id, True)
+    assert "plans" not in json.loads(cli("status", "clicks.yaml", "--format", "json").stdout)["runs"][0]
+
+
 def test_where_nothing_ran_it_says_so(cli: Cli, root: Path) -> None:
     result = cli("status", "clicks.yaml")
     assert (result.exit_code, result.stdout) == (1, "")

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gem_bundle.diagnostics import Diagnostic
-from gem_bundle.errors import PipelineError
+from gem_bundle.errors import GemError, PipelineError
 from gem_bundle.files import open_folder
 from gem_bundle.pipeline.loader import load_file
 from gem_bundle.run import recorder as recording
+from gem_bundle.run.asking import plans_of
 from gem_bundle.run.found import FoundRun, lines_of, report_of, runs_in
 from gem_bundle.run.held import HeldRows
 from gem_bundle.run.progress import Totals
@@ -23,7 +24,7 @@ from gem_bundle.run.steering import StopRequest
 from gem_bundle.run.view import QuietView
 from gem_bundle.runs.life import judge
 from gem_bundle.runs.record import KEPT, read_runs, run_ids, runs_place, write_run
-from gem_bundle.runs.requests import Request, ask
+from gem_bundle.runs.requests import Request, ask, take
 from tests.core.run import test_report_and_view
 from tests.core.runs.test_record import RECORD
 
@@ -138,6 +139,35 @@ def test_what_a_run_is_asked_reaches_it(definition: Definition) -> None:
         assert (run.stop.reason, run.stop.now) == ("asked by `gem-bundle` on desk", True)
         run.end()
     assert len(folder.names()) == 1
+
+
+class Explained:
+    """A query that can be asked for its plan."""
+
+    def explain(self, extended: bool = False) -> None:
+        print("== Physical Plan ==\nWriteToDataSourceV2")
+
+
+def test_a_run_that_is_asked_for_plans_answers(definition: Definition) -> None:
+    run = Run(definition)
+    with run.recorder:
+        run.seen(lambda _: True)
+        (found,) = runs_in(runs_place(definition))
+        assert plans_of(definition, found) == {"table": ""}, "there is no query yet"
+        run.stop.queries["table"] = Explained()  # type: ignore[assignment]
+        assert plans_of(definition, found) == {"table": "== Physical Plan ==\nWriteToDataSourceV2"}
+        run.end()
+    assert len(open_folder(runs_place(definition)).names()) == 1, "no question and no answer is left"
+    with pytest.raises(GemError, match="hasn't answered"):
+        plans_of(definition, found, 0.1)
+
+
+@pytest.mark.parametrize("answer", ["", "../../x", "ABCDEF0123456789"])
+def test_an_answer_goes_nowhere_else(definition: Definition, answer: str) -> None:
+    folder = open_folder(runs_place(definition))
+    ask(folder, "r", Request("plan", "table", answer=answer))
+    assert take(folder, "r") == []
+    assert folder.names() == []
 
 
 @pytest.mark.parametrize(
