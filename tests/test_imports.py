@@ -18,6 +18,8 @@ HEAVY = {"pyspark", "py4j", "delta", "kafka", "pandas", "numpy", "pyarrow"} | {
     "starlette",
     "uvicorn",
     "prometheus_client",
+    # A run without `--lineage` hasn't got it.
+    "openlineage",
 }
 
 

@@ -65,6 +65,11 @@ from gem_bundle.cli.params import (
     is_flag=True,
     help="Let requests to that server stop the run, and stop and resume single targets.",
 )
+@click.option(
+    "--lineage",
+    metavar="URL|FILE",
+    help="Tell by OpenLineage's events what is read and written, a server or a file.",
+)
 @click.option("--show-settings", is_flag=True, help="Print the session's settings and their origins.")
 def command(
     file: str,

@@ -96,9 +96,9 @@ def _show(
 
     if output_format == "json":
         told = [run.as_dict() for run in found]
-        for run in told:
-            if run["id"] in plans:
-                run["plans"] = plans[run["id"]]
+        for content in told:
+            if content["id"] in plans:
+                content["plans"] = plans[content["id"]]
         print_json({"ok": all(run.is_healthy for run in found), "runs": told})
         return
     if again:

@@ -339,4 +339,20 @@ ENVIRONMENT = (
             health: {batch_time: 5 minutes, on_unhealthy: report}
         """,
     ),
+    warning(
+        "GB521",
+        "an event of the run's lineage can't be sent",
+        why="""
+            With `--lineage` a run tells OpenLineage's receivers what it reads and writes. Here the receiver
+            doesn't answer, or refuses the event. No row depends on it, so the run goes on, and the next
+            events are tried too; this is said once.
+        """,
+        breaks="""
+            $ gem-bundle run clicks.yaml --lineage http://localhost:1
+        """,
+        keeps="""
+            $ gem-bundle run clicks.yaml --lineage lineage.jsonl
+        """,
+        source="OpenLineage, Python client",
+    ),
 )

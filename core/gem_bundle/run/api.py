@@ -96,8 +96,7 @@ def run_pipeline(
     stop = StopRequest() if stop is None else stop
     with ExitStack() as stack:
         check_report_place(options.report)
-        if options.serve is not None:
-            _check_serving(plan, options)
+        _check_outlets(plan, options)
         if plan.definition.mode == "batch" and options.fresh:
             wrong = [
                 check_fresh(plan, name, is_run=False)
@@ -114,6 +113,7 @@ def run_pipeline(
                 view = stack.enter_context(recorder)
                 if options.serve is not None:
                     view = stack.enter_context(_server(written, warnings, options, recorder, stop, warn))
+        view = stack.enter_context(_with_lineage(plan, targets, options, view, stop, warn))
         session = stack.enter_context(open_for(plan, [node.id for node in targets], options))
         impossible = check_groups(plan, session, targets)
         if impossible:
@@ -241,6 +241,14 @@ def _guard_checkpoints(plan: Plan, targets: Sequence[Node], stack: ExitStack, op
         raise PipelineError([_placed(plan, diagnostic) for diagnostic in found])
 
 
+def _check_outlets(plan: Plan, options: RunOptions) -> None:
+    """See to it that the run may tell others what it is to tell them."""
+    if options.serve is not None:
+        _check_serving(plan, options)
+    if options.lineage is not None:
+        _check_lineage(plan, options.lineage)
+
+
 def _check_serving(plan: Plan, options: RunOptions) -> None:
     """See to it that the run may have its server.
 
@@ -277,6 +285,41 @@ def _server(
     tell = None if options.quiet else lambda address: print(f"Serving at {address}", file=sys.stderr)
     drawn = draw(plan, diagnostics)
     return RunServer(options.serve, options.environment, recorder, stop, warn, tell, drawn)
+
+
+def _check_lineage(plan: Plan, place: str) -> None:
+    """See to it that events can be sent.
+
+    Raises:
+        PipelineError: GB509 or GB511 when they can't.
+    """
+    from gem_bundle.run.openlineage.client import check_lineage
+
+    try:
+        check_lineage(place)
+    except GemError as error:
+        where = plan.definition.locator.place(())
+        found = Diagnostic(error.code, "error", error.message, place=where, hint=error.hint)
+        raise PipelineError([found]) from error
+
+
+@contextmanager
+def _with_lineage(
+    plan: Plan,
+    targets: Sequence[Node],
+    options: RunOptions,
+    view: View,
+    stop: StopRequest,
+    warn: Callable[[Diagnostic], None] | None,
+) -> Iterator[View]:
+    """The view, with what sends events where they are asked for; else what that needs isn't even imported."""
+    if options.lineage is None:
+        yield view
+        return
+    from gem_bundle.run.openlineage.view import LineageView
+
+    with LineageView(options.lineage, plan, targets, stop, view, warn, options.environment) as telling:
+        yield telling
 
 
 def _begin_fresh(plan: Plan, targets: Sequence[Node], spark: SparkSession, options: RunOptions) -> None:

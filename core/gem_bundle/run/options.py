@@ -49,6 +49,7 @@ class RunOptions:
             empty text for all.
         environment: Environment variables; None is the process's.
         serve: The server that it has meanwhile; None for none.
+        lineage: Where OpenLineage's events go to, a URL or a file; None for nowhere.
         fresh: The targets that get a checkpoint with new state, which begins where the old one ended.
     """
 
@@ -66,3 +67,4 @@ class RunOptions:
     environment: Mapping[str, str] | None = None
     fresh: tuple[str, ...] = ()
     serve: ServeOptions | None = None
+    lineage: str | None = None
