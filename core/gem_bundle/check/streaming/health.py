@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.facts import Facts
-    from gem_bundle.gem import Source, Transform
+    from gem_bundle.gem import Source, Target, Transform
     from gem_bundle.pipeline.document import Path
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
@@ -95,14 +95,14 @@ def _why_not(plan: Plan, node: Node, facts: Facts | None, name: str) -> str:
     if name == "batch_time" and node.trigger.kind == "continuous":
         return "continuous processing has no micro-batches"
     if name == "rejected":
-        upstream = [n for n in plan.upstream([node.id]) if plan.node(n).kind == "transform"]
-        made = [cast("Transform | None", plan.gems.get(n)) for n in upstream]
+        upstream = [n for n in plan.upstream([node.id]) if plan.node(n).kind != "source"]
+        made = [cast("Transform | Target | None", plan.gems.get(n)) for n in upstream]
         if None not in made and not any(gem is not None and _rejects(gem) for gem in made):
             return f"no node on the way has an output `{REJECTED}`"
     return ""
 
 
-def _rejects(gem: Transform) -> bool:
+def _rejects(gem: Transform | Target) -> bool:
     try:
         return bool(gem.rejects())
     except Exception:  # noqa: BLE001 (a gem's bug, which is reported elsewhere)
