@@ -97,7 +97,7 @@ def test_one_that_fails_too_often_ends_the_run(spark: SparkSession, tmp_path: Pa
     assert [event for event, _ in told.events] == ["restarting"] * 2
     (failure,) = report.diagnostics
     assert (failure.code, failure.node) == ("GB507", "out")
-    assert written(tmp_path) == [0]
+    assert len(written(tmp_path)) == 1, "what was done stays done"
     (tmp_path / "tries.txt").write_text("\n" * 9)
     assert run(tmp_path / "pipeline.yaml").ok
     assert written(tmp_path) == [0, 1, 2], "the next run goes on there"

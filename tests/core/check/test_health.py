@@ -12,6 +12,7 @@ from gem_bundle import (
     Operator,
     Source,
     SourceSemantics,
+    Target,
     Transform,
     WatermarkOperator,
 )
@@ -65,7 +66,12 @@ class Unclear(Transform):
         return inputs[0].after(Operator("unknown"))
 
 
+class Sink(Target):
+    """Takes everything."""
+
+
 GEMS: dict[str, Any] = {
+    "target_any": Sink,
     "source_counting": Counting,
     "transform_plain": Plain,
     "transform_stateful": Stateful,
