@@ -93,6 +93,7 @@ class TestSelect(TransformConformance):
         {"number": 4, "up": "HOME"},
         {"number": 5, "up": None},
     ]
+    edits = [("columns", {"number": "id + 2", "at": "at", "up": "upper(page)"})]
 
 
 class TestWithColumns(TransformConformance):
@@ -104,18 +105,21 @@ class TestWithColumns(TransformConformance):
         {"id": -3, "page": "home", "cents": None},
         {"id": -4, "page": None, "cents": 25},
     ]
+    edits = [("columns", {"cents": "cast(amount * 10 as int)", "id": "-id"})]
 
 
 class TestRename(TransformConformance):
     gem = Rename
     options = {"columns": {"at": "ts", "id": "key"}}
     expected = [{"key": 1, "amount": 1.5}, {"key": 2, "amount": -2.0}, {"key": 3, "amount": None}, {"key": 4, "amount": 0.25}]  # fmt: skip
+    edits = [("columns", {"at": "ts", "id": "number"})]
 
 
 class TestDrop(TransformConformance):
     gem = Drop
     options = {"columns": ["amount", "page"]}
     expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
+    edits = [("columns", ["amount"])]
 
 
 class TestClean(TransformConformance):
@@ -277,6 +281,11 @@ class TestAggregateWithoutTime(TransformConformance):
     gem = Aggregate
     options = {"group_by": ["page"], "aggregates": {"clicks": "count(*)"}, "having": "clicks > 1"}
     expected = [{"page": "home", "clicks": 2}]
+    edits = [
+        ("aggregates", {"clicks": "count(id)"}),
+        ("aggregates", {"n": "count(*)", "clicks": "count(*)"}),
+        ("having", "clicks > 2"),
+    ]
 
 
 class TestAggregateOfSessions(TransformConformance):
@@ -308,18 +317,21 @@ class TestDeduplicateForGood(TransformConformance):
     gem = Deduplicate
     options = {"columns": ["page"]}
     expected = [{"page": "home"}, {"page": "cart"}, {"page": None}]
+    edits = [("columns", ["id"])]
 
 
 class TestWatermark(TransformConformance):
     gem = Watermark
     options = {"column": "at", "delay": "1 hour"}
     expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
+    edits = [("delay", "2 hours")]
 
 
 class TestFilter(TransformConformance):
     gem = Filter
     options = {"condition": "amount > 0"}
     expected = [{"id": 1, "page": "home"}, {"id": 4, "page": None}]
+    edits = [("condition", "amount > 1"), ("condition", "AMOUNT  > 0")]
 
 
 class TestExpect(TransformConformance):
@@ -334,12 +346,14 @@ class TestLimit(TransformConformance):
     gem = Limit
     options = {"rows": 9}
     expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
+    edits = [("rows", 3)]
 
 
 class TestSample(TransformConformance):
     gem = Sample
     options = {"fraction": 0.5, "by": ["page"], "seed": 2}
     expected = [{"id": 1, "page": "home"}, {"id": 2, "page": "cart"}, {"id": 3, "page": "home"}]
+    edits = [("seed", 3), ("fraction", 0.1)]
 
 
 class TestRoute(TransformConformance):

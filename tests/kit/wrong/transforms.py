@@ -9,7 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, SecretStr
 
-from gem_bundle import Column, Facts, Field, Finding, Rejects, reason
+from gem_bundle import (
+    AggregateOperator,
+    Column,
+    Facts,
+    Field,
+    Finding,
+    Lineage,
+    Made,
+    Operator,
+    Options,
+    Rejects,
+    Transform,
+    reason,
+)
+from gem_bundle.lineage import passed
+from gem_bundle.testing.conformance.inputs import EVENTS
 from tests.kit.wrong.right import Flag, Flagging, FlagOfStreams, FlagOptions, TransformSuite
 
 if TYPE_CHECKING:
@@ -290,3 +305,96 @@ class Unpickled(Flagging[UnpickledOptions]):
 class TestUnpickled(TransformSuite):
     gem = Unpickled
     caught_by = {"test_options_pickle"}
+
+
+class Bounds(Options):
+    """Which rows are kept."""
+
+    least: int = Field(1, description="The least number that is kept.", change="continues")
+
+
+class SaysNothingIsDifferent(Transform[Bounds]):
+    """Let rows from a number on through, and say that another number is no matter."""
+
+    example = {"least": 1}
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        return inputs[0].filter(f"id >= {self.options.least}")
+
+    def infer(self, *inputs: Facts) -> Facts:
+        return inputs[0].after(Operator("filter", "least"))
+
+
+class TestSaysNothingIsDifferent(TransformSuite):
+    gem = SaysNothingIsDifferent
+    options = {"least": 1}
+    expected = None
+    edits = [("least", 3)]
+    caught_by = {"test_says_what_another_value_does"}
+
+
+class Sums(Options):
+    """What is summed up."""
+
+    times: int = Field(1, description="By which the sum is multiplied.", change="from_now_on")
+
+
+class ForgetsItsState(Transform[Sums]):
+    """Say that another rule is one from now on, where the state is made by the old one."""
+
+    example = {"times": 1}
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        from pyspark.sql.functions import expr
+
+        return inputs[0].groupBy("page").agg(expr(f"sum(id * {self.options.times})").alias("n"))
+
+    def infer(self, *inputs: Facts) -> Facts:
+        operator = AggregateOperator("aggregate", "times", event_time=False, sessions=False)
+        return inputs[0].after(operator).with_columns([Column("page", "string"), Column("n", "bigint")])
+
+
+class TestForgetsItsState(TransformSuite):
+    gem = ForgetsItsState
+    options = {"times": 1}
+    expected = [{"page": "home", "n": 4}, {"page": "cart", "n": 2}, {"page": None, "n": 4}]
+    edits = [("times", 3)]
+    caught_by = {"test_says_what_another_value_does"}
+
+
+class HidesAColumn(Flag):
+    """Say that a column is made of nothing."""
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        from pyspark.sql.functions import expr
+
+        return super().apply(*inputs).withColumn("page", expr("concat(page, string(id))"))
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        through = passed(inputs[0].columns)
+        return None if through is None else Lineage({**through, self.options.name: Made("true")})
+
+
+class TestHidesAColumn(TransformSuite):
+    gem = HidesAColumn
+    expected = None
+    caught_by = {"test_the_lineage_names_what_counts"}
+
+
+class HidesAFilter(Flag):
+    """Leave rows out, and say that all come through."""
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        return super().apply(*inputs).filter("amount > 0")
+
+    def infer(self, *inputs: Facts) -> Facts:
+        return super().infer(*inputs).after(Operator("filter", "name"))
+
+    lineage = HidesAColumn.lineage
+
+
+class TestHidesAFilter(TransformSuite):
+    gem = HidesAFilter
+    expected = None
+    inputs = {"events": replace(EVENTS, rows=[{**row, "amount": n - 2} for n, row in enumerate(EVENTS.rows)])}
+    caught_by = {"test_the_lineage_names_what_counts"}

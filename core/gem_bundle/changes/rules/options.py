@@ -48,12 +48,19 @@ def differences(old: NodeRecord, new: NodeRecord, gem: Gem | None, *, stateful: 
         before, after = old.options.get(name), new.options.get(name)
         if before == after:
             continue
-        change, known = _meaning(gem, name, before, stateful=stateful)
+        change, known = meaning_of(gem, name, before, stateful=stateful)
         yield Difference(name, before, after, change, known)
 
 
-def _meaning(gem: Gem | None, option: str, before: Any, *, stateful: bool) -> tuple[OptionChange, bool]:
-    """What another value does, and whether the gem knows."""
+def meaning_of(gem: Gem | None, option: str, before: Any, *, stateful: bool) -> tuple[OptionChange, bool]:
+    """What another value of an option does, and whether the gem knows.
+
+    Args:
+        gem: The gem with the new options; None when it can't be made.
+        option: The option.
+        before: The value that it had, as JSON has it.
+        stateful: Whether the node keeps state.
+    """
     rule = OptionChange("mixed" if stateful else "from_now_on")
     if gem is None or option not in type(gem.options).model_fields:
         return rule, False

@@ -11,6 +11,7 @@ import pytest
 
 from gem_bundle.gem import Transform
 from gem_bundle.rejected import Rejecting, rejected_rows
+from gem_bundle.testing.conformance.changes import ChangeTests
 from gem_bundle.testing.conformance.code import CodeTests
 from gem_bundle.testing.conformance.declaration import DeclarationTests
 from gem_bundle.testing.conformance.guard import ACTIONS, watched
@@ -69,7 +70,7 @@ def _expects(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001
     return cast("type[TransformConformance]", suite).expected is not None
 
 
-class TransformConformance(DeclarationTests, OptionTests, SecretTests, CodeTests, PicklingTests):
+class TransformConformance(ChangeTests, DeclarationTests, OptionTests, SecretTests, CodeTests, PicklingTests):
     """The tests of a transform. Give it `inputs` that fit its options, and the rows that are `expected`.
 
     Attributes:
@@ -78,6 +79,9 @@ class TransformConformance(DeclarationTests, OptionTests, SecretTests, CodeTests
         expected: The rows that come out, in any order: each has the columns to compare. Of a transform
             with several outputs, those of all together; of one whose `check` refuses static inputs, those
             of a stream in the output mode `append`. None leaves them open.
+        edits: Other values of options, each with the name of its option. What the gem says of a query that
+            goes on with one is held against what becomes of the rows. Booleans and options with named
+            values are tried without being named here.
     """
 
     inputs: ClassVar[Mapping[str, Given]] = {"events": EVENTS}
