@@ -178,6 +178,8 @@ def test_a_job_with_a_server_has_probes() -> None:
     ):
         assert spec[arguments][-2:] == ["--serve", "0.0.0.0:8080"]
         (container,) = pod["containers"]
+        alive = container["livenessProbe"]
+        assert alive["periodSeconds"] * alive["failureThreshold"] == 60, "as the docs say"
         asked = {name: container[name]["httpGet"] for name in container if name.endswith("Probe")}
         assert asked == {
             "startupProbe": {"path": "/health", "port": 8080},

@@ -185,6 +185,7 @@ def test_everything_that_is_wrong_is_said_at_once(
         (["--root", "nowhere"], 2, "does not exist"),
         (["-p", "path=x", "--profile", "poor"], 1, "there is no profile `poor`"),
         (["-p", "path=x", "--target", "tabel"], 1, "Did you mean `table`?"),
+        (["-p", "path=x", "--serve", "everywhere"], 2, "is not of the form [HOST:]PORT"),
     ],
 )
 def test_the_command_line(
