@@ -4,6 +4,8 @@ They stand in ``gem-bundle.toml``, or in the table ``[tool.gem-bundle]`` of ``py
 pipeline file's folder or the nearest one above it::
 
     [jars]
+    packages = ["org.apache.hadoop:hadoop-aws:{hadoop}", "software.amazon.awssdk:s3-transfer-manager:2.35.4"]
+    exclude = ["software.amazon.awssdk:bundle"]
     repositories = ["https://maven.example.com/releases"]
     overrides = {"org.apache.kafka:kafka-clients" = "3.9.2"}
 
@@ -48,6 +50,8 @@ class Settings:
     """The settings of a project; without a settings file everything is empty.
 
     Args:
+        packages: Maven coordinates of jars that every session has besides those of its gems.
+        exclude: Artifacts that are left out wherever they come in, as ``group:artifact``.
         overrides: Versions of jars to use instead, by ``group:artifact``.
         repositories: URLs of further Maven repositories, asked before Maven Central.
         disabled: Codes of warnings and notes that are not reported.
@@ -57,6 +61,8 @@ class Settings:
         files: The files they were read from, the one that wins last.
     """
 
+    packages: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
     overrides: Mapping[str, str] = field(default_factory=dict)
     repositories: tuple[str, ...] = ()
     disabled: frozenset[str] = frozenset()
@@ -87,6 +93,8 @@ def load_settings(start: Path, environment: Mapping[str, str] | None = None) -> 
     if problems:
         raise PipelineError(problems)
     return Settings(
+        packages=_last(tables, "jars", "packages"),
+        exclude=_last(tables, "jars", "exclude"),
         overrides={k: v for table in tables for k, v in table["jars"]["overrides"].items()},
         repositories=_last(tables, "jars", "repositories"),
         disabled=frozenset(_last(tables, "check", "disable")),
@@ -194,6 +202,18 @@ def settings_model() -> type[BaseModel]:
         model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     class Jars(Table):
+        packages: list[Annotated[str, AfterValidator(_check_coordinate)]] | None = Field(
+            None,
+            description="Jars that every session has besides those of its gems, as `group:artifact:version`: "
+            "those of an object store, for instance. `{hadoop}` stands for the version of Spark's Hadoop; "
+            "`{spark}`, `{spark_minor}` and `{scala}` are known too.",
+            examples=[["org.apache.hadoop:hadoop-aws:{hadoop}"]],
+        )
+        exclude: list[Annotated[str, AfterValidator(_check_artifact)]] | None = Field(
+            None,
+            description="Artifacts that are left out wherever they come in, as `group:artifact`.",
+            examples=[["software.amazon.awssdk:bundle"]],
+        )
         overrides: dict[
             Annotated[str, AfterValidator(_check_artifact)],
             Annotated[str, AfterValidator(_check_version)],
@@ -231,6 +251,12 @@ def settings_model() -> type[BaseModel]:
         session: Session = Field(default_factory=Session, description="How a Spark of one's own starts.")
 
     return Root
+
+
+def _check_coordinate(coordinate: str) -> str:
+    if not re.fullmatch(r"[\w.-]+(:[\w.{}-]+){2}", coordinate):
+        raise ValueError("write a jar as `group:artifact:version`")
+    return coordinate
 
 
 def _check_artifact(name: str) -> str:

@@ -144,7 +144,7 @@ def test_a_question_with_another_answer_is_another_question(repository: Reposito
 def test_two_versions_of_one_artifact_need_a_decision(repository: Repository, cache: Path) -> None:
     repository.add("g:a:2.0")
     error = failure("g:a:1.0", "g:a:2.0", cache=cache)
-    assert error.message == "the gems ask for `g:a` in two versions, 1.0 and 2.0"
+    assert error.message == "`g:a` is asked for in two versions, 1.0 and 2.0"
     assert 'overrides = {"g:a" = "2.0"}' in error.hint
     jars = resolve(["g:a:1.0", "g:a:2.0"], overrides={"g:a": "2.0"}, cache=cache)
     assert names(jars) == ["g:a:2.0"]

@@ -40,6 +40,16 @@ def test_placeholders_are_filled(coordinate: str, version: str, filled: str) -> 
     assert fill(coordinate, spark_version=version) == filled
 
 
+def test_the_version_of_hadoop_is_that_of_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    with pytest.raises(GemError, match="brings no Hadoop") as caught:
+        fill("g:a:{hadoop}", spark_version="4.2.0")
+    assert caught.value.code == "GB509"
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "hadoop-client-api-3.5.0.jar").touch()
+    assert fill("g:a:{hadoop}", spark_version="4.2.0") == "g:a:3.5.0"
+
+
 def test_an_unknown_placeholder_is_no_coordinate() -> None:
     with pytest.raises(GemError, match=r"`g:a:\{flink\}` is not a Maven coordinate"):
         fill("g:a:{flink}", spark_version="4.2.0")

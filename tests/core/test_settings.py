@@ -30,6 +30,8 @@ def test_everything_a_file_may_hold(tmp_path: Path) -> None:
         tmp_path,
         """
         [jars]
+        packages = ["org.apache.hadoop:hadoop-aws:{hadoop}"]
+        exclude = ["software.amazon.awssdk:bundle"]
         overrides = {"org.apache.kafka:kafka-clients" = "3.9.2"}
         repositories = ["https://maven.example.com/releases/"]
         [check]
@@ -45,6 +47,8 @@ def test_everything_a_file_may_hold(tmp_path: Path) -> None:
         """,
     )
     assert load_settings(tmp_path, {}) == Settings(
+        packages=("org.apache.hadoop:hadoop-aws:{hadoop}",),
+        exclude=("software.amazon.awssdk:bundle",),
         overrides={"org.apache.kafka:kafka-clients": "3.9.2"},
         repositories=("https://maven.example.com/releases",),
         disabled=frozenset({"GB103", "ACME001"}),
@@ -149,6 +153,20 @@ def test_without_a_file_nothing_is_imported_for_it(tmp_path: Path) -> None:
             2,
             15,
             "`jars.overrides.kafka-clients`: write an artifact as `group:artifact`",
+            "",
+        ),
+        (
+            '[jars]\npackages = ["org.apache.hadoop:hadoop-aws"]\n',
+            2,
+            1,
+            "`jars.packages.0`: write a jar as `group:artifact:version`",
+            "",
+        ),
+        (
+            '[jars]\nexclude = ["bundle"]\n',
+            2,
+            1,
+            "`jars.exclude.0`: write an artifact as `group:artifact`",
             "",
         ),
         (

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.errors import GemError
-from gem_bundle.run.environment import needed_jars
+from gem_bundle.run.environment import needed_jars, project_jars
 from gem_bundle.run.jars import cache_folder, resolve
 from gem_bundle.settings import load_settings
 from gem_bundler.bundle.lock_files import write_lock
@@ -30,8 +30,11 @@ FORMAT = 1
 BROUGHT_BY: Mapping[str, tuple[str, ...]] = {
     "databricks": (
         "io.delta:delta-spark",
+        "org.apache.hadoop:hadoop-aws",
         "org.apache.spark:spark-avro",
         "org.apache.spark:spark-sql-kafka-0-10",
+        "software.amazon.awssdk:s3-transfer-manager",
+        "software.amazon.awssdk:sts",
     ),
 }
 """The artifacts that a platform has itself, with all that they need, by its name; without Scala's version."""
@@ -45,15 +48,17 @@ class JarRequest:
         coordinates: ``group:artifact:version`` of what the gems ask for.
         overrides: The project's versions by ``group:artifact``.
         repositories: The project's repositories; they decide where files come from, and not which.
+        exclude: What the project leaves out, as ``group:artifact``.
     """
 
     coordinates: tuple[str, ...]
     overrides: tuple[tuple[str, str], ...] = ()
     repositories: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plans: Sequence[Plan], environment: Mapping[str, str] | None = None) -> JarRequest:
-        """What the gems of some pipelines of one project ask for.
+        """What the gems of some pipelines of one project ask for, and the project itself.
 
         Args:
             plans: The pipelines.
@@ -63,11 +68,23 @@ class JarRequest:
             GemError: GB502 when a gem's coordinate isn't one, GB509 without pyspark.
             PipelineError: When the project's settings can't be read.
         """
-        coordinates = sorted({coordinate for plan in plans for coordinate in needed_jars(plan)})
         settings = [load_settings(plan.definition.folder, environment) for plan in plans]
+        coordinates = {coordinate for plan in plans for coordinate in needed_jars(plan)}
+        coordinates |= {coordinate for each in settings for coordinate in project_jars(each)}
         overrides = {name: version for each in settings for name, version in each.overrides.items()}
         repositories = dict.fromkeys(url for each in settings for url in each.repositories)
-        return cls(tuple(coordinates), tuple(sorted(overrides.items())), tuple(repositories))
+        exclude = {name for each in settings for name in each.exclude}
+        return cls(
+            tuple(sorted(coordinates)),
+            tuple(sorted(overrides.items())),
+            tuple(repositories),
+            tuple(sorted(exclude)),
+        )
+
+    def asks_for_the_same(self, other: JarRequest) -> bool:
+        """Whether another request has the same jars for an answer, wherever they come from."""
+        mine, others = replace(self, repositories=()), replace(other, repositories=())
+        return mine == others
 
 
 def lock_jars(
@@ -96,7 +113,7 @@ def lock_jars(
     """
     if lock is not None and lock.exists() and not update:
         asked, kept = read_jar_lock(lock)
-        if (asked.coordinates, asked.overrides) != (request.coordinates, request.overrides):
+        if not asked.asks_for_the_same(request):
             raise GemError(
                 "GB646",
                 f"the lock `{lock.name}` was made for other jars: {_difference(asked, request)}",
@@ -119,6 +136,7 @@ def jar_lock_bytes(request: JarRequest, jars: Iterable[LockedJar]) -> bytes:
         "format": FORMAT,
         "coordinates": list(request.coordinates),
         "overrides": dict(request.overrides),
+        **({"exclude": list(request.exclude)} if request.exclude else {}),
         "jars": [
             {
                 "coordinate": jar.coordinate,
@@ -146,6 +164,7 @@ def read_jar_lock(path: Path) -> tuple[JarRequest, tuple[LockedJar, ...]]:
             request = JarRequest(
                 tuple(str(text) for text in content["coordinates"]),
                 tuple(sorted((str(name), str(version)) for name, version in content["overrides"].items())),
+                exclude=tuple(sorted(str(name) for name in content.get("exclude", []))),
             )
             return request, tuple(_jar(entry) for entry in content["jars"])
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
@@ -213,6 +232,7 @@ def _resolve(
         request.coordinates,
         overrides=dict(request.overrides),
         repositories=request.repositories,
+        exclude=request.exclude,
         cache=cache,
         report=report,
     )
@@ -251,6 +271,8 @@ def _is_one_of(coordinate: str, names: Iterable[str]) -> bool:
 def _difference(before: JarRequest, now: JarRequest) -> str:
     parts = [f"`{gone}` isn't wanted any more" for gone in before.coordinates if gone not in now.coordinates]
     parts += [f"`{new}` is new" for new in now.coordinates if new not in before.coordinates]
+    parts += [f"`{name}` isn't left out any more" for name in before.exclude if name not in now.exclude]
+    parts += [f"`{name}` is left out now" for name in now.exclude if name not in before.exclude]
     old, new_overrides = dict(before.overrides), dict(now.overrides)
     for name in sorted(old.keys() | new_overrides.keys()):
         if old.get(name) != new_overrides.get(name):

@@ -10,17 +10,19 @@ from gem_bundle.cli.output import aligned, counted, heading, print_diagnostics, 
 from gem_bundle.cli.params import file_argument, format_option, parameter_options, quiet_option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.jars import Jar
+    from gem_bundle.settings import Settings
 
 
 class _Row(NamedTuple):
-    """A jar, who needs it, and whether the project's settings chose its version."""
+    """A jar, who needs it, whether the project's settings ask for it, and whether they chose its version."""
 
     jar: Jar
     nodes: tuple[str, ...]
+    wanted: bool
     overridden: bool
 
     def as_dict(self) -> dict[str, Any]:
@@ -29,6 +31,7 @@ class _Row(NamedTuple):
         return {
             "coordinate": jar.coordinate,
             "nodes": list(self.nodes),
+            "project": self.wanted,
             "needed_by": list(jar.requested_by),
             "overridden": self.overridden,
             "origin": jar.origin,
@@ -39,9 +42,9 @@ class _Row(NamedTuple):
         }
 
     def needed_by(self) -> str:
-        """The nodes that asked for it, or the jars whose dependency it is."""
+        """The nodes and the project that asked for it, or the jars whose dependency it is."""
         artifacts = [coordinate.split(":")[1] for coordinate in self.jar.requested_by]
-        names = [f"`{node}`" for node in self.nodes] + artifacts
+        names = [f"`{node}`" for node in self.nodes] + ["the project"] * self.wanted + artifacts
         return f"for {', '.join(names)}"
 
 
@@ -57,7 +60,7 @@ class _Row(NamedTuple):
 def command(
     file: str, parameters: dict[str, str], profile: str | None, output_format: str, *, quiet: bool
 ) -> None:
-    """Show the jars that a pipeline's gems need beside Spark: who needs each, and where it came from.
+    """Show the jars that a pipeline needs beside Spark's own: who needs each, and where it came from.
 
     What isn't in the cache yet is fetched, so that the next run starts without a network. Versions and
     repositories can be set for a project under `[jars]` in gem-bundle.toml.
@@ -73,7 +76,7 @@ def command(
         print_diagnostics(checked.diagnostics)
         raise SystemExit(1)
     jars = find_jars(plan, report=None if quiet else print_note)
-    rows = _rows(plan, jars, load_settings(plan.definition.folder).overrides)
+    rows = _rows(plan, jars, load_settings(plan.definition.folder))
     if output_format == "json":
         print_json([row.as_dict() for row in rows])
         return
@@ -81,19 +84,20 @@ def command(
         click.echo(line)
 
 
-def _rows(plan: Plan, jars: Iterable[Jar], overrides: Mapping[str, str]) -> list[_Row]:
-    """The jars that nodes asked for first, then what those depend on."""
-    from gem_bundle.run.environment import needed_jars
+def _rows(plan: Plan, jars: Iterable[Jar], settings: Settings) -> list[_Row]:
+    """The jars that nodes and the project asked for first, then what those depend on."""
+    from gem_bundle.run.environment import needed_jars, project_jars
 
     nodes: dict[str, list[str]] = {}
     for name in plan.order:
         for coordinate in needed_jars(plan, [name]):
             nodes.setdefault(_artifact(coordinate), []).append(name)
-    rows = [
-        _Row(jar, tuple(nodes.get(_artifact(jar.coordinate), ())), _artifact(jar.coordinate) in overrides)
-        for jar in jars
-    ]
-    return sorted(rows, key=lambda row: (not row.nodes, row.jar.coordinate))
+    project = {_artifact(coordinate) for coordinate in project_jars(settings)}
+    rows = []
+    for jar in jars:
+        name = _artifact(jar.coordinate)
+        rows.append(_Row(jar, tuple(nodes.get(name, ())), name in project, name in settings.overrides))
+    return sorted(rows, key=lambda row: (not row.nodes, not row.wanted, row.jar.coordinate))
 
 
 def _artifact(coordinate: str) -> str:

@@ -25,7 +25,8 @@ ENVIRONMENT = (
             what a pipeline needs and where each comes from, and fetches it beforehand.
 
             Where a repository lacks a version, name another one or another repository in
-            gem-bundle.toml, under [jars].
+            gem-bundle.toml, under [jars]. What Spark needs for an object store is no gem's: name it there
+            as one of the `packages`.
         """,
         breaks="""
             # gem-bundle.toml

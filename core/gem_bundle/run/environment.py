@@ -36,6 +36,38 @@ def needed_jars(plan: Plan, nodes: Iterable[str] | None = None) -> list[str]:
     return list(found)
 
 
+def project_jars(settings: Settings) -> list[str]:
+    """The Maven coordinates that a project asks for beside those of gems, each once, in order.
+
+    Raises:
+        GemError: GB502 when one has an unknown placeholder, GB509 without a Spark.
+    """
+    version = spark_version() if settings.packages else ""
+    return list(dict.fromkeys(fill(coordinate, spark_version=version) for coordinate in settings.packages))
+
+
+def resolve_jars(
+    coordinates: Iterable[str], settings: Settings, report: Callable[[str], None] | None = None
+) -> list[Jar]:
+    """The jar files behind what gems need and what a project asks for, from the cache or from Maven.
+
+    Args:
+        coordinates: What the gems need.
+        settings: The project's.
+        report: Told what is being fetched.
+
+    Raises:
+        GemError: GB502 when they can't be had.
+    """
+    return resolve(
+        dict.fromkeys([*coordinates, *project_jars(settings)]),
+        overrides=settings.overrides,
+        repositories=settings.repositories,
+        exclude=settings.exclude,
+        report=report,
+    )
+
+
 def needed_settings(plan: Plan, nodes: Iterable[str] | None = None) -> dict[str, str]:
     """The Spark settings that the gems of some nodes ask for; settings that are lists are joined."""
     merged = merge_settings(("gem", gem.session_settings()) for gem in _gems(plan, nodes))
@@ -53,7 +85,7 @@ def find_jars(
     report: Callable[[str], None] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> list[Jar]:
-    """The jar files that the gems of some nodes need, from the cache or from Maven.
+    """The jar files that the gems of some nodes and the project need, from the cache or from Maven.
 
     Args:
         plan: The pipeline.
@@ -64,16 +96,8 @@ def find_jars(
     Raises:
         GemError: GB502 when they can't be had.
     """
-    coordinates = needed_jars(plan, nodes)
-    if not coordinates:
-        return []
     settings = load_settings(plan.definition.folder, environment)
-    return resolve(
-        coordinates,
-        overrides=settings.overrides,
-        repositories=settings.repositories,
-        report=report,
-    )
+    return resolve_jars(needed_jars(plan, nodes), settings, report)
 
 
 def open_plan_session(

@@ -21,6 +21,10 @@ _CONDITION = re.compile(r"^\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]\s*")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w{5}")
 # Spark Connect puts the kind of an error before its text.
 _OVER_CONNECT = re.compile(r"^\((?:[A-Z][A-Z0-9_.]*|[\w.$]+(?:Exception|Error))\)\s+")
+# Py4J puts what it was asked for before what Java says, with the kinds of its errors from the outermost on.
+_CALLING = re.compile(
+    r"\AAn error occurred while calling \S+\n: ((?:[\w$]+\.)+[\w$]+(?:: |$))+", re.MULTILINE
+)
 _CAUSED_BY = re.compile(r"^Caused by: [\w.$]+: (.*?)(?=^\s+at |\Z)", re.MULTILINE | re.DOTALL)
 _PYTHON = "Traceback (most recent call last)"
 
@@ -57,6 +61,12 @@ _KNOWN = (
         ),
         "GB503",
         "Try `gem-bundle check --connect`, which says what can't be reached.",
+    ),
+    _Known(
+        re.compile(r"No FileSystem for scheme|Class org\.apache\.hadoop\.fs\.\S+ not found"),
+        "GB502",
+        "This Spark lacks the jars of that store. Name them in gem-bundle.toml, such as [jars] packages = "
+        '["org.apache.hadoop:hadoop-aws:{hadoop}"].',
     ),
     _Known(
         re.compile(r"PATH_NOT_FOUND|Path does not exist|FileNotFoundException|DELTA_PATH_DOES_NOT_EXIST"),
@@ -137,6 +147,9 @@ def headline(error: BaseException) -> str:
         return text
     text = re.split(r"\n\s*at [\w$.<>]+\(|; line \d+ pos \d+;?\n|\n'|\n\+- ", text, maxsplit=1)[0]
     text = _SQLSTATE.sub("", text).strip()
+    calling = _CALLING.match(text)
+    if calling:
+        text = calling.group(1).rpartition(".")[2] + text[calling.end() :]
     # Spark wraps the cause of a failed task in sentences about the task; the cause comes last.
     task = re.search(r"(?:Lost task|Task \d+ in stage).*?: ([\w.$]+(?:Exception|Error)): (.*)", text, re.S)
     if task:

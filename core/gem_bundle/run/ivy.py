@@ -55,12 +55,14 @@ class Question:
         overrides: Versions to use instead, by ``group:artifact``, wherever the artifact comes in.
         repositories: URLs in the order they are asked, after the local Maven repository.
         shipped: Names of artifacts that are there already and stay out of the answer.
+        excluded: What else stays out, as ``group:artifact``.
     """
 
     modules: tuple[Module, ...]
     overrides: Mapping[str, str]
     repositories: tuple[str, ...]
     shipped: frozenset[str]
+    excluded: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,16 @@ def _question_xml(question: Question) -> str:
         f"rev={quoteattr(module.version)} conf='default->default'/>"
         for module in question.modules
     )
-    excluded = "\n".join(f"<exclude module={quoteattr(name)}/>" for name in sorted(question.shipped | _NEVER))
+    excluded = "\n".join(
+        [
+            *(f"<exclude module={quoteattr(name)}/>" for name in sorted(question.shipped | _NEVER)),
+            *(
+                f"<exclude org={quoteattr(group)} module={quoteattr(artifact)}/>"
+                for name in sorted(question.excluded)
+                for group, _, artifact in [name.partition(":")]
+            ),
+        ]
+    )
     overridden = "\n".join(
         f"<override org={quoteattr(group)} module={quoteattr(artifact)} rev={quoteattr(version)}/>"
         for name, version in sorted(question.overrides.items())

@@ -76,7 +76,7 @@ def fill(coordinate: str, *, spark_version: str, scala: str = SCALA) -> str:
 
     Args:
         coordinate: ``group:artifact:version`` with the placeholders ``{spark}`` (``4.2.0``),
-            ``{spark_minor}`` (``4.2``) and ``{scala}`` (``2.13``).
+            ``{spark_minor}`` (``4.2``), ``{scala}`` (``2.13``) and ``{hadoop}`` (``3.5.0``).
         spark_version: The version of Spark.
         scala: The version of Scala that Spark is built with.
 
@@ -84,6 +84,7 @@ def fill(coordinate: str, *, spark_version: str, scala: str = SCALA) -> str:
         GemError: GB502 when it has another placeholder or isn't a coordinate.
     """
     values = {
+        **({"hadoop": hadoop_version(spark_home())} if "{hadoop}" in coordinate else {}),
         "spark": spark_version,
         "spark_minor": ".".join(spark_version.split(".")[:2]),
         "scala": scala,
@@ -112,6 +113,7 @@ def resolve(
     *,
     overrides: Mapping[str, str],
     repositories: Sequence[str] = (),
+    exclude: Iterable[str] = (),
     cache: Path | None = None,
     report: Callable[[str], None] | None = None,
 ) -> list[Jar]:
@@ -125,6 +127,7 @@ def resolve(
         coordinates: ``group:artifact:version``, placeholders filled.
         overrides: Versions to use instead, by ``group:artifact``, wherever the artifact comes in.
         repositories: URLs of further Maven repositories.
+        exclude: Artifacts that are left out wherever they come in, as ``group:artifact``.
         cache: Where to keep the jars; by default `cache_folder`.
         report: Is told in short lines what happens when a repository has to be asked.
 
@@ -143,6 +146,7 @@ def resolve(
         dict(overrides),
         tuple(dict.fromkeys((*(url.rstrip("/") for url in repositories), central()))),
         shipped_artifacts(home),
+        frozenset(exclude),
     )
     store = JarStore((cache or cache_folder()) / "jars")
     key = _key(question)
@@ -163,6 +167,7 @@ def resolve(
             "coordinates": [str(module) for module in question.modules],
             "overrides": dict(question.overrides),
             "repositories": question.repositories,
+            "exclude": sorted(question.excluded),
         }
         return store.write(key, sorted(jars, key=lambda jar: jar.coordinate), asked)
 
@@ -180,6 +185,24 @@ def shipped_artifacts(home: Path) -> frozenset[str]:
     )
 
 
+def hadoop_version(home: Path) -> str:
+    """The version of the Hadoop that a Spark ships.
+
+    Args:
+        home: The folder of the Spark.
+
+    Raises:
+        GemError: GB509 when it ships none.
+    """
+    for jar in (home / "jars").glob("hadoop-client-api-*.jar"):
+        return jar.stem.removeprefix("hadoop-client-api-")
+    raise GemError(
+        "GB509",
+        f"the Spark in `{home}` brings no Hadoop, so `{{hadoop}}` stands for nothing",
+        "Write the version of your Hadoop in its place, in gem-bundle.toml: [jars] packages.",
+    )
+
+
 def _parse(text: str) -> Module:
     match = _COORDINATE.fullmatch(text.strip())
     if not match:
@@ -187,7 +210,7 @@ def _parse(text: str) -> Module:
             "GB502",
             f"`{text}` is not a Maven coordinate",
             "Write it as `group:artifact:version`, with one exact version; the placeholders are "
-            "{spark}, {spark_minor} and {scala}.",
+            "{spark}, {spark_minor}, {scala} and {hadoop}.",
         )
     return Module(*match.groups())
 
@@ -199,7 +222,7 @@ def _refuse_two_versions(modules: Iterable[Module]) -> None:
         if other != module.version:
             raise GemError(
                 "GB502",
-                f"the gems ask for `{module.name}` in two versions, {other} and {module.version}",
+                f"`{module.name}` is asked for in two versions, {other} and {module.version}",
                 "Say which one to take, in gem-bundle.toml: [jars] overrides = "
                 f'{{"{module.name}" = "{module.version}"}}.',
             )
@@ -212,6 +235,7 @@ def _key(question: Question) -> str:
         sorted(question.overrides.items()),
         question.repositories,
         sorted(question.shipped),
+        *([sorted(question.excluded)] if question.excluded else []),
     ]
     return sha256(json.dumps(asked).encode()).hexdigest()
 

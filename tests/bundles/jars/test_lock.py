@@ -88,13 +88,15 @@ def test_what_a_pipeline_s_gems_ask_for(tmp_path: Path) -> None:
         "targets:\n  table: {gem: delta, input: clicks, options: {path: out}}\n"
     )
     (tmp_path / "gem-bundle.toml").write_text(
-        '[jars]\noverrides = {"a:b" = "2"}\nrepositories = ["https://maven.example.com"]\n'
+        '[jars]\npackages = ["a:store:1"]\nexclude = ["a:huge"]\n'
+        'overrides = {"a:b" = "2"}\nrepositories = ["https://maven.example.com"]\n'
     )
     plan = check_file(tmp_path / "clicks.yaml").plan
     assert plan is not None
     request = JarRequest.of([plan, plan], {})
 
-    assert request.coordinates == (DELTA, KAFKA)
+    assert request.coordinates == ("a:store:1", DELTA, KAFKA)
+    assert request.exclude == ("a:huge",)
     assert request.overrides == (("a:b", "2"),)
     assert request.repositories == ("https://maven.example.com",)
 
@@ -194,6 +196,7 @@ def test_a_jar_that_comes_in_is_refused(maven: Maven, tmp_path: Path) -> None:
             replace(REQUEST, overrides=()),
             "the project's version of `com.acme:acme-json` was 1.0 and is not set now",
         ),
+        (replace(REQUEST, exclude=("a:huge",)), "`a:huge` is left out now"),
     ],
 )
 def test_a_lock_for_other_jars_is_refused(now: JarRequest, said: str, maven: Maven, tmp_path: Path) -> None:

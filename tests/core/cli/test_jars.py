@@ -6,6 +6,8 @@ import json
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 from zipfile import ZipFile
 
 import pytest
@@ -79,6 +81,7 @@ def test_as_json_with_an_overridden_version(cli: Cli, project: Callable[..., Pat
     assert orders == {
         "coordinate": "com.acme:orders_2.13:1.1",
         "nodes": ["incoming"],
+        "project": False,
         "needed_by": [],
         "overridden": True,
         "origin": repository,
@@ -90,6 +93,28 @@ def test_as_json_with_an_overridden_version(cli: Cli, project: Callable[..., Pat
     assert (wire["nodes"], wire["needed_by"]) == ([], ["com.acme:orders_2.13:1.1"])
     result = cli("jars", "orders.yaml")
     assert "for `incoming`, version from the project's settings\n" in result.stdout
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("acme")
+def test_a_project_asks_for_jars_and_leaves_some_out(
+    cli: Cli, project: Callable[..., Path], repository: str
+) -> None:
+    folder = Path(url2pathname(urlsplit(repository).path))
+    publish(folder, "com.acme:store:2.0", "com.acme:huge:9.0", "com.acme:small:1.0")
+    publish(folder, "com.acme:huge:9.0")
+    publish(folder, "com.acme:small:1.0")
+    project()
+    project("gem-bundle.toml", '[jars]\npackages = ["com.acme:store:2.0"]\nexclude = ["com.acme:huge"]\n')
+    result = cli("jars", "orders.yaml")
+    _, orders, store, small, wire, _ = result.stdout.splitlines()
+    assert orders.endswith("for `incoming`")
+    assert store.split()[0] == "com.acme:store:2.0"
+    assert store.endswith("for the project")
+    assert small.endswith("for store")
+    assert wire.endswith("for orders_2.13")
+    rows = json.loads(cli("jars", "orders.yaml", "--format", "json").stdout)
+    assert [row["coordinate"] for row in rows if row["project"]] == ["com.acme:store:2.0"]
 
 
 @pytest.mark.spark

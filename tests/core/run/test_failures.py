@@ -32,6 +32,11 @@ TASK = (
     "stage 4.0 (TID 7) (localhost executor driver): java.lang.NumberFormatException: For input string: abc\n"
     "\tat java.base/java.lang.Integer.parseInt(Integer.java:652)\n\nDriver stacktrace:"
 )
+CALLING = (
+    "An error occurred while calling o66.load.\n: java.lang.RuntimeException: java.lang.ClassNotFoundException: "
+    "Class org.apache.hadoop.fs.s3a.S3AFileSystem not found\n\tat org.apache.hadoop.conf.Configuration.getClass"
+    "(Configuration.java:2736)"
+)
 
 
 class StreamFailed(Exception):  # noqa: N818 (Spark's name)
@@ -55,6 +60,8 @@ class StreamFailed(Exception):  # noqa: N818 (Spark's name)
         ),
         (STREAMING, "[USER_RAISED_EXCEPTION] boom 1"),
         (f"(STREAM_FAILED) {STREAMING}", "[USER_RAISED_EXCEPTION] boom 1"),
+        (CALLING, "ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found"),
+        ("An error occurred while calling o6.load.\n: java.lang.StackOverflowError", "StackOverflowError"),
         (TASK, "NumberFormatException: For input string: abc"),
         ("", "ValueError"),
     ],
@@ -95,7 +102,17 @@ def test_the_last_cause_of_what_a_server_says() -> None:
     assert headline(error) == "[DIVIDE_BY_ZERO] Division by zero."
 
 
-def test_what_to_start_a_session_with_that_lacks_a_jar(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        (
+            "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: delta. SQLSTATE: 42K02",
+            "`--packages io.delta:delta-spark_",
+        ),
+        (CALLING, '[jars] packages = ["org.apache.hadoop:hadoop-aws:{hadoop}"]'),
+    ],
+)
+def test_a_session_that_lacks_a_jar(text: str, hint: str, tmp_path: Path) -> None:
     (tmp_path / "orders.yaml").write_text(
         "pipeline: orders\n"
         "sources: {orders: {gem: delta, options: {path: orders}}}\n"
@@ -103,9 +120,8 @@ def test_what_to_start_a_session_with_that_lacks_a_jar(tmp_path: Path) -> None:
     )
     plan = check_definition(load_file(tmp_path / "orders.yaml")).plan
     assert plan is not None
-    error = ValueError("[DATA_SOURCE_NOT_FOUND] Failed to find the data source: delta. SQLSTATE: 42K02")
 
-    found = build_failure(plan, "orders", error)
+    found = build_failure(plan, "orders", ValueError(text))
 
     assert (found.code, found.node) == ("GB502", "orders")
-    assert "`--packages io.delta:delta-spark_" in found.hint
+    assert hint in found.hint

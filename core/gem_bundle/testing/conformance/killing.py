@@ -135,13 +135,14 @@ def _write(work: dict[str, Any]) -> None:
 
 def _session(gem: Any, log: Path, time_zone: str) -> SparkSession:
     """A Spark as a run of the target starts it, on one core."""
-    from gem_bundle.run.jars import fill, resolve, spark_version
+    from gem_bundle.run.environment import resolve_jars
+    from gem_bundle.run.jars import fill, spark_version
     from gem_bundle.run.session import SessionRequest, open_session
     from gem_bundle.settings import load_settings
 
     settings = load_settings(Path.cwd())
     wanted = [fill(coordinate, spark_version=spark_version()) for coordinate in gem.jars()]
-    jars = resolve(wanted, overrides=settings.overrides, repositories=settings.repositories)
+    jars = resolve_jars(wanted, settings)
     request = SessionRequest(
         app_name="gem-bundle-conformance",
         settings={

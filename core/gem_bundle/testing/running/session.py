@@ -22,6 +22,7 @@ from gem_bundle.run.environment import (
     local_settings,
     needed_jars,
     needed_settings,
+    resolve_jars,
 )
 from gem_bundle.run.session import Session, SessionRequest, brings_jars, open_session
 from gem_bundle.run.spark_settings import merge_settings, streaming_defaults
@@ -67,14 +68,9 @@ def open_session_for(
     Raises:
         GemError: When no session can be started: GB501, GB502, GB509, GB512.
     """
-    from gem_bundle.run.jars import resolve
-
     settings = load_settings(folder or Path.cwd())
     needs = [*(Needs.of(found) for found in prepared), *more]
-    coordinates = list(dict.fromkeys(jar for need in needs for jar in need.jars))
-    jars = []
-    if coordinates and not brings_jars():
-        jars = resolve(coordinates, overrides=settings.overrides, repositories=settings.repositories)
+    jars = [] if brings_jars() else resolve_jars((jar for need in needs for jar in need.jars), settings)
     merged = merge_settings(("gem", need.settings) for need in needs)
     return open_session(
         SessionRequest(
