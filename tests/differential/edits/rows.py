@@ -29,11 +29,6 @@ _FILES: dict[str, list[tuple[datetime, timedelta]]] = {
     ],
 }
 _ROWS = 10
-# Times meet: groups by them have rows of both phases.
-_STEP = 300
-# The first rows are so old that every watermark has let them go when the second phase begins.
-_OLD = 2
-_AGE = timedelta(days=92)
 _WORDS = ("home", "cart", "pay", "x", "a")
 
 
@@ -44,10 +39,8 @@ def write_phase(folder: Path, schema: str, phase: str, seed: str) -> None:
     for number, (start, span) in enumerate(_FILES[phase]):
         random = Random(f"{seed}:{folder.name}:{phase}:{number}")
         lines = []
-        for place in range(_ROWS):
-            at = start + timedelta(seconds=random.randrange(0, int(span.total_seconds()), _STEP))
-            if place < _OLD and (phase, number) == ("a", 0):
-                at -= _AGE
+        for _ in range(_ROWS):
+            at = start + timedelta(seconds=random.randrange(int(span.total_seconds())))
             row = {field.name: _value(random, field.type, at) for field in fields}
             lines.append(json.dumps(row))
         hidden = folder.parent / f".{folder.name}.{phase}{number}"
