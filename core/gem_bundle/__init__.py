@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from gem_bundle.options import NoOptions as NoOptions
     from gem_bundle.options import Options as Options
     from gem_bundle.python import import_function as import_function
+    from gem_bundle.rejected import REJECTED_HERE as REJECTED_HERE
     from gem_bundle.rejected import Counts as Counts
     from gem_bundle.rejected import MostRejected as MostRejected
     from gem_bundle.rejected import Rejects as Rejects
@@ -93,7 +94,7 @@ _HOMES = {
     "lineage": ("Kept", "Lineage", "Made"),
     "options": ("Field", "NoOptions", "Options"),
     "python": ("import_function",),
-    "rejected": ("Counts", "MostRejected", "Rejects", "ending", "reason"),
+    "rejected": ("REJECTED_HERE", "Counts", "MostRejected", "Rejects", "ending", "reason"),
     "views": ("NodeView", "PipelineView"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -678,6 +678,19 @@ class Transform(Gem[OptionsT]):
         """
         raise NotImplementedError
 
+    def told_apart(self, *inputs: DataFrame) -> DataFrame | None:  # noqa: ARG002 (for those who override it)
+        """What comes out and what is rejected in one, where the rows that come in can't tell it.
+
+        Called in the place of `apply`, where it `rejects` and rows are counted: a join knows only behind it
+        which rows had no partner. `apply` has to give those that aren't rejected.
+
+        Returns:
+            The rows as they come out, and each that is rejected once, with a further column at the end,
+            `gem_bundle.REJECTED_HERE`, which is true of these and never null. None, the default, where
+            `counts` tells it, or the rows behind it do.
+        """
+        return None
+
     def most_rejected(self) -> MostRejected | None:
         """How many rows of a micro-batch it may reject; when there are more, nothing of it is written.
 

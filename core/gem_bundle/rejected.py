@@ -41,7 +41,11 @@ COLUMNS = (
 )
 """What a rejected row is, whichever gem rejected it. `docs/bad-rows.md` tells each."""
 
+_HIDDEN = "__gem_bundle_"
 _REASONS = "__gem_bundle_reasons"
+REJECTED_HERE = "__gem_bundle_rejected"
+"""The column by which `Transform.told_apart` says which rows are rejected."""
+
 _FILE = "__gem_bundle_file"
 _MARK = "spark.watermarkDelayMs"
 # Without these Spark writes milliseconds, and leaves out what is null.
@@ -58,7 +62,8 @@ class Rejects:
     """The rows that a transform rejects, and why.
 
     Args:
-        rows: The rows as they came in, those that aren't rejected too.
+        rows: The rows as they came in, those that aren't rejected too. A column whose name begins with
+            ``__gem_bundle_`` is for the reasons only.
         reasons: For each row an array of `reason`: null or empty where it isn't rejected.
     """
 
@@ -73,10 +78,13 @@ class Counts:
     Args:
         rules: For each rule by which rows are only counted, or dropped: a column that is true of those rows.
         dropped: A column that is true of the rows that are in none of its outputs; None where there are none.
+        rejected: A column that is true of the rows that it rejects. Without it the rows behind the transform
+            are counted too, which takes Spark longer than a condition does.
     """
 
     rules: Mapping[str, SparkColumn] = field(default_factory=dict)
     dropped: SparkColumn | None = None
+    rejected: SparkColumn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,8 +275,8 @@ def told_of(
     names = _distinct(rows.columns)
     if names != rows.columns:
         df = df.toDF(*names, *df.columns[len(names) :])
-    schema = StructType([field for field in rows.schema if field.name != _FILE])
-    names = [name for name in names if name != _FILE]
+    schema = StructType([field for field in rows.schema if not field.name.startswith(_HIDDEN)])
+    names = [name for name in names if not name.startswith(_HIDDEN)]
     marked = _event_time_of(schema)
     values = [F.col(quoted(name)) for name in names]
     kept = [

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle import (
     AggregateOperator,
+    Counts,
     Facts,
     Field,
     Finding,
@@ -11,6 +12,7 @@ from gem_bundle import (
     Made,
     Operator,
     Options,
+    Rejects,
     Transform,
 )
 from gem_bundle.expressions import (
@@ -26,6 +28,7 @@ from gem_bundle.expressions import (
 )
 from gem_bundle.lineage import passed
 from gem_bundle.types import ColumnExpressions
+from gem_columns.casting import check_casts, counted, fitting, rejects_field, safe, unfitting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +45,7 @@ class SelectOptions(Options):
         examples=[["page", "amount * 100 as cents"], {"page": "page", "cents": "amount * 100"}],
         change="from_now_on",
     )
+    rejects: bool = rejects_field()
 
 
 class Select(Transform[SelectOptions]):
@@ -58,10 +62,24 @@ class Select(Transform[SelectOptions]):
         """The chosen columns, in the order given."""
         from pyspark.sql.functions import expr
 
-        columns = self.options.columns
+        df, columns = inputs[0], self.options.columns
+        if self.options.rejects:
+            df, columns = fitting(df, columns), safe(columns)
         if isinstance(columns, dict):
-            return inputs[0].select(*[expr(body).alias(name) for name, body in columns.items()])
-        return inputs[0].select(*[expr(expression) for expression in columns])
+            return df.select(*[expr(body).alias(name) for name, body in columns.items()])
+        return df.select(*[expr(expression) for expression in columns])
+
+    def rejects(self) -> bool:
+        """Whether a row for which a cast fails is rejected."""
+        return self.options.rejects
+
+    def reject(self, *inputs: "DataFrame") -> Rejects:
+        """The rows for which a cast fails."""
+        return unfitting(inputs[0], self.options.columns)
+
+    def counts(self, *inputs: "DataFrame") -> Counts:  # noqa: ARG002 (the casts are of any of its rows)
+        """Those rows."""
+        return counted(self.options.columns) if self.options.rejects else Counts()
 
     def infer(self, *inputs: Facts) -> Facts:
         """The columns, where each has a name or is one of the input's."""
@@ -71,7 +89,7 @@ class Select(Transform[SelectOptions]):
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """Each column of what it is computed from; a generator decides how many rows come out."""
-        return projected(self.options.columns, inputs[0])
+        return None if self.options.rejects else projected(self.options.columns, inputs[0])
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """Expressions are over columns that exist, and a star stands alone."""
@@ -85,6 +103,8 @@ class Select(Transform[SelectOptions]):
         calls = filter(calls_functions, bodies)
         aggregated = any(analyse(body, facts.columns).aggregates for body in calls)
         yield from several_windows(bodies, "columns")
+        if self.options.rejects:
+            yield from check_casts(columns, facts)
         for key, expression in keyed(columns):
             body, alias = split_alias(expression) if isinstance(key, int) else (expression, key)
             if not body.endswith("*"):

@@ -1,13 +1,14 @@
 """The transform `with_columns`: computed columns beside the existing ones."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pydantic import field_validator
 
-from gem_bundle import Facts, Field, Finding, Lineage, Options, Transform
+from gem_bundle import Counts, Facts, Field, Finding, Lineage, Options, Rejects, Transform
 from gem_bundle.expressions import check_expression, project, several_windows
 from gem_bundle.lineage import passed
 from gem_bundle.types import Expression
+from gem_columns.casting import check_casts, counted, fitting, rejects_field, safe, unfitting
 from gem_columns.select import named_stars, projected, with_operators
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class WithColumnsOptions(Options):
         examples=[{"cents": "amount * 100", "day": "date(at)"}],
         change="from_now_on",
     )
+    rejects: bool = rejects_field()
 
     @field_validator("columns")
     @classmethod
@@ -50,8 +52,22 @@ class WithColumns(Transform[WithColumnsOptions]):
         """The input's columns and the computed ones."""
         from pyspark.sql.functions import expr
 
-        made = {name: expr(expression) for name, expression in self.options.columns.items()}
-        return inputs[0].withColumns(made)
+        df, columns = inputs[0], self.options.columns
+        if self.options.rejects:
+            df, columns = fitting(df, columns), cast("dict[str, str]", safe(columns))
+        return df.withColumns({name: expr(expression) for name, expression in columns.items()})
+
+    def rejects(self) -> bool:
+        """Whether a row for which a cast fails is rejected."""
+        return self.options.rejects
+
+    def reject(self, *inputs: "DataFrame") -> Rejects:
+        """The rows for which a cast fails."""
+        return unfitting(inputs[0], self.options.columns)
+
+    def counts(self, *inputs: "DataFrame") -> Counts:  # noqa: ARG002 (the casts are of any of its rows)
+        """Those rows."""
+        return counted(self.options.columns) if self.options.rejects else Counts()
 
     def infer(self, *inputs: Facts) -> Facts:
         """The input's columns, replaced and extended."""
@@ -67,6 +83,8 @@ class WithColumns(Transform[WithColumnsOptions]):
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """The computed columns of what they are computed from; the others as they are."""
+        if self.options.rejects:
+            return None
         made = projected(self.options.columns, inputs[0])
         through = passed(inputs[0].columns)
         return None if made is None or through is None else Lineage(through | dict(made.columns), made.rows)
@@ -76,6 +94,8 @@ class WithColumns(Transform[WithColumnsOptions]):
         columns = self.options.columns
         yield from named_stars(columns)
         yield from several_windows(columns.values(), "columns")
+        if self.options.rejects:
+            yield from check_casts(columns, inputs[0])
         earlier: set[str] = set()
         for name, expression in columns.items():
             if not expression.endswith("*"):

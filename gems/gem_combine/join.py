@@ -1,11 +1,12 @@
 """The transform `join`: two inputs side by side."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, field_validator, model_validator
 
 from gem_bundle import (
+    REJECTED_HERE,
     Column,
     Facts,
     Field,
@@ -17,9 +18,11 @@ from gem_bundle import (
     Operator,
     OptionChange,
     Options,
+    Rejects,
     Transform,
     combined,
     entering,
+    reason,
 )
 from gem_bundle.expressions import (
     analyse,
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+_PARTNER = "__gem_bundle_partner"
 _SPELLINGS = {
     "leftouter": "left",
     "rightouter": "right",
@@ -84,6 +88,13 @@ class JoinOptions(Options):
         change="mixed",
     )
 
+    unmatched: Literal["drop", "reject"] = Field(
+        "drop",
+        description="What becomes of rows of the first input without a partner in an inner join: they are "
+        "left out, or with `reject` handed to the output `rejected`. The other input can't be a stream then.",
+        change="from_now_on",
+    )
+
     @field_validator("on")
     @classmethod
     def _each_once(cls, on: list[str] | None) -> list[str] | None:
@@ -101,6 +112,8 @@ class JoinOptions(Options):
             raise ValueError(f"a cross join has no `{given[0]}`; use `how: inner`")
         if self.how != "cross" and len(given) != 1:
             raise ValueError("give either `on` or `condition`, or `how: cross`")
+        if self.unmatched == "reject" and self.how != "inner":
+            raise ValueError("`unmatched: reject` goes with `how: inner`, which leaves such rows out")
         return self
 
 
@@ -121,15 +134,41 @@ class Join(Transform[JoinOptions]):
 
     def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The joined rows."""
+        return self._joined(inputs, self.options.how)
+
+    def _joined(self, inputs: "tuple[DataFrame, ...]", how: str) -> "DataFrame":
         from pyspark.sql.functions import expr
 
         options = self.options
         left, right = (df.alias(name) for df, name in zip(inputs, self._names(), strict=True))
         if options.on is not None:
-            return left.join(right, on=options.on, how=options.how)
+            return left.join(right, on=options.on, how=how)
         if options.condition is not None:
-            return left.join(right, on=expr(options.condition), how=options.how)
+            return left.join(right, on=expr(options.condition), how=how)
         return left.crossJoin(right)
+
+    def rejects(self) -> bool:
+        """Whether rows of the first input without a partner are rejected."""
+        return self.options.unmatched == "reject"
+
+    def reject(self, *inputs: "DataFrame") -> Rejects:
+        """The rows of the first input without a partner."""
+        from pyspark.sql.functions import array
+
+        why = f"`{self._names()[1]}` has no row for it"
+        return Rejects(self._joined(inputs, "left_anti"), array(reason("unmatched", why)))
+
+    def told_apart(self, *inputs: "DataFrame") -> "DataFrame | None":
+        """The pairs, and the rows without a partner."""
+        from pyspark.sql.functions import col, lit
+
+        left, right = inputs
+        joined = self._joined((left, right.withColumn(_PARTNER, lit(True))), "left")
+        return joined.withColumn(REJECTED_HERE, col(_PARTNER).isNull()).drop(_PARTNER)
+
+    def infer_rejected(self, *inputs: Facts) -> Facts:
+        """Of the first input; a table beside it changes nothing about that."""
+        return super().infer_rejected(inputs[0])
 
     def infer(self, *inputs: Facts) -> Facts:
         """The columns of both, or of the first alone; of two streams a join keeps state."""
@@ -178,6 +217,13 @@ class Join(Transform[JoinOptions]):
         """The columns of `on` are in both inputs, and a condition can tell the inputs apart."""
         names = self._names()
         options = self.options
+        if self.rejects() and inputs[1].streaming:
+            yield Finding(
+                "GB205",
+                f"a row without a partner can't be told: `{names[1]}` is a stream, whose rows may still come",
+                f"Read `{names[1]}` with `mode: batch`, or join with `how: left` and a range of time.",
+                "unmatched",
+            )
         if options.condition is not None and names[0].lower() == names[1].lower():
             yield Finding(
                 "GB205",

@@ -3,7 +3,7 @@
 import re
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import AfterValidator
 
@@ -23,8 +23,9 @@ from gem_bundle import (
 )
 from gem_bundle.expressions import check_expression, check_steady, made_of
 from gem_bundle.lineage import passed
+from gem_bundle.schema import quoted
 from gem_bundle.types import Expression
-from gem_filter.rules import Action, Rule, RuleOptions, rules_of
+from gem_filter.rules import Action, ForeignKey, Rule, RuleOptions, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,18 +78,23 @@ class Expect(Transform[ExpectOptions]):
     A rule is a condition that has to be true of the row alone. False breaks it, and so does null, unless the
     rule says `null: pass`.
 
+    A rule with `foreign_key` looks a value up in another input, which isn't a stream: it is read when the
+    query starts, and in a group for each micro-batch.
+
     With `fail` the micro-batch is not written by targets that write it as a whole, such as Delta tables and
     files; of others some rows may have gone out already.
     """
 
     example = {"rules": {"paid": "amount > 0", "known": {"column": "page", "in": ["home", "cart"]}}}
 
+    inputs: ClassVar[tuple[int, int | None]] = (1, None)
+
     def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The rows that keep the rules."""
-        df = self._without_failing(inputs[0])
+        df = self._without_failing(self._with_keys(inputs))
         for rule in self._rules("reject", "drop"):
             df = df.filter(_kept(rule))
-        return df
+        return df.drop(*(rule.key.found for rule in self._rules() if rule.key is not None))
 
     def most_rejected(self) -> MostRejected | None:
         """What `max_rejected` says."""
@@ -100,16 +106,16 @@ class Expect(Transform[ExpectOptions]):
         return MostRejected(given)
 
     def counts(self, *inputs: "DataFrame") -> Counts:  # noqa: ARG002 (the rules are about any of its rows)
-        """The rows that break a rule which warns or drops; a row that is rejected too isn't dropped."""
+        """The rows that break a rule; a row that is rejected isn't dropped."""
         from pyspark.sql.functions import lit
 
         rules = {rule.name: ~_kept(rule) for rule in self._rules("warn", "drop")}
-        dropping = self._rules("drop")
-        if not dropping:
-            return Counts(rules)
-        not_rejected = [_kept(rule) for rule in self._rules("reject")]
-        kept = [_kept(rule) for rule in dropping]
-        return Counts(rules, reduce(and_, not_rejected, lit(True)) & ~reduce(and_, kept))
+        rejecting, dropping = self._rules("reject"), self._rules("drop")
+        if any(rule.key is not None for rule in rejecting):
+            return Counts(rules)  # whether a key is found isn't known yet where rows are counted
+        not_rejected = reduce(and_, map(_kept, rejecting), lit(True))
+        dropped = not_rejected & ~reduce(and_, map(_kept, dropping)) if dropping else None
+        return Counts(rules, dropped, ~not_rejected if rejecting else None)
 
     def rejects(self) -> bool:
         """Whether one of the rules rejects."""
@@ -120,7 +126,7 @@ class Expect(Transform[ExpectOptions]):
         from pyspark.sql.functions import array, array_compact, when
 
         reasons = [when(~_kept(rule), reason(rule.name, _words(rule))) for rule in self._rules("reject")]
-        return Rejects(self._without_failing(inputs[0]), array_compact(array(*reasons)))
+        return Rejects(self._without_failing(self._with_keys(inputs)), array_compact(array(*reasons)))
 
     def infer(self, *inputs: Facts) -> Facts:
         """What was known before: columns and event time stay."""
@@ -128,22 +134,75 @@ class Expect(Transform[ExpectOptions]):
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """All columns as they are; the rules decide which rows stay."""
-        (facts,) = inputs
+        facts = inputs[0]
         through = passed(facts.columns)
+        if any(rule.key is not None for rule in self._rules()):
+            return None
         if through is None:
             return None
         return Lineage(through, made_of(self._condition(), facts.columns))
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """Each rule is a condition over columns that exist, and depends on the row alone."""
-        (facts,) = inputs
+        facts = inputs[0]
+        yield from self._check_inputs(inputs)
         for rule in self._rules():
+            if rule.key is not None:
+                yield from self._check_key(rule, rule.key, inputs)
+                continue
             found = list(
                 check_expression(
                     rule.condition, facts, rule.option, wants="boolean", analytic=False, generators=False
                 )
             )
             yield from found or check_steady(rule.condition, facts, rule.option)
+
+    def infer_rejected(self, *inputs: Facts) -> Facts:
+        """Of the first input, which is all that the rows are of."""
+        return super().infer_rejected(inputs[0])
+
+    def _check_inputs(self, inputs: tuple[Facts, ...]) -> "Iterator[Finding]":
+        """Each further input is one in which values are looked up."""
+        keys = {rule.key.input for rule in self._rules() if rule.key is not None}
+        for name, facts in zip(self.input_names[1:], inputs[1:], strict=False):
+            if name not in keys:
+                hint = "Remove the input, or name it in the `foreign_key` of a rule."
+                yield Finding("GB205", f"no rule looks anything up in the input `{name}`", hint, "rules")
+            elif facts.streaming:
+                message = f"the input `{name}` is a stream, in which a value that isn't there may still come"
+                yield Finding("GB205", message, "Read it with `mode: batch`.", "rules")
+
+    def _check_key(self, rule: Rule, key: ForeignKey, inputs: tuple[Facts, ...]) -> "Iterator[Finding]":
+        found = list(check_expression(key.value, inputs[0], rule.option, analytic=False, generators=False))
+        yield from found or check_steady(key.value, inputs[0], rule.option)
+        at = (*rule.option[:-1], "foreign_key")
+        if rule.action in {"warn", "drop"}:
+            message = f"a rule with a `foreign_key` can't {rule.action}: rows are counted before it is known"
+            yield Finding("GB205", message, "Use `reject` or `fail`.", at)
+        if key.input not in self.input_names[1:]:
+            named = f"`inputs: [{self.input_names[0] if self.input_names else 'rows'}, {key.input}]`"
+            message = f"the node has no further input `{key.input}`"
+            yield Finding("GB205", message, f"Give it one: {named}.", (*at, "input"))
+            return
+        facts = inputs[self.input_names.index(key.input)]
+        yield from check_expression(quoted(key.column), facts, (*at, "column"))
+
+    def _with_keys(self, inputs: "tuple[DataFrame, ...]") -> "DataFrame":
+        """The rows, with a column for each foreign key that is true where it was found."""
+        from pyspark.sql.functions import col, expr, lit
+
+        df = inputs[0]
+        for rule in self._rules():
+            if rule.key is None:
+                continue
+            known = inputs[self.input_names.index(rule.key.input)].select(
+                col(quoted(rule.key.column)).alias(f"{rule.key.found}_value")
+            )
+            known = known.where(f"{rule.key.found}_value is not null").distinct()
+            known = known.withColumn(rule.key.found, lit(True))
+            found = expr(rule.key.value) == col(f"{rule.key.found}_value")
+            df = df.join(known, found, "left").drop(f"{rule.key.found}_value")
+        return df
 
     def _rules(self, *actions: Action) -> list[Rule]:
         """The rules, or those with one of some actions."""
@@ -162,10 +221,11 @@ class Expect(Transform[ExpectOptions]):
 
     def _without_failing(self, df: "DataFrame") -> "DataFrame":
         """The same rows; one that breaks a rule which fails ends the query."""
-        from pyspark.sql.functions import lit, struct, when
+        from pyspark.sql.functions import col, lit, struct, when
 
         for rule in self._rules("fail"):
-            end = ending(self.node, rule.name, _words(rule), struct("*"))
+            columns = [col(quoted(name)) for name in df.columns if not name.startswith("__gem_bundle_")]
+            end = ending(self.node, rule.name, _words(rule), struct(*columns))
             df = df.filter(when(_kept(rule), lit(True)).otherwise(end))
         return df
 
@@ -181,5 +241,5 @@ def _words(rule: Rule) -> "Column":
     """What is said of a row that breaks a rule."""
     from pyspark.sql.functions import expr, lit, when
 
-    told = f"`{rule.condition}` is"
+    told = f"`{rule.words or rule.condition}` is"
     return when(expr(rule.condition).isNull(), lit(f"{told} null")).otherwise(lit(f"{told} false"))

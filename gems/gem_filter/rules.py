@@ -47,6 +47,13 @@ _IN: dict[str, Any] = {
 _WithIn: Any = create_model("_WithIn", __base__=Options, **_IN)
 
 
+class KeyOptions(Options):
+    """Where a value is to be found."""
+
+    input: str = Field(description="The name of the node's input that has it, which isn't a stream.")
+    column: str = Field(description="The column of that input.")
+
+
 class RuleOptions(_WithIn):
     """A rule: a condition, or a column and what has to be true of it."""
 
@@ -69,6 +76,11 @@ class RuleOptions(_WithIn):
     length: int | LengthOptions | None = Field(
         None, description="It has so many characters.", examples=[2, {"min": 1, "max": 80}]
     )
+    foreign_key: KeyOptions | None = Field(
+        None,
+        description="It is among the values of a column of another input, which isn't a stream.",
+        examples=[{"input": "pages", "column": "page"}],
+    )
     action: Action | None = Field(
         None, description="What becomes of a row that breaks it; by default the node's `action`."
     )
@@ -90,10 +102,13 @@ class RuleOptions(_WithIn):
             raise ValueError("`not_null` is broken by null, so `null: pass` can't be said with it")
         if isinstance(self.length, int) and self.length < 0:
             raise ValueError("a length can't be negative")
+        if self.foreign_key is not None and forms != ["foreign_key"]:
+            raise ValueError("`foreign_key` stands alone: write the rest as another rule")
         return self
 
 
-_FORMS = ("not_null", "in", "between", "matches", "length")
+_FORMS = ("not_null", "in", "between", "matches", "length", "foreign_key")
+_KEY = "__gem_bundle_key_"
 
 
 class Rule(NamedTuple):
@@ -105,6 +120,8 @@ class Rule(NamedTuple):
         action: What becomes of a row that breaks it.
         null_passes: Null doesn't break it.
         option: Where the condition, or the column, stands.
+        key: Where the column's values are to be found; None where the condition says all.
+        words: What has to be true, for people; the condition, where it is an empty text.
     """
 
     name: str
@@ -112,6 +129,24 @@ class Rule(NamedTuple):
     action: Action
     null_passes: bool
     option: tuple[str, ...]
+    key: "ForeignKey | None" = None
+    words: str = ""
+
+
+class ForeignKey(NamedTuple):
+    """Where a column's values are to be found.
+
+    Args:
+        value: The column, or an expression.
+        input: The name of the input.
+        column: Its column.
+        found: The name of a column that is true where it was found.
+    """
+
+    value: str
+    input: str
+    column: str
+    found: str
 
 
 def rules_of(rules: "Mapping[str, Expression | RuleOptions]", action: Action) -> list[Rule]:
@@ -127,6 +162,16 @@ def rules_of(rules: "Mapping[str, Expression | RuleOptions]", action: Action) ->
         if isinstance(given, str):
             found.append(Rule(name, given, action, False, place))
             continue
+        if given.foreign_key is not None:
+            key = ForeignKey(
+                given.column or "", given.foreign_key.input, given.foreign_key.column, f"{_KEY}{len(found)}"
+            )
+            condition = f"if({_operand(key.value)} is null, null, {key.found} is not null)"
+            words = f"{key.value} is in {key.input}.{key.column}"
+            passes = given.null == "pass"
+            place = (*place, "column")
+            found.append(Rule(name, condition, given.action or action, passes, place, key, words))
+            continue
         if given.condition is None:
             condition, place = " and ".join(_conditions(given)), (*place, "column")
         else:
@@ -137,7 +182,7 @@ def rules_of(rules: "Mapping[str, Expression | RuleOptions]", action: Action) ->
 
 def _conditions(rule: RuleOptions) -> "Iterator[str]":
     """The short forms as conditions, in Spark's SQL."""
-    column = rule.column if (rule.column or "").replace("_", "a").isalnum() else f"({rule.column})"
+    column = _operand(rule.column or "")
     if rule.not_null:
         yield f"{column} is not null"
     among = getattr(rule, "in")
@@ -155,6 +200,10 @@ def _conditions(rule: RuleOptions) -> "Iterator[str]":
             yield f"length({column}) >= {rule.length.min}"
         if rule.length.max is not None:
             yield f"length({column}) <= {rule.length.max}"
+
+
+def _operand(column: str) -> str:
+    return column if column.replace("_", "a").isalnum() else f"({column})"
 
 
 def _literal(value: Value) -> str:

@@ -70,7 +70,12 @@ def test_short_forms_are_conditions() -> None:
         ({"condition": "true", "null": "maybe"}, "'broken' or 'pass'"),
         ({"condition": "true", "action": "ignore"}, "'reject'"),
         ({"column": "page", "unique": True}, "not permitted"),
-        ({"column": "page", "foreign_key": "pages"}, "not permitted"),
+        ({"column": "page", "foreign_key": "pages"}, "valid dictionary"),
+        ({"column": "page", "foreign_key": {"input": "pages"}}, "required"),
+        (
+            {"column": "page", "not_null": True, "foreign_key": {"input": "pages", "column": "page"}},
+            "stands alone",
+        ),
         (" ", "empty"),
     ],
 )
@@ -278,3 +283,63 @@ def test_each_row_is_in_one_output_with_the_right_reasons(spark: SparkSession, d
     assert len(bad) == len(why)
     assert good == {row[0] for row in rows if not broken(row)}
     assert why == {row[0]: broken(row) for row in rows if broken(row)}
+
+
+KEY = {"column": "page", "foreign_key": {"input": "pages", "column": "name"}}
+PAGES = Facts(streaming=False, columns=(Column("name", "string"),))
+
+
+@pytest.mark.parametrize(
+    ("rule", "names", "second", "said"),
+    [
+        (KEY, ("clicks", "pages"), PAGES, None),
+        (KEY, ("clicks",), None, "the node has no further input `pages`"),
+        (KEY, ("clicks", "other"), PAGES, "no rule looks anything up in the input `other`"),
+        (KEY, ("clicks", "pages"), Facts(streaming=True, columns=PAGES.columns), "is a stream"),
+        ({**KEY, "column": "gone"}, ("clicks", "pages"), PAGES, "there is no column `gone`"),
+        ({**KEY, "column": "concat(page, rand())"}, ("clicks", "pages"), PAGES, "rand"),
+        (
+            {"column": "page", "foreign_key": {"input": "pages", "column": "gone"}},
+            ("clicks", "pages"),
+            PAGES,
+            "there is no column `gone`",
+        ),
+        ({**KEY, "action": "warn"}, ("clicks", "pages"), PAGES, "can't warn"),
+        ({**KEY, "action": "drop"}, ("clicks", "pages"), PAGES, "can't drop"),
+        ({**KEY, "action": "fail"}, ("clicks", "pages"), PAGES, None),
+    ],
+)
+def test_a_foreign_key_is_looked_up_in_a_static_input(
+    rule: dict[str, Any], names: tuple[str, ...], second: Facts | None, said: str | None
+) -> None:
+    inputs = (stream_of(*ROWS), *([second] if second is not None else []))
+    found = findings(Expect, *inputs, names=names, rules={"known": rule})
+    messages = [finding.message for finding in found]
+    assert messages == [] if said is None else any(said in message for message in messages), messages
+
+
+@pytest.mark.spark
+def test_rows_whose_key_is_not_there_are_rejected(spark: SparkSession) -> None:
+    rows = [[1, "home", 1.5], [2, "shop", 1.0], [3, None, 1.0], [4, "cart", -1.0], [5, "home", 2.0]]
+    rules = {"known": KEY, "paid": "amount > 0", "named": {**KEY, "null": "pass"}}
+    pipeline = (
+        Pipeline("shop", mode="batch")
+        .source("clicks", "rows", {"schema": "id int, page string, amount double", "rows": rows})
+        .source("pages", "rows", {"schema": "name string", "rows": [["home"], ["cart"], ["home"], [None]]})
+        .transform("plausible", "expect", ["clicks", "pages"], {"rules": rules})
+        .target("bad", "noop", "plausible.rejected")
+        .target("good", "noop", "plausible")
+    )
+    good = pipeline.dataframe("plausible", spark)
+    assert good.columns == ["id", "page", "amount"]
+    assert sorted(row.id for row in good.collect()) == [1, 5]
+    bad = pipeline.dataframe("plausible.rejected", spark).collect()
+    found = {json.loads(row.row)["id"]: [tuple(why) for why in row.reasons] for row in bad}
+    assert found == {
+        2: [("known", "`page is in pages.name` is false"), ("named", "`page is in pages.name` is false")],
+        3: [("known", "`page is in pages.name` is null")],
+        4: [("paid", "`amount > 0` is false")],
+    }
+    assert {row.row_schema for row in bad} == {"id int, page string, amount double"}
+    report = pipeline.run()
+    assert report.held.rejected == {"plausible": 3}

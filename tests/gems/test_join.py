@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import ValidationError
 
-from gem_bundle import Column, Facts, Operator
+from gem_bundle import Column, Facts, Operator, Pipeline
 from gem_combine.join import Join
 from gem_event_time.watermark import Watermark
 from tests.gems.transforms import Folder, drain, findings, kinds, made, stream_of, table_of
@@ -49,6 +50,7 @@ def test_sparks_spellings_of_the_types(written: str, how: str) -> None:
         ({"how": 1, "on": "id"}, "'left_semi'"),
         ({"on": ["id", "ID"]}, "`ID` stands there twice"),
         ({"on": []}, "at least 1 item"),
+        ({"how": "left", "on": "id", "unmatched": "reject"}, "goes with `how: inner`"),
     ],
     ids=str,
 )
@@ -189,3 +191,41 @@ def test_a_stream_joined_with_a_static_table(spark: SparkSession, tmp_path: Path
     folder.add({"id": 1}, {"id": 2})
     rows = drain(named, tmp_path / "checkpoint")
     assert sorted(map(tuple, rows)) == [(1, "home"), (2, None)]
+
+
+def test_rows_without_a_partner_are_told_of_a_table_only() -> None:
+    assert findings(Join, ORDERS, PAGES, names=("orders", "pages"), on=["id"], unmatched="reject") == []
+    (found,) = findings(Join, ORDERS, PAYMENTS, names=("orders", "payments"), on=["id"], unmatched="reject")
+    assert "`payments` is a stream, whose rows may still come" in found.message
+    assert not made(Join, on=["id"]).rejects()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "options",
+    [{"on": ["id"]}, {"condition": "orders.id = pages.id and orders.amount > 0"}],
+    ids=["on", "condition"],
+)
+def test_rows_without_a_partner_are_rejected_once(
+    spark: SparkSession, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    rows = [[1, 1.0], [2, 1.0], [2, 2.0], [3, 1.0], [None, 1.0]]
+    pages = [[1, "a"], [2, "b"], [2, "c"], [7, "d"]]
+    pipeline = (
+        Pipeline("shop", mode="batch", folder=tmp_path)
+        .source("orders", "rows", {"schema": "id int, amount double", "rows": rows})
+        .source("pages", "rows", {"schema": "id int, page string", "rows": pages})
+        .transform("named", "join", ["orders", "pages"], {**options, "unmatched": "reject"})
+        .transform("shown", "select", "named", {"columns": ["page", "amount"]})
+        .target("good", "file", "shown", {"format": "parquet", "path": "good"})
+    )
+    good = pipeline.dataframe("named", spark)
+    assert sorted(row.page for row in good.collect()) == ["a", "b", "b", "c", "c"]
+    bad = pipeline.dataframe("named.rejected", spark).collect()
+    assert sorted(json.loads(row.row)["id"] or 0 for row in bad) == [0, 3]
+    assert {tuple(why) for row in bad for why in row.reasons} == {("unmatched", "`pages` has no row for it")}
+    assert {row.row_schema for row in bad} == {"id int, amount double"}
+    report = pipeline.run()
+    assert report.held.rejected == {"named": 2}
+    assert report.targets["good"].rows_out == 5
+    assert spark.read.parquet(str(tmp_path / "good")).count() == 5

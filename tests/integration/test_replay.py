@@ -9,7 +9,8 @@ import pytest
 
 from gem_bundle.errors import PipelineError
 from gem_bundle.pipeline.loader import load_file
-from gem_bundle.replay.api import Replayed, Wanted, counts, replay
+from gem_bundle.replay.api import Replayed, Wanted, replay
+from gem_bundle.replay.counts import counts
 from gem_bundle.run.options import RunOptions
 from tests.integration.pipelines import run, write_pipeline
 from tests.integration.test_groups import SHOP, add, ids, table
@@ -75,6 +76,10 @@ def test_each_row_comes_back_once(
     assert ids(spark, orders) == sorted([*before, 0, 7, 17])
 
     reasons = counts(lambda options: load_file(file, options), RunOptions(quiet=True), str(unpaid))
+    assert counts(None, RunOptions(quiet=True), str(unpaid)) == reasons, "no pipeline is needed"
+    of_all = counts(lambda options: load_file(file, options), RunOptions(quiet=True))
+    assert [found for found in of_all if found.node == "plausible"] == reasons
+    assert {found.node for found in of_all} == {"parsed", "plausible"}
     assert [(r.node, r.reason, r.rows) for r in reasons] == [
         ("plausible", "paid", 3),
         ("plausible", "never", 1),
@@ -127,6 +132,8 @@ def test_a_place_without_rejected_rows(spark: SparkSession, tmp_path: Path) -> N
     file = write_pipeline(tmp_path, SHOP)
     add(tmp_path, "a.txt", range(3))
     spark.range(3).write.format("delta").save(str(tmp_path / "numbers"))
+    with pytest.raises(PipelineError, match="there is no table"):
+        counts(None, RunOptions(quiet=True), str(tmp_path / "nowhere"))
     for place, says in (("nowhere", "there is no table"), ("numbers", "aren't rejected rows")):
         with pytest.raises(PipelineError) as refused:
             again(file, "parsed", tmp_path / place)

@@ -7,28 +7,35 @@ from typing import Any
 
 import click
 
-from gem_bundle.cli.params import file_argument, format_option, parameter_options
+from gem_bundle.cli.complete import complete_file
+from gem_bundle.cli.params import format_option, parameter_options
 
 
 @click.command(
     "rejected",
     short_help="Count rejected rows by reason.",
-    epilog="Example: gem-bundle rejected shop.yaml --in out/broken",
+    epilog="Example: gem-bundle rejected out/broken",
 )
-@file_argument
-@click.option("--in", "place", required=True, metavar="PLACE", help="Their place: a path, or table:NAME.")
+@click.argument("where", metavar="FILE|PLACE", shell_complete=complete_file)
+@click.option("--in", "place", default="", metavar="PLACE", help="Of a pipeline, this place only.")
 @format_option("text", "json")
 @parameter_options
 def command(
-    file: str, place: str, output_format: str, parameters: dict[str, Any], profile: str | None
+    where: str, place: str, output_format: str, parameters: dict[str, Any], profile: str | None
 ) -> None:
-    """Count the rows that a pipeline rejected, by node, reason and day, with three of each."""
+    """Count rejected rows by node, reason and day, with three of each.
+
+    FILE is a pipeline, whose targets have put them somewhere; PLACE is a path, or table:NAME.
+    """
     from gem_bundle.pipeline.loader import load_file
-    from gem_bundle.replay.api import counts
+    from gem_bundle.replay.counts import counts
     from gem_bundle.run.options import RunOptions
 
     options = RunOptions(parameters=parameters, profile=profile, quiet=True)
-    found = counts(lambda load_options: load_file(file, load_options), options, place)
+    if place or where.endswith((".yaml", ".yml")):
+        found = counts(lambda load_options: load_file(where, load_options), options, place)
+    else:
+        found = counts(None, options, where)
     if output_format == "json":
         reasons = [{**reason._asdict(), "samples": list(reason.samples)} for reason in found]
         click.echo(json.dumps({"rejected": reasons}, indent=2, ensure_ascii=False))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.analysis import analyse as analyse
     from gem_bundle.expressions.analysis import calls_functions as calls_functions
     from gem_bundle.expressions.analysis import limited as limited
+    from gem_bundle.expressions.casts import Casts as Casts
+    from gem_bundle.expressions.casts import casts_of as casts_of
     from gem_bundle.expressions.casts import check_types as check_types
     from gem_bundle.expressions.findings import check_expression as check_expression
     from gem_bundle.expressions.findings import check_functions as check_functions
@@ -50,7 +52,7 @@ _HOMES = {
         "calls_functions",
         "limited",
     ),
-    "casts": ("check_types",),
+    "casts": ("Casts", "casts_of", "check_types"),
     "findings": (
         "check_expression",
         "check_functions",

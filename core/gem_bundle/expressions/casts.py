@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.ddl import Mistake, SchemaError, read_columns, read_type
 from gem_bundle.diagnostics import Finding
@@ -17,6 +17,63 @@ if TYPE_CHECKING:
 # Texts, quoted names and comments are passed over, whatever stands in them.
 _PASSED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/"
 _SIGN = re.compile(rf"{_PASSED}|\b(?:try_)?cast\s*\(|\bas\b|::|[()]", re.DOTALL | re.IGNORECASE)
+
+
+class Cast(NamedTuple):
+    """A cast in an expression.
+
+    Args:
+        operand: What is cast.
+        type: What to, as it is written.
+    """
+
+    operand: str
+    type: str
+
+
+class Casts(NamedTuple):
+    """The casts of an expression.
+
+    Args:
+        expression: The expression, in which a cast that fails is null.
+        casts: What is cast to what, by ``cast(… as …)``; also within one another.
+        signs: Whether there is a cast by ``::`` too, which isn't among them.
+    """
+
+    expression: str
+    casts: tuple[Cast, ...]
+    signs: bool
+
+
+def casts_of(text: str) -> Casts:
+    """The casts of an expression, and the expression without those that end a query.
+
+    ``try_cast`` isn't among them: who writes it wants null.
+
+    Args:
+        text: The expression.
+    """
+    found: list[Cast] = []
+    open_: list[tuple[bool, int, int]] = []  # is a cast, where its operand begins, where its type does
+    signs = False
+    for match in _SIGN.finditer(text):
+        sign = match.group().lower()
+        if sign == "::":
+            signs = True
+        elif sign == "(" or sign.endswith("("):
+            open_.append((sign.startswith("cast"), match.end(), 0))
+        elif sign == "as" and open_ and open_[-1][0]:
+            open_[-1] = (True, open_[-1][1], match.end())
+        elif sign == ")" and open_:
+            is_cast, begins, type_ = open_.pop()
+            if is_cast and type_:
+                operand = text[begins : type_ - len("as")].strip()
+                found.append(Cast(_tried(operand), text[type_ : match.start()].strip()))
+    return Casts(_tried(text), tuple(found), signs)
+
+
+def _tried(text: str) -> str:
+    return _SIGN.sub(lambda m: f"try_{m.group()}" if m.group()[:4].lower() == "cast" else m.group(), text)
 
 
 def check_types(text: str, option: Option, what: str = "a type") -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Bring rejected rows back in: what `gem-bundle replay` and `gem-bundle rejected` call."""
+"""Bring rejected rows back in: what `gem-bundle replay` calls."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from gem_bundle.run.lock import CheckpointLocks, Held
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from gem_bundle.gem import Target
     from gem_bundle.pipeline.loader import Loaded, LoadOptions
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from gem_bundle.refusals import Refusals
     from gem_bundle.run.options import RunOptions
 
-SAMPLES = 3
 _BUSY = Held("another replay of rows that `{}` rejected is running", "Wait until it ends, or stop it.")
 
 
@@ -81,24 +80,6 @@ class Replayed:
     rows: int
     written: dict[str, int] = field(default_factory=dict)
     resumed: int = 0
-
-
-class Reason(NamedTuple):
-    """Rows that a node rejected on one day for one reason.
-
-    Args:
-        node: The id of the node.
-        reason: The name of the first reason.
-        day: The day, ``2026-01-31``.
-        rows: How many they are.
-        samples: Some of them, as JSON.
-    """
-
-    node: str
-    reason: str
-    day: str
-    rows: int
-    samples: tuple[str, ...]
 
 
 def replay(load: Callable[[LoadOptions], Loaded], options: RunOptions, wanted: Wanted) -> Replayed:
@@ -147,41 +128,6 @@ def replay(load: Callable[[LoadOptions], Loaded], options: RunOptions, wanted: W
         made = journal.begin(made, rows)
         _add(written, _write(plan, targets, made, journal, session.spark))
         return Replayed(wanted.node, made.rows + again, written, again)
-
-
-def counts(load: Callable[[LoadOptions], Loaded], options: RunOptions, place: str) -> list[Reason]:
-    """How many rows were rejected, by node, reason and day, with some of them.
-
-    Args:
-        load: Reads the pipeline.
-        options: Parameters, profile, what to show.
-        place: Where they lie: a path, or ``table:`` and the name of a table.
-
-    Raises:
-        PipelineError: GB461 when there are none.
-    """
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F  # noqa: N812
-
-    plan, _ = prepare(load, options)
-    targets = [node.id for node in plan.definition.of_kind("target")]
-    with open_for(plan, targets, options, brief=True) as session:
-        reason, day = F.col("reasons")[0]["name"], F.to_date("rejected_at")
-        alike = Window.partitionBy("node", "reason", "day").orderBy("row")
-        found = (
-            rejected_in(plan, place, session.spark)
-            .select("node", reason.alias("reason"), day.alias("day"), "row")
-            .withColumn("sample", F.when(F.row_number().over(alike) <= SAMPLES, F.col("row")))
-            .groupBy("node", "reason", "day")
-            .agg(F.count(F.lit(1)).alias("rows"), F.array_sort(F.collect_list("sample")).alias("samples"))
-            .orderBy("node", F.desc("rows"), "reason", "day")
-            .collect()
-        )
-    return [_reason(row) for row in found]
-
-
-def _reason(row: Row) -> Reason:
-    return Reason(row["node"], row["reason"], str(row["day"]), row["rows"], tuple(row["samples"]))
 
 
 def check_replay(plan: Plan, name: str) -> list[Node]:

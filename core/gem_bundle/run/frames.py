@@ -12,6 +12,7 @@ from gem_bundle.facts import REJECTED
 from gem_bundle.gem import ReadContext, StreamReadContext, analysed, is_over_connect
 from gem_bundle.pipeline.plan import paths_behind, paths_into, reader_name
 from gem_bundle.rejected import (
+    REJECTED_HERE,
     Rejecting,
     Rejects,
     event_time_column,
@@ -20,7 +21,7 @@ from gem_bundle.rejected import (
     with_event_time,
     without_file,
 )
-from gem_bundle.run.held import counted_before, counted_behind
+from gem_bundle.run.held import counted_apart, counted_before, counted_behind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -191,8 +192,11 @@ class Frames:
         gem, inputs, observe = cast("Transform", self._plan.gems[key[0]]), self._inputs(key), self._observe
         if observe is None or key[1]:  # a second way of the same rows is not counted once more
             return cast("Built", gem.apply(*inputs))
+        apart = gem.told_apart(*inputs) if gem.rejects() else None
+        if apart is not None:
+            return counted_apart(apart, key[0], observe).where(f"not {REJECTED_HERE}").drop(REJECTED_HERE)
         built = cast("Built", gem.apply(*counted_before(gem, inputs, key[0], observe)))
-        return built if isinstance(built, Mapping) else counted_behind(gem, built, key[0], observe)
+        return built if isinstance(built, Mapping) else counted_behind(gem, built, inputs, key[0], observe)
 
     def _inputs(self, key: Path) -> list[DataFrame]:
         edges = self._plan.node(key[0]).inputs

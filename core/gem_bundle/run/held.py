@@ -1,8 +1,9 @@
 """How many rows transforms rejected, dropped and found to break a rule, counted on their way.
 
-Rows are counted before and behind a transform that has the output `rejected`: what isn't behind it was
-rejected or dropped. In a stream Spark reports that with each micro-batch; in a batch, and of a micro-batch of
-a group, an observation has it when the first target has been written.
+A transform tells which rows it rejects, and they are counted before it. Of one that can't tell, rows are
+counted before and behind it: what isn't behind it was rejected or dropped. In a stream Spark reports that
+with each micro-batch; in a batch, and of a micro-batch of a group, an observation has it when the first
+target has been written.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.facts import REJECTED
+from gem_bundle.rejected import REJECTED_HERE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 _NAME = "gem_bundle_held"
 _BEFORE, _BEHIND = "before", "behind"
 _DROPPED = "dropped"
+_REJECTED = "rejected"
 _RULE = "rule:"
 _OBSERVED_WITHIN = 1.0
 
@@ -83,23 +86,42 @@ def counted_before(gem: Transform, inputs: list[DataFrame], node: str, observe: 
     columns += [count_if(broken).alias(f"{_RULE}{name}") for name, broken in counts.rules.items()]
     if counts.dropped is not None:
         columns.append(count_if(counts.dropped).alias(_DROPPED))
+    if counts.rejected is not None:
+        columns.append(count_if(counts.rejected).alias(_REJECTED))
     return [observe(inputs[0], f"{_NAME}.{node}.{_BEFORE}", columns), *inputs[1:]]
 
 
-def counted_behind(gem: Transform, df: DataFrame, node: str, observe: Observe) -> DataFrame:
-    """What comes out of such a transform, counted, where it rejects.
+def counted_behind(
+    gem: Transform, df: DataFrame, inputs: list[DataFrame], node: str, observe: Observe
+) -> DataFrame:
+    """What comes out of such a transform, counted, where it rejects and doesn't tell before.
 
     Args:
         gem: The transform.
         df: The rows that are let through.
+        inputs: Its inputs.
         node: The id of the node.
         observe: As for `counted_before`.
     """
     from pyspark.sql.functions import count, lit
 
-    if not gem.rejects():
+    if not gem.rejects() or gem.counts(*inputs).rejected is not None:
         return df
     return observe(df, f"{_NAME}.{node}.{_BEHIND}", [count(lit(1)).alias("rows")])
+
+
+def counted_apart(df: DataFrame, node: str, observe: Observe) -> DataFrame:
+    """Rows that a transform tells apart, counted.
+
+    Args:
+        df: The rows, with the column `REJECTED_HERE`.
+        node: The id of the node.
+        observe: As for `counted_before`.
+    """
+    from pyspark.sql.functions import col, count, count_if, lit
+
+    rejected = count_if(col(REJECTED_HERE)).alias(_REJECTED)
+    return observe(df, f"{_NAME}.{node}.{_BEFORE}", [count(lit(1)).alias("rows"), rejected])
 
 
 def observed_by_stream(df: DataFrame, name: str, columns: list[Column]) -> DataFrame:
@@ -189,7 +211,9 @@ def held_rows(metrics: Mapping[str, Mapping[str, Any]]) -> HeldRows:
         if rules:
             held.broken[node] = rules
         behind = metrics.get(f"{_NAME}.{node}.{_BEHIND}")
-        if behind is not None:
+        if values.get(_REJECTED):
+            held.rejected[node] = int(values[_REJECTED])
+        elif behind is not None:
             dropped = int(values.get(_DROPPED) or 0)
             rejected = int(values["rows"] or 0) - int(behind["rows"] or 0) - dropped
             if rejected:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gem_bundle.replay import api
-from gem_bundle.replay.api import Reason
+from gem_bundle.replay import counts as counting
+from gem_bundle.replay.counts import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,14 +41,14 @@ def test_lines(
     printed: str,
 ) -> None:
     project("shop.yaml", "pipeline: shop\n")
-    monkeypatch.setattr(api, "counts", lambda *_: found)
+    monkeypatch.setattr(counting, "counts", lambda *_: found)
     result = cli("rejected", "shop.yaml", "--in", "out/broken")
     assert (result.exit_code, result.stdout) == (0, printed)
 
 
 def test_json(cli: Cli, project: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     project("shop.yaml", "pipeline: shop\n")
-    monkeypatch.setattr(api, "counts", lambda *_: FOUND)
+    monkeypatch.setattr(counting, "counts", lambda *_: FOUND)
     result = cli("rejected", "shop.yaml", "--in", "out/broken", "--format", "json")
     (first, _) = json.loads(result.stdout)["rejected"]
     assert first == {
@@ -58,3 +58,31 @@ def test_json(cli: Cli, project: Callable[..., Path], monkeypatch: pytest.Monkey
         "rows": 1204,
         "samples": ['{"value":"{oh"}', '{"value":"☂"}'],
     }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        (["shop.yaml"], (True, "")),
+        (["shop.yaml", "--in", "out/broken"], (True, "out/broken")),
+        (["out/broken"], (False, "out/broken")),
+        (["table:main.bad"], (False, "table:main.bad")),
+    ],
+)
+def test_a_file_or_a_place(
+    cli: Cli,
+    project: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    asked: tuple[bool, str],
+) -> None:
+    project("shop.yaml", "pipeline: shop\n")
+    calls: list[tuple[bool, str]] = []
+
+    def counts(load: object, _: object, place: str = "") -> list[Reason]:
+        calls.append((load is not None, place))
+        return []
+
+    monkeypatch.setattr(counting, "counts", counts)
+    assert cli("rejected", *arguments).exit_code == 0
+    assert calls == [asked]
