@@ -46,7 +46,7 @@ TriggerKind = Literal["default", "processing_time", "available_now", "once", "co
 DeliveryGuarantee = Literal["exactly_once", "at_least_once", "none"]
 SharedPlace = Literal["fine", "conflicts", "loses_rows"]
 ColumnsTaken = Literal["any", "new", "same"]
-LagUnit = Literal["records", "files", "time"]
+LagUnit = Literal["records", "time"]
 
 MICRO_BATCH_TRIGGERS: frozenset[TriggerKind] = frozenset(
     {"default", "processing_time", "available_now", "once"}
@@ -78,8 +78,8 @@ class SourceSemantics:
         not_continuous: Options that continuous processing ignores.
         inline: The rows stand in the options, so reading it touches nothing outside, and the tests of a
             pipeline read it as it is.
-        lag: What a run can tell of what waits in a stream: how many ``records`` or ``files``, and for how
-            long (``time``). Of sources whose offsets are counts by topic and partition it reads that in
+        lag: What a run can tell of what waits in a stream: how many ``records``, and for how long
+            (``time``). Of sources whose offsets are counts by topic and partition it reads that in
             Spark's progress.
     """
 

@@ -76,9 +76,8 @@ class BehindShape(_Shape):
     """How far a target may be behind its sources."""
 
     records: _Count | CountLimitShape | None = Field(
-        None, description="Records that wait, of sources that count them (Kafka), or rows (Delta)."
+        None, description="Records that wait, of sources that count them (Kafka)."
     )
-    files: _Count | CountLimitShape | None = Field(None, description="Files that wait, of sources of files.")
     time: _Time | TimeLimitShape | None = Field(
         None, description="How long the oldest of what waits has been there."
     )
@@ -168,7 +167,6 @@ class Restarts:
 _UNITS: dict[str, Unit] = {
     "no_progress": "seconds",
     "behind.records": "count",
-    "behind.files": "count",
     "behind.time": "seconds",
     "watermark_behind": "seconds",
     "state_rows": "count",

@@ -11,7 +11,7 @@ from gem_bundle.run.held import HeldRows
 from gem_bundle.run.lock import lock_file
 from gem_bundle.run.progress import MicroBatch, Totals
 from gem_bundle.run.report import Report
-from gem_bundle.run.view import event_words, summary, target_lines, waiting_words
+from gem_bundle.run.view import event_words, summary, target_lines
 from gem_bundle.runs.life import Verdict, judge
 from gem_bundle.runs.record import FOLDER, read_runs
 
@@ -136,8 +136,6 @@ def lines_of(run: FoundRun, progress: int = 0) -> Iterator[str]:
             yield f"    {words}, since {clock(unwell['since'])}"
         for line in target_lines(totals):
             yield f"    {line}"
-        for source, numbers in target.waiting.items():
-            yield f"    {waiting_words(source, numbers)}"
         for batch in target.recent[-progress:] if progress else ():
             yield f"    {_batch(batch)}"
 

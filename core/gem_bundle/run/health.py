@@ -99,14 +99,10 @@ class TargetHealth:
         """Its query has nothing to do, or waits for its trigger."""
         self._alive = self._now()
 
-    def look(self, waiting: Mapping[str, Mapping[str, float]]) -> list[Change]:
-        """What has changed since the last look.
-
-        Args:
-            waiting: What waits in each source that was asked for it: ``files``, ``records``, ``seconds``.
-        """
+    def look(self) -> list[Change]:
+        """What has changed since the last look."""
         found: list[Change] = []
-        measured = self._measured(waiting)
+        measured = self._measured()
         for limit in self._node.health.limits:
             before, now = self.unwell.get(limit.name), self._judge(limit, measured.get(limit.name))
             if now is not None and (before is None or before.level != now.level):
@@ -117,18 +113,15 @@ class TargetHealth:
                 found.append(Change("healthy", self._node.id, before))
         return found
 
-    def _measured(self, waiting: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    def _measured(self) -> dict[str, float]:
         """What is measured, by the names of limits; what isn't known isn't there."""
         found = {"no_progress": self._now() - self._alive}
         last = self._recent[-1] if self._recent else None
-        counts: dict[str, list[float]] = {"records": [], "files": [], "time": []}
-        for numbers in waiting.values():
-            for name, unit in (("records", "records"), ("files", "files"), ("time", "seconds")):
-                if unit in numbers:
-                    counts[name].append(numbers[unit])
         if last is not None:
-            counts["records"] += last.lag.values()
-            counts["time"] += last.lag_seconds.values()
+            if last.lag:
+                found["behind.records"] = sum(last.lag.values())
+            if last.lag_seconds:
+                found["behind.time"] = max(last.lag_seconds.values())
             found["state_rows"] = last.state_rows
             found["batch_time"] = last.duration_ms / 1000
             rows = sum(batch.rows_in for batch in self._recent)
@@ -138,11 +131,6 @@ class TargetHealth:
             mark = _timestamp(last.watermark)
             if mark is not None:
                 found["watermark_behind"] = self._clock() - mark
-        for name in ("records", "files"):
-            if counts[name]:
-                found[f"behind.{name}"] = sum(counts[name])
-        if counts["time"]:
-            found["behind.time"] = max(counts["time"])
         return found
 
     def _judge(self, limit: Limit, value: float | None) -> Unwell | None:

@@ -210,7 +210,6 @@ class Recorder:
             tuple(self._recent[name]),
             failure.rewritten(hidden).as_dict() if failure is not None else None,
             tuple(self._stop.unwell.get(name, ())),
-            self._stop.waiting.get(name, {}),
         )
 
     def _keep(self) -> None:

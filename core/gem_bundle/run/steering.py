@@ -29,7 +29,6 @@ class StopRequest:
         failures: What targets have failed with.
         queries: The query of each target, the one that was started last.
         unwell: The limits of health that each target breaks, as JSON takes them.
-        waiting: What waits in the sources of each target, by source, where it was asked for.
     """
 
     def __init__(self) -> None:
@@ -40,7 +39,6 @@ class StopRequest:
         self.failures: dict[str, Diagnostic] = {}
         self.queries: dict[str, StreamingQuery] = {}
         self.unwell: dict[str, list[dict[str, Any]]] = {}
-        self.waiting: dict[str, dict[str, dict[str, float]]] = {}
         self._asked: deque[Request] = deque()
 
     def __bool__(self) -> bool:

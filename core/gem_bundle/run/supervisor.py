@@ -296,7 +296,7 @@ class _Watch:
                 for health in watched.values():
                     health.rests()
             for target, health in watched.items():
-                for change in health.look(self.stop.waiting.get(target, {})):
+                for change in health.look():
                     self.stop.unwell[target] = [unwell.as_dict() for unwell in health.unwell.values()]
                     self.view.happened(change.event, {"target": target, **change.unwell.as_dict()})
             if entry in self.running:

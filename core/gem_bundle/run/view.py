@@ -187,14 +187,6 @@ def event_words(event: str, facts: Mapping[str, Any]) -> str:
     return f"{target}: {said}: {facts['limit'] if event == 'healthy' else reason}"
 
 
-def waiting_words(source: str, numbers: Mapping[str, float]) -> str:
-    """What waits in a source, in a line."""
-    units = ("records", "versions", "files", "bytes")
-    said = [f"{numbers[unit]:,.0f} {unit}" for unit in units if unit in numbers]
-    seconds = f" for {numbers['seconds']:,.0f} s" if numbers.get("seconds") else ""
-    return f"waiting in `{source}`: {', '.join(said) or 'something'}{seconds}"
-
-
 def _table(report: Report) -> RenderableType:
     from rich import box
     from rich.table import Table

@@ -50,7 +50,6 @@ class TargetState:
         failure: The diagnostic of what it failed with last, as ``--format json`` has diagnostics.
         unwell: The limits of health that it breaks: each ``limit``, ``level``, ``value``, ``bound``,
             ``reason``, ``since``.
-        waiting: What waits in its sources, by source, where they were asked for it.
     """
 
     state: State = "starting"
@@ -59,7 +58,6 @@ class TargetState:
     recent: tuple[Mapping[str, Any], ...] = ()
     failure: Mapping[str, Any] | None = None
     unwell: tuple[Mapping[str, Any], ...] = ()
-    waiting: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

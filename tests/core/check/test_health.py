@@ -165,7 +165,6 @@ def test_what_is_wrong_is_said_where_it_stands(text: str, code: str, words: str)
         ("watermark_behind: ▶1 hour", "plain", "no watermark"),
         ("state_rows: ▶5", "plain", "nothing on the way keeps state"),
         ("rejected: ▶1%", "plain", "has an output `rejected`"),
-        ("behind: {files: ▶5}", "plain", "`counting` can't tell it"),
         ("behind: {time: ▶1 hour}", "plain", "`counting` can't tell it"),
     ],
 )

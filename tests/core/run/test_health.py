@@ -47,40 +47,40 @@ def watched(*limits: Limit) -> tuple[TargetHealth, Clock]:
 
 def test_a_limit_is_broken_once_and_well_again_once() -> None:
     health, _ = watched(Limit("batch_time", "seconds", fail=60))
-    assert health.look({}) == []
+    assert health.look() == []
     health.ended(replace(BATCH, duration_ms=60_000))
-    assert health.look({}) == []
+    assert health.look() == []
     health.ended(replace(BATCH, duration_ms=60_001))
-    (broken,) = health.look({})
+    (broken,) = health.look()
     assert (broken.event, broken.target, broken.unwell.level) == ("unhealthy", "table", "fail")
     assert broken.unwell.reason == "`batch_time` is 60 s, more than 60 s"
     assert broken.unwell.since == "2026-01-05T09:00:00Z"
     assert failing([broken.unwell.as_dict()]) == [broken.unwell.reason]
-    assert health.look({}) == []
+    assert health.look() == []
     health.ended(replace(BATCH, duration_ms=1))
-    assert [change.event for change in health.look({})] == ["healthy"]
+    assert [change.event for change in health.look()] == ["healthy"]
     assert health.unwell == {}
 
 
 def test_levels_follow_each_other_and_last() -> None:
     health, clock = watched(Limit("state_rows", "count", warn=10, fail=20, lasting=30))
     health.ended(replace(BATCH, state_rows=25))
-    assert health.look({}) == []
+    assert health.look() == []
     clock.time += 29
-    assert health.look({}) == []
+    assert health.look() == []
     clock.time += 1
-    assert [change.unwell.level for change in health.look({})] == ["fail"]
+    assert [change.unwell.level for change in health.look()] == ["fail"]
     health.ended(replace(BATCH, state_rows=15))
-    (change,) = health.look({})
+    (change,) = health.look()
     assert (change.event, change.unwell.level, failing([change.unwell.as_dict()])) == (
         "unhealthy",
         "warn",
         [],
     )
     health.ended(replace(BATCH, state_rows=25))
-    assert health.look({}) == [], "the level fail begins anew"
+    assert health.look() == [], "the level fail begins anew"
     clock.time += 30
-    assert [change.unwell.level for change in health.look({})] == ["fail"]
+    assert [change.unwell.level for change in health.look()] == ["fail"]
 
 
 def test_no_progress_is_about_a_query_at_work() -> None:
@@ -89,33 +89,29 @@ def test_no_progress_is_about_a_query_at_work() -> None:
     clock.time += 599
     health.rests()
     clock.time += 600
-    assert health.look({}) == []
+    assert health.look() == []
     clock.time += 1
-    assert [change.unwell.limit for change in health.look({})] == ["no_progress"]
+    assert [change.unwell.limit for change in health.look()] == ["no_progress"]
     health.ended(BATCH)
-    assert [change.event for change in health.look({})] == ["healthy"]
+    assert [change.event for change in health.look()] == ["healthy"]
 
 
 @pytest.mark.parametrize(
-    ("limit", "batch", "waiting", "value"),
+    ("limit", "batch", "value"),
     [
-        ("behind.records", replace(BATCH, lag={"a": 3, "b": 4}), {}, 7),
-        ("behind.records", BATCH, {"table": {"records": 5, "seconds": 2}}, 5),
-        ("behind.files", BATCH, {"in": {"files": 2, "bytes": 9}, "more": {"files": 1}}, 3),
-        ("behind.time", replace(BATCH, lag_seconds={"a": 3.0, "b": 4.0}), {"in": {"seconds": 3.5}}, 4.0),
-        ("watermark_behind", replace(BATCH, watermark="2026-01-05T08:59:00.000Z"), {}, 60.0),
-        ("rejected", replace(BATCH, rows_in=200, held=HeldRows({"x": 3, "y": 1})), {}, 0.02),
+        ("behind.records", replace(BATCH, lag={"a": 3, "b": 4}), 7),
+        ("behind.time", replace(BATCH, lag_seconds={"a": 3.0, "b": 4.0}), 4.0),
+        ("watermark_behind", replace(BATCH, watermark="2026-01-05T08:59:00.000Z"), 60.0),
+        ("rejected", replace(BATCH, rows_in=200, held=HeldRows({"x": 3, "y": 1})), 0.02),
     ],
 )
-def test_what_is_measured(
-    limit: str, batch: MicroBatch, waiting: dict[str, dict[str, float]], value: float
-) -> None:
+def test_what_is_measured(limit: str, batch: MicroBatch, value: float) -> None:
     unit = {"behind.time": "seconds", "watermark_behind": "seconds", "rejected": "share"}.get(limit, "count")
     for bound, broken in ((value, False), (value * 0.99, True)):
         health, _ = watched(Limit(limit, unit, fail=bound))  # type: ignore[arg-type]
-        assert health.look({}) == [], "nothing is known yet"
+        assert health.look() == [], "nothing is known yet"
         health.ended(batch)
-        found = health.look(waiting)
+        found = health.look()
         assert [change.unwell.value for change in found] == ([value] if broken else [])
 
 
@@ -124,10 +120,10 @@ def test_the_share_of_rejected_rows_is_that_of_the_last_micro_batches() -> None:
     bad = replace(BATCH, rows_in=10, held=HeldRows({"x": 10}))
     good = replace(BATCH, rows_in=10, held=HeldRows())
     health.ended(bad)
-    assert [change.event for change in health.look({})] == ["unhealthy"]
+    assert [change.event for change in health.look()] == ["unhealthy"]
     for _ in range(9):
         health.ended(good)
-    assert [change.event for change in health.look({})] == ["healthy"]
+    assert [change.event for change in health.look()] == ["healthy"]
 
 
 def test_a_query_is_started_again_as_often_as_it_may() -> None:

@@ -4,7 +4,7 @@ import { Charts } from "./charts.js";
 import { byId, cell, make, say, show, table } from "./dom.js";
 import { Graph, columnsOf } from "./graph.js";
 import { NeedsToken, get, keepToken, listen, post } from "./server.js";
-import { bytes, clock, duration, place, rate, seconds, sum, waits, whole } from "./words.js";
+import { bytes, clock, duration, place, rate, seconds, sum, whole } from "./words.js";
 
 const MOST_POINTS = 720;
 const MOST_RECENT = 20;
@@ -339,8 +339,6 @@ function showGraph() {
     } else if (node.kind === "target" && state.run) {
       lines.push("not in this run");
     }
-    const waiting = Object.values(targets).find((target) => target.waiting?.[node.id])?.waiting[node.id];
-    if (waiting) lines.push(`${waits(waiting)} wait`);
     if (node.id in rejected) lines.push(`${whole(rejected[node.id])} rejected`);
     if (worst === "error" && !is && !lines.includes("failed")) lines.unshift(state.run ? "failed" : "error");
     else if (worst === "warning") lines.push("warning");
@@ -357,7 +355,7 @@ const COLUMNS = [
   ["Rows out", (target) => whole(target.totals.rows_out)],
   ["Micro-batches", (target) => whole(target.totals.micro_batches)],
   ["Last took", (target, last) => (last ? duration(last.duration_ms / 1000) : "-")],
-  ["Behind", (target, last) => lagWords(target, last)],
+  ["Behind", (_, last) => lagWords(last)],
   ["Watermark behind", (target) => watermarkWords(target.totals.watermark)],
   ["State store", (target, last) => (last?.state_rows ? `${whole(last.state_rows)} rows, ${bytes(last.state_bytes)}` : "-")],
   ["Late", (target) => whole(target.totals.late_rows)],
@@ -365,12 +363,11 @@ const COLUMNS = [
   ["Restarts", (target) => whole(target.totals.restarts ?? 0)],
 ];
 
-function lagWords(target, last) {
+function lagWords(last) {
   const since = last?.lag_seconds ?? {};
   const said = Object.entries(last?.lag ?? {}).map(([topic, behind]) =>
     [`${topic} ${whole(behind)}`, since[topic] ? `for ${duration(since[topic])}` : ""].filter(Boolean).join(" "),
   );
-  for (const [source, numbers] of Object.entries(target.waiting ?? {})) said.push(`${source} ${waits(numbers)}`);
   return said.join(", ") || "-";
 }
 

@@ -55,11 +55,3 @@ export function place(found) {
 export function sum(numbers) {
   return Object.values(numbers ?? {}).reduce((all, one) => all + one, 0);
 }
-
-// What waits in a source: `{files: 3, seconds: 12}`.
-export function waits(numbers) {
-  const counted = Object.entries(numbers).filter(([name]) => name !== "seconds");
-  const said = counted.map(([name, many]) => (name === "bytes" ? bytes(many) : `${whole(many)} ${name}`));
-  if (numbers.seconds) said.push(`for ${duration(numbers.seconds)}`);
-  return said.join(" ");
-}
