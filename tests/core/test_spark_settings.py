@@ -21,6 +21,7 @@ from gem_bundle.run.spark_settings import (
 
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 OFFSETS = "spark.sql.streaming.offsetLog.formatVersion"
+EMPTY = "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart"
 RESTART = "spark.sql.streaming.checkUnfinishedRepartitionOnRestart"
 COLUMNAR = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 STORE = "spark.sql.streaming.stateStore.providerClass"
@@ -40,10 +41,10 @@ def no_machine_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     [
         ("4.0.1", {}),
         ("4.1.1", {}),
-        ("4.2.0", {EVOLUTION: True, OFFSETS: 2, RESTART: False, COLUMNAR: False}),
-        ("4.2.1", {EVOLUTION: True, OFFSETS: 2}),
-        ("4.3.0.dev1", {EVOLUTION: True, OFFSETS: 2}),
-        ("5.0.0", {EVOLUTION: True, OFFSETS: 2}),
+        ("4.2.0", {EVOLUTION: True, OFFSETS: 2, EMPTY: False, RESTART: False, COLUMNAR: False}),
+        ("4.2.1", {EVOLUTION: True, OFFSETS: 2, EMPTY: False}),
+        ("4.3.0.dev1", {EVOLUTION: True, OFFSETS: 2, EMPTY: False}),
+        ("5.0.0", {EVOLUTION: True, OFFSETS: 2, EMPTY: False}),
         ("unknown", {}),
     ],
 )
@@ -191,7 +192,7 @@ def test_a_session_that_is_there_keeps_its_place_and_its_partitions() -> None:
         jars=[Path("/cache/a.jar")],
     )
     changes = settings_to_change(request, "4.2.0", "local[2]")
-    assert set(changes) == {EVOLUTION, OFFSETS, RESTART, COLUMNAR, "spark.a", "spark.jars"}
+    assert set(changes) == {EVOLUTION, OFFSETS, EMPTY, RESTART, COLUMNAR, "spark.a", "spark.jars"}
     assert STORE in settings_to_change(request, "4.1.0", "")
 
 

@@ -190,10 +190,10 @@ def test_no_row_is_lost_or_doubled_when_a_run_is_killed(
     file = write_pipeline(tmp_path, SHOP)
     for part in range(12):
         add(tmp_path, f"{part:02}.txt", range(part * 50, part * 50 + 50))
-    process = command("run", file, "--available-now", "--format", "json")
+    process = command("run", file, "--available-now")
     list(islice((event for event in events(process) if event["event"] == "progress"), targets_told))
     process.send_signal(signal.SIGKILL)
-    finish(process)
+    assert finish(process)[0] == -signal.SIGKILL
 
     assert run(file, available_now=True).ok
     assert_each_row_once(spark, tmp_path, 600)

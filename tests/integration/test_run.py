@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -285,3 +286,25 @@ targets:
     assert run(write_pipeline(tmp_path, text), available_now=True).ok
     field = spark.read.format("delta").load(str(tmp_path / "out/visits")).schema["at"]
     assert field.metadata == {}
+
+
+def test_a_first_run_that_died_before_its_first_offsets_is_begun_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    orders(tmp_path, "1.json", range(10))
+    file = write_pipeline(
+        tmp_path,
+        f"pipeline: first{ORDERS}targets:\n  all: {{gem: delta, input: orders, options: {{path: out}}}}\n",
+    )
+    assert run(file, available_now=True).ok
+    checkpoint = tmp_path / "checkpoints/first/all"
+    for folder in (checkpoint / "offsets", checkpoint / "commits"):
+        shutil.rmtree(folder)
+    (checkpoint / "offsets").mkdir()
+    (checkpoint / "offsets/.0.6b1f.tmp").touch()
+    shutil.rmtree(tmp_path / "out")
+
+    orders(tmp_path, "2.json", range(10, 20))
+    assert run(file, available_now=True).ok
+
+    assert ids(spark, tmp_path / "out") == list(range(20))

@@ -31,6 +31,7 @@ SETTINGS = {
     "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
     "spark.sql.streaming.offsetLog.formatVersion": "2",
     "spark.sql.streaming.checkUnfinishedRepartitionOnRestart": "false",
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
 }
 _SECONDS = 180
 
