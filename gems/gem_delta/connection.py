@@ -60,14 +60,6 @@ class DeltaOptions(Options):
             return {"path": [self.path]}
         return {"table": [f"table:{self.table}"]}
 
-    @property
-    def sql_name(self) -> str:
-        """The table's name in a statement of SQL."""
-        if self.table is not None:
-            return self.table
-        path = (self.path or "").replace("`", "``")
-        return f"delta.`{path}`"
-
     def absent(self) -> GemError:
         """What to say when the table isn't there."""
         if self.table is not None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.casts import Casts as Casts
     from gem_bundle.expressions.casts import casts_of as casts_of
     from gem_bundle.expressions.casts import check_types as check_types
-    from gem_bundle.expressions.casts import literal as literal
     from gem_bundle.expressions.findings import check_expression as check_expression
     from gem_bundle.expressions.findings import check_functions as check_functions
     from gem_bundle.expressions.findings import missing_columns as missing_columns
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.projection import find as find
     from gem_bundle.expressions.projection import project as project
     from gem_bundle.expressions.projection import time_delay as time_delay
-    from gem_bundle.expressions.qualifying import columns_named as columns_named
-    from gem_bundle.expressions.qualifying import equal_columns as equal_columns
-    from gem_bundle.expressions.qualifying import qualified as qualified
     from gem_bundle.expressions.readable import unreadable_query as unreadable_query
     from gem_bundle.expressions.steady import check_steady as check_steady
     from gem_bundle.expressions.uses import buffers_of as buffers_of
@@ -56,7 +52,7 @@ _HOMES = {
         "calls_functions",
         "limited",
     ),
-    "casts": ("Casts", "casts_of", "check_types", "literal"),
+    "casts": ("Casts", "casts_of", "check_types"),
     "findings": (
         "check_expression",
         "check_functions",
@@ -80,11 +76,6 @@ _HOMES = {
         "find",
         "project",
         "time_delay",
-    ),
-    "qualifying": (
-        "columns_named",
-        "equal_columns",
-        "qualified",
     ),
     "readable": ("unreadable_query",),
     "steady": ("check_steady",),

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.ddl import Mistake, SchemaError, read_columns, read_type
-from gem_bundle.ddl import literal as literal  # noqa: PLC0414 (gems take it from here)
 from gem_bundle.diagnostics import Finding
 
 if TYPE_CHECKING:

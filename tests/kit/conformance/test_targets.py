@@ -79,22 +79,6 @@ class TestDelta(TargetConformance):
         return plain(self.spark.read.format("delta").load(str(self.folder / "out")))
 
 
-class TestDeltaThatMerges(TestDelta):
-    options = {"path": "out", "merge": {"on": ["id"], "sequence_by": "name", "delete_when": "name is null"}}
-    waive = {KILLED: "the target is killed once already, with rows that are added"}
-
-
-class TestDeltaThatKeepsVersions(TestDelta):
-    options = {"path": "out", "history": {"keys": ["id"], "sequence_by": "name", "track": ["name"]}}
-    waive = {KILLED: "the target is killed once already, with rows that are added"}
-
-    def written(self) -> Sequence[Mapping[str, Any]]:
-        found = self.spark.read.format("delta").load(str(self.folder / "out"))
-        return plain(
-            found.where("is_current and valid_to is null and valid_from = name").select("id", "name")
-        )
-
-
 class TestFile(TargetConformance):
     gem = FileTarget
     options = {"format": "parquet", "path": "out"}
