@@ -216,7 +216,9 @@ class UserError:
         return f"{said} ({self.file}:{self.line})" if self.file else said
 
 
-_START = "Traceback (most recent call last):"
+TRACEBACK = "Traceback (most recent call last):"
+"""How Python begins to tell where an exception was raised."""
+
 _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in .*)?$')
 _RAISED = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
 # What follows an exception's message in Spark's texts, and between chained exceptions in Python's.
@@ -248,7 +250,7 @@ def user_error(raised: str | BaseException) -> UserError | None:
         whole = TracebackException.from_exception(raised)
         whole.__cause__, whole.__context__ = None, None
         return user_error("".join(whole.format())) or UserError(type(raised).__name__, str(raised))
-    for block in reversed(raised.split(_START)[1:]):
+    for block in reversed(raised.split(TRACEBACK)[1:]):
         found = _parsed(block.splitlines())
         if found is not None:
             return found

@@ -159,9 +159,19 @@ def groups_of(plan: Plan, targets: Iterable[Node] | None = None) -> list[Group]:
         return []
     members: dict[str, list[Node]] = {}
     for node in plan.definition.of_kind("target") if targets is None else targets:
-        if node.group or rejects(plan, node):
-            members.setdefault(node.group or node.identity, []).append(node)
+        if name := query_group(plan, node):
+            members.setdefault(name, []).append(node)
     return [Group(name, tuple(found), _fork(plan, found)) for name, found in members.items()]
+
+
+def query_group(plan: Plan, node: Node) -> str:
+    """The name of the group whose query writes a target of a stream, or nothing where that is its own.
+
+    Args:
+        plan: The pipeline.
+        node: The target.
+    """
+    return node.group or (node.identity if rejects(plan, node) else "")
 
 
 def rejects(plan: Plan, node: Node) -> bool:

@@ -29,7 +29,7 @@ from gem_bundle.replay.places import rejected_in
 from gem_bundle.run.api import open_for, prepare
 from gem_bundle.run.failures import build_failure
 from gem_bundle.run.frames import Frames, NodeFailure, unmarked
-from gem_bundle.run.groups import refusals_of
+from gem_bundle.run.groups import refusals_of, released
 from gem_bundle.run.lock import CheckpointLocks, Held
 
 if TYPE_CHECKING:
@@ -233,24 +233,25 @@ def _write(
     rows = _restored(plan, made, journal.taken(made), spark).persist()
     refused: dict[str, Refusals] = {}
     try:
-        frames = Frames(plan, spark, given=(entry, rows))
-        for other in _rejected_before(plan, node):
-            frames.refuse(other.node, no_rows(spark))
-        for target in [target for turn in in_turn(plan.definition.nodes, targets) for target in turn]:
-            edge = target.inputs[0]
-            df = unmarked(frames.of(edge.node, edge.output))
-            refusals = refused[target.id] = refusals_of(plan, target)
-            context = WriteContext(
-                target.id,
-                plan.definition.name,
-                target.output_mode,
-                query=f"replay.{made.id}.{target.identity}",
-                refusals=refusals,
-            )
-            cast("Target", plan.gems[target.id]).write_batch(df, 0, context)
-            if rejects(plan, target):
-                frames.refuse(target.id, refusals.rows(spark))
-            written[target.id] = df.count() - refusals.count
+        with released(refused):
+            frames = Frames(plan, spark, given=(entry, rows))
+            for other in _rejected_before(plan, node):
+                frames.refuse(other.node, no_rows(spark))
+            for target in [target for turn in in_turn(plan.definition.nodes, targets) for target in turn]:
+                edge = target.inputs[0]
+                df = unmarked(frames.of(edge.node, edge.output))
+                refusals = refused[target.id] = refusals_of(plan, target)
+                context = WriteContext(
+                    target.id,
+                    plan.definition.name,
+                    target.output_mode,
+                    query=f"replay.{made.id}.{target.identity}",
+                    refusals=refusals,
+                )
+                cast("Target", plan.gems[target.id]).write_batch(df, 0, context)
+                if rejects(plan, target):
+                    frames.refuse(target.id, refusals.rows(spark))
+                written[target.id] = df.count() - refusals.count
     except PipelineError:
         raise
     except NodeFailure as failure:
@@ -259,8 +260,6 @@ def _write(
         raise PipelineError([build_failure(plan, target.id, error)]) from error
     finally:
         rows.unpersist()
-        for refusals in refused.values():
-            refusals.release()
     journal.end(made)
     return written
 

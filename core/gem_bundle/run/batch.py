@@ -9,8 +9,8 @@ from gem_bundle.gem import WriteContext
 from gem_bundle.pipeline.groups import in_turn, limited_nodes, rejects
 from gem_bundle.run.failures import build_failure
 from gem_bundle.run.frames import Frames, NodeFailure
-from gem_bundle.run.groups import kept, refusals_of
-from gem_bundle.run.held import HeldRows, Observations, let_through, observed
+from gem_bundle.run.groups import counted_refusals, kept, refusals_of, released
+from gem_bundle.run.held import Observations, let_through, observed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,23 +59,22 @@ def run_batch(
         except NodeFailure as failure:
             report.diagnostics.append(build_failure(plan, failure.node, failure.error))
     refused: dict[str, Refusals] = {}
-    for node in [node for turn in in_turn(plan.definition.nodes, targets) for node in turn]:
-        if stop or report.diagnostics:
-            break
-        try:
-            _write(plan, node, frames, report, refused)
-        except NodeFailure as failure:
-            report.diagnostics.append(build_failure(plan, failure.node, failure.error))
-            break
-        except Exception as error:  # noqa: BLE001 (whatever a gem raises belongs to its node)
-            report.diagnostics.append(build_failure(plan, node.id, error))
-            break
-        view.tick()
+    with released(refused):
+        for node in [node for turn in in_turn(plan.definition.nodes, targets) for node in turn]:
+            if stop or report.diagnostics:
+                break
+            try:
+                _write(plan, node, frames, report, refused)
+            except NodeFailure as failure:
+                report.diagnostics.append(build_failure(plan, failure.node, failure.error))
+                break
+            except Exception as error:  # noqa: BLE001 (whatever a gem raises belongs to its node)
+                report.diagnostics.append(build_failure(plan, node.id, error))
+                break
+            view.tick()
     written = [node.id for node in targets if report.targets[node.id].rows_out is not None]
     held = observations.held(let_through(plan, written))
-    held.add(HeldRows({name: refusals.count for name, refusals in refused.items() if refusals.count}))
-    for refusals in refused.values():
-        refusals.release()
+    held.add(counted_refusals(refused))
     for name in written:
         report.targets[name].held = held.only(plan.upstream([name]))
     status = "failed" if report.diagnostics else ("stopped" if stop else "finished")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from gem_bundle.run.moments import seconds_of
 
 if TYPE_CHECKING:
     from gem_bundle.run.progress import MicroBatch
@@ -27,9 +28,8 @@ class Behind:
 
     def told(self, batch: MicroBatch) -> MicroBatch:
         """The micro-batch with how long it was behind."""
-        try:
-            now = datetime.fromisoformat(batch.timestamp).timestamp()
-        except ValueError:
+        now = seconds_of(batch.timestamp)
+        if now is None:
             return batch
         found = {topic: self._seconds(topic, now, at, batch.lag[topic]) for topic, at in batch.newest.items()}
         return replace(batch, lag_seconds=found) if found else batch

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.check.report import from_gem_error
 from gem_bundle.diagnostics import NOWHERE, Diagnostic
 from gem_bundle.errors import GemError
-from gem_bundle.python import user_error
+from gem_bundle.python import TRACEBACK, user_error
 from gem_bundle.rejected import read_ending
 from gem_bundle.run.jars import fill, spark_version
 
@@ -26,7 +26,6 @@ _CALLING = re.compile(
     r"\AAn error occurred while calling \S+\n: ((?:[\w$]+\.)+[\w$]+(?:: |$))+", re.MULTILINE
 )
 _CAUSED_BY = re.compile(r"^Caused by: [\w.$]+: (.*?)(?=^\s+at |\Z)", re.MULTILINE | re.DOTALL)
-_PYTHON = "Traceback (most recent call last)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +142,7 @@ def headline(error: BaseException) -> str:
         text = parameters.get("message", text)
     text = _OVER_CONNECT.sub("", text)
     text = text.split("\n=== Streaming Query ===", 1)[0].split("\n\nJVM stacktrace:", 1)[0]
-    if _PYTHON in text:
+    if TRACEBACK in text:
         return text
     text = re.split(r"\n\s*at [\w$.<>]+\(|; line \d+ pos \d+;?\n|\n'|\n\+- ", text, maxsplit=1)[0]
     text = _SQLSTATE.sub("", text).strip()
@@ -170,8 +169,8 @@ def _described(plan: Plan, node: Node, error: Exception, default: str) -> Diagno
     if ended is not None and ended.node in plan.definition.nodes:
         message = f"a row breaks the rule `{ended.rule}`: {ended.words}. The row: {ended.row}"
         return _at(plan, plan.node(ended.node), "GB515", message, _MEND)
-    user = user_error(text) if _PYTHON in text else None
-    if user is None and _PYTHON in full:
+    user = user_error(text) if TRACEBACK in text else None
+    if user is None and TRACEBACK in full:
         user = user_error(full)
     if user is not None and user.type.rpartition(".")[2] == "GemError":
         # A gem's own sentence about a micro-batch; on its way through Spark it became a text.

@@ -19,7 +19,7 @@ from gem_bundle.run.frames import Frames, NodeFailure, unmarked
 from gem_bundle.run.held import HeldRows, Observations, let_through, observed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
@@ -117,7 +117,7 @@ class GroupQuery:
         query = self._query.result()
         refused: dict[str, Refusals] = {}
         several = len(self._targets) > 1 or bool(self._limited) or self._rejecting
-        with kept(df, several) as batch, _released(refused):
+        with kept(df, several) as batch, released(refused):
             observations = Observations()
             given = (self._fork, batch)
             frames = Frames(self._plan, batch.sparkSession, given=given, observe=observations.observe)
@@ -140,7 +140,7 @@ class GroupQuery:
             raise self.failures[0][1]
         self._written[batch_id] = rows
         held = observations.held(let_through(self._plan, rows))
-        held.add(HeldRows({name: refusals.count for name, refusals in refused.items() if refusals.count}))
+        held.add(counted_refusals(refused))
         self._held[batch_id] = held
 
     def _whole(self, written: set[str]) -> set[str]:
@@ -209,9 +209,22 @@ def refusals_of(plan: Plan, node: Node) -> Refusals:
     return Refusals(by, event_time_column(plan.facts.get(node.inputs[0].key)), taken=taken)
 
 
+def counted_refusals(refused: Mapping[str, Refusals]) -> HeldRows:
+    """How many rows targets rejected.
+
+    Args:
+        refused: What each of them rejected.
+    """
+    return HeldRows({name: refusals.count for name, refusals in refused.items() if refusals.count})
+
+
 @contextmanager
-def _released(refused: dict[str, Refusals]) -> Iterator[None]:
-    """Let go of what was rejected when it has been written, or can't be."""
+def released(refused: Mapping[str, Refusals]) -> Iterator[None]:
+    """Let go of what was rejected when it has been written, or can't be.
+
+    Args:
+        refused: What each target rejected; looked at in the end.
+    """
     try:
         yield
     finally:

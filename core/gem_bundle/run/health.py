@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from gem_bundle.run.moments import seconds_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -128,7 +130,7 @@ class TargetHealth:
             rejected = sum(sum(batch.held.rejected.values()) for batch in self._recent)
             if rows:
                 found["rejected"] = rejected / rows
-            mark = _timestamp(last.watermark)
+            mark = seconds_of(last.watermark)
             if mark is not None:
                 found["watermark_behind"] = self._clock() - mark
         return found
@@ -166,10 +168,3 @@ def _words(limit: Limit, value: float, bound: float) -> str:
         return f"{number:,.0f} s" if limit.unit == "seconds" else f"{number:,.0f}"
 
     return f"`{limit.name}` is {said(value)}, more than {said(bound)}"
-
-
-def _timestamp(text: str | None) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp() if text else None
-    except ValueError:
-        return None

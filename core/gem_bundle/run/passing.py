@@ -10,14 +10,13 @@ import re
 from typing import TYPE_CHECKING
 
 from gem_bundle.errors import GemError
-from gem_bundle.python import user_error
+from gem_bundle.python import TRACEBACK, user_error
 from gem_bundle.rejected import read_ending
 from gem_bundle.run.failures import error_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_PYTHON = "Traceback (most recent call last)"
 # Of errors that Python code raises these are about the network, and the others about the code.
 _OF_THE_NETWORK = frozenset(
     {
@@ -94,7 +93,7 @@ def _reason(error: BaseException) -> str:
     text = error_texts(error)
     if read_ending(text) is not None or _LASTING.search(text):
         return ""
-    if _PYTHON in text:
+    if TRACEBACK in text:
         user = user_error(text)
         if user is not None and user.type.rpartition(".")[2] not in _OF_THE_NETWORK:
             return _reason_of_java(f"{user.type}: {user.message}") if "Py4JJavaError" in user.type else ""

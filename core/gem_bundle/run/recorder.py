@@ -12,7 +12,6 @@ import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,6 +19,7 @@ from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import PipelineError, describe_error
 from gem_bundle.files import open_folder
 from gem_bundle.pipeline.secrets import hidden
+from gem_bundle.run.moments import now_text
 from gem_bundle.run.plan_text import plan_text
 from gem_bundle.runs.life import BEAT_SECONDS, judge
 from gem_bundle.runs.process import this_process
@@ -88,7 +88,7 @@ class Recorder:
         self._stop = stop
         self._warn = warn
         self._place = runs_place(definition)
-        now = _now()
+        now = now_text()
         # Its id begins with the time, so that the newest is known by its name.
         began = now[:19].translate(str.maketrans("", "", "-:"))
         self.record = RunRecord(
@@ -169,7 +169,7 @@ class Recorder:
     @property
     def current(self) -> RunRecord:
         """The record as it would be written now; may be asked for from any thread."""
-        return replace(self.record, heartbeat=_now())
+        return replace(self.record, heartbeat=now_text())
 
     def serves_at(self, address: str) -> None:
         """Note the address of the run's server."""
@@ -195,7 +195,7 @@ class Recorder:
             self.record,
             state=state,
             reason=hidden(self._stop.reason),
-            ended=_now() if ended else "",
+            ended=now_text() if ended else "",
             seconds=report.seconds if report.ended else round(lasted, 3),
             targets={name: self._target(name, totals, state) for name, totals in report.targets.items()},
             diagnostics=tuple(diagnostic.rewritten(hidden).as_dict() for diagnostic in found),
@@ -272,7 +272,3 @@ def _unkept(place: str, error: Exception) -> Diagnostic:
         hint="It can't be seen and stopped by `gem-bundle status` and `gem-bundle stop`. For a place in the "
         "cloud, install the package that teaches fsspec its scheme (s3fs, gcsfs, adlfs, …).",
     )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -6,13 +6,13 @@ import json
 import os
 import tempfile
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, PipelineError
 from gem_bundle.run.held import HeldRows
+from gem_bundle.run.moments import now_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,12 +95,12 @@ class Report:
 
     def start(self) -> None:
         """Note when the queries started."""
-        self.started = _now()
+        self.started = now_text()
 
     def end(self, status: Status, seconds: float) -> None:
         """Note how and when it ended."""
         self.status = status
-        self.ended = _now()
+        self.ended = now_text()
         self.seconds = round(seconds, 3)
 
     def as_dict(self) -> dict[str, Any]:
@@ -161,7 +161,3 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
     except OSError as error:
         reason = error.strerror or str(error)
         raise GemError("GB511", f"the report can't be written to {path}: {reason}", _WRITABLE) from error
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.gem import WriteContext, is_over_connect
-from gem_bundle.pipeline.groups import groups_of, rejects
+from gem_bundle.pipeline.groups import groups_of, query_group
 from gem_bundle.pipeline.health import Restarts
 from gem_bundle.pipeline.secrets import hidden
 from gem_bundle.run.behind import Behind
@@ -146,8 +146,8 @@ def run_queries(
     groups = {group.name: group for group in groups_of(plan, targets)}
     for node in targets:
         try:
-            if node.group or rejects(plan, node):
-                if (group := groups.pop(node.group or node.identity, None)) is not None:
+            if name := query_group(plan, node):
+                if (group := groups.pop(name, None)) is not None:
                     queries.append(_of_group(plan, group, frames))
             else:
                 queries.append(_Query((node,), _writer(plan, node, frames)))
@@ -356,11 +356,11 @@ class _Watch:
 
     def _start(self, node: Node) -> None:
         """Start the query of a target, and with it those of its group."""
+        groups = groups_of(self.plan, self.targets)
+        group = next((g for g in groups if node.id in {other.id for other in g.targets}), None)
         try:
             # Built anew, as by a new run: what a static source has grown by is seen.
             frames = _frames(self.plan, self.spark, self.targets)
-            groups = groups_of(self.plan, self.targets)
-            group = next((g for g in groups if node.id in {other.id for other in g.targets}), None)
             if group is None:
                 made = _Query((node,), _writer(self.plan, node, frames))
             else:
@@ -370,9 +370,7 @@ class _Watch:
             at, cause = (error.node, error.error) if isinstance(error, NodeFailure) else (node.id, error)
             failure = build_failure(self.plan, at, cause)
             self.stop.failed(node.id, failure)
-            nodes = [
-                found for found in self.targets if found.id == node.id or found.group == node.group != ""
-            ]
+            nodes = [node] if group is None else list(group.targets)
             reason = passing_reason([cause])
             if not reason or not self._start_later(nodes, reason, _restarts(nodes)):
                 self.report.diagnostics.append(failure)

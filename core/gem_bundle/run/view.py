@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
+
+from gem_bundle.run.moments import now_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,8 +111,7 @@ class JsonView(QuietView):
         self._line("ended", **report.as_dict())
 
     def _line(self, event: str, **facts: Any) -> None:
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        print(json.dumps({"event": event, "time": now, **facts}), file=self._stream, flush=True)
+        print(json.dumps({"event": event, "time": now_text(), **facts}), file=self._stream, flush=True)
 
 
 class LiveView(QuietView):

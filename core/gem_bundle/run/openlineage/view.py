@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Self
 
 from gem_bundle.pipeline.secrets import hidden
+from gem_bundle.run.moments import now_text
 from gem_bundle.run.openlineage.client import Sender
 from gem_bundle.run.openlineage.datasets import Dataset, datasets, origins
 
@@ -192,11 +192,10 @@ class LineageView:
     def _send(self, kind: str, run: Any, job: Any, inputs: list[Any], outputs: list[Any]) -> None:
         from openlineage.client.event_v2 import RunEvent, RunState
 
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         producer = f"https://pypi.org/project/gem-bundle/{version('gem-bundle')}"
         self._sender.send(
             RunEvent(
-                eventTime=now,
+                eventTime=now_text(),
                 eventType=RunState[kind],
                 run=run,
                 job=job,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any
+
+from gem_bundle.run.moments import seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,7 +112,8 @@ class History:
 
 
 def _point(batch: MicroBatch) -> Point:
-    ended = _seconds(batch.timestamp) + batch.duration_ms / 1000
+    ended = (seconds_of(batch.timestamp) or 0.0) + batch.duration_ms / 1000
+    watermark = seconds_of(batch.watermark)
     return Point(
         time=round(ended, 3),
         micro_batches=1,
@@ -122,11 +124,7 @@ def _point(batch: MicroBatch) -> Point:
         rejected_rows=sum(batch.held.rejected.values()),
         state_rows=batch.state_rows,
         state_bytes=batch.state_bytes,
-        watermark_seconds=None if batch.watermark is None else round(ended - _seconds(batch.watermark), 3),
+        watermark_seconds=None if watermark is None else round(ended - watermark, 3),
         lag_records=sum(batch.lag.values()) if batch.lag else None,
         phases_ms=dict(batch.phases_ms),
     )
-
-
-def _seconds(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()

@@ -9,9 +9,9 @@ from __future__ import annotations
 import platform
 import time
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from gem_bundle.run.moments import seconds_of
 from gem_bundle.runs.record import State
 
 if TYPE_CHECKING:
@@ -175,10 +175,10 @@ class Metrics:
             self._of("lag_records", target, topic).set(records)
         for topic, seconds in batch.lag_seconds.items():
             self._of("lag_seconds", target, topic).set(seconds)
-        began = _seconds(batch.timestamp)
+        began = seconds_of(batch.timestamp)
         if began is not None:
             self._of("last_success_timestamp_seconds", target).set(began + batch.duration_ms / 1000)
-        watermark = _seconds(batch.watermark)
+        watermark = seconds_of(batch.watermark)
         if watermark is not None:
             self._of("watermark_timestamp_seconds", target).set(watermark)
 
@@ -200,10 +200,3 @@ class Metrics:
 
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type
-
-
-def _seconds(text: str | None) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp() if text else None
-    except ValueError:
-        return None
