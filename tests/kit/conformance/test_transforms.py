@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gem_avro.from_avro import FromAvro
+from gem_avro.to_avro import ToAvro
 from gem_bundle.testing.conformance import Given, TransformConformance
 from gem_bundle.testing.conformance.inputs import EVENTS
 from gem_columns.bulk_columns import BulkColumns
@@ -63,6 +65,15 @@ TEXTS = Given(
     [
         {"kind": "click", "value": '{"a": 1, "b": ["x"]}', "at": "2026-01-05T09:00:00"},
         {"kind": "text", "value": "no json", "at": "2026-01-05T09:00:00"},
+    ],
+    ("at", "1 minute"),
+)
+
+BYTES = Given(
+    "id bigint, value binary, at timestamp",
+    [
+        {"id": 1, "value": b"\x02a", "at": "2026-01-05T09:00:00"},
+        {"id": 2, "value": b"\x04a", "at": "2026-01-05T09:00:00"},
     ],
     ("at", "1 minute"),
 )
@@ -441,3 +452,19 @@ class TestPythonWithOutputs(TransformConformance):
     gem = PythonTransform
     options = {"function": "conformance_jobs:parted", "outputs": ["good", "bad"]}
     expected = [{"id": 1}, {"id": 2}, {"id": 4}]
+
+
+CLICK = {"type": "record", "name": "Click", "fields": [{"name": "page", "type": "string"}]}
+
+
+class TestToAvro(TransformConformance):
+    gem = ToAvro
+    options = {"columns": {"page": "coalesce(page, '')"}, "schema": CLICK, "schema_id": 7, "keep": True}
+    expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
+
+
+class TestFromAvro(TransformConformance):
+    gem = FromAvro
+    inputs = {"messages": BYTES}
+    options = {"column": "value", "schema": CLICK, "keep": True, "rejects": True}
+    expected = [{"id": 1, "page": "a"}]
