@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from gem_bundle.operators import DeduplicateOperator as DeduplicateOperator
     from gem_bundle.operators import JoinOperator as JoinOperator
     from gem_bundle.operators import Operator as Operator
+    from gem_bundle.operators import StatefulOperator as StatefulOperator
     from gem_bundle.operators import WatermarkOperator as WatermarkOperator
     from gem_bundle.options import Field as Field
     from gem_bundle.options import NoOptions as NoOptions
@@ -89,6 +90,7 @@ _HOMES = {
         "DeduplicateOperator",
         "JoinOperator",
         "Operator",
+        "StatefulOperator",
         "WatermarkOperator",
     ),
     "lineage": ("Kept", "Lineage", "Made"),

@@ -40,6 +40,7 @@ OperatorKind = Literal[
     "with",
 ]
 JoinType = Literal["inner", "left", "right", "full", "left_semi", "left_anti", "cross"]
+TimeMode = Literal["none", "processing", "event"]
 _STATEFUL = frozenset({"aggregate", "custom", "deduplicate", "limit"})
 Option = str | tuple[str | int, ...]
 
@@ -193,6 +194,28 @@ class JoinOperator(Operator):
     times: tuple[str | None, str | None] = (None, None)
     event_times: tuple[tuple[EventTime, ...], tuple[EventTime, ...]] = ((), ())
     clock: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class StatefulOperator(Operator):
+    """A stateful processor of the pipeline's own: Spark's `transformWithState`.
+
+    Args:
+        processor: Its class, as ``module:Class``.
+        time: What its timers go by.
+        mode: The output mode that it declares.
+        watermarked: Some column of its rows carries a watermark.
+        event_time: One of the columns that come out carries it on.
+        rows: It takes and gives rows, and not pandas data frames.
+    """
+
+    kind: OperatorKind = "custom"
+    processor: str = ""
+    time: TimeMode = "none"
+    mode: str = "append"
+    watermarked: bool | None = None
+    event_time: bool = False
+    rows: bool = True
 
 
 @dataclass(frozen=True, eq=False)

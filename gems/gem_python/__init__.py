@@ -1,4 +1,4 @@
-"""The pipeline's own Python: the transform `python`, the targets `foreach_batch` and `foreach`."""
+"""The pipeline's own Python: the transforms `python` and `stateful`, and two targets."""
 
 from gem_bundle import Register, hookimpl
 
@@ -7,5 +7,6 @@ from gem_bundle import Register, hookimpl
 def gem_bundle_register_gems(register: Register) -> None:
     """Register this family's gems."""
     register("transform", "python", "gem_python.transform:PythonTransform")
+    register("transform", "stateful", "gem_python.stateful:Stateful")
     register("target", "foreach_batch", "gem_python.foreach_batch:ForeachBatchTarget")
     register("target", "foreach", "gem_python.foreach:ForeachTarget")

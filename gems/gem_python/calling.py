@@ -10,7 +10,7 @@ from gem_bundle import Field, GemError, Options, import_function
 from gem_bundle.types import FunctionReference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 
 class FunctionOptions(Options):
@@ -44,14 +44,28 @@ def load(options: FunctionOptions, given: tuple[object, ...], takes: str) -> "Ca
         GemError: When it doesn't exist, its module can't be imported, or it takes something else.
     """
     function: Callable[..., Any] = import_function(options.function)
-    check_call(function, options, given, takes)
+    check_call(function, options.function, options.arguments, given, takes)
     return function
 
 
 def check_call(
-    function: "Callable[..., Any]", options: FunctionOptions, given: tuple[object, ...], takes: str
+    function: "Callable[..., Any]",
+    reference: str,
+    arguments: "Mapping[str, Any]",
+    given: tuple[object, ...],
+    takes: str,
+    *,
+    option: str = "function",
 ) -> None:
-    """Whether a function takes what it will be given.
+    """Whether a function or class takes what it will be given.
+
+    Args:
+        function: The function or class.
+        reference: How the pipeline file names it.
+        arguments: What it will be given by name, by the option `arguments`.
+        given: As many values as it will be given by position.
+        takes: What those are, for the message.
+        option: The option that names it.
 
     Raises:
         GemError: When it doesn't.
@@ -61,21 +75,50 @@ def check_call(
     except (TypeError, ValueError):  # functions written in C often have none
         return
     try:
-        signature.bind(*given, **options.arguments)
+        signature.bind(*given, **arguments)
     except TypeError as error:
-        named = "".join(f", {name}" for name in options.arguments)
-        name = options.function.partition(":")[2]
+        named = ", ".join([*([takes] if takes else []), *arguments])
+        name = reference.partition(":")[2]
         raise GemError(
             "GB507",
-            f"`{options.function}` is called with ({takes}{named}) but takes {name}{signature}: {error}",
+            f"`{reference}` is called with ({named}) but takes {name}{signature}: {error}",
             "Change its parameters, or the option `arguments`.",
-            "arguments" if options.arguments else "function",
+            "arguments" if arguments else option,
+        ) from error
+
+
+def check_pickles(receiver: object, reference: str, option: str, hint: str) -> None:
+    """Whether something that the user's code made can be sent to executors.
+
+    Args:
+        receiver: What was made.
+        reference: How the pipeline file names its class or function.
+        option: The option that names it.
+        hint: What to do where it can't.
+
+    Raises:
+        GemError: When it can't.
+    """
+    from pyspark.cloudpickle import dumps
+
+    try:
+        dumps(receiver)  # type: ignore[no-untyped-call]
+    except Exception as error:  # what a class does in its pickling is its own
+        raise GemError(
+            "GB507",
+            f"`{reference}` can't be sent to executors: {type(error).__name__}: {error}",
+            hint,
+            option,
         ) from error
 
 
 @contextmanager
-def user_code(reference: str) -> "Iterator[None]":
+def user_code(reference: str, option: str = "function") -> "Iterator[None]":
     """Turn what the user's code raises into a sentence with their file and line.
+
+    Args:
+        reference: How the pipeline file names it.
+        option: The option that does.
 
     Raises:
         GemError: GB507, from the user's exception.
@@ -87,7 +130,7 @@ def user_code(reference: str) -> "Iterator[None]":
     except Exception as error:
         said = str(error).strip().partition("\n")[0]
         what = f"{type(error).__name__}: {said}" if said else type(error).__name__
-        raise GemError("GB507", f"`{reference}` raised {what}{_place(error)}", option="function") from error
+        raise GemError("GB507", f"`{reference}` raised {what}{_place(error)}", option=option) from error
 
 
 def _place(error: BaseException) -> str:

@@ -14,7 +14,7 @@ from gem_bundle import (
     WriteContext,
     import_function,
 )
-from gem_python.calling import FunctionOptions, check_call, user_code
+from gem_python.calling import FunctionOptions, check_call, check_pickles, user_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
     Tokens = Iterator[tuple[Row, Any]]
 
+_OPEN_IN_OPEN = (
+    "Open connections, files and locks in `open`, where the rows are written, and keep none in `__init__` or "
+    "in the module."
+)
 _METHODS = {"open": "partition_id, epoch_id", "process": "row", "close": "error"}
 
 
@@ -104,14 +108,14 @@ class ForeachTarget(Target[ForeachOptions]):
         options = self.options
         found = import_function(options.function)
         if not inspect.isclass(found):
-            check_call(found, options, (None,), "row")
+            check_call(found, options.function, options.arguments, (None,), "row")
             receiver: Any = partial(found, **options.arguments)
         else:
-            check_call(found, options, (), "")
+            check_call(found, options.function, options.arguments, (), "")
             with user_code(options.function):
                 receiver = found(**options.arguments)
             self._check_methods(receiver)
-        self._check_pickles(receiver)
+        check_pickles(receiver, options.function, "function", _OPEN_IN_OPEN)
         return receiver
 
     def _check_methods(self, receiver: object) -> None:
@@ -136,20 +140,6 @@ class ForeachTarget(Target[ForeachOptions]):
                     "Change its parameters.",
                     "function",
                 ) from error
-
-    def _check_pickles(self, receiver: object) -> None:
-        from pyspark.cloudpickle import dumps
-
-        try:
-            dumps(receiver)  # type: ignore[no-untyped-call]
-        except Exception as error:  # what a class does in its pickling is its own
-            raise GemError(
-                "GB507",
-                f"`{self.options.function}` can't be sent to executors: {type(error).__name__}: {error}",
-                "Open connections, files and locks in `open`, where the rows are written, and keep none in "
-                "`__init__` or in the module.",
-                "function",
-            ) from error
 
 
 def _partition_writer(receiver: Any, epoch: int) -> "Callable[[Iterator[Row]], None]":

@@ -102,6 +102,45 @@ STATE = (
         """,
         source="Spark's WatermarkPropagator, when the query runs",
     ),
+    error(
+        "GB330",
+        "a stateful processor and the time it goes by don't fit",
+        why="""
+            A column that `event_time` marks goes by the watermark of a column that comes in, so there must be
+            one. Timers of `time: event` do so too: without a watermark none is ever due, which is a warning.
+            With `time: none` there are no timers, and a time to live of state is for `time: processing`
+            alone; Spark says so when the first micro-batch runs. What a class asks for is read in its
+            source, which isn't imported.
+        """,
+        breaks="""
+            transforms:
+              quiet:
+                gem: stateful
+                input: ticks
+                options:
+                  processor: devices:Silence
+                  group_by: value
+                  schema: value bigint, at timestamp
+                  event_time: at
+            targets:
+              screen: {gem: console, input: quiet}
+        """,
+        keeps="""
+            transforms:
+              timely: {gem: watermark, input: ticks, options: {column: timestamp, delay: 1 minute}}
+              quiet:
+                gem: stateful
+                input: timely
+                options:
+                  processor: devices:Silence
+                  group_by: value
+                  schema: value bigint, at timestamp
+                  event_time: at
+            targets:
+              screen: {gem: console, input: quiet}
+        """,
+        source="Spark: StatefulProcessorHandleImpl, when a query runs",
+    ),
     warning(
         "GB331",
         "windows are kept for ever",
@@ -420,5 +459,55 @@ STATE = (
         """,
         source="Spark: INVALID_NON_DETERMINISTIC_EXPRESSIONS and "
         "AGGREGATE_FUNCTION_WITH_NONDETERMINISTIC_EXPRESSION, when a query runs",
+    ),
+    note(
+        "GB339",
+        "the state of a processor grows with every new key",
+        why="""
+            A key that has had a row has state, until somebody takes it away: a timer in whose
+            `handleExpiredTimer` it is cleared, a time to live (`ttlDurationMs`), or a `clear` for a row that
+            says that it is over. A class that has none of them keeps every key for ever. Where there are
+            only so many keys that is as it should be. What a class does is read in its source; where it uses
+            other modules of the pipeline nothing is said.
+        """,
+        breaks="""
+            transforms:
+              counts:
+                gem: stateful
+                input: ticks
+                options: {processor: "counts:Count", group_by: value, schema: "value bigint, n bigint"}
+            targets:
+              screen: {gem: console, input: counts}
+
+            # counts.py
+            from pyspark.sql import Row
+            from pyspark.sql.streaming import StatefulProcessor
+
+            class Count(StatefulProcessor):
+                def init(self, handle):
+                    self.count = handle.getValueState("count", "n bigint")
+        """,
+        keeps="""
+            transforms:
+              counts:
+                gem: stateful
+                input: ticks
+                options:
+                  processor: counts:Count
+                  group_by: value
+                  schema: value bigint, n bigint
+                  time: processing
+            targets:
+              screen: {gem: console, input: counts}
+
+            # counts.py
+            from pyspark.sql import Row
+            from pyspark.sql.streaming import StatefulProcessor
+
+            class Count(StatefulProcessor):
+                def init(self, handle):
+                    self.count = handle.getValueState("count", "n bigint", ttlDurationMs=3_600_000)
+        """,
+        source="Spark: StatefulProcessorHandle",
     ),
 )

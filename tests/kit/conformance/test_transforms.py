@@ -40,10 +40,12 @@ from gem_json.from_json import FromJson
 from gem_json.to_json import ToJson
 from gem_order.repartition import Repartition
 from gem_order.sort import Sort
+from gem_python.stateful import Stateful
 from gem_python.transform import PythonTransform
 from gem_sql.query import Sql
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 PAGES = Given(
@@ -468,3 +470,51 @@ class TestFromAvro(TransformConformance):
     inputs = {"messages": BYTES}
     options = {"column": "value", "schema": CLICK, "keep": True, "rejects": True}
     expected = [{"id": 1, "page": "a"}]
+
+
+STATEFUL = """
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor
+
+
+class Count(StatefulProcessor):
+    def init(self, handle):
+        self.count = handle.getValueState("count", "n bigint")
+
+    def handleInputRows(self, key, rows, timerValues):
+        n = (self.count.get() or (0,))[0] + sum(1 for _ in rows)
+        self.count.update((n,))
+        yield Row(page=key[0], n=n)
+
+    def close(self):
+        pass
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def processors(user_modules: Path) -> None:
+    (user_modules / "conformance_processors.py").write_text(STATEFUL, encoding="utf-8")
+
+
+class TestStateful(TransformConformance):
+    gem = Stateful
+    options = {
+        "processor": "conformance_processors:Count",
+        "group_by": ["page"],
+        "schema": "page string, n bigint",
+    }
+    expected = [{"page": "home", "n": 2}, {"page": "cart", "n": 1}, {"page": None, "n": 1}]
+    untried = [("time", "processing", "its micro-batches follow each other without an end")]
+
+    @pytest.fixture(autouse=True)
+    def state_store(self, request: pytest.FixtureRequest) -> Iterator[None]:
+        """The store that the gem asks a session for, which the suite's own session doesn't have."""
+        if request.node.get_closest_marker("spark") is None:
+            yield
+            return
+        spark = request.getfixturevalue("spark")
+        for key, value in self.live().session_settings().items():
+            spark.conf.set(key, value)
+        yield
+        for key in self.live().session_settings():
+            spark.conf.unset(key)

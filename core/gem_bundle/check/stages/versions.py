@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gem_bundle.check.report import at_key, at_option
+from gem_bundle.check.report import at_key, at_operator, at_option
 from gem_bundle.ddl import read_columns
 from gem_bundle.diagnostics import Diagnostic
-from gem_bundle.operators import JoinOperator
+from gem_bundle.operators import JoinOperator, StatefulOperator
 from gem_bundle.options import metadata
 from gem_bundle.pipeline.document import place_within
 from gem_bundle.types import is_schema
@@ -58,6 +58,7 @@ def check_versions(plan: Plan, target: TargetSpark) -> Iterator[Diagnostic]:
             message = f"Spark has the trigger `{node.trigger.kind}` since {since}, not in {target.version}"
             yield at_key(plan, node, "GB370", message, "trigger", target.hint)
         yield from _newer_joins(plan, node, target)
+        yield from _newer_processors(plan, node, target)
     for setting in plan.definition.spark:
         since = _SETTINGS.get(setting.lower())
         if since and target.lacks(since):
@@ -80,6 +81,16 @@ def _newer_joins(plan: Plan, node: Node, target: TargetSpark) -> Iterator[Diagno
                 f"since 4.2, not in {target.version}"
             )
             yield at_key(plan, node, "GB370", message, "output_mode", "Use `append`.")
+
+
+def _newer_processors(plan: Plan, node: Node, target: TargetSpark) -> Iterator[Diagnostic]:
+    """The processors of rows, which Spark had of pandas data frames first."""
+    facts = plan.facts.get(node.inputs[0].key)
+    for operator in facts.all_operators() if facts is not None else ():
+        if isinstance(operator, StatefulOperator) and operator.rows and target.lacks("4.1"):
+            message = f"Spark has processors of rows since 4.1, not in {target.version}"
+            hint = "Write `form: pandas`, and let the processor take and give pandas data frames."
+            yield at_operator(plan, operator, "GB370", message, hint)
 
 
 def _newer_types(plan: Plan, node: Node, target: TargetSpark) -> Iterator[Diagnostic]:

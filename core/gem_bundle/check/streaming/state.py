@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.check.report import at_key, at_operator
 from gem_bundle.facts import UNKNOWN_DELAY
-from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator, WatermarkOperator
+from gem_bundle.operators import (
+    AggregateOperator,
+    DeduplicateOperator,
+    JoinOperator,
+    StatefulOperator,
+    WatermarkOperator,
+)
 from gem_bundle.types import interval_length
 
 if TYPE_CHECKING:
@@ -128,6 +134,8 @@ def _goes_by_event_time(operator: Operator) -> bool:
     if isinstance(operator, JoinOperator):
         facts = (operator.event_time_key, *operator.bounded)
         return operator.stateful is not False and any(fact is not False for fact in facts)
+    if isinstance(operator, StatefulOperator):
+        return operator.time == "event" or operator.event_time
     return operator.kind in {"custom", "python", "unknown"}
 
 
