@@ -108,9 +108,9 @@ STATE = (
         why="""
             A column that `event_time` marks goes by the watermark of a column that comes in, so there must be
             one. Timers of `time: event` do so too: without a watermark none is ever due, which is a warning.
-            With `time: none` there are no timers, and a time to live of state is for `time: processing`
-            alone; Spark says so when the first micro-batch runs. What a class asks for is read in its
-            source, which isn't imported.
+            With `time: none` there are no timers, which is a warning too, as a class may never come to set
+            one; and a time to live of state is for `time: processing` alone. Spark says so when it happens.
+            What a class asks for is read in its source, which isn't imported.
         """,
         breaks="""
             transforms:

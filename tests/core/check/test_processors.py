@@ -30,6 +30,9 @@ def processor(*lines: str, base: str = "StatefulProcessor") -> str:
         (processor("handle.getValueState('n', 'n int', 1)"), ProcessorUse(state=True, ttl=True)),
         (processor("handle.getValueState('n', 'n int', None)"), ProcessorUse(state=True)),
         (processor("handle.getMapState('n', 'n int', 'm int')"), ProcessorUse(state=True)),
+        (processor("handle.getListState('n', 'n int', ttlDurationMs=60 * 1000)"), ProcessorUse(state=True, ttl=True)),
+        (processor("handle.getListState('n', 'n int', ttlDurationMs=self.ttl)"), ProcessorUse(state=True, ttl=None)),
+        (processor("handle.getValueState('n', 'n int', **self.given)"), ProcessorUse(state=True, ttl=None)),
         (processor("handle.getMapState('n', 'n int', 'm int', ttlDurationMs=1)"), ProcessorUse(state=True, ttl=True)),
         (processor(STATE, "self.n.clear()"), ProcessorUse(state=True, takes_away=True)),
         (f"{HEAD}def timer(h):\n    h.registerTimer(1)\n" + processor("timer(handle)").removeprefix(HEAD), ProcessorUse(timers=True)),
@@ -98,7 +101,17 @@ def test_what_a_class_asks_for_fits_its_time(
     monkeypatch.syspath_prepend(tmp_path)
     (found,) = assert_found(stateful(f"      time: {time}\n"), code)
     assert said in found.message
-    assert found.severity == ("note" if code == "GB339" else "error")
+    severity = "note" if code == "GB339" else "warning" if "Timer" in asked else "error"
+    assert found.severity == severity
+
+
+def test_a_time_to_live_that_may_be_none_is_nobody_s_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = "handle.getListState('n', 'n int', ttlDurationMs=self.ttl)"
+    (tmp_path / "own_processors.py").write_text(processor(asked), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert check(stateful().replace("▶", "")).diagnostics == []
 
 
 def test_with_the_clock_a_query_never_ends_by_itself() -> None:

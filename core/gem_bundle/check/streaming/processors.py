@@ -35,13 +35,13 @@ class ProcessorUse(NamedTuple):
     Args:
         state: It keeps some.
         timers: It registers timers.
-        ttl: It gives state a time to live.
+        ttl: It gives state a time to live; None where it may, by a value that isn't written out.
         takes_away: It takes state away by itself.
     """
 
     state: bool = False
     timers: bool = False
-    ttl: bool = False
+    ttl: bool | None = False
     takes_away: bool = False
 
 
@@ -97,14 +97,16 @@ def _check_use(plan: Plan, operator: StatefulOperator, use: ProcessorUse) -> Ite
     name = operator.processor.partition(":")[2]
     if use.timers and operator.time == "none":
         message = f"`{name}` registers timers, and with `time: none` there are none: Spark fails when it does"
-        yield at_operator(plan, operator, "GB330", message, "Write `time: event` or `time: processing`.")
+        # It may never come there: what a class does depends on its arguments and its rows.
+        hint = "Write `time: event` or `time: processing`."
+        yield at_operator(plan, operator, "GB330", message, hint, "warning")
     if use.ttl and operator.time != "processing":
         message = (
             f"`{name}` gives its state a time to live, which goes by the clock: with `time: {operator.time}` "
             "Spark refuses it"
         )
         yield at_operator(plan, operator, "GB330", message, "Write `time: processing`, or use timers.")
-    if use.state and not (use.timers or use.ttl or use.takes_away):
+    if use.state and use.ttl is False and not (use.timers or use.takes_away):
         message = f"the state of `{name}` grows with every new key: it has no timers and no time to live"
         hint = (
             "Register timers, and clear the state in `handleExpiredTimer`; or, with `time: processing`, give "
@@ -160,7 +162,8 @@ def processor_use(reference: str, folder: Path) -> ProcessorUse | None:
 
 
 def _use(nodes: Iterable[ast.AST]) -> ProcessorUse:
-    state = timers = ttl = takes_away = False
+    state = timers = takes_away = False
+    times: list[bool | None] = []
     for node in nodes:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
@@ -172,8 +175,16 @@ def _use(nodes: Iterable[ast.AST]) -> ProcessorUse:
             given = node.args[_STATES[called] :] + [
                 k.value for k in node.keywords if k.arg in {None, "ttlDurationMs"}
             ]
-            ttl = ttl or any(not (isinstance(v, ast.Constant) and v.value is None) for v in given)
+            times += [_is_time(value) for value in given]
+    ttl = True if True in times else None if None in times else False
     return ProcessorUse(state, timers, ttl, takes_away)
+
+
+def _is_time(value: ast.AST) -> bool | None:
+    """Whether a value is a time to live; None where it may be."""
+    if all(isinstance(part, ast.Constant | ast.BinOp | ast.operator) for part in ast.walk(value)):
+        return not (isinstance(value, ast.Constant) and value.value is None)
+    return None
 
 
 def _is_known(module: str) -> bool:
