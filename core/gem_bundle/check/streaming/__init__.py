@@ -13,9 +13,8 @@ from gem_bundle.check.streaming.event_times import check_event_times
 from gem_bundle.check.streaming.joins import check_joins
 from gem_bundle.check.streaming.operations import check_operations
 from gem_bundle.check.streaming.output_modes import check_output_mode
-from gem_bundle.check.streaming.processors import check_processors, check_processors_end
 from gem_bundle.check.streaming.state import check_state, check_target_state
-from gem_bundle.operators import Ancestry
+from gem_bundle.operators import Ancestry, StatefulOperator
 
 if TYPE_CHECKING:
     from gem_bundle.diagnostics import Diagnostic
@@ -40,11 +39,16 @@ def check_streaming(plan: Plan) -> list[Diagnostic]:
     for name, facts in streams.items():
         found += check_output_mode(plan, plan.node(name), facts, ancestry)
         found += check_target_state(plan, plan.node(name), facts, ancestry)
-        found += check_processors_end(plan, plan.node(name), facts)
     found += check_operations(plan, ancestry.operators)
     found += check_joins(plan, ancestry)
     found += check_state(plan, ancestry)
-    found += check_processors(plan, ancestry.operators)
+    if any(isinstance(operator, StatefulOperator) for operator in ancestry.operators):
+        # Few pipelines have one; the others don't pay for reading Python.
+        from gem_bundle.check.streaming.processors import check_processors, check_processors_end
+
+        for name, facts in streams.items():
+            found += check_processors_end(plan, plan.node(name), facts)
+        found += check_processors(plan, ancestry.operators)
     found += check_event_times(plan, streams, ancestry)
     if plan.definition.spark.get(UNSUPPORTED, "true").lower() == "false":
         return [replace(d, severity="warning") if d.is_error else d for d in found]
