@@ -216,6 +216,32 @@ class UserError:
         return f"{said} ({self.file}:{self.line})" if self.file else said
 
 
+def source_file(module: str, folder: Path) -> Path | None:
+    """Where the source of a module lies, without importing it or the packages around it.
+
+    Args:
+        module: The module's name.
+        folder: The folder that is looked through before Python's path: the pipeline file's.
+
+    Returns:
+        None where there is no such module, or no source of it.
+    """
+    from importlib.machinery import SOURCE_SUFFIXES, PathFinder
+
+    folders: list[str] | None = [str(folder), *sys.path]
+    spec = None
+    names = module.split(".")
+    for number in range(len(names)):
+        # Not by `importlib.util.find_spec`, which imports the packages around a module.
+        spec = PathFinder.find_spec(".".join(names[: number + 1]), folders)
+        if spec is None:
+            return None
+        folders = list(spec.submodule_search_locations or ())
+    if spec is None or spec.origin is None or not spec.origin.endswith(tuple(SOURCE_SUFFIXES)):
+        return None
+    return Path(spec.origin)
+
+
 TRACEBACK = "Traceback (most recent call last):"
 """How Python begins to tell where an exception was raised."""
 

@@ -68,7 +68,7 @@ def killed_behind(folder: Path, file: Path, commits: int) -> None:
         try:
             while len([*(folder / "out" / "_delta_log").glob("*.json")]) < commits:
                 assert program.poll() is None, (folder / "run.log").read_text()[-2000:]
-                time.sleep(0.01)  # until there is one more
+                time.sleep(0.01)  # a poll of the table's log, which tells nobody that it has grown
         finally:
             os.killpg(program.pid, signal.SIGKILL)
             program.wait()

@@ -11,12 +11,13 @@ import ast
 import sys
 from functools import cache
 from hashlib import sha256
-from importlib.machinery import SOURCE_SUFFIXES, PathFinder
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from gem_bundle.python import source_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
@@ -74,7 +75,7 @@ class _Modules:
     def statements(self, module: str) -> tuple[_Statement, ...] | None:
         """The top level of a module; None where there is no source of it."""
         if module not in self._read:
-            file = self._find(module)
+            file = source_file(module, self._folder)
             self._read[module] = None if file is None else _statements(file, _stamp(file), module)
         return self._read[module]
 
@@ -82,22 +83,8 @@ class _Modules:
         """Whether a module belongs to the pipeline: it isn't Python's own, and not installed."""
         if module.partition(".")[0] in sys.stdlib_module_names:
             return False
-        file = self._find(module)
+        file = source_file(module, self._folder)
         return file is not None and _INSTALLED.isdisjoint(file.parts)
-
-    def _find(self, module: str) -> Path | None:
-        folders: list[str] | None = [str(self._folder), *sys.path]
-        spec = None
-        names = module.split(".")
-        for number in range(len(names)):
-            # Not by `importlib.util.find_spec`, which imports the packages around a module.
-            spec = PathFinder.find_spec(".".join(names[: number + 1]), folders)
-            if spec is None:
-                return None
-            folders = list(spec.submodule_search_locations or ())
-        if spec is None or spec.origin is None or not spec.origin.endswith(tuple(SOURCE_SUFFIXES)):
-            return None
-        return Path(spec.origin)
 
 
 def _closure(modules: _Modules, module: str, name: str) -> set[str]:

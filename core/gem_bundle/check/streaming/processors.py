@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import ast
 import sys
-from importlib.machinery import SOURCE_SUFFIXES, PathFinder
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.check.report import at_key, at_operator
 from gem_bundle.operators import StatefulOperator
+from gem_bundle.python import source_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.facts import Facts
@@ -194,18 +194,8 @@ def _is_known(module: str) -> bool:
 
 
 def _parsed(module: str, folder: Path) -> ast.Module | None:
-    folders: list[str] | None = [str(folder), *sys.path]
-    spec = None
-    names = module.split(".")
-    for number in range(len(names)):
-        # Not by `importlib.util.find_spec`, which imports the packages around a module.
-        spec = PathFinder.find_spec(".".join(names[: number + 1]), folders)
-        if spec is None:
-            return None
-        folders = list(spec.submodule_search_locations or ())
-    if spec is None or spec.origin is None or not spec.origin.endswith(tuple(SOURCE_SUFFIXES)):
-        return None
+    file = source_file(module, folder)
     try:
-        return ast.parse(Path(spec.origin).read_bytes())
+        return None if file is None else ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
