@@ -1,16 +1,15 @@
 """The transform `from_avro`: Avro messages into columns."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Self
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import model_validator
 
 from gem_avro.options import AVRO_JAR, HEADER_BYTES, AvroFile, AvroText, header
-from gem_avro.schema import AvroSchema
-from gem_bundle import Column, Facts, Field, Finding, Lineage, Made, Rejects, Transform, reason
-from gem_bundle.expressions import find, made_of, missing_columns, reference
-from gem_bundle.lineage import passed
-from gem_bundle.schema import SchemaOptions, with_article
+from gem_bundle import Facts, Field, Finding, Lineage, Rejects, Transform, reason
+from gem_bundle.avro import AvroSchema, avro_schema
+from gem_bundle.packing import PARSED, ParseMode, Unpacking
+from gem_bundle.schema import SchemaOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,15 +17,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-_PARSED = "__gem_bundle_parsed"
 _END = "__gem_bundle_end"
 # Behind each message, so that Spark tells when it has read less of it than there is, or more.
 _MARK = bytes.fromhex("9f4c1d7be2a05836c7d19e0b64f38a25")
-
-Mode = Annotated[
-    Literal["PERMISSIVE", "FAILFAST"],
-    BeforeValidator(lambda value: value.upper() if isinstance(value, str) else value),
-]
 
 
 class FromAvroOptions(SchemaOptions):
@@ -70,7 +63,7 @@ class FromAvroOptions(SchemaOptions):
     keep: bool = Field(
         False, passed=False, description="Keep the input's other columns, in front of the fields."
     )
-    mode: Mode = Field(
+    mode: ParseMode = Field(
         "PERMISSIVE",
         description="What to do with a message that can't be read: `PERMISSIVE` makes its fields null, "
         "`FAILFAST` fails the query.",
@@ -87,7 +80,7 @@ class FromAvroOptions(SchemaOptions):
             raise ValueError("give `schema` or `schema_file`, one of the two")
         if self.writer_schema is not None and self.writer_schema_file is not None:
             raise ValueError("give `writer_schema` or `writer_schema_file`, not both")
-        if not self.reader.is_record:
+        if self.reader.record is None:
             raise ValueError("the schema has to be that of a record, whose fields become columns")
         if self.rejects and self.mode == "FAILFAST":
             raise ValueError(
@@ -98,13 +91,13 @@ class FromAvroOptions(SchemaOptions):
     @property
     def reader(self) -> AvroSchema:
         """The schema of the columns."""
-        return AvroSchema(self.schema or self.schema_file or "")
+        return avro_schema(self.schema or self.schema_file or "")
 
     @property
     def writer(self) -> AvroSchema:
         """The schema of the messages."""
         written = self.writer_schema or self.writer_schema_file
-        return self.reader if written is None else AvroSchema(written)
+        return self.reader if written is None else avro_schema(written)
 
 
 class FromAvro(Transform[FromAvroOptions]):
@@ -130,20 +123,13 @@ class FromAvro(Transform[FromAvroOptions]):
 
     def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The fields as columns."""
-        from pyspark.sql.functions import col, size
+        from pyspark.sql.functions import size
 
         (df,) = inputs
-        source = self._source_column()
         if self.options.rejects:
-            df = self._parsed(df).filter(size(self._reasons()) == 0)
-        else:
-            df = df.select("*", self._read().alias(_PARSED))
-        fields = f"{_PARSED}.message.*" if self.options.rejects else f"{_PARSED}.*"
-        if not self.options.keep:
-            return df.select(fields)
-        kept = [col(f"`{name}`") for name in df.columns if not name.startswith("__gem_bundle_")]
-        left = [each for each, name in zip(kept, inputs[0].columns, strict=True) if name != source]
-        return df.select(*left, fields)
+            whole = self._parsed(df).filter(size(self._reasons()) == 0)
+            return self._unpacking().placed(whole, f"{PARSED}.message")
+        return self._unpacking().placed(df.select("*", self._read().alias(PARSED)))
 
     def rejects(self) -> bool:
         """Whether that is asked for."""
@@ -177,12 +163,12 @@ class FromAvro(Transform[FromAvroOptions]):
 
         options = {"mode": "PERMISSIVE", "avroSchema": _marked(self.options.reader)}
         body = F.concat(self._body(), F.lit(_MARK))
-        return df.select("*", from_avro(body, _marked(self.options.writer), options).alias(_PARSED))
+        return df.select("*", from_avro(body, _marked(self.options.writer), options).alias(PARSED))
 
     def _reasons(self) -> "SparkColumn":
         from pyspark.sql import functions as F  # noqa: N812
 
-        message, parsed = F.col(self.options.column), F.col(_PARSED)
+        message, parsed = F.col(self.options.column), F.col(PARSED)
         none = F.filter(F.array(reason("", "")), lambda _: F.lit(False))
         found = F.when(message.isNull(), F.array(reason("no_message", "there is no message: it is null")))
         if self.options.schema_id is not None:
@@ -204,69 +190,21 @@ class FromAvro(Transform[FromAvroOptions]):
 
     def infer(self, *inputs: Facts) -> Facts:
         """The fields' columns, behind the kept ones."""
-        (facts,) = inputs
-        fields = self._fields()
-        if not self.options.keep:
-            return facts.with_columns(fields)
-        if facts.columns is None or fields is None:
-            return facts.with_columns(None)
-        source = self._source_column()
-        return facts.with_columns([*(c for c in facts.columns if c.name != source), *fields])
+        return self._unpacking().infer(inputs[0])
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """Each field of the message, with its type and how it is read; kept columns as they are."""
-        (facts,) = inputs
-        options, fields = self.options, self._fields()
-        message = made_of(options.column, facts.columns)
-        through = passed(facts.columns) if options.keep else {}
-        if fields is None or through is None:
-            return None
-        written = f"{options.writer.text} {options.schema_id} {options.mode} {message.rule}"
-        source = (self._source_column() or "").lower()
-        made = {
-            field.name.lower(): Made(f"{field.name}: {field.type} {written}", message.uses)
-            for field in fields
-        }
-        fits = Made(f"fits {options.reader.text} {written}", message.uses)
-        columns = {key: kept for key, kept in through.items() if key != source} | made
-        return Lineage(columns, fits if options.rejects else Made())
+        options = self.options
+        written = f"{options.writer.text} {options.schema_id} {options.mode}"
+        return self._unpacking().lineage(inputs[0], written, options.reader.text if options.rejects else None)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
-        """The column exists and holds bytes."""
-        (facts,) = inputs
-        options = self.options
-        yield from missing_columns([options.column], facts, "column")
-        parts = reference(options.column)
-        column = find(parts, facts.columns or ()) if parts else None
-        if column is not None and column.type and column.type.lower() != "binary":
-            yield Finding(
-                "GB205",
-                f"`{options.column}` is {with_article(column.type)}; Avro is read from bytes",
-                "Name the column that holds the messages, as Kafka delivers them.",
-                "column",
-            )
-        if options.keep and facts.columns is not None:
-            kept = {c.name.lower() for c in facts.columns if c.name != self._source_column()}
-            for field in self._fields() or ():
-                if field.name.lower() in kept:
-                    yield Finding(
-                        "GB205",
-                        f"there will be two columns `{field.name}`: the field, and a kept one",
-                        "Rename or drop the other column first.",
-                        "keep",
-                        "warning",
-                    )
+        """The column exists and holds bytes, and no kept column has the name of a field."""
+        hint = "Name the column that holds the messages, as Kafka delivers them."
+        yield from self._unpacking().check(inputs[0], ("binary",), "Avro is read from bytes", hint)
 
-    def _fields(self) -> tuple[Column, ...] | None:
-        fields = self.options.reader.fields
-        return None if fields is None else tuple(Column(field.name, str(field.type)) for field in fields)
-
-    def _source_column(self) -> str | None:
-        """The column that its fields replace; None for a field of a struct, which stays."""
-        parts = reference(self.options.column)
-        if parts is None:
-            return self.options.column
-        return parts[0] if len(parts) == 1 else None
+    def _unpacking(self) -> Unpacking:
+        return Unpacking(self.options.column, self.options.keep, self.options.reader.columns)
 
 
 def _marked(schema: AvroSchema) -> str:

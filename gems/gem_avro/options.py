@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
-from gem_avro.schema import AvroSchema, AvroSchemaError
+from gem_bundle.avro import AvroSchemaError, avro_schema
 from gem_bundle.types import DataPath, is_remote
 
 AVRO_JAR = "org.apache.spark:spark-avro_{scala}:{spark}"
@@ -19,7 +19,7 @@ def _as_text(value: Any) -> Any:
 
 def _check_text(text: str) -> str:
     try:
-        AvroSchema(text)
+        avro_schema(text)
     except AvroSchemaError as error:
         raise ValueError(f"this is no Avro schema that Spark takes: {error}") from None
     return text
@@ -35,7 +35,7 @@ def _check_file(path: str) -> str:
         reason = getattr(error, "strerror", None) or "it isn't UTF-8"
         raise ValueError(f"`{path}` can't be read: {reason.lower()}") from None
     try:
-        AvroSchema(text)
+        avro_schema(text)
     except AvroSchemaError as error:
         raise ValueError(f"`{path}` is no Avro schema that Spark takes: {error}") from None
     return text

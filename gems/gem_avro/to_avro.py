@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Self
 from pydantic import model_validator
 
 from gem_avro.options import AVRO_JAR, AvroFile, AvroText, header
-from gem_avro.schema import AvroSchema
-from gem_bundle import Column, Facts, Field, Finding, Lineage, Made, Transform
-from gem_bundle.expressions import check_expression, keyed, made_of, split_alias
-from gem_bundle.lineage import passed
+from gem_bundle import Facts, Field, Finding, Lineage, Transform
+from gem_bundle.avro import AvroSchema, avro_schema
+from gem_bundle.packing import Packing
 from gem_bundle.schema import SchemaOptions
 from gem_bundle.types import ColumnExpressions
 
@@ -61,7 +60,7 @@ class ToAvroOptions(SchemaOptions):
     def _one_schema(self) -> Self:
         if self.schema is not None and self.schema_file is not None:
             raise ValueError("give `schema` or `schema_file`, not both")
-        if self.avro is not None and not self.avro.is_record:
+        if self.avro is not None and self.avro.record is None:
             raise ValueError("the schema has to be that of a record, whose fields are the columns")
         if self.schema_id is not None and self.avro is None:
             raise ValueError("`schema_id` is the id of a schema: give that by `schema` or `schema_file`")
@@ -71,7 +70,7 @@ class ToAvroOptions(SchemaOptions):
     def avro(self) -> AvroSchema | None:
         """The schema, where one is given."""
         text = self.schema or self.schema_file
-        return None if text is None else AvroSchema(text)
+        return None if text is None else avro_schema(text)
 
 
 class ToAvro(Transform[ToAvroOptions]):
@@ -90,60 +89,26 @@ class ToAvro(Transform[ToAvroOptions]):
     def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The messages, alone or beside the input's columns."""
         from pyspark.sql.avro.functions import to_avro
-        from pyspark.sql.functions import col, concat, expr, lit, struct
+        from pyspark.sql.functions import concat, lit
 
-        (df,) = inputs
-        options = self.options
-        if options.columns is None:
-            packed = [col("*")]
-        elif isinstance(options.columns, dict):
-            packed = [expr(body).alias(name) for name, body in options.columns.items()]
-        else:
-            packed = [expr(expression) for expression in options.columns]
-        message = to_avro(struct(*packed), "" if options.avro is None else options.avro.text)
+        options, packing = self.options, self._packing()
+        message = to_avro(packing.packed(), "" if options.avro is None else options.avro.text)
         if options.schema_id is not None:
             message = concat(lit(header(options.schema_id)), message)
-        if options.keep:
-            return df.withColumns({options.column: message})
-        return df.select(message.alias(options.column))
+        return packing.placed(inputs[0], message)
 
     def infer(self, *inputs: Facts) -> Facts:
         """The column of bytes, in the place of one of its name or behind the kept ones."""
-        (facts,) = inputs
-        message = Column(self.options.column, "binary")
-        if not self.options.keep:
-            return facts.with_columns([message])
-        if facts.columns is None:
-            return facts
-        name = message.name.lower()
-        columns = [message if c.name.lower() == name else c for c in facts.columns]
-        return facts.with_columns(columns if message in columns else [*columns, message])
+        return self._packing().infer(inputs[0], "binary")
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """The message of what is packed; kept columns as they are."""
-        (facts,) = inputs
-        through = passed(facts.columns)
-        if through is None:
-            return None
-        options = self.options
-        if options.columns is None:
-            packed, rules = [*through.values()], list(through)
-        else:
-            packed = [made_of(split_alias(body)[0], facts.columns) for _, body in keyed(options.columns)]
-            rules = [f"{key} {body}" for key, body in keyed(options.columns)]
-        uses = (
-            None
-            if any(made.uses is None for made in packed)
-            else frozenset[str]().union(*(made.uses or () for made in packed))
-        )
-        written = "" if options.avro is None else options.avro.text
-        message = {options.column.lower(): Made(f"{rules} {written} {options.schema_id}", uses)}
-        return Lineage(through | message if options.keep else message)
+        written = "" if self.options.avro is None else self.options.avro.text
+        return self._packing().lineage(inputs[0], f"{written} {self.options.schema_id}")
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The expressions are over columns that exist."""
-        for key, expression in keyed(self.options.columns or ()):
-            if not split_alias(expression)[0].endswith("*"):
-                yield from check_expression(
-                    expression, inputs[0], ("columns", key), aggregates="allowed", generators=False
-                )
+        yield from self._packing().check(inputs[0])
+
+    def _packing(self) -> Packing:
+        return Packing(self.options.columns, self.options.column, self.options.keep)

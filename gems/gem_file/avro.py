@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gem_bundle import Column
+from gem_bundle.avro import AvroSchema
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gem_bundle import Column
+
 _MAGIC = b"Obj\x01"
 _MAX_HEADER = 1 << 20
-
-# What Spark makes of Avro's types, and of the logical types that stand on them (SQL guide: *Apache Avro*).
-_TYPES = {
-    "boolean": "boolean",
-    "int": "int",
-    "long": "bigint",
-    "float": "float",
-    "double": "double",
-    "string": "string",
-    "bytes": "binary",
-}
-_LOGICAL = {
-    ("int", "date"): "date",
-    ("long", "timestamp-millis"): "timestamp",
-    ("long", "timestamp-micros"): "timestamp",
-    ("long", "local-timestamp-millis"): "timestamp_ntz",
-    ("long", "local-timestamp-micros"): "timestamp_ntz",
-}
 
 
 def avro_columns(file: Path) -> tuple[Column, ...] | None:
@@ -40,10 +23,7 @@ def avro_columns(file: Path) -> tuple[Column, ...] | None:
     with file.open("rb") as stream:
         header = stream.read(_MAX_HEADER)
     try:
-        schema = json.loads(_metadata(header)["avro.schema"])
-        if schema["type"] != "record":
-            return None
-        return tuple(Column(str(field["name"]), _type(field["type"])) for field in schema["fields"])
+        return AvroSchema(_metadata(header)["avro.schema"].decode()).columns
     except (IndexError, KeyError, TypeError, ValueError, RecursionError):
         return None
 
@@ -62,17 +42,6 @@ def _metadata(header: bytes) -> dict[str, bytes]:
             key = reader.bytes().decode()
             found[key] = reader.bytes()
     return found
-
-
-def _type(kind: Any) -> str | None:
-    if isinstance(kind, list):
-        some = [part for part in kind if part != "null"]
-        return _type(some[0]) if len(some) == 1 else None
-    if isinstance(kind, str):
-        return _TYPES.get(kind)
-    if set(kind) == {"type"}:
-        return _type(kind["type"])
-    return _LOGICAL.get((str(kind["type"]), str(kind.get("logicalType")))) if len(kind) == 2 else None
 
 
 class _Reader:

@@ -1,13 +1,12 @@
 """The transform `from_json`: JSON text into columns."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import model_validator
 
-from gem_bundle import Facts, Field, Finding, Lineage, Made, Rejects, Transform
-from gem_bundle.expressions import find, made_of, missing_columns, reference
-from gem_bundle.lineage import passed
-from gem_bundle.schema import SchemaOptions, columns_of, with_article
+from gem_bundle import Facts, Field, Finding, Lineage, Rejects, Transform
+from gem_bundle.packing import PARSED, ParseMode, Unpacking
+from gem_bundle.schema import SchemaOptions, columns_of
 from gem_bundle.types import Schema
 from gem_json.fitting import reasons
 
@@ -16,13 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-_PARSED = "__gem_bundle_parsed"
 _TEXT_TYPES = ("string", "binary", "varchar", "char")
-
-Mode = Annotated[
-    Literal["PERMISSIVE", "FAILFAST"],
-    BeforeValidator(lambda value: value.upper() if isinstance(value, str) else value),
-]
 
 
 class FromJsonOptions(SchemaOptions):
@@ -46,7 +39,7 @@ class FromJsonOptions(SchemaOptions):
         passed=False,
         description="Keep the input's other columns, in front of the fields.",
     )
-    mode: Mode = Field(
+    mode: ParseMode = Field(
         "PERMISSIVE",
         description="What to do with text that doesn't fit: `PERMISSIVE` makes its fields null, "
         "`FAILFAST` fails the query.",
@@ -148,13 +141,8 @@ class FromJson(Transform[FromJsonOptions]):
         if options.rejects:
             df = df.filter(size(reasons(text, options.schema, options.to_spark())) == 0)
         # Spark Connect refuses an empty mapping of options.
-        parsed = from_json(text, options.schema, options.to_spark() or None).alias(_PARSED)
-        if not options.keep:
-            return df.select(parsed).select(f"{_PARSED}.*")
-        source = self._source_column()
-        df = df.select("*", parsed)
-        # Dropped first: a field of the schema may have the same name.
-        return (df.drop(source) if source else df).select("*", f"{_PARSED}.*").drop(_PARSED)
+        parsed = from_json(text, options.schema, options.to_spark() or None).alias(PARSED)
+        return self._unpacking().placed(df.select("*", parsed))
 
     def rejects(self) -> bool:
         """Whether that is asked for."""
@@ -170,69 +158,19 @@ class FromJson(Transform[FromJsonOptions]):
 
     def infer(self, *inputs: Facts) -> Facts:
         """The schema's columns, behind the kept ones."""
-        (facts,) = inputs
-        fields = columns_of(self.options.schema)
-        if not self.options.keep:
-            return facts.with_columns(fields)
-        if facts.columns is None or fields is None:
-            return facts.with_columns(None)
-        source = self._source_column()
-        kept = [c for c in facts.columns if source is None or c.name.lower() != source.lower()]
-        return facts.with_columns([*kept, *fields])
+        return self._unpacking().infer(inputs[0])
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """Each field of the text, with its type and how it is read; kept columns as they are."""
-        (facts,) = inputs
-        fields = columns_of(self.options.schema)
-        text = made_of(self.options.column, facts.columns)
-        through = passed(facts.columns) if self.options.keep else {}
-        if fields is None or through is None:
-            return None
-        reading = self.options.model_dump_json(exclude={"schema", "column", "keep"}, exclude_defaults=True)
-        source = (self._source_column() or "").lower()
-        made = {
-            field.name.lower(): Made(f"{field.name}: {field.type} {reading} {text.rule}", text.uses)
-            for field in fields
-        }
-        columns = {key: kept for key, kept in through.items() if key != source} | made
-        taken = (
-            Made(f"fits {self.options.schema} {reading} {text.rule}", text.uses)
-            if self.options.rejects
-            else Made()
-        )
-        return Lineage(columns, taken)
+        options = self.options
+        reading = options.model_dump_json(exclude={"schema", "column", "keep"}, exclude_defaults=True)
+        return self._unpacking().lineage(inputs[0], reading, options.schema if options.rejects else None)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The column exists and holds text, and no kept column has the name of a field."""
-        (facts,) = inputs
-        options = self.options
-        yield from missing_columns([options.column], facts, "column")
-        parts = reference(options.column)
-        column = find(parts, facts.columns or ()) if parts else None
-        if column is not None and column.type and not column.type.lower().startswith(_TEXT_TYPES):
-            yield Finding(
-                "GB205",
-                f"`{options.column}` is {with_article(column.type)}; JSON is read from text or bytes",
-                "Name the column that holds the JSON.",
-                "column",
-                "warning",
-            )
-        if options.keep and facts.columns is not None:
-            source = (self._source_column() or "").lower()
-            kept = {c.name.lower() for c in facts.columns} - {source}
-            for field in columns_of(options.schema) or ():
-                if field.name.lower() in kept:
-                    yield Finding(
-                        "GB205",
-                        f"there will be two columns `{field.name}`: the field, and a kept one",
-                        "Rename or drop the other column first.",
-                        "keep",
-                        "warning",
-                    )
+        wanted, hint = "JSON is read from text or bytes", "Name the column that holds the JSON."
+        yield from self._unpacking().check(inputs[0], _TEXT_TYPES, wanted, hint, certain=False)
 
-    def _source_column(self) -> str | None:
-        """The name of the column that its fields replace; None for a field of a struct, which stays."""
-        parts = reference(self.options.column)
-        if parts is None:
-            return self.options.column
-        return parts[0] if len(parts) == 1 else None
+    def _unpacking(self) -> Unpacking:
+        options = self.options
+        return Unpacking(options.column, options.keep, columns_of(options.schema))

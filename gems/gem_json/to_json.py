@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from gem_bundle import Column, Facts, Field, Finding, Lineage, Made, Options, Transform
-from gem_bundle.expressions import check_expression, keyed, made_of, split_alias
-from gem_bundle.lineage import passed
+from gem_bundle import Facts, Field, Finding, Lineage, Options, Transform
+from gem_bundle.packing import Packing
 from gem_bundle.types import ColumnExpressions
 
 if TYPE_CHECKING:
@@ -73,61 +72,25 @@ class ToJson(Transform[ToJsonOptions]):
 
     def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The JSON text, alone or beside the input's columns."""
-        from pyspark.sql.functions import col, expr, struct, to_json
+        from pyspark.sql.functions import to_json
 
-        (df,) = inputs
-        options = self.options
-        if options.columns is None:
-            packed = [col("*")]
-        elif isinstance(options.columns, dict):
-            packed = [expr(body).alias(name) for name, body in options.columns.items()]
-        else:
-            packed = [expr(expression) for expression in options.columns]
+        packing = self._packing()
         # Spark Connect refuses an empty mapping of options.
-        text = to_json(struct(*packed), options.to_spark() or None)
-        if options.keep:
-            return df.withColumns({options.column: text})
-        return df.select(text.alias(options.column))
+        return packing.placed(inputs[0], to_json(packing.packed(), self.options.to_spark() or None))
 
     def infer(self, *inputs: Facts) -> Facts:
         """The text column, in the place of one of its name or behind the kept ones."""
-        (facts,) = inputs
-        text = Column(self.options.column, "string")
-        if not self.options.keep:
-            return facts.with_columns([text])
-        if facts.columns is None:
-            return facts
-        name = text.name.lower()
-        columns = [text if c.name.lower() == name else c for c in facts.columns]
-        return facts.with_columns(columns if text in columns else [*columns, text])
+        return self._packing().infer(inputs[0], "string")
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """The text of what is packed; kept columns as they are."""
-        (facts,) = inputs
-        through = passed(facts.columns)
-        if through is None:
-            return None
-        options = self.options
-        if options.columns is None:
-            packed = [*through.values()]
-            rules = list(through)
-        else:
-            packed = [made_of(split_alias(body)[0], facts.columns) for _, body in keyed(options.columns)]
-            rules = [f"{key} {body}" for key, body in keyed(options.columns)]
-        uses = (
-            None
-            if any(made.uses is None for made in packed)
-            else frozenset[str]().union(*(made.uses or () for made in packed))
-        )
-        writing = options.model_dump_json(exclude={"columns", "column", "keep"}, exclude_defaults=True)
-        text = {options.column.lower(): Made(f"{rules} {writing}", uses)}
-        return Lineage(through | text if options.keep else text)
+        excluded = {"columns", "column", "keep"}
+        writing = self.options.model_dump_json(exclude=excluded, exclude_defaults=True)
+        return self._packing().lineage(inputs[0], writing)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The expressions are over columns that exist; a star stands for all of them."""
-        for key, expression in keyed(self.options.columns or ()):
-            if not split_alias(expression)[0].endswith("*"):
-                place = ("columns", key)
-                yield from check_expression(
-                    expression, inputs[0], place, aggregates="allowed", generators=False
-                )
+        yield from self._packing().check(inputs[0])
+
+    def _packing(self) -> Packing:
+        return Packing(self.options.columns, self.options.column, self.options.keep)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gem_avro.from_avro import FromAvro
-from gem_avro.schema import AvroSchema, AvroSchemaError
 from gem_avro.to_avro import ToAvro
 from gem_bundle import Column, Facts, Pipeline
+from gem_bundle.avro import AvroSchema, AvroSchemaError
 from gem_bundle.rejected import Rejecting, rejected_rows
-from tests.gems.transforms import assert_agrees, findings, made, stream_of
+from tests.gems.transforms import assert_agrees, facts_of, findings, made, stream_of
 from tests.samples import examples
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ def test_fields_are_all_that_goes_on_unless_others_are_kept() -> None:
     kept = made(FromAvro, column="value", schema=CLICK, keep=True)
     assert kept.infer(KAFKA) == stream_of(Column("key", "binary"), Column("topic", "string"), *fields)
     assert kept.infer(Facts(streaming=True)).columns is None
+    other_case = made(FromAvro, column="VALUE", schema=CLICK, keep=True)
+    assert other_case.infer(KAFKA) == kept.infer(KAFKA)
     assert made(ToAvro).infer(KAFKA) == stream_of(Column("value", "binary"))
     assert made(ToAvro, keep=True, column="topic").infer(KAFKA).columns == (
         *(Column("key", "binary"), Column("value", "binary"), Column("topic", "binary")),
@@ -117,6 +119,13 @@ def test_what_is_wrong_with_the_column() -> None:
     assert findings(FromAvro, KAFKA, column="value", schema=CLICK) == []
     (packed,) = findings(ToAvro, KAFKA, columns=["topik"])
     assert packed.hint == "Did you mean `topic`?"
+
+
+def test_of_a_type_that_is_not_certain_nothing_is_said_and_the_others_are_known() -> None:
+    unsure = record(("at", {"type": "long", "logicalType": "time-micros"}), ("page", "string"))
+    assert made(FromAvro, column="value", schema=unsure).infer(KAFKA) == stream_of(
+        Column("at"), Column("page", "string")
+    )
 
 
 def test_a_wrong_schema_in_a_file_is_told_at_its_place_before_a_start(tmp_path: Path) -> None:
@@ -317,6 +326,16 @@ def test_what_is_written_is_read_again(spark: SparkSession) -> None:
     assert first == b"\x00\x00\x00\x00\x03\x02a\x00"
     kept: Any = made(ToAvro, column="n", keep=True).apply(df)
     assert kept.columns == ["page", "n", "other"]
+
+
+@pytest.mark.spark
+def test_the_column_is_replaced_however_it_is_written(spark: SparkSession) -> None:
+    df = spark.createDataFrame([(1, bytearray(b"\x04ab\x00"), "t")], "number int, Value binary, topic string")
+    for options in ({}, {"rejects": True}):
+        gem = made(FromAvro, column="VALUE", schema=CLICK, keep=True, **options)
+        read: Any = gem.apply(df)
+        assert_agrees(gem.infer(facts_of(df)), read)
+        assert [tuple(row) for row in read.collect()] == [(1, "t", "ab", None)]
 
 
 @pytest.mark.spark

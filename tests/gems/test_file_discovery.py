@@ -301,11 +301,11 @@ def test_the_header_of_an_avro_file(tmp_path, blocks):
         ("local", "timestamp_ntz"),
         ("day", "date"),
         ("raw", "binary"),
-        ("money", None),
-        ("either", None),
-        ("list", None),
+        ("money", "decimal(9,2)"),
+        ("either", "struct<member0: int, member1: string>"),
+        ("list", "array<int>"),
         ("since", None),
-        ("time", None),
+        ("time", "int"),
     ]
 
 

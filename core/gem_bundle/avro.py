@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.facts import Column
 from gem_bundle.schema import DataType, StructField, type_of
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ _CATALYST = "spark.sql.catalyst.type"
 _NAMED = frozenset({"record", "error", "enum", "fixed"})
 _NAME = re.compile(r"[^\W\d]\w*\Z")
 _MOST_DIGITS = 38
+
+__all__ = ["AvroSchema", "AvroSchemaError", "avro_schema"]
 
 
 class AvroSchemaError(ValueError):
@@ -74,16 +78,25 @@ class AvroSchema:
         """What Spark makes of it; None where that isn't certain."""
 
     @property
-    def fields(self) -> tuple[StructField, ...] | None:
-        """The fields of the record that it describes; None where they aren't certain."""
-        return self.type.fields if self.type is not None else None
+    def columns(self) -> tuple[Column, ...] | None:
+        """The fields of the record that it describes, those without a type whose type isn't certain.
+
+        None where it is no record.
+        """
+        record = self.record
+        if record is None:
+            return None
+        full = _full(record["name"], str(record.get("namespace") or ""))
+        kinds = self._types_of_fields(record, full, ())
+        return tuple(Column(name, None if kind is None else str(kind)) for name, kind in kinds)
 
     @property
-    def is_record(self) -> bool:
-        """Whether it describes a record, which may be null."""
+    def record(self) -> Mapping[str, Any] | None:
+        """The record that it describes, which may be null; None where it describes something else."""
         branches = self._schema if isinstance(self._schema, list) else [self._schema]
         some = [branch for branch in branches if branch != "null"]
-        return len(some) == 1 and isinstance(some[0], dict) and some[0].get("type") in {"record", "error"}
+        found = some[0] if len(some) == 1 and isinstance(some[0], dict) else {}
+        return found if found.get("type") in {"record", "error"} else None
 
     def _declare(self, part: Any, space: str, at: str) -> None:
         """Check a part, and remember the types that it names."""
@@ -193,12 +206,15 @@ class AvroSchema:
             return _simple("fixed", found)
         if full in inside:
             raise AvroSchemaError(f"the record `{full}` holds itself, which Spark has no type for")
-        below = full.rpartition(".")[0]
-        fields = [
-            (each["name"], self._type_of(each["type"], below, (*inside, full))) for each in found["fields"]
-        ]
+        fields = self._types_of_fields(found, full, inside)
         made = tuple(StructField(name, kind) for name, kind in fields if kind is not None)
         return DataType("struct", fields=made) if len(made) == len(fields) else None
+
+    def _types_of_fields(
+        self, record: Mapping[str, Any], full: str, inside: tuple[str, ...]
+    ) -> list[tuple[str, DataType | None]]:
+        below, here = full.rpartition(".")[0], (*inside, full)
+        return [(each["name"], self._type_of(each["type"], below, here)) for each in record["fields"]]
 
     def _type_of_union(self, branches: list[Any], space: str, inside: tuple[str, ...]) -> DataType | None:
         some = [each for each in branches if each not in ("null", {"type": "null"})]
@@ -211,6 +227,19 @@ class AvroSchema:
         found = [self._type_of(each, space, inside) for each in some]
         made = tuple(StructField(f"member{n}", kind) for n, kind in enumerate(found) if kind is not None)
         return DataType("struct", fields=made) if len(made) == len(found) else None
+
+
+@lru_cache(maxsize=256)
+def avro_schema(text: str) -> AvroSchema:
+    """An Avro schema, which is read once however often it is asked for.
+
+    Args:
+        text: The schema, as JSON.
+
+    Raises:
+        AvroSchemaError: When it is none, or one that Spark doesn't take.
+    """
+    return AvroSchema(text)
 
 
 def _simple(kind: str, part: Mapping[str, Any]) -> DataType | None:
