@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import re
+import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from importlib.metadata import Distribution, EntryPoint
+
+
+def state() -> tuple[object, ...]:
+    """What changes when something is installed or removed: Python's path, and when its folders changed.
+
+    An installer makes the folder with a distribution's metadata anew, even where the code lies elsewhere.
+    """
+    return tuple((folder, _changed(folder)) for folder in sys.path)
+
+
+def _changed(folder: str) -> int | None:
+    with suppress(OSError, ValueError):  # some paths aren't files, and some have characters that no file has
+        return Path(folder).stat().st_mtime_ns
+    return None
 
 
 def entry_points(group: str) -> Iterator[EntryPoint]:

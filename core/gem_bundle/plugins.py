@@ -151,6 +151,14 @@ class Registry:
         self.version_readers: list[VersionReader] = []
         self.sections: dict[str, SectionEntry] = {}
 
+    def copy(self) -> Registry:
+        """One with the same gems, to which others may be added."""
+        other = Registry()
+        other._gems = {identity: [*entries] for identity, entries in self._gems.items()}
+        other.broken, other.rules = [*self.broken], [*self.rules]
+        other.version_readers, other.sections = [*self.version_readers], {**self.sections}
+        return other
+
     def add(self, entry: GemEntry) -> None:
         """Take one gem; two of one identity are both kept, and reported when one is asked for."""
         self._gems.setdefault((entry.kind, entry.name), []).append(entry)
@@ -210,6 +218,9 @@ def load_registry(
     `Registry.broken` and doesn't stop the others. So is a name in `GEM_BUNDLE_PLUGINS` that no
     plugin has.
 
+    What is installed is looked for once in a process, and again when Python's path or one of its folders
+    has changed.
+
     Args:
         environment: Where `GEM_BUNDLE_PLUGINS` (names of the only plugins to load) and
             `GEM_BUNDLE_DISABLE_PLUGINS` (names not to load) are looked up; by default the process's.
@@ -217,10 +228,25 @@ def load_registry(
     """
     if environment is None:
         environment = os.environ
-    if entry_points is None:
-        entry_points = installed.entry_points(GROUP)
-    picked = names_in(environment.get(PICK))
-    blocked = names_in(environment.get(BLOCK)) or set()
+    picks, blocks = environment.get(PICK), environment.get(BLOCK)
+    if entry_points is not None:
+        return _loaded(entry_points, picks, blocks)
+    state = (installed.state(), picks, blocks)
+    if (found := _found.get(state)) is None:
+        found = _loaded(installed.entry_points(GROUP), picks, blocks)
+        _found.clear()
+        # What is broken is mended in its files, and those aren't part of the state.
+        if not found.broken:
+            _found[state] = found
+    return found.copy()
+
+
+_found: dict[tuple[object, ...], Registry] = {}
+
+
+def _loaded(entry_points: Iterable[EntryPoint], picks: str | None, blocks: str | None) -> Registry:
+    picked = names_in(picks)
+    blocked = names_in(blocks) or set()
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
     registry = Registry()

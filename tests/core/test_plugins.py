@@ -1,5 +1,6 @@
 """How plugins are found: identity, duplicates, broken ones, picking and blocking."""
 
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from importlib.metadata import EntryPoint
@@ -333,6 +334,30 @@ def test_a_distribution_without_a_name_is_still_named(installed: Path) -> None:
     (installed / "acme_gems-3.1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\n")
 
     assert str(load_registry({}).get("source", "acme").origin) == "gem_bundle_test_acme"
+
+
+def test_what_is_installed_is_found_once_until_something_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = load_registry({})
+    assert all(a is b for a, b in zip(load_registry({}), before, strict=True))
+    load_registry({}).add(GemEntry("source", "added", One, Origin("added", "added", "1")))
+    assert names(load_registry({})) == names(before)
+    assert not load_registry({"GEM_BUNDLE_PLUGINS": "rate"}).has("source", "file")
+
+    metadata = tmp_path / "late_gems-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: late-gems\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[gem_bundle]\nlate = gem_bundle_test_late\n")
+    assert [broken.origin.plugin for broken in load_registry({}).broken] == ["late"]
+
+    # Its folder on the path is as it was: what was broken is looked at again all the same.
+    monkeypatch.setitem(sys.modules, "gem_bundle_test_late", ModuleType("gem_bundle_test_late"))
+    assert load_registry({}).broken == []
+
+    shutil.rmtree(metadata)
+    assert names(load_registry({})) == names(before)
 
 
 def test_the_built_in_gems_are_ordinary_plugins() -> None:
