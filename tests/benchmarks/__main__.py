@@ -41,6 +41,11 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "limits": (limits.limits, 5),
     "hostile-expressions": (limits.hostile_expressions, 9),
     "expressions": (limits.expressions, 9),
+    "deep-graph": (limits.graph, 9),
+    "diamonds": (limits.diamonds_in_a_row, 9),
+    "bombs": (limits.bombs, 9),
+    "new": (commands.new, 9),
+    "broker-away": (commands.broker_away, 5),
     "dry-run": (commands.dry_run, 5),
     "build-thin": (commands.build_thin, 9),
     "build": (commands.build, 5),
@@ -66,6 +71,7 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
 NO_JVM = (
     *("help", "check", "check-1000", "plan", "held", "plugins-help", "plugins-check"),
     *("long-chain", "hostile-files", "limits", "hostile-expressions", "expressions"),
+    *("deep-graph", "diamonds", "bombs", "new"),
 )
 # As many pairs as a first look takes, and a bound takes that is kept with room to spare.
 FEW = 5

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,13 @@ NODES = 100
 MANY_NODES = 1000
 IMPORTS = "import click, yaml, pydantic, sqlglot"
 GEM_BUNDLE = Path(sys.executable).with_name("gem-bundle")
+AWAY = """
+pipeline: orders
+sources:
+  orders: {{gem: kafka, options: {{bootstrap_servers: "127.0.0.1:{port}", subscribe: orders}}}}
+targets:
+  out: {{gem: console, input: orders}}
+"""
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights" / "flights.yaml"
 
 
@@ -94,6 +102,38 @@ def _having_run(folder: Path, nodes: int = NODES) -> tuple[Path, int]:
         _checkpoint(Path(place))
         write_record(place, Record(target.id, (version_of(checked, target.id),)))
     return file, len(targets)
+
+
+def new(pairs: int, folder: Path) -> Comparison:
+    """`gem-bundle new`, against a check of what it writes."""
+    folder.mkdir()
+    numbers = iter(range(10**9))
+
+    def made() -> float:
+        return command_seconds([GEM_BUNDLE, "new", f"orders-{next(numbers)}", "--quiet"], cwd=folder)
+
+    command_seconds([GEM_BUNDLE, "new", "orders", "--quiet"], cwd=folder)
+    written = folder / "orders" / "orders.yaml"
+    found = in_turn(made, lambda: command_seconds([GEM_BUNDLE, "check", written]), pairs)
+    return found.compared("new", "`gem-bundle new`", "`gem-bundle check` of what it wrote", at_most=1)
+
+
+def broker_away(pairs: int, folder: Path) -> Comparison:
+    """`gem-bundle run` where the broker is away, against `check --connect`, which says the same."""
+    folder.mkdir()
+    with socket.socket() as taken:
+        # Nobody listens there, and nobody else takes it meanwhile.
+        taken.bind(("127.0.0.1", 0))
+        file = folder / "orders.yaml"
+        file.write_text(AWAY.format(port=taken.getsockname()[1]))
+        found = in_turn(
+            lambda: command_seconds([GEM_BUNDLE, "run", file], status=1),
+            lambda: command_seconds([GEM_BUNDLE, "check", "--connect", file], status=1),
+            pairs,
+        )
+    return found.compared(
+        "broker-away", "`gem-bundle run` where the broker is away", "`gem-bundle check --connect`", at_most=4
+    )
 
 
 def dry_run(pairs: int, folder: Path) -> Comparison | str:

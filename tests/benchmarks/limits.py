@@ -16,13 +16,17 @@ from typing import TYPE_CHECKING
 from gem_bundle.check.checker import check_definition
 from gem_bundle.expressions import analyse
 from gem_bundle.expressions.analysis import parsed
+from gem_bundle.pipeline.document import parse
 from tests.benchmarks.timing import Comparison, clean_environment, in_turn
 from tests.core import hostile
+from tests.core.check.test_graph import cycles_of, deep_graphs, order_of
 from tests.core.check.test_hostile import LIMITS
 from tests.core.check.test_streaming_work import pipeline
 from tests.core.checking import load
 from tests.core.streams import gems
+from tests.core.test_document import billion_laughs, merge_keys
 from tests.core.test_expressions import COLUMNS, HOSTILE, ask_everything
+from tests.core.test_operators import ask_of_each, diamonds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -33,6 +37,8 @@ FILES = 1300
 OPERATORS = 1500
 TARGETS = 20
 EXPRESSIONS = 1000
+DEEP = 10_000
+LEVELS = 2_000
 
 
 def chain(pairs: int, folder: Path) -> Comparison:
@@ -131,6 +137,50 @@ def expressions(pairs: int, folder: Path) -> Comparison:
         f"analysing {EXPRESSIONS:,} expressions",
         "`sqlglot.parse_one` of as many",
         at_most=4,
+    )
+
+
+def graph(pairs: int, folder: Path) -> Comparison:
+    """Putting a deep graph in order and finding its cycle, against one of a tenth."""
+
+    def took(nodes: int) -> float:
+        backwards, ring = deep_graphs(nodes)
+        return seconds(lambda: (order_of(backwards), cycles_of(ring)))
+
+    return in_turn(lambda: took(DEEP), lambda: took(DEEP // 10), pairs).compared(
+        "deep-graph",
+        f"the order of {DEEP:,} nodes in a row, and the cycle of as many in a ring",
+        "the same of a tenth",
+        at_most=30,
+    )
+
+
+def diamonds_in_a_row(pairs: int, folder: Path) -> Comparison:
+    """Asking about each operator of a pipeline that parts and comes together over and over, against a tenth of it."""
+
+    def took(levels: int) -> float:
+        facts = diamonds(levels)
+        return seconds(lambda: ask_of_each(facts))
+
+    return in_turn(lambda: took(LEVELS), lambda: took(LEVELS // 10), pairs).compared(
+        "diamonds",
+        f"everything asked about the operators of {LEVELS:,} diamonds in a row",
+        "the same of a tenth",
+        at_most=30,
+    )
+
+
+def bombs(pairs: int, folder: Path) -> Comparison:
+    """The slower of two files that would be endless with their aliases followed, against reading the flights."""
+    flights = (ROOT / "examples" / "flights" / "flights.yaml").read_text(encoding="utf-8")
+
+    def read(text: str) -> float:
+        return seconds(lambda: parse(text, Path("pipeline.yaml")))
+
+    return in_turn(
+        lambda: max(read(billion_laughs()), read(merge_keys())), lambda: read(flights), pairs
+    ).compared(
+        "bombs", "refusing the slower of two bombs of aliases", "reading `examples/flights`", seconds=1
     )
 
 

@@ -129,12 +129,21 @@ def in_turn(ours: Callable[[], float], theirs: Callable[[], float], pairs: int) 
 
 
 def command_seconds(
-    command: Sequence[str | Path], environment: Mapping[str, str] | None = None, cwd: Path | None = None
+    command: Sequence[str | Path],
+    environment: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    status: int = 0,
 ) -> float:
     """How long a command takes from its start to its end.
 
+    Args:
+        command: What is started.
+        environment: What its environment has beside this process's.
+        cwd: Where it is started.
+        status: The exit status that it has to end with.
+
     Raises:
-        RuntimeError: When it fails, with what it printed.
+        RuntimeError: When it ends with another one, with what it printed.
     """
     began = time.perf_counter()
     done = subprocess.run(
@@ -147,8 +156,10 @@ def command_seconds(
         check=False,
     )
     seconds = time.perf_counter() - began
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, command))} failed:\n{done.stdout}{done.stderr}")
+    if done.returncode != status:
+        raise RuntimeError(
+            f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        )
     return seconds
 
 

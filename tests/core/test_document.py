@@ -379,24 +379,32 @@ def test_files_that_are_not_utf_8(text: bytes, place: tuple[int, int]) -> None:
 # What is too much
 
 
-def test_billion_laughs() -> None:
+def billion_laughs() -> str:
+    """Twenty lines, and ten to the power of twenty values."""
     lines = ["a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
     for n in range(1, 20):
         items = ", ".join([f"*a{n - 1}"] * 10)
         lines.append(f"a{n}: &a{n} [{items}]")
+    return "\n".join(lines)
 
+
+def merge_keys() -> str:
+    """Two lines, and fifty million values."""
+    keys = ", ".join(f"k{n}: 1" for n in range(1000))
+    merges = ", ".join(["*a"] * 50_000)
+    return f"a: &a {{{keys}}}\nb: {{<<: [{merges}]}}\n"
+
+
+def test_billion_laughs() -> None:
     found: list[tuple[str, int, int]] = []
-    assert calls_of(lambda: found.extend(problems("\n".join(lines)))) < 100_000
+    assert calls_of(lambda: found.extend(problems(billion_laughs()))) < 100_000
     assert [code for code, _, _ in found] == ["GB008"]
 
 
 def test_a_bomb_of_merge_keys() -> None:
-    keys = ", ".join(f"k{n}: 1" for n in range(1000))
-    merges = ", ".join(["*a"] * 50_000)
-    text = f"a: &a {{{keys}}}\nb: {{<<: [{merges}]}}\n"
     found: list[tuple[str, int, int]] = []
 
-    assert calls_of(lambda: found.extend(problems(text))) < 50_000 * 30
+    assert calls_of(lambda: found.extend(problems(merge_keys()))) < 50_000 * 30
     assert [code for code, _, _ in found] == ["GB008"]
 
 

@@ -124,11 +124,16 @@ def test_a_cycle_is_placed_at_the_input_that_closes_it() -> None:
     assert (diagnostic.line, diagnostic.column) == place
 
 
-def test_a_graph_may_be_deeper_than_pythons_stack() -> None:
+def deep_graphs(nodes: int) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """As many nodes in a row, the last one first; and in a ring."""
     deep: dict[str, list[str]] = {"n0": []}
-    deep |= {f"n{i}": [f"n{i - 1}"] for i in range(1, 3_000)}
-    deep["t"] = ["n2999"]
-    backwards, ring = dict(reversed(deep.items())), {**deep, "n0": ["n2999"]}
+    deep |= {f"n{i}": [f"n{i - 1}"] for i in range(1, nodes)}
+    deep["t"] = [f"n{nodes - 1}"]
+    return dict(reversed(deep.items())), {**deep, "n0": [f"n{nodes - 1}"]}
+
+
+def test_a_graph_may_be_deeper_than_pythons_stack() -> None:
+    backwards, ring = deep_graphs(3_000)
 
     assert len(order_of(backwards)) == 3_001
     assert len(cycles_of(ring)) == 1
