@@ -10,6 +10,14 @@ if TYPE_CHECKING:
 
     from gem_bundle.facts import Column
 
+MAYBE_NULL = "?"
+"""Among `Made.nulls`: it may be null whatever it is made of."""
+
+UNCERTAIN = "~"
+"""Among `Made.nulls`: whether it may be null of what is never null isn't known."""
+
+_UNCHANGED = frozenset({"=", "union"})
+
 
 @dataclass(frozen=True, slots=True)
 class Made:
@@ -19,10 +27,28 @@ class Made:
         rule: The rule, in a form that is the same wherever the rule is.
         uses: The columns it is made of, by `column_keys`, each behind the position of its input: ``0:page``.
             None is unknown: any of them.
+        nulls: What makes it null, as Spark takes it by its form: those of the columns where one that is null
+            does, `MAYBE_NULL` where it may be null by itself, `UNCERTAIN` where that isn't known. None is
+            unknown; a column that is another one as it is, is null where that one is.
     """
 
     rule: str = ""
     uses: frozenset[str] | None = frozenset()
+    nulls: frozenset[str] | None = field(default=None, compare=False)
+
+    def never_null(self, known: Mapping[str, bool | None]) -> bool | None:
+        """Whether Spark takes it for something that is never null; None where that isn't known.
+
+        Args:
+            known: The same of the columns that it may be made of.
+        """
+        nulls = self.uses if self.rule in _UNCHANGED and self.nulls is None else self.nulls
+        if nulls is None:
+            return None
+        found = [known.get(use) for use in nulls - {MAYBE_NULL, UNCERTAIN}]
+        if MAYBE_NULL in nulls or False in found:
+            return False
+        return None if UNCERTAIN in nulls or None in found else True
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +61,8 @@ class Kept:
         values: What is kept for each column that comes out: for each of its aggregate functions the types of
             Spark's own buffers; one that is never null ends in ``!``. None where that isn't known.
         reads: The columns that come out of it and that it reads itself, whoever else does.
-        rows: Whole rows of the inputs are kept, as far as they are needed.
+        rows: Rows of the inputs are kept, as far as they are needed: of what `values` tell, else of their
+            columns.
         taken: Which rows get into it, where the transform itself leaves some out before.
     """
 
@@ -55,11 +82,14 @@ class Lineage:
         columns: For each column that comes out, by `column_keys`, how it is made.
         rows: How it is decided which rows come out, and how many.
         kept: What it keeps of a stream; None where it keeps nothing.
+        reads: The columns that it reads though they decide neither values nor rows, as those that rows are
+            sorted by, each behind the position of its input. None is unknown.
     """
 
     columns: Mapping[str, Made]
     rows: Made = field(default_factory=Made)
     kept: Kept | None = None
+    reads: frozenset[str] | None = frozenset()
 
 
 def column_keys(columns: Iterable[Column] | None) -> list[str] | None:

@@ -130,8 +130,8 @@ class Unpivot(Transform[UnpivotOptions]):
         rule = " ".join(values)
         uses = frozenset(f"0:{key}" for key in values)
         made = {key: same(key) for key in ids}
-        made[self.options.variable_column_name.lower()] = Made(f"unpivot {rule}")
-        made[self.options.value_column_name.lower()] = Made(f"unpivot {rule}", uses)
+        made[self.options.variable_column_name.lower()] = Made(f"unpivot {rule}", nulls=frozenset())
+        made[self.options.value_column_name.lower()] = Made(f"unpivot {rule}", uses, uses)
         nulls = self.options.include_nulls
         return Lineage(made, Made(f"unpivot {rule} {nulls}", frozenset() if nulls else uses))
 

@@ -5,18 +5,33 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import model_validator
 
-from gem_bundle import Column, Facts, Field, Finding, JoinOperator, Operator, Options, Transform, combined
-from gem_bundle.expressions import check_expression, missing_names
+from gem_bundle import (
+    Column,
+    Facts,
+    Field,
+    Finding,
+    JoinOperator,
+    Kept,
+    Lineage,
+    Made,
+    Operator,
+    Options,
+    Transform,
+    combined,
+)
+from gem_bundle.expressions import analyse, check_expression, made_of, missing_names
+from gem_bundle.lineage import column_keys
 from gem_bundle.schema import quoted, with_article
 from gem_bundle.types import ExpressionList
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
 Measure = Literal["edits", "words", "sound", "equal"]
+_SIDES = ("left", "right")
 _KEY, _FIELD = "__gem_bundle_{side}_key_{n}", "__gem_bundle_{side}_field_{n}"
 
 
@@ -41,18 +56,21 @@ class FuzzyMatchOptions(Options):
         min_length=1,
         description="The column by which a row is told, in both inputs.",
         examples=["customer_id"],
+        change="mixed",
     )
     fields: dict[str, FieldOptions] = Field(
         min_length=1,
         description="The columns that are compared, as texts without regard to case and to white space at "
         "the ends. What is null on one side is not alike.",
         examples=[{"name": {}, "city": {"measure": "equal", "weight": 0.5}}],
+        change="mixed",
     )
     block_by: ExpressionList = Field(
         min_length=1,
         description="Only rows that agree in these expressions are compared, for there are too many pairs "
         "otherwise. Null agrees with nothing.",
         examples=[["country", "soundex(name)"]],
+        change="mixed",
     )
     threshold: float = Field(
         0.8, ge=0, le=1, description="How alike two rows are at least, from 0 to 1, for a pair to come out."
@@ -90,9 +108,9 @@ class FuzzyMatch(Transform[FuzzyMatchOptions]):
         """The pairs."""
         from pyspark.sql import functions as F  # noqa: N812 (as Spark's guide calls it)
 
-        left, right = (self._side(df, side) for df, side in zip(inputs, ("left", "right"), strict=True))
+        left, right = (self._side(df, side) for df, side in zip(inputs, _SIDES, strict=True))
         count = len(self.options.block_by)
-        names = [[_KEY.format(side=side, n=n) for side in ("left", "right")] for n in range(count)]
+        names = [[_KEY.format(side=side, n=n) for side in _SIDES] for n in range(count)]
         paired = left.join(right, on=[left[one] == right[other] for one, other in names], how="inner")
         if self.options.pairs == "within":
             paired = paired.filter(F.col("left_id") < F.col("right_id"))
@@ -117,9 +135,60 @@ class FuzzyMatch(Transform[FuzzyMatchOptions]):
         ids = [facts_of.column(self.options.id) for facts_of in inputs]
         known = [
             Column(f"{side}_id") if column is None else replace(column, name=f"{side}_id", qualifier=None)
-            for side, column in zip(("left", "right"), ids, strict=True)
+            for side, column in zip(_SIDES, ids, strict=True)
         ]
         return facts.with_columns([*known, Column("score", "double")])
+
+    def lineage(self, *inputs: Facts) -> Lineage | None:
+        """The ids as they are, the score of the fields; of streams all of that is kept, by blocks."""
+        keys = [column_keys(facts.columns) for facts in inputs]
+        if None in keys:
+            return None
+        options = self.options
+        ids = {
+            f"{side}_id": Made("=", frozenset({f"{place}:{options.id.lower()}"}))
+            for place, side in enumerate(_SIDES)
+        }
+        fields = frozenset(f"{place}:{name.lower()}" for place in (0, 1) for name in options.fields)
+        rule = repr([(name.lower(), repr(field)) for name, field in options.fields.items()])
+        blocks = [
+            made_of(text, facts.columns, position=place)
+            for text in options.block_by
+            for place, facts in enumerate(inputs)
+        ]
+        uses = [fields, *(block.uses for block in blocks)]
+        if options.pairs == "within":
+            uses += [made.uses for made in ids.values()]
+        decides = " ".join([options.pairs, str(options.threshold), rule, *(block.rule for block in blocks)])
+        known = [found for found in uses if found is not None]
+        rows = Made(decides, frozenset[str]().union(*known) if len(known) == len(uses) else None)
+        columns = {**ids, "score": Made(f"score {rule}", fields)}
+        if not all(facts.streaming is not False for facts in inputs):
+            return Lineage(columns, rows)
+        return Lineage(columns, rows, self._kept(inputs, blocks))
+
+    def _kept(self, inputs: "Sequence[Facts]", blocks: list[Made]) -> Kept:
+        """What is kept of two streams."""
+        kinds = [
+            {analyse(text, facts.columns).column.type for facts in inputs} for text in self.options.block_by
+        ]
+        ids = [facts.column(self.options.id) for facts in inputs]
+        values: dict[str, dict[str, tuple[str, ...]] | None] = {
+            f"{side}_id": None
+            if column is None or column.type is None
+            else {side: (f"{side} {column.type}",)}
+            for side, column in zip(_SIDES, ids, strict=True)
+        }
+        values["score"] = {
+            f"{side} {name}": (f"{side} string",) for side in _SIDES for name in self.options.fields
+        }
+        return Kept(
+            tuple(blocks),
+            tuple(found.pop() if len(found) == 1 else None for found in kinds),
+            values,
+            frozenset({"score"} if self.options.pairs == "across" else values),
+            rows=True,
+        )
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """Both inputs have the columns, which can be texts."""
@@ -166,7 +235,7 @@ class FuzzyMatch(Transform[FuzzyMatchOptions]):
         total = sum(field.weight for field in self.options.fields.values())
         score = lit(0.0)
         for n, field in enumerate(self.options.fields.values()):
-            alike = _alike(field.measure, *(_FIELD.format(side=side, n=n) for side in ("left", "right")))
+            alike = _alike(field.measure, *(_FIELD.format(side=side, n=n) for side in _SIDES))
             score = score + lit(field.weight / total) * coalesce(alike, lit(0.0))
         return score
 

@@ -32,7 +32,7 @@ from gem_bundle.expressions import (
     made_of_inputs,
     missing_names,
 )
-from gem_bundle.lineage import column_keys
+from gem_bundle.lineage import MAYBE_NULL, column_keys
 from gem_bundle.operators import JoinType, any_of
 from gem_bundle.types import Expression, StringList
 
@@ -201,7 +201,10 @@ class Join(Transform[JoinOptions]):
             names = known[side] or []
             of_side = (left, right)[side].columns or ()
             name = next((n for n, other in zip(names, of_side, strict=True) if other is column), None)
-            found[key] = Made("=", None if name is None else frozenset({f"{side}:{name}"}))
+            uses = None if name is None else frozenset({f"{side}:{name}"})
+            # Where a row may lack its partner, all of the partner's columns may be null.
+            lacking = options.how == "full" or options.how == ("right", "left")[side]
+            found[key] = Made("=", uses, frozenset({MAYBE_NULL}) if lacking else uses)
         if options.condition is not None:
             rows = made_of_inputs(options.condition, [left.columns, right.columns])
         else:

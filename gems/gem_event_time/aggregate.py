@@ -287,13 +287,13 @@ class Aggregate(Transform[AggregateOptions]):
             made = made_of(over.column, columns)
             lengths = [over.duration, over.slide or over.duration, over.start_offset or "0 seconds"]
             measured = [interval_length(length) for length in lengths]
-            yield Made(f"window {measured} {made.rule}", made.uses)
+            yield Made(f"window {measured} {made.rule}", made.uses, frozenset())
         elif session is not None:
             made = made_of(session.column, columns)
             fixed = _STARTS_WITH_NUMBER.match(session.gap)
             gap = Made(str(interval_length(session.gap))) if fixed else made_of(session.gap, columns)
             uses = None if made.uses is None or gap.uses is None else made.uses | gap.uses
-            yield Made(f"session {gap.rule} {made.rule}", uses)
+            yield Made(f"session {gap.rule} {made.rule}", uses, frozenset())
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """Expressions are over columns that exist; aggregates stand where they belong, and only there."""

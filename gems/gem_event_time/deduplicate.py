@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+# Spark makes a set of the names, and Scala's sets keep so many in their order.
+_IN_ORDER = 4
+
 
 class DeduplicateOptions(Options):
     """Options of the transform `deduplicate`, from the guide's *Streaming deduplication*."""
@@ -86,6 +89,9 @@ class Deduplicate(Transform[DeduplicateOptions]):
             for key, column in zip(keys, facts.columns or (), strict=True)
             if self._compares(column.name)
         ]
+        wanted = [name.lower() for name in self.options.columns or ()]
+        if 0 < len(wanted) <= _IN_ORDER:
+            chosen.sort(key=lambda found: wanted.index(found[1].name.lower()))
         kept = Kept(
             tuple(same(key) for key, _ in chosen),
             tuple(column.type for _, column in chosen),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pydantic import model_validator
 
 from gem_bundle import Facts, Field, Finding, Lineage, Operator, Options, Transform
-from gem_bundle.expressions import check_expression
+from gem_bundle.expressions import check_expression, made_of
 from gem_bundle.lineage import passed
 from gem_bundle.types import ExpressionList
 
@@ -59,8 +59,12 @@ class Repartition(Transform[RepartitionOptions]):
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """All columns and rows as they are: shuffling changes none."""
-        through = passed(inputs[0].columns)
-        return None if through is None else Lineage(through)
+        columns = inputs[0].columns
+        through = passed(columns)
+        if through is None:
+            return None
+        by = [made_of(text, columns).uses for text in self.options.columns]
+        return Lineage(through, reads=None if None in by else frozenset[str]().union(*filter(None, by)))
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The expressions are over columns that exist."""

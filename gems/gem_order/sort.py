@@ -4,7 +4,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gem_bundle import Facts, Field, Finding, Lineage, Operator, Options, Transform
-from gem_bundle.expressions import check_expression
+from gem_bundle.expressions import check_expression, made_of
 from gem_bundle.lineage import passed
 from gem_bundle.types import ExpressionList
 
@@ -50,8 +50,13 @@ class Sort(Transform[SortOptions]):
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """All columns and rows as they are: sorting changes none."""
-        through = passed(inputs[0].columns)
-        return None if through is None else Lineage(through)
+        columns = inputs[0].columns
+        through = passed(columns)
+        if through is None:
+            return None
+        keys = [match["by"] for text in self.options.by if (match := _KEY.fullmatch(text)) is not None]
+        by = [made_of(text, columns).uses for text in keys]
+        return Lineage(through, reads=None if None in by else frozenset[str]().union(*filter(None, by)))
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The keys are over columns that exist."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle import Kept, Lineage, Made
-from gem_bundle.expressions import analyse, buffers_of, made_of
-from gem_bundle.lineage import column_keys
+from gem_bundle.expressions import analyse, buffers_of, equal_keys, made_of, made_of_inputs
+from gem_bundle.lineage import MAYBE_NULL, column_keys
 from gem_sql.grouping import plain_keys, several_times_over
 from gem_sql.tree import UnknownQuery, item_of, sql_of
 
@@ -54,8 +55,10 @@ def _whole(tree: Any, query: str, names: list[str]) -> Lineage:
 
 
 def _plain_or_none(tree: Any, inputs: Mapping[str, Facts], names: list[str], made: Facts) -> Lineage | None:
-    if any(value for name, value in tree.args.items() if name not in _PLAIN):
+    if any(value for name, value in tree.args.items() if name not in {*_PLAIN, "joins"}):
         return None
+    if tree.args.get("joins"):
+        return _joined_or_none(tree, inputs, names)
     table = _table(tree, inputs)
     if table is None:
         return None
@@ -68,11 +71,70 @@ def _plain_or_none(tree: Any, inputs: Mapping[str, Facts], names: list[str], mad
         return None
 
 
+def _joined_or_none(tree: Any, inputs: Mapping[str, Facts], names: list[str]) -> Lineage | None:
+    """A query over two tables that a condition joins, without groups; None of others."""
+    if any(tree.args.get(name) for name in ("group", "having", "distinct")) or len(tree.args["joins"]) != 1:
+        return None
+    (join,) = tree.args["joins"]
+    if any(value for name, value in join.args.items() if name not in _JOIN) or join.args.get("on") is None:
+        return None
+    tables = [_table(tree, inputs), _named(join.this, inputs)]
+    sides = [(place, facts.columns) for place, facts in filter(None, tables) if facts.columns is not None]
+    if len(sides) < 2 or any(column_keys(columns) is None for _, columns in sides):
+        return None
+    both = [columns for _, columns in sides]
+
+    def made(text: str) -> Made:
+        found = made_of_inputs(text, both)
+        return Made(found.rule, _placed(found.uses, sides), _placed(found.nulls, sides))
+
+    on = sql_of(join.args["on"])
+    where = tree.args.get("where")
+    decides = [made(on), made(sql_of(where.this) if where is not None else "true")]
+    how = " ".join(str(join.args.get(name) or "") for name in ("method", "side", "kind")).lower()
+    rows = Made(" ".join([how, *(found.rule for found in decides)]), _all_of(decides))
+    columns: list[Made] = []
+    for node in tree.expressions:
+        item = item_of(node)
+        if not item.star:
+            columns.append(replace(made(item.text), nulls=None))
+            continue
+        for (place, known), table in zip(sides, tables, strict=True):
+            facts = table[1] if table is not None else None
+            if item.owner is None or (facts is not None and item.owner in (facts.qualifiers or ())):
+                columns += [
+                    Made("=", frozenset({f"{place}:{key}"}), frozenset({MAYBE_NULL}))
+                    for key in column_keys(known) or ()
+                ]
+    if len(columns) != len(names):
+        return None
+    streams = all(facts.streaming is not False for _, facts in filter(None, tables))
+    kept = Kept((rows,), equal_keys(on, both), rows=True, taken=decides[1]) if streams else None
+    return Lineage(dict(zip(names, columns, strict=True)), rows, kept)
+
+
+_JOIN = frozenset({"this", "on", "method", "side", "kind"})
+
+
+def _placed(
+    uses: frozenset[str] | None, sides: Sequence[tuple[int, Sequence[Column]]]
+) -> frozenset[str] | None:
+    """Columns of the two sides as those of the node's inputs, which both may be one of."""
+    if uses is None:
+        return None
+    parted = [use.partition(":") for use in uses]
+    return frozenset(f"{sides[int(at)][0]}:{key}" if colon else at for at, colon, key in parted)
+
+
 def _table(tree: Any, inputs: Mapping[str, Facts]) -> tuple[int, Facts] | None:
+    clause = tree.args.get("from_")
+    return _named(clause.this if clause is not None else None, inputs)
+
+
+def _named(table: Any, inputs: Mapping[str, Facts]) -> tuple[int, Facts] | None:
+    """Which input a table is, with what is known of it, called as the query calls it."""
     from gem_bundle.expressions.query import exp
 
-    clause = tree.args.get("from_")
-    table = clause.this if clause is not None else None
     if not isinstance(table, exp.Table) or table.args.get("joins") or table.args.get("sample"):
         return None
     for position, (name, facts) in enumerate(inputs.items()):

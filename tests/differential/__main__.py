@@ -40,6 +40,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--edits", type=int, metavar="N", help="try N edits of running pipelines in place of all that"
     )
+    parser.add_argument(
+        "--truths",
+        type=Path,
+        metavar="FILE",
+        help="keep what became of edits there, and try none again that is there already",
+    )
     parser.add_argument("--one", metavar="SEED", help="one pipeline, as a report names it (SEED:NUMBER)")
     parser.add_argument(
         "--proofs", type=int, default=PROOFS, help="how many queries to start for each deliberate difference"
@@ -58,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.edits:
         from tests.differential.edits.main import run
 
-        return run(seed, given.edits, given.jobs)
+        return run(seed, given.edits, given.jobs, given.truths)
     if given.one:
         return show(given.one)
     print(f"seed {seed}, {given.count} pipelines", flush=True)

@@ -92,6 +92,7 @@ class Flow:
     def __init__(self, side: Side) -> None:
         self.side = side
         self._lineages: dict[tuple[str, str], Lineage | None] = {}
+        self._never_null: dict[tuple[str, str], Mapping[str, bool | None]] = {}
 
     def lineage(self, name: str, output: str = "") -> Lineage | None:
         """What a transform makes of what, in one of its outputs; None where that isn't known."""
@@ -120,6 +121,33 @@ class Flow:
     def keeps(self, name: str) -> bool:
         """Whether a node keeps state, or may."""
         return any(operator.node == name and self.side.may_keep(operator) for operator in self.side.operators)
+
+    def never_null(self, name: str, output: str = "") -> Mapping[str, bool | None]:
+        """Which columns behind a node Spark takes for never null, by its plan's form; None where unknown."""
+        if (name, output) not in self._never_null:
+            node = self.side.nodes[name]
+            lineage = self.lineage(name, output) if node.kind == "transform" else None
+            if node.kind == "source":
+                # Of what it reads from outside, Spark takes all for what may be null.
+                facts = self.side.facts.get(name)
+                found: dict[str, bool | None] = dict.fromkeys(
+                    column_keys(facts.columns if facts else None) or (), False
+                )
+            elif lineage is None:
+                found = {}
+            else:
+                coming = self.never_null_before(name)
+                found = {key: made.never_null(coming) for key, made in lineage.columns.items()}
+            self._never_null[name, output] = found
+        return self._never_null[name, output]
+
+    def never_null_before(self, name: str) -> dict[str, bool | None]:
+        """The same of what comes to a node, each column behind the position of its input."""
+        return {
+            f"{position}:{key}": never
+            for position, edge in enumerate(self.side.nodes[name].inputs)
+            for key, never in self.never_null(edge.node, edge.output).items()
+        }
 
     def watermarks(self, name: str) -> bool:
         """Whether a node sets a watermark, by which those behind it tell what is late."""
@@ -273,7 +301,7 @@ class Flow:
                     if lineage is None:
                         read |= every[edge.key]
                         continue
-                    made = [lineage.rows]
+                    made = [lineage.rows, Made(uses=lineage.reads)]
                     wanted = outputs[output]
                     made += [m for key, m in lineage.columns.items() if key in wanted or ALL in wanted]
                     if lineage.kept is not None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.analysis import analyse, parsed
+from gem_bundle.expressions.kinds import common
 from gem_bundle.expressions.names import reference
 from gem_bundle.expressions.scope import Scope
-from gem_bundle.lineage import Made, column_keys
+from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN, Made, column_keys
+from gem_bundle.schema import type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -100,21 +102,37 @@ def made_of_inputs(expression: str, inputs: Sequence[Sequence[Column] | None]) -
 def _made(
     expression: str, inputs: list[tuple[int, Sequence[Column] | None]], earlier: Mapping[str, Made]
 ) -> Made:
+    def nulls_of_name(parts: Sequence[str]) -> frozenset[str]:
+        """What makes a name null."""
+        if _fields(parts, inputs):
+            return frozenset({MAYBE_NULL})
+        column = _resolved(parts, inputs)
+        if column is not None:
+            return frozenset({column})
+        before = earlier.get(parts[0].lower())
+        if before is None:
+            return frozenset({UNCERTAIN})
+        found = before.uses if before.rule == "=" else before.nulls
+        return frozenset({UNCERTAIN}) if found is None else found
+
     parts = reference(expression)
     if parts is not None:
         names: list[list[str]] | None = [list(parts)]
         fields = _fields(parts, inputs)
         rule = f".{'.'.join(fields)}" if fields else "="
+        nulls = nulls_of_name(parts)
     else:
         tree = parsed(expression)
         if tree is None:
             return Made(" ".join(expression.split()), None)
+        from gem_bundle.expressions.nulls import nulls_in
         from gem_bundle.expressions.walk import shape
 
         names = _names_in(tree)
         rule = repr(shape(tree, _columns_of(names or (), inputs)))
+        nulls = nulls_in(tree, nulls_of_name)
     if names is None:
-        return Made(rule, None)
+        return Made(rule, None, nulls)
     uses: set[str] = set()
     for name in names:
         found = _resolved(name, inputs)
@@ -125,8 +143,8 @@ def _made(
             uses |= before.uses
             rule += f" {before.rule}"
         else:
-            return Made(rule, None)
-    return Made(rule, frozenset(uses))
+            return Made(rule, None, nulls)
+    return Made(rule, frozenset(uses), nulls)
 
 
 def _names_in(tree: exp.Expr) -> list[list[str]] | None:
@@ -207,12 +225,22 @@ def equal_keys(condition: str, inputs: Sequence[Sequence[Column] | None]) -> tup
             return None
         of = [{use.partition(":")[0] for use in side.uses or ()} for side in made]
         if [len(places) for places in of] == [1, 1] and of[0] != of[1]:
-            kinds = {
+            kinds = [
                 analyse(text, inputs[int(next(iter(places)))]).column.type
                 for text, places in zip(sides, of, strict=True)
-            }
-            found.append(kinds.pop() if len(kinds) == 1 else None)
+            ]
+            found.append(_compared(*kinds))
+            if isinstance(term, exp.NullSafeEQ):
+                found.append("boolean")  # whether it is null is a key of its own
     return tuple(found)
+
+
+def _compared(left: str | None, right: str | None) -> str | None:
+    """The type that Spark compares values of two types as; None where that isn't known."""
+    if left == right:
+        return left
+    made = common([None if kind is None else type_of(kind) for kind in (left, right)])
+    return None if made is None else str(made)
 
 
 def tested_by(condition: str, bodies: Mapping[str, str]) -> frozenset[str] | None:
@@ -319,14 +347,19 @@ def _buffers(name: str, arguments: list[str], columns: Sequence[Column] | None) 
     if name == "sum":
         return _sum(kind)
     if name in {"avg", "mean"}:
-        return ("double!", "bigint!") if not kind.startswith("decimal") else None
+        return (_widened(kind), "bigint!") if kind.startswith("decimal(") else ("double!", "bigint!")
     return None
 
 
 def _sum(kind: str) -> tuple[str, ...] | None:
     if kind.startswith("decimal("):
-        precision, scale = kind[len("decimal(") : -1].split(",")
-        return (f"decimal({min(38, int(precision) + 10)},{scale.strip()})", "boolean!")
+        return (_widened(kind), "boolean!")
     if kind in _WHOLE:
         return ("bigint",)
     return ("double",) if kind in {"float", "double", "string"} else None
+
+
+def _widened(kind: str) -> str:
+    """The decimal that sums of decimals are kept as."""
+    precision, scale = kind[len("decimal(") : -1].split(",")
+    return f"decimal({min(38, int(precision) + 10)},{scale.strip()})"

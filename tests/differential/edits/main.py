@@ -9,6 +9,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from gem_bundle.plugins import load_registry
+from tests.differential.edits.known import Known
 from tests.differential.edits.run import EditTally, Tried, try_edits
 from tests.differential.edits.truth import Experiments
 from tests.differential.engine import started
@@ -17,7 +18,7 @@ WORSE = 0.01
 _PROGRESS = 20
 
 
-def work(seed: str, job: int, jobs: int, count: int) -> EditTally:
+def work(seed: str, job: int, jobs: int, count: int, truths: Path | None = None) -> EditTally:
     """Try edits in a session of one's own: those of every so many pipelines of a seed.
 
     Args:
@@ -25,16 +26,18 @@ def work(seed: str, job: int, jobs: int, count: int) -> EditTally:
         job: Which of the processes this is.
         jobs: How many there are.
         count: How many edits.
+        truths: The file of what became of edits before; each process has one.
     """
     tally = EditTally()
     registry = load_registry()
+    known = Known(truths and truths.with_name(f"{truths.name}.{job}"))
     with tempfile.TemporaryDirectory(prefix="gem-bundle-edits-") as name, started(Path(name)) as spark:
         experiments = Experiments(spark, Path(name) / "runs")
         began = time.perf_counter()
         number = job
         done = 0
         while done < count:
-            for tried in try_edits(f"{seed}:{number}", experiments, registry):
+            for tried in try_edits(f"{seed}:{number}", experiments, registry, known=known):
                 tally.add(tried)
                 done += 1
                 _tell(tried)
@@ -50,8 +53,14 @@ def _tell(tried: Tried) -> None:
         print(tried, flush=True)
 
 
-def run(seed: str, count: int, jobs: int) -> int:
+def run(seed: str, count: int, jobs: int, truths: Path | None = None) -> int:
     """Try edits, in several processes if that is asked for.
+
+    Args:
+        seed: What the pipelines come from.
+        count: How many edits.
+        jobs: How many processes.
+        truths: Where to keep what became of them, so that other verdicts can be judged by it.
 
     Returns:
         The exit status: 1 when an edit was called better than it is, or too many worse.
@@ -59,11 +68,11 @@ def run(seed: str, count: int, jobs: int) -> int:
     print(f"seed {seed}, {count} edits", flush=True)
     tally = EditTally()
     if jobs == 1:
-        parts = [work(seed, 0, 1, count)]
+        parts = [work(seed, 0, 1, count, truths)]
     else:
         share = -(-count // jobs)
         with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-            futures = [pool.submit(work, seed, job, jobs, share) for job in range(jobs)]
+            futures = [pool.submit(work, seed, job, jobs, share, truths) for job in range(jobs)]
             parts = [future.result() for future in futures]
     for part in parts:
         tally.counts += part.counts

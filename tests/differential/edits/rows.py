@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from datetime import datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gem_bundle.schema import fields_of, type_of
 
@@ -16,60 +17,108 @@ if TYPE_CHECKING:
     from gem_bundle.ddl import DataType
 
 PHASES = ("a", "b")
-# Each file is a micro-batch: when its rows happened, and how long that went on. The last ones are so much later
-# that every window closes.
-_FILES: dict[str, list[tuple[datetime, timedelta]]] = {
-    "a": [
-        (datetime(2024, 1, 31, 10, 0), timedelta(minutes=40)),
-        (datetime(2024, 1, 31, 10, 10), timedelta(hours=1)),
-    ],
-    "b": [
-        (datetime(2024, 1, 31, 10, 20), timedelta(hours=3)),
-        (datetime(2024, 6, 30, 10, 0), timedelta(hours=1)),
-    ],
-}
+_DAY = datetime(2024, 1, 31)
+_END = (datetime(2024, 6, 30, 10, 0), timedelta(hours=1))
+
+
+class Style(NamedTuple):
+    """What rows are like.
+
+    Args:
+        files: When those of each file happened, and how long that went on, by phase: each file is a micro-batch,
+            and the last one is so much later that every window closes.
+        words: The texts that there are.
+        numbers: How many numbers there are.
+    """
+
+    files: dict[str, list[tuple[datetime, timedelta]]]
+    words: tuple[str, ...] = ("home", "cart", "pay", "x", "a")
+    numbers: int = 5
+
+
+_COMMON = Style(
+    {
+        "a": [
+            (_DAY.replace(hour=10), timedelta(minutes=40)),
+            (_DAY.replace(hour=10, minute=10), timedelta(hours=1)),
+        ],
+        "b": [(_DAY.replace(hour=10, minute=20), timedelta(hours=3)), _END],
+    }
+)
+# What makes no difference to those may make one where more rows meet, or where windows close before the edit.
+_DENSE = Style(
+    {
+        "a": [
+            (_DAY.replace(hour=10), timedelta(minutes=40)),
+            (_DAY.replace(hour=10), timedelta(minutes=50)),
+        ],
+        "b": [(_DAY.replace(hour=10, minute=5), timedelta(minutes=50)), _END],
+    },
+    ("home", "cart"),
+    2,
+)
+_CLOSED = Style(
+    {
+        "a": [
+            (_DAY.replace(hour=10), timedelta(minutes=40)),
+            (_DAY.replace(month=3, hour=10), timedelta(hours=1)),
+        ],
+        "b": [(_DAY.replace(month=3, hour=10, minute=20), timedelta(hours=3)), _END],
+    },
+    ("home", "cart", "a"),
+    3,
+)
 _ROWS = 10
-_WORDS = ("home", "cart", "pay", "x", "a")
+
+
+def style_of(seed: str) -> Style:
+    """What rows of a seed are like: those behind a number, which an edit is tried on again, are others."""
+    again = seed.partition("#")[2]
+    return (_DENSE, _CLOSED)[int(again) % 2] if again else _COMMON
 
 
 def write_phase(folder: Path, schema: str, phase: str, seed: str) -> None:
     """Add the files of a phase to a folder: JSON, each whole at once."""
     folder.mkdir(parents=True, exist_ok=True)
     fields = fields_of(schema) or ()
-    for number, (start, span) in enumerate(_FILES[phase]):
+    style = style_of(seed)
+    for number, (start, span) in enumerate(style.files[phase]):
         random = Random(f"{seed}:{folder.name}:{phase}:{number}")
         lines = []
         for _ in range(_ROWS):
             at = start + timedelta(seconds=random.randrange(int(span.total_seconds())))
-            row = {field.name: _value(random, field.type, at) for field in fields}
+            row = {field.name: _value(random, field.type, at, style) for field in fields}
             lines.append(json.dumps(row))
         hidden = folder.parent / f".{folder.name}.{phase}{number}"
         hidden.write_text("\n".join(lines) + "\n")
+        # Files are read in the order of their times, and those of one millisecond in any.
+        written = _DAY.timestamp() + 2 * PHASES.index(phase) + number
+        os.utime(hidden, (written, written))
         hidden.rename(folder / f"{phase}{number}.json")
 
 
-def _value(random: Random, type_: DataType | str | None, at: datetime) -> Any:
+def _value(random: Random, type_: DataType | str | None, at: datetime, style: Style) -> Any:
     found = type_of(type_) if isinstance(type_, str) else type_
     text = str(found)
     head = text.partition("<")[0].partition("(")[0]
     if random.random() < 0.04 and head != "timestamp":
         return None
     if head == "struct":
-        return {field.name: _value(random, field.type, at) for field in found.fields}  # type: ignore[union-attr]
+        return {field.name: _value(random, field.type, at, style) for field in found.fields}  # type: ignore[union-attr]
     if head == "array":
         inner = text[len("array<") : -1]
-        return [_value(random, inner, at) for _ in range(random.randrange(3))]
+        return [_value(random, inner, at, style) for _ in range(random.randrange(3))]
     if head == "map":
-        return {word: random.choice(_WORDS) for word in random.sample(_WORDS, 2)}
+        return {word: random.choice(style.words) for word in random.sample(style.words, 2)}
     if head in {"timestamp", "timestamp_ntz"}:
         return at.isoformat(sep=" ")
     made: dict[str, Any] = {
-        "string": random.choice(_WORDS),
-        "binary": base64.b64encode(random.choice(_WORDS).encode()).decode(),
+        "string": random.choice(style.words),
+        "binary": base64.b64encode(random.choice(style.words).encode()).decode(),
         "boolean": random.random() < 0.5,
         "date": at.date().isoformat(),
         "double": random.randrange(8) / 2,
         "float": random.randrange(8) / 2,
         "decimal": random.randrange(8) / 2,
     }
-    return made.get(head, random.randrange(5))
+    return made.get(head, random.randrange(style.numbers))

@@ -6,7 +6,9 @@ import copy
 import json
 import re
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,6 +20,7 @@ from gem_bundle.check.checker import check_definition
 from gem_bundle.pipeline.document import Document
 from gem_bundle.pipeline.loader import LoadOptions, load_values
 from tests.differential.edits.draw import Edit, Recorded, edits, needed
+from tests.differential.edits.known import Known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,13 +28,13 @@ if TYPE_CHECKING:
     from gem_bundle.changes.model import TargetChanges
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.plugins import Registry
-    from tests.differential.edits.truth import Experiments, Truth
+    from tests.differential.edits.truth import Experiments, First, Truth
 
 Judged = Literal["right", "better", "refused missed", "worse", "a little worse", "late", "useless"]
 EACH = 4
 """How many edits of one pipeline are tried."""
 
-AGAIN = 2
+AGAIN: dict[Judged, int] = {"worse": 4, "a little worse": 2}
 """On how many other rows an edit is tried that was called worse than it was on the first."""
 
 _MOST_NODES = 9
@@ -40,6 +43,8 @@ _UNDEFINED = {"row_ids", "current_time"}
 _RANDOM = re.compile(
     r"\b(uuid|rand\w*|shuffle|current_\w+|now|input_file_\w+|spark_partition_id)\b", re.IGNORECASE
 )
+_LIMIT = re.compile(r"\b(limit )\d+")
+_ENOUGH = 13
 _TARGET_KEYS = {"input", "output_mode"}
 # From harmless to fatal, as an experiment can tell them apart.
 _LEVEL = {"continues": 0, "from_now_on": 1, "wrong": 2, "refused": 3}
@@ -115,15 +120,25 @@ class EditTally:
                 yield str(tried)
 
 
-def try_edits(seed: str, experiments: Experiments, registry: Registry, most: int = EACH) -> Iterator[Tried]:
-    """The edits of the pipeline of a seed, tried one after the other; none where it is not worth it."""
+def try_edits(
+    seed: str, experiments: Experiments, registry: Registry, most: int = EACH, known: Known | None = None
+) -> Iterator[Tried]:
+    """The edits of the pipeline of a seed, tried one after the other; none where it is not worth it.
+
+    Args:
+        seed: What the pipeline, its edits and their rows come from.
+        experiments: Where they are tried.
+        registry: The gems.
+        most: How many are tried at most.
+        known: What became of those that were tried before.
+    """
     recorded = Recorded(seed)
     drawn = recorded.drawn()
     if drawn.mistake or drawn.values.get("mode") == "batch":
         return
     random = Random(f"{seed}:edits")
     target = random.choice(list(drawn.values["targets"]))
-    before = only(drawn.values, target)
+    before = small(only(drawn.values, target))
     node = before["targets"][target]
     before["targets"][target] = {"gem": "noop", **{k: v for k, v in node.items() if k in _TARGET_KEYS}}
     old = plan_of(before, registry)
@@ -134,25 +149,32 @@ def try_edits(seed: str, experiments: Experiments, registry: Registry, most: int
         return
     kept = Record.from_json(Record(target, (version_of(old, target),)).as_json()).newest
     assert kept is not None
+    known = Known() if known is None else known
     made = 0
-    first = None
-    try:
+    with ExitStack() as closing:
+
+        def find(number: int, new: Plan) -> Truth:
+            """The truth over some rows, for which version 1 has to run first."""
+            if number not in firsts:
+                rows = seed if number < 0 else f"{seed}#{number}"
+                firsts[number] = experiments.first(rows, old, target)
+                closing.callback(firsts[number].close)
+            return experiments.of(firsts[number], new, target)
+
+        firsts: dict[int, First] = {}
         for edit in edits(recorded, before, target, random, EACH * 4):
             after = only(edit.values, target)
             new = plan_of(after, registry)
             if new is None or after == before or _is_undefined(new, after):
                 continue
-            first = experiments.first(seed, old, target) if first is None else first
-            if first.written.error is not None:
-                return
             said = compare(kept, version_of(new, target), new, target, registry=registry)
-            truth = experiments.of(first, new, target)
+            truth = known.of(seed, [before, after], partial(find, -1, new))
+            if truth.outcome == "unfit":
+                return
             judged = judge(edit, said, truth)
-            for number in range(AGAIN if judged in {"worse", "a little worse"} else 0):
+            for number in range(AGAIN.get(judged, 0)):
                 # What makes no difference to some rows may make one to others.
-                other = experiments.first(f"{seed}#{number}", old, target)
-                further = experiments.of(other, new, target)
-                other.close()
+                further = known.of(f"{seed}#{number}", [before, after], partial(find, number, new))
                 if _LEVEL.get(further.outcome, -1) > _LEVEL[truth.outcome]:
                     truth, judged = further, judge(edit, said, further)
                 if judged not in {"worse", "a little worse"}:
@@ -161,9 +183,6 @@ def try_edits(seed: str, experiments: Experiments, registry: Registry, most: int
             made += 1
             if made == most:
                 return
-    finally:
-        if first is not None:
-            first.close()
 
 
 def judge(edit: Edit, said: TargetChanges, truth: Truth) -> Judged:
@@ -198,6 +217,15 @@ def only(values: dict[str, Any], target: str) -> dict[str, Any]:
     for section in ("sources", "transforms", "targets"):
         found[section] = {name: node for name, node in found.get(section, {}).items() if name in names}
     return {key: value for key, value in found.items() if value}
+
+
+def small(values: dict[str, Any]) -> dict[str, Any]:
+    """A pipeline whose limits are reached by as few rows as there are."""
+    found = json.loads(_LIMIT.sub(rf"\1{_ENOUGH}", json.dumps(values)))
+    for node in found.get("transforms", {}).values():
+        if node["gem"] == "limit":
+            node["options"]["rows"] = min(node["options"]["rows"], _ENOUGH)
+    return found  # type: ignore[no-any-return]
 
 
 def _is_undefined(plan: Plan, values: dict[str, Any]) -> bool:

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.frames import Read
 
-Outcome = Literal["continues", "from_now_on", "wrong", "refused", "useless"]
+Outcome = Literal["continues", "from_now_on", "wrong", "refused", "useless", "unfit"]
 SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.ansi.enabled": "false",
+    # For ten rows compiling takes longer than working without.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
     "spark.sql.streaming.offsetLog.formatVersion": "2",
     "spark.sql.streaming.checkUnfinishedRepartitionOnRestart": "false",
@@ -63,7 +66,7 @@ class Truth:
     Args:
         outcome: ``continues``: the rows are those of version 2 from scratch; ``from_now_on``: those of
             version 2 are, and those of version 1 stay; ``wrong``: neither; ``refused``: Spark fails;
-            ``useless``: version 1, or version 2 by itself, doesn't run, or nothing came out.
+            ``useless``: version 2 by itself doesn't run, or nothing came out; ``unfit``: version 1 doesn't.
         reason: Why, in words.
         arrived: They are those of version 2 from scratch where the rows of new sources come when they did:
             which of equal rows stays, and which are late, goes by that.
@@ -122,7 +125,7 @@ class Experiments:
             target: Its target.
         """
         if first.written.error is not None:
-            return Truth("useless", f"version 1: {first.written.reason}")
+            return Truth("unfit", first.written.reason)
         first.edits += 1
         place = first.place / f"edit{first.edits}"
         files = _Files(place / "rows", first.files.seed, first.files)

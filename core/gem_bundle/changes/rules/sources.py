@@ -10,6 +10,7 @@ from gem_bundle.changes.reach import ALL, Taint
 from gem_bundle.changes.rules.options import differences
 from gem_bundle.changes.rules.transforms import tell
 from gem_bundle.gem import Source
+from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from gem_bundle.changes.model import Change
     from gem_bundle.changes.record import NodeRecord
     from gem_bundle.changes.rules.options import Difference
+    from gem_bundle.operators import Operator
 
 _ANY = Taint(rows=True, columns={ALL})
 
@@ -62,11 +64,7 @@ def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Cha
         )
     gem = both.new.gems.get(node.id)
     begins = begin_of(gem)
-    late = {
-        name
-        for name in both.after.states_behind(node.id)
-        if any(op.kind == "watermark" for op in both.new.operators)
-    }
+    late = _drop_late_rows(both, both.after.states_behind(node.id))
     if isinstance(gem, Source) and gem.semantics.only_new:
         return both.change(
             "skipped",
@@ -94,6 +92,29 @@ def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Cha
         node.id,
         after=node.gem,
     )
+
+
+def _drop_late_rows(both: Comparison, states: set[str]) -> set[str]:
+    """Those of some nodes with state that drop rows older than the watermark, or may."""
+    if not any(operator.kind == "watermark" for operator in both.new.operators):
+        return set()
+    return {
+        operator.node
+        for operator in both.new.stateful
+        if operator.node in states and _drops_late_rows(operator, both.new.nodes[both.new.target].output_mode)
+    }
+
+
+def _drops_late_rows(operator: Operator, output_mode: str) -> bool:
+    """Whether an operator tells by event time which rows are late, as far as it is known."""
+    if isinstance(operator, AggregateOperator):
+        # A table that is written anew keeps all groups, so that none is ever late.
+        return operator.event_time is not False and output_mode != "complete"
+    if isinstance(operator, DeduplicateOperator):
+        return operator.within_watermark or operator.event_time is not False
+    if isinstance(operator, JoinOperator):
+        return operator.watermarked != (False, False)
+    return True
 
 
 def begin_of(gem: object) -> str:

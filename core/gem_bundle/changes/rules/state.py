@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gem_bundle.changes.model import Change
     from gem_bundle.changes.reach import Flow
     from gem_bundle.changes.sides import Side
+    from gem_bundle.lineage import Kept
     from gem_bundle.operators import Operator
 
 _FIELD = re.compile(r"(?<=[<,\s])[`\w]+:\s*")
@@ -33,6 +34,7 @@ class Shape(NamedTuple):
         values: The types of its values, None where unknown.
         results: The columns of results that somebody behind reads: Spark keeps nothing for others. None where
             unknown.
+        never_null: Whether Spark takes each key for never null, None where unknown.
     """
 
     node: str
@@ -40,6 +42,7 @@ class Shape(NamedTuple):
     keys: tuple[str | None, ...] | None
     values: tuple[str, ...] | None
     results: frozenset[str] | None = None
+    never_null: tuple[bool | None, ...] = ()
 
 
 def shapes(flow: Flow) -> list[Shape]:
@@ -62,7 +65,7 @@ def _shape(flow: Flow, operator: Operator) -> Shape:
     if lineage is None or kept is None:
         return Shape(node, kind, None, None)
     keys = None if kept.key_types is None else tuple(map(_bare, kept.key_types))
-    if kept.rows:
+    if kept.rows and not kept.values:
         return Shape(node, kind, keys, _rows(flow, node))
     needed = flow.needed(node) | kept.reads
     buffers: dict[str, tuple[str, ...]] = {}
@@ -71,11 +74,16 @@ def _shape(flow: Flow, operator: Operator) -> Shape:
         if column not in results:
             continue
         if functions is None:
-            return Shape(node, kind, keys, None, results)
+            return _with_nulls(flow, Shape(node, kind, keys, None, results), kept)
         for text, types in functions.items():
             buffers.setdefault(text, types)
     values = tuple(str(_bare(kind)) for types in buffers.values() for kind in types)
-    return Shape(node, kind, keys, values, results)
+    return _with_nulls(flow, Shape(node, kind, keys, values, results), kept)
+
+
+def _with_nulls(flow: Flow, shape: Shape, kept: Kept) -> Shape:
+    coming = flow.never_null_before(shape.node)
+    return shape._replace(never_null=tuple(made.never_null(coming) for made in kept.keys))
 
 
 def _rows(flow: Flow, node: str) -> tuple[str, ...] | None:
@@ -141,6 +149,10 @@ def _difference(old: Shape, new: Shape) -> str:
         return f"its state in the checkpoint is one of `{old.kind}`, not of `{new.kind}`"
     if old.keys is not None and new.keys is not None and not _fit(old.keys, new.keys):
         return f"its keys in the checkpoint are {_listed(old.keys)}, not {_listed(new.keys)}"
+    if len(old.never_null) == len(new.never_null):
+        for number, (one, other) in enumerate(zip(old.never_null, new.never_null, strict=True), 1):
+            if one is True and other is False:
+                return f"its key {number} in the checkpoint is one that is never null, and now may be null"
     if old.values is not None and new.values is not None and not _fit(old.values, new.values):
         return f"its values in the checkpoint are {_listed(old.values)}, not {_listed(new.values)}"
     if None in {old.values, new.values} and old.results is not None and new.results is not None:

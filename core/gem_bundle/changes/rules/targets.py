@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import RULE_ONLY, told
 from gem_bundle.changes.rules.options import differences
+from gem_bundle.operators import AggregateOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,7 +108,11 @@ def _output_mode(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator
 
 def _forgets(both: Comparison) -> bool:
     """Whether a watermark has let results leave the state."""
-    return any(operator.kind == "watermark" for operator in both.old.operators)
+    operators = both.old.operators
+    if not any(operator.kind == "watermark" for operator in operators):
+        return False
+    # Groups that no event time is among stay for ever.
+    return any(not isinstance(o, AggregateOperator) or o.event_time is not False for o in both.old.stateful)
 
 
 def _trigger(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Change]:

@@ -1,0 +1,96 @@
+"""Whether Spark takes an expression for one that may be null: by its form alone, whatever filters leave out.
+
+Imports sqlglot, whose trees it works on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle.expressions.functions import AGGREGATES
+from gem_bundle.expressions.spark_parser import exp
+from gem_bundle.expressions.trees import bare, parts_of
+from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    Resolve = Callable[[Sequence[str]], frozenset[str]]
+
+NEVER: frozenset[str] = frozenset()
+_MAYBE, _UNCERTAIN = frozenset({MAYBE_NULL}), frozenset({UNCERTAIN})
+_TOTAL = frozenset(
+    [
+        *("approx_count_distinct", "array", "array_agg", "collect_list", "collect_set", "concat_ws", "count"),
+        *("count_if", "current_date", "current_timestamp", "current_user", "hash", "isnotnull", "isnull"),
+        *("map", "named_struct", "now", "rand", "session_window", "struct", "uuid", "window", "xxhash64"),
+    ]
+)
+_FIRST_KNOWN = frozenset({"coalesce", "greatest", "ifnull", "least", "nvl"})
+_LIKE_ITS_ARGUMENTS = frozenset(
+    [
+        *("abs", "concat", "date_add", "date_format", "date_sub", "datediff", "dayofweek", "hour", "initcap"),
+        *("length", "lower", "md5", "minute", "month", "replace", "second", "sha2", "soundex", "substring"),
+        *("trim", "upper", "year"),
+    ]
+)
+_VALUES = (exp.Literal, exp.Boolean, exp.Interval)
+_NEVER_NULL = (exp.Is, exp.NullSafeEQ)
+_DIVIDES = (exp.Div, exp.IntDiv, exp.Mod)
+_THROUGH = (
+    *(exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Not, exp.And, exp.Or, exp.Between, exp.In, exp.DPipe),
+    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.ILike, exp.RegexpLike),
+)
+
+
+def nulls_in(tree: exp.Expr, resolve: Resolve) -> frozenset[str]:
+    """What makes an expression null, as `gem_bundle.lineage.Made.nulls` has it.
+
+    Args:
+        tree: The expression.
+        resolve: The same of what a name means.
+    """
+    node = bare(tree)
+    parts = parts_of(node)
+    if parts is not None:
+        return resolve(parts)
+    if isinstance(node, exp.Alias):
+        return nulls_in(node.this, resolve)
+    if isinstance(node, exp.Null):
+        return _MAYBE
+    if isinstance(node, (*_VALUES, *_NEVER_NULL)):
+        return NEVER
+    if isinstance(node, _DIVIDES):
+        return _any(node.iter_expressions(), resolve) | _MAYBE
+    if isinstance(node, _THROUGH):
+        return _any(node.iter_expressions(), resolve)
+    if isinstance(node, exp.Cast):
+        found = nulls_in(node.this, resolve)
+        return found if isinstance(bare(node.this), exp.Literal) else found | _UNCERTAIN
+    if isinstance(node, exp.Case):
+        values = [branch.args["true"] for branch in node.args.get("ifs") or ()]
+        last = node.args.get("default")
+        return _any(values if last is None else [*values, last], resolve) | (
+            _MAYBE if last is None else NEVER
+        )
+    if isinstance(node, exp.Anonymous):
+        return _of_call(node.name.lower(), node.expressions, resolve)
+    return _any(node.iter_expressions(), resolve) | _UNCERTAIN
+
+
+def _of_call(name: str, arguments: Sequence[exp.Expr], resolve: Resolve) -> frozenset[str]:
+    if name in _TOTAL:
+        return NEVER
+    if name == "nullif" or name in AGGREGATES:
+        return _MAYBE
+    if name in {"if", "nvl2"}:
+        return _any(arguments[1:], resolve)
+    each = [nulls_in(argument, resolve) for argument in arguments]
+    if name in _FIRST_KNOWN and not all(each):
+        return NEVER
+    found = NEVER.union(*each)
+    return found if name in _LIKE_ITS_ARGUMENTS else found | _UNCERTAIN
+
+
+def _any(nodes: Iterable[exp.Expr], resolve: Resolve) -> frozenset[str]:
+    return NEVER.union(*(nulls_in(node, resolve) for node in nodes))

@@ -1,0 +1,198 @@
+"""Edits that give a state another shape, which Spark refuses, beside those that don't: each was found by experiment."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.changes.edits import verdict
+
+ONE = """
+pipeline: shop
+sources:
+  clicks:
+    gem: file
+    options: {format: json, path: data, schema: "page string, n int, x double, d decimal(10,2), at timestamp"}
+transforms:
+STEPS
+targets:
+  out: {gem: console, input: last, output_mode: MODE}
+"""
+TWO = """
+pipeline: shop
+sources:
+  a: {gem: file, options: {format: json, path: a, schema: "n int, x double, page string, at timestamp"}}
+  b: {gem: file, options: {format: json, path: b, schema: "m int, y double, name string, seen timestamp"}}
+transforms:
+STEPS
+targets:
+  out: {gem: console, input: last}
+"""
+
+
+def of_one(old: str, new: str, mode: str = "update") -> str:
+    """What an edit of steps behind one source is called."""
+    text = ONE.replace("MODE", mode)
+    return verdict(text.replace("STEPS", old), text.replace("STEPS", new)).verdict
+
+
+def of_two(old: str, new: str) -> str:
+    """The same behind two."""
+    return verdict(TWO.replace("STEPS", old), TWO.replace("STEPS", new)).verdict
+
+
+JOINED = """
+  pairs: {gem: join, inputs: [a, b], options: {condition: CONDITION}}
+  last: {gem: select, input: pairs, options: {columns: [n, x, m, y]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        # What is compared is compared as the wider type, and that is the key.
+        ("a.n = b.y", "a.n = b.m", "refused"),
+        ("a.x = b.m", "a.n = b.y", "mixed"),
+        # Whether both are null is a key of its own.
+        ("a.n <=> b.m", "a.n = b.m", "refused"),
+        ("a.n = b.m", "b.m = a.n", "mixed"),
+    ],
+)
+def test_the_keys_of_a_join_are_what_is_compared(old: str, new: str, expected: str) -> None:
+    assert of_two(JOINED.replace("CONDITION", old), JOINED.replace("CONDITION", new)) == expected
+
+
+QUERIED = '  last: {gem: sql, inputs: [a, b], options: {query: "QUERY"}}'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("on a.n = b.m and a.x = b.y", "on a.n = b.m and a.x != b.y", "refused"),
+        ("on a.n = b.m", "on a.n = b.m + 1", "mixed"),
+        ("select a.n, b.y from", "select a.n, b.y * 2 as y from", "from_now_on"),
+        ("select a.n, b.y from", "select a.n, b.y, b.name from", "refused"),
+        ("b.m and a.x = b.y", "b.m and a.x = b.y where a.n > 1", "mixed"),
+    ],
+)
+def test_a_join_of_sql_keeps_what_one_does_elsewhere(old: str, new: str, expected: str) -> None:
+    query = "select a.n, b.y from a join b on a.n = b.m and a.x = b.y"
+    before = QUERIED.replace("QUERY", query if old in query else query.replace(" and a.x = b.y", ""))
+    assert of_two(before, before.replace(old, new)) == expected
+
+
+def test_a_table_that_a_query_joins_with_itself_is_kept_by_what_both_agree_in() -> None:
+    query = (
+        '  last: {gem: sql, input: clicks, options: {query: "select l.* from clicks l join clicks r on ON"}}'
+    )
+    one, both = query.replace("ON", "l.n = r.n"), query.replace("ON", "l.n = r.n and l.x = r.x")
+    assert of_one(one, both, "append") == "refused"
+
+
+def test_a_key_that_is_never_null_is_no_place_for_one_that_may_be() -> None:
+    steps = """
+  long: {gem: unpivot, input: clicks, options: {ids: [at], values: [page]}}
+  last: {gem: aggregate, input: long, options: {group_by: [variable], aggregates: {n: count(*)}}}
+"""
+    assert of_one(steps, steps.replace("[variable]", "[value]")) == "refused"
+    assert of_one(steps.replace("[variable]", "[value]"), steps) == "mixed"
+    named = """
+  named: {gem: with_columns, input: clicks, options: {columns: {page: "PAGE"}}}
+  last: {gem: deduplicate, input: named, options: {columns: [page]}}
+"""
+    filled = named.replace("PAGE", "coalesce(page, '-')")
+    assert of_one(filled, named.replace("PAGE", "upper(page)")) == "refused"
+    assert of_one(filled, named.replace("PAGE", "case when n > 1 then 'a' else 'b' end")) == "mixed"
+    assert of_one(filled, named.replace("PAGE", "case when n > 1 then 'a' end")) == "refused"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("sum(d)", "avg(d)", "refused"),  # one is kept with a switch, the other with a count
+        ("avg(d)", "avg(d + 1)", "refused"),
+        ("sum(n)", "sum(n + 1)", "mixed"),
+    ],
+)
+def test_what_is_kept_of_decimals(old: str, new: str, expected: str) -> None:
+    steps = "  last: {gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {r: FUNCTION}}}"
+    assert of_one(steps.replace("FUNCTION", old), steps.replace("FUNCTION", new)) == expected
+
+
+def test_columns_that_decide_on_duplicates_are_kept_in_the_order_of_their_names() -> None:
+    steps = "  last: {gem: deduplicate, input: clicks, options: {columns: [page, n]}}"
+    assert of_one(steps, steps.replace("[page, n]", "[n, page]"), "append") == "refused"
+    assert of_one(steps, steps.replace("[page, n]", "[PAGE, n]"), "append") == "continues"
+
+
+def test_a_column_by_which_rows_are_spread_is_kept_though_nobody_reads_it_after() -> None:
+    steps = """
+  pairs: {gem: join, inputs: [a, b], options: {condition: a.n = b.m}}
+  spread: {gem: repartition, input: pairs, options: {partitions: 4, columns: [name]}}
+  last: {gem: select, input: spread, options: {columns: [n, m]}}
+"""
+    assert of_two(steps, steps.replace(", columns: [name]}}\n  last", "}}\n  last")) == "refused"
+    assert of_two(steps, steps.replace("columns: [name]}}\n  last", "columns: [m]}}\n  last")) == "refused"
+
+
+FUZZY = """
+  alike:
+    gem: fuzzy_match
+    inputs: [a, named]
+    options: {id: n, fields: {page: {}}, block_by: [at], threshold: 0.5}
+  last: {gem: drop, input: alike, options: {columns: [left_id]}}
+"""
+NAMED = "  named: {gem: rename, input: b, options: {columns: {m: n, y: x, name: page, seen: at}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("[left_id]", "[right_id]", "refused"),
+        ("{page: {}}", "{page: {}, x: {}}", "refused"),
+        ("id: n", "id: x", "refused"),
+        ("block_by: [at]", "block_by: [at + interval 1 hour]", "mixed"),
+        ("{page: {}}", "{page: {measure: equal}}", "from_now_on"),
+        ("threshold: 0.5", "threshold: 0.75", "from_now_on"),
+    ],
+)
+def test_pairs_that_are_nearly_the_same_are_kept_with_what_is_read_of_them(
+    old: str, new: str, expected: str
+) -> None:
+    text = NAMED + FUZZY
+    edited = text.replace(old, new)
+    if old == "id: n":
+        text, edited = (found.replace("columns: [left_id]", "columns: [score]") for found in (text, edited))
+    assert of_two(text, edited) == expected
+
+
+GROUPED = """
+  timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}
+  last: {gem: aggregate, input: timely, options: {group_by: [BY], aggregates: {n: count(*)}}}
+"""
+
+
+def test_a_group_without_event_time_is_never_let_go() -> None:
+    by_page, by_time = GROUPED.replace("BY", "page"), GROUPED.replace("BY", "at")
+    texts = {mode: ONE.replace("MODE", mode) for mode in ("update", "complete")}
+
+    def to_complete(steps: str) -> str:
+        return verdict(*(texts[mode].replace("STEPS", steps) for mode in ("update", "complete"))).verdict
+
+    assert to_complete(by_page) == "continues"
+    assert to_complete(by_time) == "mixed"
+
+
+@pytest.mark.parametrize(
+    ("by", "mode", "expected"),
+    [("page", "update", "continues"), ("at", "update", "skipped"), ("at", "complete", "continues")],
+)
+def test_rows_of_a_new_source_are_late_only_where_event_time_decides(
+    by: str, mode: str, expected: str
+) -> None:
+    before = ONE.replace("MODE", mode).replace("STEPS", GROUPED.replace("BY", by))
+    more = before.replace(
+        "transforms:",
+        '  more: {gem: file, options: {format: json, path: more, schema: "page string, n int, x double, '
+        'd decimal(10,2), at timestamp"}}\ntransforms:\n  both: {gem: union, inputs: [clicks, more]}',
+    ).replace("input: clicks", "input: both")
+    assert verdict(before, more).verdict == expected
