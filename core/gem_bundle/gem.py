@@ -198,11 +198,14 @@ class OptionChange:
         effect: What it does.
         why: Why, as a sentence to the user without a full stop at its end: what becomes of rows.
         hint: What to do about it.
+        idle: What becomes of a source's rows, as the end of a sentence, where Spark doesn't refuse what it
+            else does, as the last micro-batch had none of them. Empty where it always refuses.
     """
 
     effect: Effect
     why: str = ""
     hint: str = ""
+    idle: str = ""
 
 
 def analysed(df: DataFrame) -> DataFrame:

@@ -145,6 +145,7 @@ class FileSource(Source[FileSourceOptions]):
                 "the checkpoint keeps the whole paths of the files that were read, and Spark fails when they "
                 "don't lie below this one",
                 "Give the source another id, so that it is a new one, or move the files back.",
+                "what waits at the old place is never read, and all that is at the new one is read",
             )
         if option in {"path_glob_filter", "max_file_age", "recursive_file_lookup"}:
             return OptionChange(

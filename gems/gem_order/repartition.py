@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pydantic import model_validator
 
 from gem_bundle import Facts, Field, Finding, Lineage, Operator, Options, Transform
-from gem_bundle.expressions import check_expression, made_of
+from gem_bundle.expressions import check_expression
 from gem_bundle.lineage import passed
 from gem_bundle.types import ExpressionList
 
@@ -59,6 +59,8 @@ class Repartition(Transform[RepartitionOptions]):
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """All columns and rows as they are: shuffling changes none."""
+        from gem_bundle.expressions import made_of
+
         columns = inputs[0].columns
         through = passed(columns)
         if through is None:

@@ -4,7 +4,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gem_bundle import Facts, Field, Finding, Lineage, Operator, Options, Transform
-from gem_bundle.expressions import check_expression, made_of
+from gem_bundle.expressions import check_expression
 from gem_bundle.lineage import passed
 from gem_bundle.types import ExpressionList
 
@@ -50,6 +50,8 @@ class Sort(Transform[SortOptions]):
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """All columns and rows as they are: sorting changes none."""
+        from gem_bundle.expressions import made_of
+
         columns = inputs[0].columns
         through = passed(columns)
         if through is None:

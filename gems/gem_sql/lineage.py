@@ -171,7 +171,7 @@ def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts
             types = tuple(column.type for column in made.columns or ())
             kept = Kept(tuple(found.values()), types, taken=rows)
         return Lineage(found, rows, kept)
-    if distinct is not None or several_times_over(group) or (group is not None and group.args.get("all")):
+    if distinct is not None or (group is not None and group.args.get("all")):
         return None
     keys = [_key(sql_of(node), bodies) for node in (plain_keys(group) if group is not None else [])]
     by = tuple(made_of(key, columns, position=position) for key in keys)
@@ -184,6 +184,11 @@ def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts
     if having is not None:
         values[_HAVING] = buffers_of(sql_of(having.this), columns)
     types = tuple(analyse(key, columns).column.type for key in keys)
+    if several_times_over(group):
+        # What isn't grouped by is null then, and which it is is a key of its own.
+        by = tuple(replace(key, nulls=frozenset({MAYBE_NULL})) for key in by)
+        by = (*by, Made(f"grouping id {sql_of(group)}", nulls=frozenset()))
+        types = (*types, "bigint")
     reads = frozenset({_HAVING} if having is not None else ())
     condition = sql_of(having.this) if having is not None else ""
     rule = Made(" ".join([rows.rule, *(key.rule for key in by), condition]), _all_of([rows, *by]))

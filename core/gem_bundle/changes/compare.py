@@ -50,12 +50,14 @@ def compare(
     if old.is_same(new):
         return TargetChanges(target)
     before = old_side(old, load_registry() if registry is None else registry) if ran is None else ran
-    both = Comparison(before, new_side(new, plan, target), plan)
+    both = Comparison(before, new_side(new, plan, target), plan, checkpoint)
     stateless = _without_state(before, checkpoint) if checkpoint is not None else frozenset()
     if stateless:
         # State that begins now is in no checkpoint: Spark refuses it, and mixes nothing.
         now = frozenset(both.now[name] for name in stateless if name in both.now)
-        both = Comparison(replace(before, stateless=stateless), replace(both.new, stateless=now), plan)
+        both = Comparison(
+            replace(before, stateless=stateless), replace(both.new, stateless=now), plan, checkpoint
+        )
     rules = [*compare_sources(both), *compare_transforms(both)]
     changes = refuse_other_state(both, rules)
     changes += compare_target(both)

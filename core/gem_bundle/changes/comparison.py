@@ -12,6 +12,7 @@ from gem_bundle.check.report import option_path
 from gem_bundle.gem import Target
 
 if TYPE_CHECKING:
+    from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.changes.model import Verdict
     from gem_bundle.changes.record import NodeRecord
     from gem_bundle.changes.sides import Side
@@ -37,9 +38,11 @@ class Comparison:
         old: What ran last.
         new: What is going to run.
         plan: The pipeline as it is now, for places in its file.
+        checkpoint: What Spark left of what ran; None where that isn't known.
     """
 
-    def __init__(self, old: Side, new: Side, plan: Plan) -> None:
+    def __init__(self, old: Side, new: Side, plan: Plan, checkpoint: SparkCheckpoint | None = None) -> None:
+        self._checkpoint = checkpoint
         self.old = old
         self.new = new
         self.plan = plan
@@ -93,6 +96,20 @@ class Comparison:
         if found is None:
             found = next((self.old.nodes[name] for name in node.was if name in self.old.nodes), None)
         return found if found is not None and found.kind == node.kind else None
+
+    def was_idle(self, source: NodeRecord) -> bool:
+        """Whether it is known that the last micro-batch had no rows of a source.
+
+        Args:
+            source: The source as it is now.
+        """
+        offsets = () if self._checkpoint is None else self._checkpoint.offsets[-2:]
+        if len(offsets) < 2:
+            return False
+        before, last = (found.sources for found in offsets)
+        return bool(source.readers) and all(
+            name in last and before.get(name) == last[name] for name in source.readers
+        )
 
     @cached_property
     def now(self) -> dict[str, str]:

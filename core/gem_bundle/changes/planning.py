@@ -101,7 +101,7 @@ def _of_target(
 ) -> tuple[list[TargetChanges], list[Diagnostic]]:
     location = plan.definition.checkpoint(node.id)
     try:
-        checkpoint = read_checkpoint(location)
+        checkpoint = read_checkpoint(location, last=2)
     except UnseenError as error:
         note = f"the checkpoint can't be seen from here, so nothing is known of it: {error}, at {location}"
         return [TargetChanges(node.id, (), (note,))], []

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.analysis import analyse, parsed
-from gem_bundle.expressions.kinds import common
 from gem_bundle.expressions.names import reference
 from gem_bundle.expressions.scope import Scope
 from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN, Made, column_keys
-from gem_bundle.schema import type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -239,6 +237,9 @@ def _compared(left: str | None, right: str | None) -> str | None:
     """The type that Spark compares values of two types as; None where that isn't known."""
     if left == right:
         return left
+    from gem_bundle.expressions.kinds import common
+    from gem_bundle.schema import type_of
+
     made = common([None if kind is None else type_of(kind) for kind in (left, right)])
     return None if made is None else str(made)
 

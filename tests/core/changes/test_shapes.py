@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.core.changes.edits import verdict
+from gem_bundle.changes.canonical import version_of
+from gem_bundle.changes.checkpoint import Offsets, SparkCheckpoint
+from gem_bundle.changes.compare import compare
+from tests.core.changes.edits import plan, verdict
 
 ONE = """
 pipeline: shop
@@ -196,3 +201,40 @@ def test_rows_of_a_new_source_are_late_only_where_event_time_decides(
         'd decimal(10,2), at timestamp"}}\ntransforms:\n  both: {gem: union, inputs: [clicks, more]}',
     ).replace("input: clicks", "input: both")
     assert verdict(before, more).verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("group by page, n", "group by rollup(page, n)", "refused"),
+        ("group by rollup(page, n)", "group by cube(page, n)", "mixed"),
+        ("group by rollup(page, n)", "group by page, n with rollup", "mixed"),
+    ],
+)
+def test_groups_of_groups_are_told_apart_by_a_key_of_their_own(old: str, new: str, expected: str) -> None:
+    query = '  last: {gem: sql, input: clicks, options: {query: "select page, n, count(*) as c from clicks GROUP"}}'
+    assert of_one(query.replace("GROUP", old), query.replace("GROUP", new)) == expected
+
+
+def test_a_file_source_is_refused_another_place_unless_the_last_micro_batch_had_nothing_of_it() -> None:
+    steps = "  last: {gem: select, input: clicks, options: {columns: [page]}}"
+    before = ONE.replace("MODE", "append").replace("STEPS", steps)
+    old, new = plan(before), plan(before.replace("path: data", "path: elsewhere"))
+    one, other = (Offsets(n, "v2", sources={"clicks": {"logOffset": n}}) for n in (0, 1))
+    read, idle = (one, other), (other, replace(other, batch=2))
+    found = {
+        name: compare(
+            version_of(old, "out"),
+            version_of(new, "out"),
+            new,
+            "out",
+            checkpoint=SparkCheckpoint("/none", offsets=offsets),
+        )
+        for name, offsets in {"read": read, "idle": idle, "unknown": idle[:1]}.items()
+    }
+    assert {name: changes.verdict for name, changes in found.items()} == {
+        "read": "refused",
+        "idle": "skipped",
+        "unknown": "refused",
+    }
+    assert "Spark doesn't notice" in found["idle"].changes[0].message

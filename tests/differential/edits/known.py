@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.changes.checkpoint import Offsets, SparkCheckpoint
 from tests.differential.edits.truth import Truth
 
 if TYPE_CHECKING:
@@ -24,11 +25,15 @@ class Known:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._truths: dict[str, Truth] = {}
+        self._read: dict[str, tuple[Offsets, ...]] = {}
         if path is not None and path.exists():
             for line in path.read_text().splitlines():
                 values = json.loads(line)
                 name = values.pop("edit")
-                self._truths[name] = Truth(**values)
+                if "read" in values:
+                    self._read[name] = tuple(Offsets(n, "v2", sources=s) for n, s in values["read"])
+                else:
+                    self._truths[name] = Truth(**values)
 
     def of(self, seed: str, versions: list[dict[str, Any]], find: Callable[[], Truth]) -> Truth:
         """What became of an edit: as it was found before, else by experiment.
@@ -38,10 +43,33 @@ class Known:
             versions: Version 1, and version 2.
             find: Makes the experiment.
         """
-        name = hashlib.sha256(json.dumps([seed, versions], sort_keys=True).encode()).hexdigest()[:24]
+        name = _name(seed, versions)
         if name not in self._truths:
             self._truths[name] = found = find()
-            if self._path is not None:
-                with self._path.open("a") as file:
-                    file.write(json.dumps({"edit": name, **asdict(found)}) + "\n")
+            self._keep({"edit": name, **asdict(found)})
         return self._truths[name]
+
+    def checkpoint(
+        self, seed: str, version: dict[str, Any], find: Callable[[], SparkCheckpoint]
+    ) -> SparkCheckpoint:
+        """What version 1 has read, micro-batch by micro-batch.
+
+        Args:
+            seed: What its rows come from.
+            version: Version 1.
+            find: Runs it.
+        """
+        name = _name(seed, [version])
+        if name not in self._read:
+            self._read[name] = offsets = find().offsets
+            self._keep({"edit": name, "read": [[o.batch, dict(o.sources)] for o in offsets]})
+        return SparkCheckpoint("/drawn/checkpoint", offsets=self._read[name])
+
+    def _keep(self, values: dict[str, Any]) -> None:
+        if self._path is not None:
+            with self._path.open("a") as file:
+                file.write(json.dumps(values) + "\n")
+
+
+def _name(seed: str, versions: list[dict[str, Any]]) -> str:
+    return hashlib.sha256(json.dumps([seed, versions], sort_keys=True).encode()).hexdigest()[:24]

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from gem_bundle.plugins import Registry
     from tests.differential.edits.truth import Experiments, First, Truth
 
-Judged = Literal["right", "better", "refused missed", "worse", "a little worse", "late", "useless"]
+Judged = Literal["right", "better", "refused missed", "worse", "a little worse", "late", "unshown", "useless"]
 EACH = 4
 """How many edits of one pipeline are tried."""
 
-AGAIN: dict[Judged, int] = {"worse": 4, "a little worse": 2}
+AGAIN: dict[Judged, int] = {"worse": 4, "unshown": 4, "a little worse": 2}
 """On how many other rows an edit is tried that was called worse than it was on the first."""
 
 _MOST_NODES = 9
@@ -45,6 +45,7 @@ _RANDOM = re.compile(
 )
 _LIMIT = re.compile(r"\b(limit )\d+")
 _ENOUGH = 13
+_MOVED = "another path"
 _TARGET_KEYS = {"input", "output_mode"}
 # From harmless to fatal, as an experiment can tell them apart.
 _LEVEL = {"continues": 0, "from_now_on": 1, "wrong": 2, "refused": 3}
@@ -97,13 +98,13 @@ class EditTally:
         """Count one."""
         self.counts[tried.judged] += 1
         self.kinds[tried.edit.kind, tried.judged] += 1
-        if tried.judged not in {"right", "useless", "late"}:
+        if tried.judged not in {"right", "useless", "unshown", "late"}:
             self.shown.setdefault(tried.judged, []).append(tried)
 
     @property
     def told(self) -> int:
         """How many edits have shown something."""
-        return sum(self.counts.values()) - self.counts["useless"]
+        return sum(self.counts.values()) - self.counts["useless"] - self.counts["unshown"]
 
     @property
     def dangerous(self) -> int:
@@ -154,30 +155,39 @@ def try_edits(
     with ExitStack() as closing:
 
         def find(number: int, new: Plan) -> Truth:
-            """The truth over some rows, for which version 1 has to run first."""
+            """The truth over some rows."""
+            return experiments.of(first(number), new, target)
+
+        def first(number: int) -> First:
+            """What version 1 has left of some rows."""
             if number not in firsts:
                 rows = seed if number < 0 else f"{seed}#{number}"
                 firsts[number] = experiments.first(rows, old, target)
                 closing.callback(firsts[number].close)
-            return experiments.of(firsts[number], new, target)
+            return firsts[number]
 
         firsts: dict[int, First] = {}
         for edit in edits(recorded, before, target, random, EACH * 4):
-            after = only(edit.values, target)
+            after = small(only(edit.values, target))
             new = plan_of(after, registry)
             if new is None or after == before or _is_undefined(new, after):
                 continue
-            said = compare(kept, version_of(new, target), new, target, registry=registry)
             truth = known.of(seed, [before, after], partial(find, -1, new))
             if truth.outcome == "unfit":
                 return
+            checkpoint = None
+            if edit.kind == _MOVED:
+                checkpoint = known.checkpoint(seed, before, lambda: first(-1).checkpoint)
+            version = version_of(new, target)
+            said = compare(kept, version, new, target, registry=registry, checkpoint=checkpoint)
             judged = judge(edit, said, truth)
             for number in range(AGAIN.get(judged, 0)):
                 # What makes no difference to some rows may make one to others.
                 further = known.of(f"{seed}#{number}", [before, after], partial(find, number, new))
-                if _LEVEL.get(further.outcome, -1) > _LEVEL[truth.outcome]:
+                level, before_level = _LEVEL.get(further.outcome, -1), _LEVEL[truth.outcome]
+                if level > before_level or (level == before_level and further.kept > truth.kept == 0):
                     truth, judged = further, judge(edit, said, further)
-                if judged not in {"worse", "a little worse"}:
+                if judged not in AGAIN:
                     break
             yield Tried(seed, Edit(edit.kind, after, edit.node), before, said, truth, judged)
             made += 1
@@ -194,6 +204,8 @@ def judge(edit: Edit, said: TargetChanges, truth: Truth) -> Judged:
         return "right"
     if true == _LEVEL["refused"]:
         return "refused missed"
+    if said.verdict == "mixed" and level > true and not truth.kept:
+        return "unshown"
     if level > true:
         return "worse" if level > 1 else "a little worse"
     if {change.code for change in said.changes} == {"GB426"} and truth.outcome == "wrong" and level == 1:

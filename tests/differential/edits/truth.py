@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from gem_bundle.changes.checkpoint import read_checkpoint
 from gem_bundle.run.failures import headline, root_cause
 from gem_bundle.run.frames import Frames
 from gem_bundle.schema import schema_of
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.gem import Source
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
@@ -46,11 +48,13 @@ class Written:
     Args:
         rows: The rows as text, with how often each came; in complete mode those of the last micro-batch.
         batches: How many micro-batches wrote something.
+        kept: How many rows of state there were in the end.
         error: Why it failed, if it did.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
     batches: int = 0
+    kept: int = 0
     error: Exception | None = None
 
     @property
@@ -70,11 +74,13 @@ class Truth:
         reason: Why, in words.
         arrived: They are those of version 2 from scratch where the rows of new sources come when they did:
             which of equal rows stays, and which are late, goes by that.
+        kept: How many rows of state version 1 had left: without any nothing can be mixed.
     """
 
     outcome: Outcome
     reason: str = ""
     arrived: bool = False
+    kept: int = 1
 
 
 class Experiments:
@@ -146,7 +152,7 @@ class Experiments:
             if then.error is not None:
                 return Truth("useless", f"version 2: {then.reason}")
             mode = plan.node(target).output_mode
-            truth = _judge(mode, first.written, second, from_scratch, then)
+            truth = replace(_judge(mode, first.written, second, from_scratch, then), kept=first.written.kept)
             if truth.outcome == "wrong" and files.take_back_new(plan):
                 files.take_back("b")
                 later = place / "later"
@@ -182,13 +188,15 @@ class Experiments:
             try:
                 if not query.awaitTermination(_SECONDS):
                     return Written(error=TimeoutError(f"more than {_SECONDS} seconds"))
+                last = query.lastProgress
+                kept = sum(o.numRowsTotal for o in last.stateOperators) if last is not None else 0
             finally:
                 query.stop()
         except Exception as error:  # noqa: BLE001 (what it raises is the answer)
             return Written(error=error)
         if mode == "complete":
-            return Written(found[-1] if found else Counter(), len(found))
-        return Written(sum(found, Counter()), len(found))
+            return Written(found[-1] if found else Counter(), len(found), kept)
+        return Written(sum(found, Counter()), len(found), kept)
 
     def _reader(self, plan: Plan, files: _Files) -> Read:
         def read(node: Node, name: str) -> DataFrame:
@@ -277,6 +285,13 @@ class First:
     files: _Files
     written: Written
     edits: int = 0
+
+    @property
+    def checkpoint(self) -> SparkCheckpoint:
+        """What Spark left of it."""
+        found = read_checkpoint(str(self.place / "checkpoint"), last=2)
+        assert found is not None
+        return found
 
     def close(self) -> None:
         """Remove what it has left."""

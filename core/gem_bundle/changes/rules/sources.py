@@ -10,6 +10,7 @@ from gem_bundle.changes.reach import ALL, Taint
 from gem_bundle.changes.rules.options import differences
 from gem_bundle.changes.rules.transforms import tell
 from gem_bundle.gem import Source
+from gem_bundle.lineage import column_keys
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.changes.comparison import Comparison
     from gem_bundle.changes.model import Change
-    from gem_bundle.changes.record import NodeRecord
+    from gem_bundle.changes.record import InputRecord, NodeRecord
     from gem_bundle.changes.rules.options import Difference
     from gem_bundle.operators import Operator
 
@@ -64,7 +65,7 @@ def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Cha
         )
     gem = both.new.gems.get(node.id)
     begins = begin_of(gem)
-    late = _drop_late_rows(both, both.after.states_behind(node.id))
+    late = _drop_late_rows(both, node.id)
     if isinstance(gem, Source) and gem.semantics.only_new:
         return both.change(
             "skipped",
@@ -94,27 +95,44 @@ def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Cha
     )
 
 
-def _drop_late_rows(both: Comparison, states: set[str]) -> set[str]:
-    """Those of some nodes with state that drop rows older than the watermark, or may."""
+def _drop_late_rows(both: Comparison, source: str) -> set[str]:
+    """Those of the nodes behind a source that drop rows of it that are older than the watermark, or may."""
     if not any(operator.kind == "watermark" for operator in both.new.operators):
         return set()
+    behind = both.after.states_behind(source)
     return {
         operator.node
         for operator in both.new.stateful
-        if operator.node in states and _drops_late_rows(operator, both.new.nodes[both.new.target].output_mode)
+        if operator.node in behind and _drops_late_rows(both, operator, source)
     }
 
 
-def _drops_late_rows(operator: Operator, output_mode: str) -> bool:
-    """Whether an operator tells by event time which rows are late, as far as it is known."""
+def _drops_late_rows(both: Comparison, operator: Operator, source: str) -> bool:
+    """Whether an operator tells by event time which rows of a source are late, as far as it is known."""
     if isinstance(operator, AggregateOperator):
         # A table that is written anew keeps all groups, so that none is ever late.
-        return operator.event_time is not False and output_mode != "complete"
+        return operator.event_time is not False and not both.is_rewritten
     if isinstance(operator, DeduplicateOperator):
         return operator.within_watermark or operator.event_time is not False
     if isinstance(operator, JoinOperator):
-        return operator.watermarked != (False, False)
+        return any(
+            edge.node in {source, *both.new.behind(source)} and _has_event_time(both, operator.node, edge)
+            for edge in both.new.nodes[operator.node].inputs
+        )
     return True
+
+
+def _has_event_time(both: Comparison, node: str, edge: InputRecord) -> bool:
+    """Whether what an operator reads of an input carries a watermark: Spark leaves out what nobody reads."""
+    facts = both.new.facts.get(edge.key)
+    keys = column_keys(facts.columns) if facts is not None else None
+    if facts is None or keys is None:
+        return True
+    needed = both.after.needed_of(node, edge.node)
+    return any(
+        column.watermarked is not False and (key in needed or ALL in needed)
+        for key, column in zip(keys, facts.columns or (), strict=True)
+    )
 
 
 def begin_of(gem: object) -> str:
@@ -175,6 +193,10 @@ def _option(both: Comparison, found: Difference, new: NodeRecord, *, streaming: 
     if not found.known:
         what += RULE_ONLY.format(new.gem)
     hint = found.change.hint
+    if effect == "refused" and found.change.idle and both.was_idle(new):
+        effect = "skipped"
+        what = f"source `{new.id}`: `{found.option}` was {told(found.before)} and is {told(found.after)}; "
+        what += f"the last micro-batch had nothing of it, so that Spark doesn't notice: {found.change.idle}"
     if effect == "from_now_on":
         reach = both.after.behind(new.id, _taint(both, new))
         details = {"option": found.option, "before": found.before, "after": found.after}
