@@ -314,6 +314,8 @@ def _aggregates(tree: exp.Expr, columns: Sequence[Column] | None) -> Iterator[tu
         name = call.name.lower()
         if name in AGGREGATES:
             texts = [argument.sql(dialect="spark") for argument in call.expressions]
+            if texts == ["*"] and name != "count" and columns is not None and len(columns) == 1:
+                texts = [f"`{columns[0].name}`"]  # a star is all columns, of which there is one
             known = _columns_of(_names_in(call) or (), [(0, columns)])
             yield name, texts, _counted(name, texts) or repr(shape(call, known))
 

@@ -238,3 +238,12 @@ def test_a_file_source_is_refused_another_place_unless_the_last_micro_batch_had_
         "unknown": "refused",
     }
     assert "Spark doesn't notice" in found["idle"].changes[0].message
+
+
+def test_a_star_in_a_function_is_the_only_column_that_there_is() -> None:
+    query = (
+        "  few: {gem: select, input: clicks, options: {columns: [n]}}\n  last: {gem: aggregate, input: few, "
+    )
+    query += "options: {group_by: [n], aggregates: {r: FUNCTION}}}"
+    assert of_one(query.replace("FUNCTION", "count(*)"), query.replace("FUNCTION", "sum(*)")) == "refused"
+    assert of_one(query.replace("FUNCTION", "sum(n)"), query.replace("FUNCTION", "sum(*)")) != "refused"

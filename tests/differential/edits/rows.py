@@ -29,11 +29,15 @@ class Style(NamedTuple):
             and the last one is so much later that every window closes.
         words: The texts that there are.
         numbers: How many numbers there are.
+        nulls: How many values are null.
+        moments: How many times there are in a file, evenly apart; 0 is any.
     """
 
     files: dict[str, list[tuple[datetime, timedelta]]]
     words: tuple[str, ...] = ("home", "cart", "pay", "x", "a")
     numbers: int = 5
+    nulls: float = 0.04
+    moments: int = 0
 
 
 _COMMON = Style(
@@ -48,14 +52,13 @@ _COMMON = Style(
 # What makes no difference to those may make one where more rows meet, or where windows close before the edit.
 _DENSE = Style(
     {
-        "a": [
-            (_DAY.replace(hour=10), timedelta(minutes=40)),
-            (_DAY.replace(hour=10), timedelta(minutes=50)),
-        ],
-        "b": [(_DAY.replace(hour=10, minute=5), timedelta(minutes=50)), _END],
+        "a": [(_DAY.replace(hour=10), timedelta(minutes=40))] * 2,
+        "b": [(_DAY.replace(hour=10), timedelta(minutes=40)), _END],
     },
     ("home", "cart"),
     2,
+    0.3,
+    4,
 )
 _CLOSED = Style(
     {
@@ -86,7 +89,10 @@ def write_phase(folder: Path, schema: str, phase: str, seed: str) -> None:
         random = Random(f"{seed}:{folder.name}:{phase}:{number}")
         lines = []
         for _ in range(_ROWS):
-            at = start + timedelta(seconds=random.randrange(int(span.total_seconds())))
+            seconds = int(span.total_seconds())
+            at = start + timedelta(
+                seconds=random.randrange(0, seconds, seconds // (style.moments or seconds))
+            )
             row = {field.name: _value(random, field.type, at, style) for field in fields}
             lines.append(json.dumps(row))
         hidden = folder.parent / f".{folder.name}.{phase}{number}"
@@ -101,7 +107,7 @@ def _value(random: Random, type_: DataType | str | None, at: datetime, style: St
     found = type_of(type_) if isinstance(type_, str) else type_
     text = str(found)
     head = text.partition("<")[0].partition("(")[0]
-    if random.random() < 0.04 and head != "timestamp":
+    if random.random() < style.nulls and head != "timestamp":
         return None
     if head == "struct":
         return {field.name: _value(random, field.type, at, style) for field in found.fields}  # type: ignore[union-attr]
