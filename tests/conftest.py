@@ -14,6 +14,7 @@ from tests.guard import Guard
 from tests.kafka_broker import kafka, kafka_sasl  # noqa: F401 (fixtures for all tests)
 from tests.postgres_server import postgres  # noqa: F401 (a fixture for all tests)
 from tests.s3_server import s3  # noqa: F401 (a fixture for all tests)
+from tests.schema_registry import schema_registry  # noqa: F401 (a fixture for all tests)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

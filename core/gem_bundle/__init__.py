@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from gem_bundle.diagnostics import Finding as Finding
     from gem_bundle.errors import GemBundleError as GemBundleError
     from gem_bundle.errors import GemError as GemError
+    from gem_bundle.errors import PassingError as PassingError
     from gem_bundle.errors import PipelineError as PipelineError
+    from gem_bundle.errors import UnreachableError as UnreachableError
     from gem_bundle.facts import Column as Column
     from gem_bundle.facts import Facts as Facts
     from gem_bundle.facts import combined as combined
@@ -65,7 +67,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "builder": ("Pipeline",),
     "diagnostics": ("Diagnostic", "Finding"),
-    "errors": ("GemBundleError", "GemError", "PipelineError"),
+    "errors": ("GemBundleError", "GemError", "PassingError", "PipelineError", "UnreachableError"),
     "facts": ("Column", "Facts", "combined", "entering", "event_times", "merged"),
     "gem": (
         "ALL_OUTPUT_MODES",

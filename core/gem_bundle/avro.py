@@ -91,6 +91,12 @@ class AvroSchema:
         return tuple(Column(name, None if kind is None else str(kind)) for name, kind in kinds)
 
     @property
+    def name(self) -> str | None:
+        """The full name of that record."""
+        found = self.record
+        return None if found is None else _full(found["name"], str(found.get("namespace") or ""))
+
+    @property
     def record(self) -> Mapping[str, Any] | None:
         """The record that it describes, which may be null; None where it describes something else."""
         branches = self._schema if isinstance(self._schema, list) else [self._schema]

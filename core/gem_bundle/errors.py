@@ -75,6 +75,28 @@ class GemError(GemBundleError, RuntimeError):
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
+class UnreachableError(GemError):
+    """A gem says that a system outside can't be reached, or refuses the login: GB503.
+
+    Raise it where a `GemError` may be raised, and on executors too.
+
+    Args:
+        message: What can't be reached and why.
+        hint: What to do about it.
+        option: The option that must change, as `GemError` has it.
+    """
+
+    def __init__(
+        self, message: str, hint: str = "", option: str | tuple[str | int, ...] | None = None
+    ) -> None:
+        super().__init__("GB503", message, hint, option)
+        self.args = (message, hint, option)
+
+
+class PassingError(UnreachableError):
+    """The same, and it may pass by itself: a query that fails with it may be started again."""
+
+
 def describe_error(error: BaseException) -> str:
     """An exception in one line: its type and the first line of what it says."""
     first = str(error).strip().splitlines()

@@ -652,6 +652,25 @@ class Transform(Gem[OptionsT]):
         """
         raise NotImplementedError
 
+    def discover(self) -> None:
+        """Look outside for what `infer`, `lineage` and `check` need to know, and keep it for them.
+
+        Called by `gem-bundle check --connect` only, before `infer`, once for each node; never before a run.
+        It may do what `connect` may, and is called as `Source.discover` is: in a thread, while others are
+        asked. Nothing need be said of what isn't there: that is up to `connect`.
+
+        Raises:
+            GemError: When it can't look, and the gem knows why. What isn't known stays unknown.
+        """
+
+    def for_preview(self) -> Transform[OptionsT]:
+        """A transform with the same columns that changes nothing outside; by default this one.
+
+        Called where nothing may be changed: by `gem-bundle preview`, `check --engine` and tests of pipelines.
+        Override it where `apply` has effects.
+        """
+        return self
+
     def outputs(self) -> tuple[str, ...]:
         """The names of its outputs, where it has several; empty for the one unnamed output."""
         return ()

@@ -79,6 +79,10 @@ class Packing:
         """
         if self.columns is None:
             return None if facts.columns is None else list(facts.columns)
+        for key, body in keyed(self.columns):
+            text, alias = split_alias(body)
+            if isinstance(key, int) and alias is None and reference(text) is None and not text.endswith("*"):
+                return None  # Spark gives it a name of its own
         columns = dict(self.columns) if hasattr(self.columns, "keys") else list(self.columns)
         found = project(columns, facts)
         return None if found is None else list(found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from datetime import date, datetime
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr, ValidationInfo, WithJsonSchema
@@ -31,6 +31,7 @@ __all__ = [
     "SecretStr",
     "StringList",
     "TableName",
+    "TextFile",
     "Timestamp",
     "interval_length",
     "is_remote",
@@ -438,3 +439,26 @@ def _resolve_path(path: str, info: ValidationInfo) -> str:
 
 DataPath = Annotated[str, AfterValidator(_resolve_path)]
 """A path or URL of data; a relative one is relative to the pipeline file."""
+
+
+def _read_text(path: str, info: ValidationInfo) -> str:
+    if not path.strip():
+        raise ValueError("a path can't be empty")
+    if is_remote(path):
+        raise ValueError(f"`{path}` is read before anything runs, so it lies beside the pipeline, on a disk")
+    context = info.context if isinstance(info.context, dict) else {}
+    path = path.removeprefix("file:")
+    within = context.get("within")
+    try:
+        found = within(path) if within is not None else None
+        if found is None:
+            found = Path(context.get("base_dir") or "", path).read_bytes()
+        text: str = found.decode()
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have, or another encoding
+        reason = getattr(error, "strerror", None) or "it isn't UTF-8"
+        raise ValueError(f"`{path}` can't be read: {reason.lower()}") from None
+    return text
+
+
+TextFile = Annotated[str, AfterValidator(_read_text)]
+"""A file with a text beside the pipeline file; what the gem reads is what is in it. It goes into bundles."""

@@ -281,9 +281,28 @@ def test_splitting_outside_brackets_and_quotes(text: str, parts: list[str]) -> N
     assert types.split_top_level(text) == parts
 
 
+def test_a_text_file_is_read_where_the_pipeline_is(tmp_path: Path) -> None:
+    adapter = TypeAdapter(types.TextFile)
+    (tmp_path / "a.txt").write_text("tëxt", encoding="utf-8")
+    assert adapter.validate_python("a.txt", context={"base_dir": tmp_path}) == "tëxt"
+    brought = {"a.txt": b"another"}.get
+    given = {"base_dir": tmp_path, "within": brought}
+    assert adapter.validate_python("file:a.txt", context=given) == "another"
+    (tmp_path / "b.txt").write_bytes(b"\xff")
+    for path, said in {
+        "gone.txt": "`gone.txt` can't be read: no such file",
+        "b.txt": "`b.txt` can't be read: it isn't utf-8",
+        " ": "a path can't be empty",
+        "s3://bucket/a.txt": "it lies beside the pipeline",
+    }.items():
+        with pytest.raises(ValidationError) as raised:
+            adapter.validate_python(path, context=given)
+        assert said in str(raised.value)
+
+
 def test_every_public_type_is_exported() -> None:
     assert set(types.__all__) <= set(vars(types))
     with_documentation = {name for name in vars(types) if name[0].isupper() and name != "Any"}
-    helpers = {"Annotated", "AfterValidator", "BeforeValidator", "PurePosixPath"}
+    helpers = {"Annotated", "AfterValidator", "BeforeValidator", "Path", "PurePosixPath"}
     helpers |= {"TYPE_CHECKING", "ValidationInfo", "WithJsonSchema"}
     assert with_documentation - helpers <= set(types.__all__)

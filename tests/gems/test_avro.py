@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,8 +15,8 @@ from gem_avro.to_avro import ToAvro
 from gem_bundle import Column, Facts, Pipeline
 from gem_bundle.avro import AvroSchema, AvroSchemaError
 from gem_bundle.rejected import Rejecting, rejected_rows
-from tests.gems.transforms import assert_agrees, facts_of, findings, made, stream_of
-from tests.samples import examples
+from tests.gems.transforms import assert_agrees, facts_of, findings, made, stream_of, table_of
+from tests.samples import drawn, examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -229,7 +229,7 @@ def _kind(part: Any) -> str:
 def test_columns_are_those_that_spark_makes(spark: SparkSession) -> None:
     df = spark.createDataFrame([], "value binary")
 
-    @settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(20, 800), deadline=None, suppress_health_check=list(HealthCheck))
     @given(schemas())
     def agrees(schema: dict[str, Any]) -> None:
         gem = made(FromAvro, column="value", schema=schema)
@@ -338,6 +338,66 @@ def test_the_column_is_replaced_however_it_is_written(spark: SparkSession) -> No
         assert [tuple(row) for row in read.collect()] == [(1, "t", "ab", None)]
 
 
+PAIRS = [
+    ("string", "string"),
+    ("string", {"type": "enum", "name": "E", "symbols": ["a"]}),
+    ("string", "bytes"),
+    ("string", {"type": "string", "logicalType": "uuid"}),
+    ("binary", "bytes"),
+    ("binary", {"type": "fixed", "name": "F", "size": 1}),
+    ("binary", "string"),
+    ("int", "int"),
+    ("int", "long"),
+    ("int", ["null", "int"]),
+    ("tinyint", "int"),
+    ("smallint", "long"),
+    ("bigint", "long"),
+    ("bigint", "int"),
+    ("bigint", "double"),
+    ("float", "float"),
+    ("float", "double"),
+    ("double", "double"),
+    ("double", "float"),
+    ("boolean", "boolean"),
+    ("boolean", "int"),
+    ("date", {"type": "int", "logicalType": "date"}),
+    ("date", "string"),
+    ("timestamp", {"type": "long", "logicalType": "timestamp-millis"}),
+    ("timestamp", "string"),
+    ("timestamp_ntz", {"type": "long", "logicalType": "local-timestamp-micros"}),
+    ("timestamp_ntz", "int"),
+    ("decimal(9,2)", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}),
+    ("decimal(9,2)", "double"),
+    ("array<int>", {"type": "array", "items": "int"}),
+    ("array<int>", {"type": "array", "items": "string"}),
+    ("array<int>", "int"),
+    ("map<string,int>", {"type": "map", "values": ["null", "int"]}),
+    ("map<string,int>", {"type": "map", "values": "boolean"}),
+    ("struct<a: int>", record(("a", "int"), name="S")),
+    ("struct<a: int>", record(("A", ["null", "int"]), ("b", ["null", "int"]), name="S")),
+    ("struct<a: int>", record(("a", "int"), ("b", "int"), name="S")),
+    ("struct<a: int, b: int>", record(("a", "int"), name="S")),
+]
+
+
+@pytest.mark.spark
+def test_what_is_told_of_columns_before_a_start_is_what_spark_fails_at(spark: SparkSession) -> None:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    for kind, part in drawn(PAIRS, 3):
+        rows = table_of(Column("x", kind), Column("y", "int"))
+        gem = made(ToAvro, schema=record(("x", part), ("y", "int")))
+        # An empty row is enough: what can't be written is found out before its value is looked at.
+        df = spark.createDataFrame([(None, 1)], f"x {kind}, y int").repartition(1)
+        try:
+            cast("Any", gem.apply(df)).collect()
+            refused = False
+        except (PySparkException, Py4JJavaError) as error:
+            refused = "INCOMPATIBLE" in str(error).upper() or "Cannot convert" in str(error)
+        assert bool(list(gem.check(rows))) == refused, (kind, part)
+
+
 @pytest.mark.spark
 def test_messages_that_can_not_be_read_are_nulls_or_fail(spark: SparkSession) -> None:
     df = spark.createDataFrame([(bytearray(b"\x04a"),)], "value binary").repartition(1)
@@ -346,3 +406,10 @@ def test_messages_that_can_not_be_read_are_nulls_or_fail(spark: SparkSession) ->
     failing: Any = made(FromAvro, column="value", schema=CLICK, mode="FAILFAST").apply(df)
     with pytest.raises(Exception, match=r"MALFORMED_AVRO_MESSAGE|Malformed"):
         failing.collect()
+    for options, nulls in (({}, True), ({"mode": "FAILFAST"}, False)):
+        other: Any = made(FromAvro, column="value", schema=CLICK, schema_id=7, **options).apply(df)
+        if nulls:
+            assert [tuple(row) for row in other.collect()] == [(None, None)]
+        else:
+            with pytest.raises(Exception, match="doesn't begin with a zero byte and the id 7"):
+                other.collect()

@@ -159,6 +159,8 @@ def test_pages_that_run_pipelines_do_what_they_say(
     page: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     environment = dict(os.environ)
+    if page.stem == "avro":
+        environment |= {"SCHEMA_REGISTRY": request.getfixturevalue("schema_registry").url}
     if page.stem == "databases":
         environment |= request.getfixturevalue("postgres").environment()
     assert follow(page, tmp_path, Path(sys.executable).parent, environment=environment) > 0

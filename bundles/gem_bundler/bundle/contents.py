@@ -1,4 +1,4 @@
-"""What of a project goes into a bundle: pipeline files, the user's own modules, the project's own gems.
+"""What of a project goes into a bundle: pipeline files, texts that they name, the user's modules, own gems.
 
 Data doesn't. Whatever is wrong is collected, so that one build says it all.
 """
@@ -18,7 +18,7 @@ from gem_bundle.pipeline.loader import LoadOptions, load_file, read_file
 from gem_bundle.plugins import GROUP, load_registry
 from gem_bundle.types import is_remote
 from gem_bundler.bundle.modules import Import, Modules
-from gem_bundler.bundle.option_values import FUNCTION, PATH, SECRET, values_of
+from gem_bundler.bundle.option_values import FILE, FUNCTION, PATH, SECRET, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,7 +37,8 @@ class Contents:
     """What goes into a bundle's wheel, before the build adds its own files.
 
     Args:
-        pipelines: The pipeline files, byte for byte, by their path within the project, with ``/``.
+        pipelines: The pipeline files, and the files with texts that their options name, byte for byte, by
+            their path within the project, with ``/``.
         files: The files of the modules, by their path under the folder they are imported from.
         modules: The import names of the modules and packages.
         entry_points: ``name`` and ``module`` of the plugins that live in the project.
@@ -136,6 +137,7 @@ class _Collector:
             for node in definition.nodes.values():
                 self._own_gem(self._gem(node), modules)
             self._functions(definition, raw, modules)
+            self._texts(definition, raw)
             self._paths(definition, raw)
             self._secrets(definition, raw)
         return Contents(
@@ -193,18 +195,50 @@ class _Collector:
 
     def _functions(self, definition: Definition, raw: Any, modules: Modules) -> None:
         """Take the modules of the functions that options name, with every profile's parameters."""
+        for node, place, value in self._named(definition, raw, FUNCTION):
+            modules.add(value.partition(":")[0], definition.folder.resolve(), place, node.id)
+
+    def _texts(self, definition: Definition, raw: Any) -> None:
+        """Take the files with texts that options name, with every profile's parameters."""
+        for node, place, value in self._named(definition, raw, FILE):
+            self._text(definition, node, place, value.removeprefix("file:"))
+
+    def _text(self, definition: Definition, node: Node, place: Place, value: str) -> None:
+        if value.startswith("/"):
+            message = f"`{node.id}`: the path `{value}` is one of this machine, so the file stays out"
+            hint = "Write it relative to the pipeline file: then it goes into the bundle."
+            self._found.append(Diagnostic("GB622", "warning", message, node.id, (), place, hint))
+            return
+        folder = Path(posixpath.normpath(Path(definition.file).absolute())).parent
+        path = Path(posixpath.normpath(folder / value))
+        base = next((b for b in (self._written, self._project) if path.is_relative_to(b)), None)
+        if base is None or not path.resolve().is_relative_to(self._project):
+            message = f"`{node.id}`: the file `{value}` is outside the project `{self._written}`"
+            hint = "Move it into the project, or build in the folder that holds both."
+            self._found.append(Diagnostic("GB621", "error", message, node.id, (), place, hint))
+            return
+        try:
+            self._pipelines[path.relative_to(base).as_posix()] = path.read_bytes()
+        except OSError as error:
+            message = (
+                f"`{node.id}`: the file `{value}` can't be read: {(error.strerror or str(error)).lower()}"
+            )
+            hint = "Put it there, or correct the path."
+            self._found.append(Diagnostic("GB634", "error", message, node.id, (), place, hint))
+
+    def _named(self, definition: Definition, raw: Any, kind: Any) -> Iterator[tuple[Node, Place, str]]:
+        """What options name that is to be packed, and where, with every profile's parameters."""
         by_parameter = False
-        for node, way, value in self._values(definition, FUNCTION):
+        for node, way, value in self._values(definition, kind):
             written, _ = _written(raw, way)
             by_parameter = by_parameter or "${" in written
             if isinstance(value, Unknown) or "${env:" in written:
-                self._unknown_function(definition, node, way)
+                self._unknown(definition, node, way, is_function=kind is FUNCTION)
         variants = self._variants(definition, raw.get("profiles")) if by_parameter else [definition]
         for variant in variants:
-            for node, way, value in self._values(variant, FUNCTION):
+            for node, way, value in self._values(variant, kind):
                 if isinstance(value, str) and not isinstance(value, Unknown):
-                    place = variant.locator.place(way)
-                    modules.add(value.partition(":")[0], definition.folder.resolve(), place, node.id)
+                    yield node, variant.locator.place(way), value
 
     def _variants(self, definition: Definition, profiles: Any) -> Iterator[Definition]:
         yield definition
@@ -215,9 +249,10 @@ class _Collector:
                 if loaded is not None:
                     yield loaded
 
-    def _unknown_function(self, definition: Definition, node: Node, way: Way) -> None:
-        message = f"`{node.id}`: which function it calls is known at the start only"
-        hint = "Use a parameter with a default, or with values in profiles, so that its module is packed."
+    def _unknown(self, definition: Definition, node: Node, way: Way, *, is_function: bool) -> None:
+        does, what = ("function it calls", "its module") if is_function else ("file it reads", "it")
+        message = f"`{node.id}`: which {does} is known at the start only"
+        hint = f"Use a parameter with a default, or with values in profiles, so that {what} is packed."
         place = definition.locator.place(way)
         self._found.append(Diagnostic("GB635", "warning", message, node.id, way, place, hint))
 

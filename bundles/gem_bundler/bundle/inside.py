@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -71,11 +72,22 @@ class Installed:
             root: What its relative paths are relative to.
             options: Parameters, profile, environment.
         """
+        from dataclasses import replace
+
         from gem_bundle.pipeline.document import parse
         from gem_bundle.pipeline.loader import load_document
 
-        content = self.data(f"{self.package}/project/{pipeline.file}") or b""
-        return load_document(parse(content, pipeline.file), options, root)
+        folder = f"{self.package}/project"
+
+        def within(path: str) -> bytes | None:
+            beside = posixpath.normpath(posixpath.join(posixpath.dirname(pipeline.file), path))
+            return self.data(f"{folder}/{beside}")
+
+        content = self.data(f"{folder}/{pipeline.file}") or b""
+        loaded = load_document(parse(content, pipeline.file), options, root)
+        if loaded.definition is not None:
+            loaded.definition = replace(loaded.definition, within=within)
+        return loaded
 
     @cached_property
     def _loader(self) -> Any:

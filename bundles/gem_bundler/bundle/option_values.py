@@ -1,4 +1,4 @@
-"""The values of a node's options that are of one type: functions, paths, secrets."""
+"""The values of a node's options that are of one type: functions, files, paths, secrets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr
 
-from gem_bundle.types import DataPath, FunctionReference
+from gem_bundle.types import DataPath, FunctionReference, TextFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # pydantic keeps the validators of an annotation, not its name.
 FUNCTION: tuple[Any, ...] = get_args(FunctionReference)[1:]
 PATH: tuple[Any, ...] = get_args(DataPath)[1:]
+FILE: tuple[Any, ...] = get_args(TextFile)[1:]
 SECRET = SecretStr
 
 
@@ -25,7 +26,7 @@ def values_of(kind: Any, model: type[Options], options: Mapping[str, Any]) -> It
     """The values of a type, at any depth, each with the way to it within the options.
 
     Args:
-        kind: `FUNCTION`, `PATH` or `SECRET`.
+        kind: `FUNCTION`, `FILE`, `PATH` or `SECRET`.
         model: What the gem declares.
         options: What the file gives, in either spelling; keys that aren't declared are passed over.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gem_bundle.codes.code import error, warning
+from gem_bundle.codes.code import error, note, warning
 
 ENVIRONMENT = (
     error(
@@ -355,5 +355,27 @@ ENVIRONMENT = (
             $ gem-bundle run clicks.yaml --lineage lineage.jsonl
         """,
         source="OpenLineage, Python client",
+    ),
+    error(
+        "GB522",
+        "a schema registry doesn't have the schema",
+        why="""
+            There is no such subject, the schema isn't registered in it, or it can't become the next version
+            there because the subject's rule of compatibility doesn't take it. A run registers a schema only
+            where `register: true` says so.
+        """,
+        breaks="$ gem-bundle check --connect clicks.yaml -p subject=clikcs-value",
+        keeps="$ gem-bundle check --connect clicks.yaml -p subject=clicks-value",
+    ),
+    note(
+        "GB523",
+        "a schema is taken from the registry when a run starts",
+        why="""
+            No schema stands in the pipeline, so the latest one of the subject at the start is used until the
+            run ends. The next run may use another one, with other columns. Give the schema by `schema` or
+            `schema_file` where that mustn't be.
+        """,
+        breaks="$ gem-bundle check --connect clicks.yaml -p topic=clicks",
+        keeps="$ gem-bundle check --connect clicks.yaml -p schema=click.avsc",
     ),
 )

@@ -22,6 +22,7 @@ _NAMED: tuple[tuple[Any, str], ...] = (
     (types.Schema, "schema"),
     (types.Expression, "SQL expression"),
     (types.DataPath, "path"),
+    (types.TextFile, "file beside the pipeline"),
     (types.FunctionReference, "function as `module:name`"),
     (types.ByteSize, "size in bytes"),
     (types.TableName, "name of a table"),

@@ -15,6 +15,7 @@ from gem_bundle.pipeline.health import Health, HealthShape, Restarts, RestartsSh
 from gem_bundle.types import Interval, interval_length
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path as FilePath
 
     from gem_bundle.gem import Kind, OutputMode, TriggerKind
@@ -300,6 +301,8 @@ class Definition:
         profile: The profile it was read with.
         sections: The sections that plugins read, references filled in: ``job``.
         variables: The values of the environment variables that it refers to, which may be secrets.
+        within: What is in a file that the pipeline brings along, by its path relative to the pipeline file;
+            None where it doesn't bring that. None where files lie in `folder`.
     """
 
     name: str
@@ -318,6 +321,7 @@ class Definition:
     profile: str | None = None
     sections: dict[str, Any] = field(default_factory=dict)
     variables: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    within: "Callable[[str], bytes | None] | None" = field(default=None, compare=False, repr=False)
 
     def of_kind(self, kind: "Kind") -> list[Node]:
         """The nodes of a kind, in the order of the file."""

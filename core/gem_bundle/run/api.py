@@ -411,6 +411,10 @@ def open_for(
     try:
         if any(diagnostic.is_error for diagnostic in found):
             raise PipelineError(diagnostic.rewritten(hidden) for diagnostic in found)
+        # What is decided outside when a run starts, such as the version of a schema.
+        for diagnostic in found:
+            if diagnostic.severity == "note":
+                report(str(diagnostic.rewritten(hidden)))
         if options.show_settings:
             _show_settings(session)
         yield session

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from gem_bundle.gem import analysed, is_over_connect
 from gem_bundle.run.environment import open_plan_session
 from gem_bundle.run.failures import build_failure
-from gem_bundle.run.frames import Frames, NodeFailure, read_source
+from gem_bundle.run.frames import Frames, NodeFailure, harmless, read_source
 from gem_bundle.run.temporary import temporary_checkpoints
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Engine:
 
     def ask(self, plan: Plan) -> Iterator[Answer]:
         """What Spark says of each target's query, in the order of the file."""
-        frames = Frames(plan, self._spark, self.reader(plan))
+        frames = Frames(harmless(plan), self._spark, self.reader(plan))
         for node in plan.definition.of_kind("target"):
             edge = node.inputs[0]
             try:

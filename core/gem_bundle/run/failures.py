@@ -84,6 +84,8 @@ _KNOWN = (
     ),
 )
 _BUILD_CODE = "GB320"
+# What a gem raises about a micro-batch; on its way through Spark it becomes a text.
+_OF_GEMS = {"GemError": "GB508", "UnreachableError": "GB503", "PassingError": "GB503"}
 _MEND = (
     "Nothing of the row's micro-batch is committed, and the next run begins with it: mend the data or the "
     "rule, or let the rule `reject`."
@@ -172,9 +174,8 @@ def _described(plan: Plan, node: Node, error: Exception, default: str) -> Diagno
     user = user_error(text) if TRACEBACK in text else None
     if user is None and TRACEBACK in full:
         user = user_error(full)
-    if user is not None and user.type.rpartition(".")[2] == "GemError":
-        # A gem's own sentence about a micro-batch; on its way through Spark it became a text.
-        return _at(plan, node, "GB508", user.message, "")
+    if user is not None and user.type.rpartition(".")[2] in _OF_GEMS:
+        return _at(plan, node, _OF_GEMS[user.type.rpartition(".")[2]], user.message, "")
     if user is not None:
         where = f" ({user.file}:{user.line})" if user.file else ""
         message = f"Python code raised {user.type}: {user.message}{where}"

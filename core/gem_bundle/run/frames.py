@@ -62,6 +62,20 @@ def _failing_as(node: str) -> Iterator[None]:
         raise NodeFailure(node, error) from error
 
 
+def harmless(plan: Plan) -> Plan:
+    """The plan with transforms that change nothing outside.
+
+    Args:
+        plan: The checked pipeline.
+    """
+    gems = dict(plan.gems)
+    for node in plan.definition.of_kind("transform"):
+        gem = gems.get(node.id)
+        if gem is not None and gem.kind == "transform":
+            gems[node.id] = cast("Transform", gem).for_preview()
+    return replace(plan, gems=gems)
+
+
 class Frames:
     """Builds the DataFrames of a plan; each is built once.
 

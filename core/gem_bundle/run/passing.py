@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gem_bundle.errors import GemError
+from gem_bundle.errors import GemError, PassingError
 from gem_bundle.python import TRACEBACK, user_error
 from gem_bundle.rejected import read_ending
 from gem_bundle.run.failures import error_texts
@@ -25,6 +25,7 @@ _OF_THE_NETWORK = frozenset(
         *("OperationalError", "InterfaceError", "EndpointConnectionError", "ServiceUnavailable"),
     }
 )
+_UNREACHED = "a system outside can't be reached"
 # What never passes, whatever else the text says.
 _LASTING = re.compile(
     r"UNKNOWN_TOPIC_OR_PARTITION|UnknownTopicOrPartition|AuthenticationException|AuthorizationException"
@@ -89,12 +90,14 @@ def passing_reason(errors: Sequence[BaseException]) -> str:
 
 def _reason(error: BaseException) -> str:
     if isinstance(error, GemError):
-        return ""
+        return _UNREACHED if isinstance(error, PassingError) else ""
     text = error_texts(error)
     if read_ending(text) is not None or _LASTING.search(text):
         return ""
     if TRACEBACK in text:
         user = user_error(text)
+        if user is not None and user.type.rpartition(".")[2] == PassingError.__name__:
+            return _UNREACHED
         if user is not None and user.type.rpartition(".")[2] not in _OF_THE_NETWORK:
             return _reason_of_java(f"{user.type}: {user.message}") if "Py4JJavaError" in user.type else ""
         if user is not None:

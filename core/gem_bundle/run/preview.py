@@ -15,6 +15,7 @@ from gem_bundle.errors import PipelineError
 from gem_bundle.gem import is_over_connect
 from gem_bundle.run.api import node_dataframe
 from gem_bundle.run.failures import build_failure, query_failure
+from gem_bundle.run.frames import harmless
 from gem_bundle.run.temporary import temporary_checkpoints
 
 if TYPE_CHECKING:
@@ -87,8 +88,8 @@ def preview(plan: Plan, node: str, spark: SparkSession, rows: int = 20, timeout:
 
 
 def _bounded(plan: Plan) -> Plan:
-    """The plan with sources that read a little and change nothing."""
-    gems: dict[str, Gem] = dict(plan.gems)
+    """The plan with sources that read a little, and with nothing that changes anything."""
+    gems: dict[str, Gem] = dict(harmless(plan).gems)
     for node in plan.definition.of_kind("source"):
         gems[node.id] = cast("Source", gems[node.id]).for_preview()
     return replace(plan, gems=gems)

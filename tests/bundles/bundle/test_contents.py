@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gem_bundle.check.checker import check_definition
+from gem_bundle.pipeline.loader import LoadOptions
 from gem_bundler.bundle.contents import check_dependencies
 from gem_bundler.bundle.imports import imports_of
+from gem_bundler.bundle.inside import Installed
 from gem_bundler.bundle.model import LockedDistribution
-from tests.bundles.making import CLEAN, JOBS, TICKS, collected, load, problems, write_files
+from tests.bundles.making import CLEAN, JOBS, TICKS, built, collected, load, problems, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -171,6 +174,73 @@ def test_a_function_that_is_known_at_the_start_only_is_a_warning(
 
     assert (found.code, found.severity, found.node) == ("GB635", "warning", "clean")
     assert found.line == 6
+
+
+AVRO = """\
+pipeline: clicks
+mode: batch
+parameters: {schema: one.avsc}
+profiles:
+  prod: {schema: ../shared/two.avsc}
+sources:
+  clicks: {gem: rows, options: {schema: "value binary", rows: []}}
+transforms:
+  read: {gem: from_avro, input: clicks, options: {column: value, schema_file: "${schema}"}}
+targets:
+  screen: {gem: noop, input: read}
+"""
+SCHEMA = '{"type": "record", "name": "R", "fields": [{"name": "NAME", "type": "int"}]}'
+
+
+def test_files_with_texts_are_taken_for_every_profile_and_read_in_the_bundle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        "jobs/clicks.yaml": AVRO,
+        "jobs/one.avsc": SCHEMA.replace("NAME", "one"),
+        "shared/two.avsc": SCHEMA.replace("NAME", "two"),
+    }
+    write_files(tmp_path / "project", files)
+    contents = collected(tmp_path / "project", "jobs/clicks.yaml")
+    assert contents.diagnostics == ()
+    assert contents.pipelines == {name: text.encode() for name, text in files.items()}
+    wheel = built(tmp_path / "project", "jobs/clicks.yaml")
+    (tmp_path / "clicks.zip").write_bytes(wheel.data)
+    monkeypatch.syspath_prepend(str(tmp_path / "clicks.zip"))
+    installed = Installed(wheel.manifest.package)
+    for profile, name in ((None, "one"), ("prod", "two")):
+        loaded = installed.load(
+            installed.pipeline(None), tmp_path / "elsewhere", LoadOptions(profile=profile)
+        )
+        checked = check_definition(loaded)
+        assert checked.plan is not None, checked.diagnostics
+        plan = checked.plan
+        assert [column.name for column in plan.facts["read"].columns or ()] == [name]
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("../../one.avsc", ("GB621", "error")),
+        ("{folder}/project/jobs/one.avsc", ("GB622", "warning")),
+        ("${{env:SCHEMA}}", ("GB635", "warning")),
+    ],
+)
+def test_files_with_texts_that_can_not_be_taken(
+    tmp_path: Path, path: str, found: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCHEMA", "one.avsc")
+    text = AVRO.replace("schema: one.avsc", f'schema: "{path.format(folder=tmp_path)}"').replace(
+        "  prod: ", "  x: "
+    )
+    if "env" in path:
+        text = AVRO.replace("${schema}", path.format())
+    write_files(
+        tmp_path, {"project/jobs/clicks.yaml": text, "project/jobs/one.avsc": SCHEMA, "one.avsc": SCHEMA}
+    )
+    write_files(tmp_path, {"project/shared/two.avsc": SCHEMA})
+    problem = problems(tmp_path / "project", "jobs/clicks.yaml")[0]
+    assert (problem.code, problem.severity) == found
 
 
 def test_functions_of_python_itself_need_nothing(tmp_path: Path) -> None:

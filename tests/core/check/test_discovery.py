@@ -177,3 +177,32 @@ def test_what_was_found_can_be_left_out_again() -> None:
     assert declared["clicks"].streaming is False
     assert declared["topic"] == plan.facts["topic"]
     assert plan.facts["clicks"].columns == THERE
+
+
+def test_a_transform_looks_before_anything_is_inferred() -> None:
+    class LookingTransform(Transform):
+        """Knows its columns once it has looked."""
+
+        found: tuple[Column, ...] | None = None
+        answer: Exception | None = None
+
+        def discover(self) -> None:
+            if self.answer is not None:
+                raise self.answer
+            self.found = THERE
+
+        def infer(self, *inputs: Facts) -> Facts:
+            return inputs[0].with_columns(self.found)
+
+    text = PIPELINE.replace("known: {gem: pass", "looked: {gem: looking, input: clicks}\n  known: {gem: pass")
+    text = text.replace("input: clicks}\ntargets", "input: looked}\ntargets")
+    made = source(None)
+    assert columns(run(made, text, transform_looking=LookingTransform), "known") == THERE
+    unasked = run(made, text, discover=False, transform_looking=LookingTransform)
+    assert columns(unasked, "known") is None
+
+    class FailingTransform(LookingTransform):
+        answer = GemError("GB522", "there is no such subject")
+
+    (found,) = run(made, text, transform_looking=FailingTransform).diagnostics
+    assert (found.code, found.message) == ("GB522", "transform `looked`: there is no such subject")

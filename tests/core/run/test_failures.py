@@ -8,7 +8,7 @@ import pytest
 
 from gem_bundle.check.checker import check_definition
 from gem_bundle.pipeline.loader import load_file
-from gem_bundle.run.failures import build_failure, headline
+from gem_bundle.run.failures import build_failure, headline, query_failure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,3 +125,24 @@ def test_a_session_that_lacks_a_jar(text: str, hint: str, tmp_path: Path) -> Non
 
     assert (found.code, found.node) == ("GB502", "orders")
     assert hint in found.hint
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"), [("GemError", "GB508"), ("UnreachableError", "GB503"), ("PassingError", "GB503")]
+)
+def test_what_a_gem_says_on_an_executor(kind: str, code: str, tmp_path: Path) -> None:
+    (tmp_path / "ticks.yaml").write_text(
+        "pipeline: ticks\nsources: {ticks: {gem: rate}}\ntargets: {all: {gem: noop, input: ticks}}\n"
+    )
+    plan = check_definition(load_file(tmp_path / "ticks.yaml")).plan
+    assert plan is not None
+    text = (
+        "[STREAM_FAILED] Query terminated with exception: Job aborted: Traceback (most recent call last):\n"
+        '  File "/opt/gem_avro/registry.py", line 9, in ask\n    raise last\n'
+        f"gem_bundle.errors.{kind}: the registry can't be reached: refused; Start it.\n"
+    )
+    found = query_failure(plan, "all", RuntimeError(text))
+    assert (found.code, found.message) == (
+        code,
+        "target `all`: the registry can't be reached: refused; Start it.",
+    )

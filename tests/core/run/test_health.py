@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gem_bundle.errors import GemError
+from gem_bundle.errors import GemError, PassingError, UnreachableError
 from gem_bundle.pipeline.health import Health, Limit, Restarts
 from gem_bundle.pipeline.model import Node
 from gem_bundle.run.behind import KEPT, Behind
@@ -172,6 +172,7 @@ _TRACE = 'Traceback (most recent call last):\n  File "/home/u/f.py", line 3, in 
         f"{_JAVA}Job aborted: ExecutorLostFailure (executor 3 exited caused by one of the running tasks)",
         f"{_JAVA}the lease of table `t` was lost",
         f"{_JAVA}\n{_TRACE}ConnectionRefusedError: [Errno 111] Connection refused\n",
+        f"{_JAVA}\n{_TRACE}gem_bundle.errors.PassingError: the registry can't be reached\n",
     ],
 )
 def test_what_passes(text: str) -> None:
@@ -188,6 +189,7 @@ def test_what_passes(text: str) -> None:
         f"{_JAVA}org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host",
         f"{_JAVA}org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed",
         f"{_JAVA}\n{_TRACE}ValueError: Connection refused\n",
+        f"{_JAVA}\n{_TRACE}gem_bundle.errors.UnreachableError: it refuses the login: Connection refused\n",
         f"{_JAVA}\n{_TRACE}KeyError: 'TimeoutException'\n",
         "",
     ],
@@ -201,6 +203,8 @@ def test_of_several_failures_all_have_to_pass() -> None:
     assert passing_reason([passing]) == "a connection failed: ConnectionResetError"
     assert passing_reason([passing, lasting]) == ""
     assert passing_reason([GemError("GB503", "Connection refused")]) == ""
+    assert passing_reason([UnreachableError("the login is refused")]) == ""
+    assert passing_reason([PassingError("Connection refused")]) == "a system outside can't be reached"
     assert passing_reason([]) == ""
 
 

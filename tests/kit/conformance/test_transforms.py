@@ -459,9 +459,17 @@ class TestPythonWithOutputs(TransformConformance):
 CLICK = {"type": "record", "name": "Click", "fields": [{"name": "page", "type": "string"}]}
 
 
+REGISTRY = {"registry": "http://127.0.0.1:1", "topic": "clicks"}
+LOGINS = [
+    {**REGISTRY, "registry_user": "ann", "registry_password": "secret"},
+    {**REGISTRY, "registry_token": "secret"},
+]
+
+
 class TestToAvro(TransformConformance):
     gem = ToAvro
     options = {"columns": {"page": "coalesce(page, '')"}, "schema": CLICK, "schema_id": 7, "keep": True}
+    secret_samples = [{"schema": CLICK, **login} for login in LOGINS]
     expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
 
 
@@ -469,6 +477,10 @@ class TestFromAvro(TransformConformance):
     gem = FromAvro
     inputs = {"messages": BYTES}
     options = {"column": "value", "schema": CLICK, "keep": True, "rejects": True}
+    secret_samples = [
+        {"column": "value", **{k: v for k, v in login.items() if k != "topic"}, "schema": CLICK}
+        for login in LOGINS
+    ]
     expected = [{"id": 1, "page": "a"}]
 
 

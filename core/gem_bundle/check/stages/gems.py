@@ -12,6 +12,7 @@ from gem_bundle.pipeline.problems import MAX_PROBLEMS, Problem, cut_by_comma, pr
 from gem_bundle.pipeline.secrets import unmarked
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path as FilePath
 
     from gem_bundle.diagnostics import Place
@@ -29,7 +30,7 @@ def make_gems(definition: Definition, registry: Registry) -> tuple[dict[str, Gem
     gems: dict[str, Gem] = {}
     found: list[Diagnostic] = []
     for node in definition.nodes.values():
-        gem, wrong = make_gem(node, registry, definition.locator, definition.folder)
+        gem, wrong = make_gem(node, registry, definition.locator, definition.folder, definition.within)
         found.extend(wrong)
         if gem is not None:
             gems[node.id] = gem
@@ -37,7 +38,11 @@ def make_gems(definition: Definition, registry: Registry) -> tuple[dict[str, Gem
 
 
 def make_gem(
-    node: Node, registry: Registry, locator: Locator, folder: FilePath
+    node: Node,
+    registry: Registry,
+    locator: Locator,
+    folder: FilePath,
+    within: Callable[[str], bytes | None] | None = None,
 ) -> tuple[Gem | None, list[Diagnostic]]:
     """The gem of one node, or what is wrong with it.
 
@@ -46,6 +51,7 @@ def make_gem(
         registry: The gems that are installed.
         locator: Where things stand.
         folder: What relative paths are relative to.
+        within: What is in the files that the pipeline brings along.
     """
     path: Path = (*node.path, "gem")
     place = locator.place(path)
@@ -55,7 +61,7 @@ def make_gem(
     try:
         gem_class = registry.get(node.kind, node.gem).load()
         reporter = _Reporter(node, gem_class.options_type, locator)
-        options = reporter.validate(folder)
+        options = reporter.validate({"base_dir": folder, "within": within})
         gem = None if options is None else gem_class(options)
     except PluginError as error:
         reason = error.reason[:1].lower() + error.reason[1:].removesuffix(".")
@@ -130,11 +136,11 @@ class _Reporter:
         self._written: dict[str, str] = {}
         self.found: list[Diagnostic] = []
 
-    def validate(self, folder: FilePath) -> Options | None:
+    def validate(self, context: dict[str, Any]) -> Options | None:
         values = self._canonical()
         failed = bool(self.found)
         try:
-            options = self._type.model_validate(values, context={"base_dir": folder})
+            options = self._type.model_validate(values, context=context)
         except ValidationError as error:
             secret = self._type.secret_names()
             for problem in problems(error, values, self._type, secret, self._written):

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gem_bundle.check.report import gem_failed
 from gem_bundle.facts import REJECTED, UNKNOWN_OPERATOR, Facts, combined, output_key
+from gem_bundle.gem import Transform
 from gem_bundle.rejected import rejected_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gem_bundle.diagnostics import Diagnostic
-    from gem_bundle.gem import Gem, Source, Target, Transform
+    from gem_bundle.gem import Gem, Source, Target
     from gem_bundle.operators import Operator
     from gem_bundle.pipeline.model import Definition, Node
     from gem_bundle.pipeline.plan import Plan
@@ -29,7 +30,7 @@ def infer(
         definition: The pipeline.
         gems: A gem with validated options for each node that allows it.
         order: Sources and transforms, each after what it gets rows from.
-        discover: Let sources look at what is there for the columns that nobody declares.
+        discover: Let gems look at what is there for what nobody declares.
     """
     sources, found = _infer_sources(definition, gems, order, discover=discover)
     facts: dict[str, Facts] = {}
@@ -92,7 +93,13 @@ def _infer_sources(
     if discover:
         from gem_bundle.check.stages.connect import discover_columns
 
+        looking = [
+            name
+            for name, gem in gems.items()
+            if gem.kind == "transform" and type(gem).discover is not Transform.discover  # type: ignore[attr-defined]
+        ]
         unknown = [name for name, declared in facts.items() if declared.columns is None and name in gems]
+        unknown += looking
         discovered, wrong = discover_columns(definition, gems, unknown)
         found += wrong
         for name, columns in discovered.items():

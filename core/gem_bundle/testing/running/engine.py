@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from gem_bundle.gem import ReadContext, StreamReadContext
 from gem_bundle.run.failures import build_failure, query_failure
-from gem_bundle.run.frames import Frames, NodeFailure, read_source
+from gem_bundle.run.frames import Frames, NodeFailure, harmless, read_source
 from gem_bundle.testing.running.capture import capture
 from gem_bundle.testing.running.outcome import Captured, Rows
 from gem_bundle.testing.running.stand_ins import read_lines, to_lines
@@ -160,6 +160,7 @@ class Engine:
         """A query for each target. All are built before one starts, so that a mistake leaves none running."""
         self._starts += 1
         prepared = self._prepared
+        plan = harmless(prepared.plan)
         found: list[_Query] = []
         wrong: list[Diagnostic] = []
         for name in prepared.targets:
@@ -167,7 +168,7 @@ class Engine:
             folder = self._folder / "targets" / name
             query = _Query(node, prepared, self._spark, folder)
             query.result = self._results.get(name, Rows())
-            frames = Frames(prepared.plan, self._spark, read=lambda n, r, q=query: self._read(n, r, q))  # type: ignore[misc]
+            frames = Frames(plan, self._spark, read=lambda n, r, q=query: self._read(n, r, q))  # type: ignore[misc]
             try:
                 edge = node.inputs[0]
                 query.df = frames.of(edge.node, edge.output)
@@ -208,7 +209,8 @@ class Engine:
     def _run_batch(self) -> dict[str, Captured]:
         self._starts += 1
         prepared = self._prepared
-        frames = Frames(prepared.plan, self._spark, read=lambda node, name: self._read(node, name, None))
+        plan = harmless(prepared.plan)
+        frames = Frames(plan, self._spark, read=lambda node, name: self._read(node, name, None))
         found: dict[str, Captured] = {}
         for name in prepared.targets:
             node = prepared.plan.node(name)
