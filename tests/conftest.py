@@ -100,6 +100,7 @@ def spark(
             yield session
         return
     from gem_bundle.run.session import SessionRequest, open_session
+    from gem_delta.connection import LOCAL_SETTINGS
 
     folder = tmp_path_factory.mktemp("spark")
     opened = open_session(
@@ -118,7 +119,7 @@ def spark(
                 ),
             },
             gem_settings=DELTA_SETTINGS,
-            local_settings={"spark.databricks.delta.snapshotPartitions": "1"},
+            local_settings={**LOCAL_SETTINGS, "spark.databricks.delta.snapshotPartitions": "1"},
             jars=jars,
             module_folders=[user_modules],
             spark_log=folder / "spark.log",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gem_bundle.gem import Transform as Transform
     from gem_bundle.gem import WriteContext as WriteContext
     from gem_bundle.gem import analysed as analysed
+    from gem_bundle.gem import is_over_connect as is_over_connect
     from gem_bundle.hookspecs import Register as Register
     from gem_bundle.hookspecs import RegisterCommand as RegisterCommand
     from gem_bundle.hookspecs import RegisterSection as RegisterSection
@@ -85,6 +86,7 @@ _HOMES = {
         "Transform",
         "WriteContext",
         "analysed",
+        "is_over_connect",
     ),
     "hookspecs": ("Register", "RegisterCommand", "RegisterSection", "hookimpl"),
     "operators": (

@@ -16,8 +16,12 @@ SESSION_SETTINGS: "Mapping[str, str]" = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-# Delta reads a table's log with 50 tasks, which take longer than the log of a small table.
-LOCAL_SETTINGS: "Mapping[str, str]" = {"spark.databricks.delta.snapshotPartitions": "2"}
+# Delta reads a table's log with 50 tasks, which take longer than the log of a small table, and looks with
+# 10,000 for the files that no version has.
+LOCAL_SETTINGS: "Mapping[str, str]" = {
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
+}
 RawOptions = dict[str, str | int | float | bool]
 
 # How Spark and Delta 4.4 say that a table isn't there: in a batch, for a path, in a stream, in a catalog.
@@ -59,6 +63,14 @@ class DeltaOptions(Options):
         if self.path is not None:
             return {"path": [self.path]}
         return {"table": [f"table:{self.table}"]}
+
+    @property
+    def sql_name(self) -> str:
+        """The table's name in a statement of SQL."""
+        if self.table is not None:
+            return self.table
+        path = (self.path or "").replace("`", "``")
+        return f"delta.`{path}`"
 
     def absent(self) -> GemError:
         """What to say when the table isn't there."""

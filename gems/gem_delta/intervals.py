@@ -99,9 +99,7 @@ def replace(
 
 def _history(options: DeltaOptions, spark: SparkSession) -> list[Row]:
     """The commits of a table, the newest first."""
-    path = (options.path or "").replace("`", "``")
-    name = options.table if options.table is not None else f"delta.`{path}`"
-    return spark.sql(f"describe history {name}").collect()
+    return spark.sql(f"describe history {options.sql_name}").collect()
 
 
 def _last_batch(history: list[Row], query: str, version: int) -> int | None:

@@ -1,11 +1,12 @@
 """The target `delta`: rows into a Delta table, each once."""
 
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gem_bundle import (
     Facts,
-    Field,
     Finding,
     GemError,
     OptionChange,
@@ -16,89 +17,55 @@ from gem_bundle import (
     WriteContext,
 )
 from gem_bundle.expressions import missing_names
-from gem_bundle.types import Expression, StringList, local_path
+from gem_bundle.types import local_path
 from gem_delta.connection import (
     DELTA_JAR,
     LOCAL_SETTINGS,
     SESSION_SETTINGS,
-    DeltaOptions,
-    RawOptions,
     says_absent,
 )
+from gem_delta.into import BATCH_ONLY, DeltaTargetOptions, SaveMode
 from gem_delta.log import has_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-SaveMode = Literal["append", "overwrite", "error", "ignore"]
+    from gem_delta.histories import Histories
+    from gem_delta.upserts import Upserts
+
 _TO_ALL_TABLES = "spark.databricks.delta.schema.automerge.enabled"
-_BATCH_ONLY = ("save_mode", "replace_where", "partition_overwrite_mode")
 _EXISTS = frozenset({"DELTA_PATH_EXISTS", "TABLE_OR_VIEW_ALREADY_EXISTS"})
 
 
-class DeltaTargetOptions(DeltaOptions):
-    """Options of the target `delta`, from Delta's *Table streaming writes* and *Table batch writes*."""
+@contextmanager
+def looked_at(df: "DataFrame", wanted: bool) -> "Iterator[DataFrame]":
+    """Have Spark compute rows, where that is wanted, before they are written.
 
-    partition_by: StringList = Field(
-        [], passed=False, description="Columns a new table is partitioned by.", examples=[["day"]]
-    )
-    merge_schema: bool | None = Field(
-        None,
-        description="Whether new columns are added to the table; else they fail the query.",
-        change="continues",
-    )
-    overwrite_schema: bool | None = Field(
-        None,
-        description="Whether overwriting (`complete`) may change the columns and the partitions.",
-        change="continues",
-    )
-    save_mode: SaveMode | None = Field(
-        None,
-        passed=False,
-        description="What a batch does with what is there; by default it follows the output mode: "
-        "`append` adds to it, `complete` overwrites it.",
-        change="continues",
-    )
-    replace_where: Expression | None = Field(
-        None,
-        description="Overwrite only the rows for which this holds, in a batch.",
-        examples=["day >= '2024-01-31'"],
-        change="continues",
-    )
-    partition_overwrite_mode: Literal["static", "dynamic"] | None = Field(
-        None,
-        description="Whether a batch that overwrites replaces the table (`static`) or the partitions "
-        "that it has rows for.",
-        change="continues",
-    )
-    optimize_write: bool | None = Field(
-        None,
-        description="Whether to shuffle rows before writing, for fewer and larger files.",
-        change="continues",
-    )
-    max_records_per_file: int | None = Field(
-        None,
-        gt=0,
-        description="Begin another file after this many rows (default: no limit).",
-        change="continues",
-    )
-    compression: str | None = Field(
-        None, description="How the Parquet files are compressed.", examples=["zstd"], change="continues"
-    )
-    user_metadata: str | None = Field(
-        None, description="A text that each commit carries in its history.", change="continues"
-    )
-    spark_options: RawOptions = Field(
-        {}, advanced=True, description="Further options of Delta's writer, passed on as they are."
-    )
+    Delta passes over a micro-batch that it has without looking at its rows. Where those come from a stream's
+    state, Spark 4.2 ends the query then, since the state was never committed.
+
+    Args:
+        df: The rows.
+        wanted: Whether to.
+    """
+    if not wanted:
+        yield df
+        return
+    rows = df.persist()
+    try:
+        rows.count()
+        yield rows
+    finally:
+        rows.unpersist()
 
 
 class DeltaTarget(Target[DeltaTargetOptions]):
-    """Write into a Delta table: add rows (`append`), or replace them all (`complete`).
+    """Write into a Delta table: add rows, change those with their key (`merge`), keep versions of them
+    (`history`), or replace them all (`complete`).
 
     The table is created when it isn't there. Each micro-batch is one commit, and carries the number
     of the query and its own: one that is run again changes nothing.
@@ -114,6 +81,17 @@ class DeltaTarget(Target[DeltaTargetOptions]):
     )
     example = {"path": "tables/clicks", "partition_by": ["day"]}
 
+    def __init__(self, options: DeltaTargetOptions) -> None:
+        super().__init__(options)
+        self._changing: Upserts | Histories | None = None
+        self._written: dict[str, int] = {}
+        if options.merge is not None or options.history is not None:
+            self.semantics = replace(
+                self.semantics,
+                output_modes=frozenset({"append", "update"}),
+                replaces_intervals=False,
+            )
+
     def places(self) -> dict[str, list[str]]:
         """The table."""
         return self.options.places()
@@ -123,13 +101,20 @@ class DeltaTarget(Target[DeltaTargetOptions]):
         if any(k.lower() == _TO_ALL_TABLES and v.lower() == "true" for k, v in settings.items()):
             return "any"
         options = self.options
+        if self._is_changing:
+            return "any"  # the table has other columns than the rows
         if options.save_mode not in {None, "append"} or options.replace_where or options.overwrite_schema:
             return "any"
         raw = {name.lower() for name in options.spark_options}
         return "new" if options.merge_schema or "mergeschema" in raw else "same"
 
     def begins_anew(self) -> OptionChange | None:
-        """A table knows micro-batches by their query, and a new checkpoint is a new query."""
+        """A table knows micro-batches by their query, and a new checkpoint is a new query.
+
+        Changes with a sequence change nothing when they come once more.
+        """
+        if self.options.history is not None or (self.options.merge and self.options.merge.sequence_by):
+            return None
         path = self.options.path
         local = local_path(path) if path is not None else None
         if local is None or not has_files(Path(local) / "_delta_log"):
@@ -138,10 +123,16 @@ class DeltaTarget(Target[DeltaTargetOptions]):
             "again", "the table has rows already, and takes those of a new checkpoint for others"
         )
 
-    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
+    def change(self, option: str, before: Any) -> OptionChange | None:
         """Another table gets what comes from now on; how a table is partitioned stays."""
         if option in {"path", "table"}:
             return OptionChange("from_now_on", "the new table gets what comes from now on, the old one stays")
+        options = self.options
+        for name, given in (("merge", options.merge), ("history", options.history)):
+            if option == name and given is not None and before is not None:
+                return given.change(before)
+            if option == name:
+                return OptionChange("mixed", "what comes from now on is written in another way")
         if option == "partition_by":
             return OptionChange(
                 "refused",
@@ -165,11 +156,14 @@ class DeltaTarget(Target[DeltaTargetOptions]):
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns of partitions exist; options are for a batch or for a stream."""
         (facts,) = inputs
+        changing = self.options.merge or self.options.history
+        if changing is not None:
+            yield from changing.check(facts)
         yield from missing_names(self.options.partition_by, facts, "partition_by")
         partitions = {name.lower() for name in self.options.partition_by}
         if facts.columns and partitions.issuperset(column.name.lower() for column in facts.columns):
             yield Finding("GB205", "all columns are in `partition_by`; none is left", "", "partition_by")
-        for name in _BATCH_ONLY:
+        for name in BATCH_ONLY:
             if facts.streaming and name in self.options.model_fields_set:
                 message = f"`{name}` has no effect: it is for batches"
                 yield Finding("GB207", message, "Remove it.", name, "warning")
@@ -181,7 +175,33 @@ class DeltaTarget(Target[DeltaTargetOptions]):
             GemError: GB207 when save mode and output mode contradict each other, GB510 when the
                 catalog has no such schema, GB511 when the table is there and the save mode is `error`.
         """
-        self._write(df, self._save_mode(context), self.options.to_spark())
+        if self._is_changing:
+            if context.output_mode == "complete":
+                message = (
+                    "the output mode `complete` replaces all rows, and `merge` and `history` change some"
+                )
+                raise GemError("GB207", message, "Remove one of the two.", "merge")
+            self._change(df, None)
+        else:
+            self._write(df, self._save_mode(context), self.options.to_spark())
+        self._operate(df.sparkSession)
+
+    @property
+    def _is_changing(self) -> bool:
+        return self.options.merge is not None or self.options.history is not None
+
+    def _change(self, df: "DataFrame", micro_batch: tuple[str, int] | None) -> None:
+        """Merge rows into the table, or into its versions."""
+        if self._changing is None:
+            if self.options.merge is not None:
+                from gem_delta.upserts import Upserts
+
+                self._changing = Upserts(self.options)
+            else:
+                from gem_delta.histories import Histories
+
+                self._changing = Histories(self.options)
+        self._changing.write(df, micro_batch)
 
     def _write(self, df: "DataFrame", mode: SaveMode, settings: "Mapping[str, str]") -> None:
         from pyspark.errors import AnalysisException
@@ -205,10 +225,12 @@ class DeltaTarget(Target[DeltaTargetOptions]):
     def write_stream(
         self,
         df: "DataFrame",
-        context: WriteContext,  # noqa: ARG002 (Delta takes the output mode from the query)
+        context: WriteContext,
     ) -> "DataStreamWriter":
         """A writer that makes one commit of each micro-batch."""
         options = self.options
+        if self._is_changing or options.table_operations is not None:
+            return super().write_stream(df, context)
         writer = df.writeStream.format("delta").options(**options.to_spark())
         if options.path is not None:
             writer = writer.option("path", options.path)
@@ -218,14 +240,46 @@ class DeltaTarget(Target[DeltaTargetOptions]):
         """Make one commit of a micro-batch; Delta passes over one that it has already.
 
         Raises:
-            GemError: GB510 when the catalog has no such schema.
+            GemError: GB510 when the catalog has no such schema; with `merge` and `history` GB205 when the
+                table lacks columns, GB508 when it can't be told whose micro-batch it is, GB515 when changes
+                can't be put in order.
         """
         options = self.options
-        for_batches = {options.spark_name(name) for name in _BATCH_ONLY}
+        if not context.query:
+            raise GemError(
+                "GB508",
+                "it can't be told which query's micro-batch this is, and so whether the table has it",
+                "Start the query under the name that its context has.",
+            )
+        if self._is_changing:
+            self._change(df, (context.query, batch_id))
+        else:
+            self._add(df, batch_id, context)
+        if options.table_operations is not None and (batch_id + 1) % options.table_operations.every == 0:
+            self._operate(df.sparkSession)
+
+    def _add(self, df: "DataFrame", batch_id: int, context: WriteContext) -> None:
+        options = self.options
+        for_batches = {options.spark_name(name) for name in BATCH_ONLY}
         settings = {key: text for key, text in options.to_spark().items() if key not in for_batches}
         # By these numbers Delta knows a micro-batch again, as it knows those of its own sink.
         settings |= {"txnAppId": context.query, "txnVersion": str(batch_id)}
-        self._write(df, "overwrite" if context.output_mode == "complete" else "append", settings)
+        with looked_at(df, self._may_be_known(batch_id, context)) as rows:
+            self._write(rows, "overwrite" if context.output_mode == "complete" else "append", settings)
+
+    def _may_be_known(self, batch_id: int, context: WriteContext) -> bool:
+        """Whether the table may have a micro-batch: a run begins, or begins again, with one of which nobody
+        knows.
+        """
+        before = self._written.get(context.query)
+        self._written[context.query] = batch_id
+        return (before is None or batch_id <= before) and not self.options.is_absent()
+
+    def _operate(self, spark: "SparkSession") -> None:
+        operations = self.options.table_operations
+        if operations is not None:
+            for statement in operations.statements(self.options.sql_name):
+                spark.sql(statement).collect()
 
     def start(self, writer: "DataStreamWriter") -> "StreamingQuery":
         """Start into the path, or into the table of the catalog.
@@ -235,10 +289,11 @@ class DeltaTarget(Target[DeltaTargetOptions]):
         """
         from pyspark.errors import AnalysisException
 
-        if self.options.table is None:
+        options = self.options
+        if options.table is None or self._is_changing or options.table_operations is not None:
             return writer.start()
         try:
-            return writer.toTable(self.options.table)
+            return writer.toTable(options.table)
         except AnalysisException as error:
             if says_absent(error):
                 raise self._no_schema() from error

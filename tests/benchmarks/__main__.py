@@ -18,6 +18,7 @@ from tests.benchmarks import (
     engine,
     groups,
     limits,
+    merging,
     plugins,
     scale,
     start,
@@ -67,6 +68,7 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "scale-kafka-python": (scale.kafka_python, 5),
     "scale-kafka": (scale.kafka_sql, 5),
     "jdbc": (databases.append, 5),
+    "merge": (merging.merge, 5),
 }
 NO_JVM = (
     *("help", "check", "check-1000", "plan", "held", "plugins-help", "plugins-check"),

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.projection import find as find
     from gem_bundle.expressions.projection import project as project
     from gem_bundle.expressions.projection import time_delay as time_delay
+    from gem_bundle.expressions.qualifying import columns_named as columns_named
+    from gem_bundle.expressions.qualifying import equal_columns as equal_columns
+    from gem_bundle.expressions.qualifying import qualified as qualified
     from gem_bundle.expressions.readable import unreadable_query as unreadable_query
     from gem_bundle.expressions.steady import check_steady as check_steady
     from gem_bundle.expressions.uses import buffers_of as buffers_of
@@ -76,6 +79,11 @@ _HOMES = {
         "find",
         "project",
         "time_delay",
+    ),
+    "qualifying": (
+        "columns_named",
+        "equal_columns",
+        "qualified",
     ),
     "readable": ("unreadable_query",),
     "steady": ("check_steady",),

@@ -79,6 +79,25 @@ class TestDelta(TargetConformance):
         return plain(self.spark.read.format("delta").load(str(self.folder / "out")))
 
 
+class TestDeltaThatMerges(TestDelta):
+    schema = "id bigint, name string, at bigint"
+    options = {"path": "out", "merge": {"on": ["id"], "sequence_by": "at", "delete_when": "name = 'gone'"}}
+    waive = {KILLED: "the target is killed once already, with rows that are added"}
+
+    def rows(self, number: int, count: int = 3) -> list[dict[str, Any]]:
+        return [{**row, "at": row["id"]} for row in super().rows(number, count)]
+
+
+class TestDeltaThatKeepsVersions(TestDeltaThatMerges):
+    options = {"path": "out", "history": {"keys": ["id"], "sequence_by": "at", "track": ["name"]}}
+
+    def written(self) -> Sequence[Mapping[str, Any]]:
+        found = self.spark.read.format("delta").load(str(self.folder / "out"))
+        return plain(
+            found.where("is_current and valid_to is null and valid_from = at").select("id", "name", "at")
+        )
+
+
 class TestFile(TargetConformance):
     gem = FileTarget
     options = {"format": "parquet", "path": "out"}

@@ -1,0 +1,349 @@
+"""MERGE statements, each one commit, and the tables that they change.
+
+Delta takes the number of a micro-batch for a MERGE from the settings of the session alone
+(``spark.databricks.delta.write.txnAppId`` and ``txnVersion``). Targets of a group write side by side in one
+session, and others than these would write by that number too. So statements run in a session beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from gem_bundle import GemError, analysed, is_over_connect
+from gem_bundle.diagnostics import suggest
+from gem_bundle.expressions import backquoted
+from gem_bundle.schema import literal
+from gem_delta.connection import DeltaOptions, says_absent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+_TRANSACTION = "spark.databricks.delta.write.txn"
+_TO_ALL_TABLES = "spark.databricks.delta.schema.autoMerge.enabled"
+_APPEARED = frozenset({"DELTA_PATH_EXISTS", "TABLE_OR_VIEW_ALREADY_EXISTS"})
+# What a writer is told by options, a statement is told by settings.
+_SETTINGS = {
+    "compression": "spark.sql.parquet.compression.codec",
+    "max_records_per_file": "spark.sql.files.maxRecordsPerFile",
+    "optimize_write": "spark.databricks.delta.optimizeWrite.enabled",
+    "user_metadata": "spark.databricks.delta.commitInfo.userMetadata",
+}
+_MOST_PARTITIONS = 256
+
+# What `raise_error` says in a query, and what that means.
+_REFUSALS = {
+    "gem-bundle:several-rows": (
+        "several rows of a key are in one micro-batch, and nothing tells which is the last",
+        "Nothing of the micro-batch is in the table. Give `sequence_by`, or have one row of each key by "
+        "`aggregate` or `deduplicate`.",
+    ),
+    "gem-bundle:no-sequence": (
+        "a row has no value in its sequence, so it can't be told which changes it comes after",
+        "Nothing of the micro-batch is in the table. Leave such rows out with `filter` or `expect`.",
+    ),
+}
+SEVERAL_ROWS, NO_SEQUENCE = _REFUSALS
+_REFUSED = re.compile("|".join(_REFUSALS))
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as it is when a run begins.
+
+    Args:
+        options: Which one it is.
+        types: The types of its columns, by name.
+        id: Delta's own id of it: another table in its place has another one.
+        partitions: The columns that it is partitioned by.
+    """
+
+    options: DeltaOptions
+    types: Mapping[str, str]
+    id: str
+    partitions: tuple[str, ...]
+
+    @property
+    def sql(self) -> str:
+        """Its name in a statement."""
+        return self.options.sql_name
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Its names of columns, by name in lower case."""
+        return {name.lower(): name for name in self.types}
+
+    def rows(self, spark: SparkSession) -> DataFrame:
+        """Its rows."""
+        return _rows(self.options, spark)
+
+    def append(self, df: DataFrame) -> None:
+        """Add rows."""
+        writer = df.write.format("delta").mode("append")
+        if self.options.table is not None:
+            writer.saveAsTable(self.options.table)
+        else:
+            writer.save(self.options.path)
+
+    def type(self, column: str) -> str | None:
+        """The type of a column, whatever the case of its name."""
+        name = self.columns.get(column.lower())
+        return None if name is None else self.types[name]
+
+
+def table_for(
+    options: DeltaOptions, schema: StructType, spark: SparkSession, partition_by: Sequence[str], *, new: bool
+) -> Table:
+    """A table with the columns that rows bring: made, or widened, where that has to be.
+
+    Args:
+        options: Which table.
+        schema: The columns.
+        spark: The session of the rows.
+        partition_by: The columns that a new table is partitioned by.
+        new: Whether the table takes new columns.
+
+    Raises:
+        GemError: GB205 when it lacks columns and doesn't take new ones, GB510 when there is no such schema.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        found = _rows(options, spark).schema
+    except AnalysisException as error:
+        if not says_absent(error):
+            raise
+        _write_nothing(options, schema, spark, partition_by)
+        found = _rows(options, spark).schema
+    there = {field.name.lower() for field in found.fields}
+    missing = [field.name for field in schema.fields if field.name.lower() not in there]
+    if missing and not (new or _takes_new_columns(spark)):
+        named = ", ".join(f"`{name}`" for name in missing)
+        hint = suggest(missing[0], [field.name for field in found.fields], what="columns")
+        message = f"the table `{options.table or options.path}` has no column {named}"
+        raise GemError("GB205", message, f"{hint} Or let it have them: `merge_schema: true`.", "merge_schema")
+    if missing or (new and _differ(found, schema)):
+        _write_nothing(options, schema, spark, (), merge=True)
+        found = _rows(options, spark).schema
+    detail = spark.sql(f"describe detail {options.sql_name}").first()
+    assert detail is not None
+    types = {field.name: field.dataType.simpleString() for field in found.fields}
+    return Table(options, types, detail["id"], tuple(detail["partitionColumns"] or ()))
+
+
+def remembered_beside(options: DeltaOptions, schema: StructType, spark: SparkSession) -> Table:
+    """The table that keeps what a table itself doesn't show: in its folder, or beside it in the catalog.
+
+    Args:
+        options: The table itself.
+        schema: The columns of what is kept.
+        spark: The session of the rows.
+    """
+    if options.path is not None:
+        beside = DeltaOptions(path=f"{options.path.rstrip('/')}/_remembered")
+    else:
+        name = options.table or ""
+        named = f"{name[:-1]}_remembered`" if name.endswith("`") else f"{name}_remembered"
+        beside = DeltaOptions(table=named)
+    # Not looked for first: in the folder of a table, Delta takes what isn't there for a partition.
+    _write_nothing(beside, schema, spark, ())
+    return table_for(beside, schema, spark, (), new=True)
+
+
+class Statements:
+    """Runs MERGE statements, one after the other.
+
+    Args:
+        options: How the table is written.
+        spark: The session of the rows.
+    """
+
+    def __init__(self, options: DeltaOptions, spark: SparkSession) -> None:
+        self._beside = not is_over_connect(spark)
+        # Over Spark Connect a query has a session of its own, and no group.
+        self._spark = _session_beside(spark) if self._beside else spark
+        self._settings = {
+            _SETTINGS[name]: str(getattr(options, name)).lower()
+            if name == "optimize_write"
+            else str(getattr(options, name))
+            for name in _SETTINGS
+            if getattr(options, name, None) is not None
+        }
+
+    def merge(
+        self, source: DataFrame, text: Callable[[str], str], micro_batch: tuple[str, int] | None = None
+    ) -> int | None:
+        """Run a statement.
+
+        Args:
+            source: The rows that it merges.
+            text: Makes the statement of the name that the rows have in it.
+            micro_batch: The query and the number of its micro-batch: one that the table has is passed over.
+
+        Returns:
+            How many rows of the table it changed; None for a micro-batch that was passed over.
+
+        Raises:
+            GemError: GB515 when the rows can't be put in order.
+        """
+        settings = dict(self._settings)
+        if micro_batch is not None:
+            query, number = micro_batch
+            settings |= {f"{_TRANSACTION}AppId": query, f"{_TRANSACTION}Version": str(number)}
+        with self._view(source) as view, self._set(settings), refused():
+            found = self._spark.sql(text(view)).first()
+        return None if found is None else int(found["num_affected_rows"])
+
+    @contextmanager
+    def _view(self, df: DataFrame) -> Iterator[str]:
+        name = f"gem_bundle_{uuid4().hex}"
+        catalog = self._spark.catalog
+        if not self._beside:
+            df.createOrReplaceTempView(name)
+        else:
+            df.createOrReplaceGlobalTempView(name)
+        try:
+            if self._beside:
+                place = self._spark.conf.get("spark.sql.globalTempDatabase", "global_temp")
+                yield f"{place}.{name}"
+            else:
+                yield name
+        finally:
+            (catalog.dropGlobalTempView if self._beside else catalog.dropTempView)(name)
+
+    @contextmanager
+    def _set(self, settings: Mapping[str, str]) -> Iterator[None]:
+        conf = self._spark.conf
+        before: dict[str, str | None] = {name: conf.get(name, None) for name in settings}
+        for name, value in settings.items():
+            conf.set(name, value)
+        try:
+            yield
+        finally:
+            for name, earlier in before.items():
+                if earlier is None:
+                    conf.unset(name)
+                else:
+                    conf.set(name, earlier)
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    """Say in a sentence what a query of ours has raised."""
+    try:
+        yield
+    except Exception as error:
+        match = _REFUSED.search(str(error))
+        if match is None:
+            raise
+        message, hint = _REFUSALS[match[0]]
+        raise GemError("GB515", message, hint) from error
+
+
+def only_partitions(table: Table, keys: Sequence[tuple[str, str]], rows: DataFrame) -> str:
+    """The condition that keeps a MERGE from reading partitions of the table that no row belongs to.
+
+    Args:
+        table: The table.
+        keys: The columns of the key: those of the table, and what they are of a row.
+        rows: The rows; they are read.
+
+    Returns:
+        A condition over `target`; an empty text where it keeps nothing away.
+    """
+    partitions = {name.lower() for name in table.partitions}
+    found = [(target, source) for target, source in keys if target.lower() in partitions]
+    if not found:
+        return ""
+    columns = [f"cast({source} as {table.type(target)})" for target, source in found]
+    texts = [f"cast({column} as string)" for column in columns]
+    values = rows.selectExpr(*texts).distinct().limit(_MOST_PARTITIONS + 1).collect()
+    if not values or len(values) > _MOST_PARTITIONS:
+        return ""
+    terms: list[str] = []
+    for position, (target, _) in enumerate(found):
+        column = f"target.{backquoted(target)}"
+        known: set[str | None] = {row[position] for row in values}
+        texts = sorted(value for value in known if value is not None)
+        several = ", ".join(f"cast({literal(text)} as {table.type(target)})" for text in texts)
+        ways = [f"{column} in ({several})"] if several else []
+        ways += [f"{column} is null"] if None in known else []
+        terms.append(f"({' or '.join(ways)})")
+    return " and ".join(terms)
+
+
+def is_orderable(kind: DataType) -> bool:
+    """Whether Spark can tell which of two values of a type is the greater one."""
+    from pyspark.sql.types import ArrayType, CalendarIntervalType, MapType, StructType, VariantType
+
+    if isinstance(kind, ArrayType):
+        return is_orderable(kind.elementType)
+    if isinstance(kind, StructType):
+        return all(is_orderable(field.dataType) for field in kind.fields)
+    return not isinstance(kind, MapType | VariantType | CalendarIntervalType)
+
+
+def _session_beside(spark: SparkSession) -> SparkSession:
+    """Another session over the same Spark, with the settings, the catalog and the schema of this one."""
+    beside = spark.newSession()
+    own = beside.conf.getAll
+    for name, value in spark.conf.getAll.items():
+        if own.get(name) != value and beside.conf.isModifiable(name):
+            beside.conf.set(name, value)
+    beside.catalog.setCurrentCatalog(spark.catalog.currentCatalog())
+    beside.catalog.setCurrentDatabase(spark.catalog.currentDatabase())
+    return beside
+
+
+def _rows(options: DeltaOptions, spark: SparkSession) -> DataFrame:
+    if options.table is not None:
+        return analysed(spark.table(options.table))
+    return analysed(spark.read.format("delta").load(options.path))
+
+
+def _takes_new_columns(spark: SparkSession) -> bool:
+    return str(spark.conf.get(_TO_ALL_TABLES, "false")).lower() == "true"
+
+
+def _differ(found: StructType, schema: StructType) -> bool:
+    """Whether a column has other fields in it than the table's."""
+    there = {field.name.lower(): field.dataType.simpleString() for field in found.fields}
+    return any(
+        "struct" in kind and there.get(field.name.lower()) != kind
+        for field in schema.fields
+        for kind in [field.dataType.simpleString()]
+    )
+
+
+def _write_nothing(
+    options: DeltaOptions,
+    schema: StructType,
+    spark: SparkSession,
+    partition_by: Sequence[str],
+    *,
+    merge: bool = False,
+) -> None:
+    """Make a table, or give it more columns, by writing no rows."""
+    from pyspark.errors import AnalysisException
+
+    empty = spark.createDataFrame([], schema)
+    writer = empty.write.format("delta").partitionBy(*partition_by)
+    writer = writer.mode("append").option("mergeSchema", "true") if merge else writer.mode("errorifexists")
+    try:
+        if options.table is not None:
+            writer.saveAsTable(options.table)
+        else:
+            writer.save(options.path)
+    except AnalysisException as error:
+        if error.getCondition() in _APPEARED:
+            return  # somebody else has made it meanwhile
+        if says_absent(error) and options.table is not None:
+            message = f"there is no schema for the table `{options.table}`"
+            raise GemError("GB510", message, "Create it, or correct the name.", "table") from error
+        raise

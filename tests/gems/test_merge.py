@@ -1,0 +1,544 @@
+"""The target `delta` with `merge` and `history`: compared with what plain Python makes of the same changes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from gem_bundle import Column, Facts, GemError, WriteContext
+from gem_bundle.expressions import columns_named, equal_columns, qualified
+from gem_bundle.operators import AggregateOperator
+from gem_delta.statements import Statements
+from gem_delta.target import DeltaTarget
+from tests import samples
+from tests.gems import merging
+from tests.gems.draining import forget_last_commit, make, run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+KEYS = ["id", "part"]
+MERGE = {"on": KEYS, "sequence_by": "at", "delete_when": "op = 'd'"}
+HISTORY = {
+    "keys": KEYS,
+    "sequence_by": "at",
+    "delete_when": "op = 'd'",
+    "track": ["city"],
+    "leave_out": ["op"],
+}
+VERSIONS = ("id", "part", "at", "city", "note", "valid_from", "valid_to", "is_current")
+COLUMNS = (
+    Column("id", "string"),
+    Column("part", "int"),
+    Column("at", "int"),
+    Column("op", "string"),
+    Column("city", "string"),
+    Column("tags", "map<string,int>"),
+)
+FACTS = Facts(streaming=True, columns=COLUMNS)
+
+
+def target(folder: Path | None = None, **raw: Any) -> DeltaTarget:
+    made: DeltaTarget = make(DeltaTarget, {"path": "t", **raw}, folder)
+    return made
+
+
+def said(made: DeltaTarget, facts: Facts = FACTS) -> list[tuple[str, str, Any]]:
+    return [(f.code, f.severity, f.option) for f in made.check(facts)]
+
+
+# Options and checks
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        ({"merge": {"on": ["id"]}, "history": HISTORY}, "one of the two"),
+        ({"merge": {"on": []}}, "at least 1"),
+        ({"merge": {"on": "target.id > source.id"}}, "needs an equality"),
+        ({"merge": {"on": ["id"], "sequence_by": "id"}}, "in the key"),
+        ({"merge": {"on": ["id"], "update": "none", "ignore_null_updates": True}}, "for `update: all`"),
+        ({"merge": {"on": ["id"], "update": {"n": "1"}, "ignore_null_updates": True}}, "for `update: all`"),
+        ({"merge": {"on": ["id"], "update": "none", "insert": "none"}}, "nothing is written"),
+        ({"merge": {"on": ["id"], "unmatched_by_source": {"update": {}}}}, "at least 1"),
+        ({"merge": {"on": ["id"], "insert": ["name"]}}, "`insert` has to give `id`"),
+        ({"merge": {"on": ["id"], "insert": {"ID": "1", "n": "2"}, "leave_out": ["Id"]}}, "has to have"),
+        ({"merge": {"on": ["id"]}, "save_mode": "overwrite"}, "`save_mode` is for rows that are added"),
+        ({"merge": {"on": ["id"]}, "spark_options": {"a": 1}}, "`spark_options` is for rows that are added"),
+        ({"history": {**HISTORY, "start": "at", "end": "At"}}, "different columns"),
+        ({"history": {**HISTORY, "start": "id"}}, "not in the key"),
+        ({"history": {**HISTORY, "sequence_by": "part"}}, "in the key"),
+        ({"history": {**HISTORY, "leave_out": ["id"]}}, "has to have the columns of the key"),
+        ({"history": {**HISTORY, "track": []}}, "at least 1"),
+        ({"table_operations": {"optimize": False}}, "nothing to do"),
+        ({"table_operations": {"optimize": False, "z_order_by": ["a"], "vacuum": True}}, "needs"),
+    ],
+)
+def test_options_that_are_refused(raw: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        target(**raw)
+
+
+def test_what_it_promises() -> None:
+    for made in (target(merge=MERGE), target(history=HISTORY)):
+        assert made.semantics.output_modes == {"append", "update"}
+        assert (made.semantics.delivery, made.semantics.grouped) == ("exactly_once", "exactly_once")
+        assert not made.semantics.replaces_intervals
+    assert target().semantics.output_modes == {"append", "complete"}
+
+
+@pytest.mark.parametrize(
+    ("merge", "found"),
+    [
+        (MERGE, []),
+        ({"on": ["idd"]}, [("GB210", "error", ("merge", "on")), ("GB207", "warning", "merge")]),
+        ({**MERGE, "leave_out": ["opp"]}, [("GB210", "error", ("merge", "leave_out"))]),
+        ({**MERGE, "update": ["at", "twon"]}, [("GB210", "error", ("merge", "update"))]),
+        ({**MERGE, "delete_when": "opp = 'd'"}, [("GB210", "error", ("merge", "delete_when"))]),
+        ({**MERGE, "delete_when": "part"}, [("GB213", "error", ("merge", "delete_when"))]),
+        ({**MERGE, "sequence_by": "att"}, [("GB210", "error", ("merge", "sequence_by"))]),
+        ({**MERGE, "sequence_by": "source.at"}, [("GB214", "error", ("merge", "sequence_by"))]),
+        ({**MERGE, "sequence_by": "coalesce(at, 0)"}, []),
+        ({**MERGE, "leave_out": ["at"]}, [("GB207", "error", ("merge", "sequence_by"))]),
+        ({**MERGE, "update": ["city"]}, [("GB207", "error", ("merge", "sequence_by"))]),
+        ({**MERGE, "update": ["city", "at"]}, []),
+        ({**MERGE, "update": "none"}, []),
+        (
+            {**MERGE, "unmatched_by_source": "delete"},
+            [("GB207", "warning", ("merge", "unmatched_by_source"))],
+        ),
+        ({"on": "target.id = source.id and target.part > 1", "sequence_by": ["at", "city"]}, []),
+        ({"on": "target.key = source.id", "sequence_by": "at"}, [("GB207", "error", ("merge", "insert"))]),
+    ],
+)
+def test_what_a_check_says_of_a_merge(merge: dict[str, Any], found: list[Any]) -> None:
+    assert said(target(merge=merge)) == found
+
+
+def test_rows_of_an_aggregation_need_no_sequence() -> None:
+    assert said(target(merge={"on": ["id"]})) == [("GB207", "warning", "merge")]
+    assert said(target(merge={"on": ["id"]}), FACTS.after(AggregateOperator())) == []
+    assert said(target(merge={"on": ["id"]}), Facts(streaming=True).after(AggregateOperator())) == []
+
+
+@pytest.mark.parametrize(
+    ("history", "found"),
+    [
+        (HISTORY, []),
+        ({**HISTORY, "keys": ["idd"]}, [("GB210", "error", ("history", "keys"))]),
+        ({**HISTORY, "track": ["twon"]}, [("GB210", "error", ("history", "track"))]),
+        ({**HISTORY, "start": "city"}, [("GB205", "error", ("history", "start"))]),
+        ({**HISTORY, "track": None}, [("GB213", "error", ("history", "track"))]),
+        ({**HISTORY, "track": None, "leave_out": ["op", "tags"]}, []),
+        (
+            {**HISTORY, "track": None, "leave_out": ["op", "tags", "city"]},
+            [("GB205", "error", ("history", "track"))],
+        ),
+        ({**HISTORY, "delete_when": "part"}, [("GB213", "error", ("history", "delete_when"))]),
+    ],
+)
+def test_what_a_check_says_of_a_history(history: dict[str, Any], found: list[Any]) -> None:
+    assert said(target(history=history)) == found
+
+
+def test_what_an_edit_does() -> None:
+    def effect(option: str, before: Any, **raw: Any) -> str | None:
+        change = target(**raw).change(option, before)
+        return None if change is None else change.effect
+
+    merge = target(merge=MERGE).options.merge
+    history = target(history=HISTORY).options.history
+    assert merge is not None
+    assert history is not None
+    ran, was = merge.model_dump(mode="json"), history.model_dump(mode="json")
+    assert effect("merge", {**ran, "delete_when": None}, merge=MERGE) == "from_now_on"
+    assert effect("merge", {**ran, "on": ["id"]}, merge=MERGE) == "mixed"
+    assert effect("merge", {**ran, "sequence_by": ["city"]}, merge=MERGE) == "mixed"
+    assert effect("merge", None, merge=MERGE) == "mixed"
+    assert effect("merge", ran) == "mixed"
+    assert effect("history", {**was, "start": "since"}, history=HISTORY) == "refused"
+    assert effect("history", {**was, "track": ["note"]}, history=HISTORY) == "mixed"
+    assert effect("history", {**was, "delete_when": None}, history=HISTORY) == "from_now_on"
+
+
+@pytest.mark.parametrize(
+    ("expression", "meant"),
+    [
+        ("at", "target.`at`"),
+        ("`a``b`.c", "target.`a``b`.`c`"),
+        ("coalesce(at, city) + at", "coalesce(target.at, target.city) + target.at"),
+        ("cast(`a``b` as int)", "cast(target.`a``b` as int)"),
+        ("timestampadd(day, 1, at)", None),
+        ("filter(at, x -> x > 1)", None),
+        ("source.at", None),
+        ("gone", None),
+        ("at +", None),
+    ],
+)
+def test_an_expression_of_a_row_is_written_for_one_of_the_table(expression: str, meant: str | None) -> None:
+    assert qualified(expression, "target", ["at", "City", "a`b"]) == meant
+
+
+def test_columns_that_expressions_name() -> None:
+    assert columns_named("a.b") == ("a",)
+    assert columns_named("coalesce(a, b.c)") == ("a", "b")
+    assert columns_named("coalesce(a,") is None
+    assert equal_columns(
+        "(target.a = source.b) and source.c <=> TARGET.c and target.d > 1", "target", "source"
+    ) == (
+        ("a", "b"),
+        ("c", "c"),
+    )
+    assert equal_columns("target.a = target.b or target.a = source.a", "target", "source") == ()
+    assert equal_columns("target.a =", "target", "source") is None
+
+
+# The rules, without Spark: what holds of them whatever the changes are
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from([None, "a", "b"]),
+        st.just(1),
+        st.integers(0, 5),
+        st.sampled_from(["u", "u", "d"]),
+        st.sampled_from([None, "x", "y"]),
+        st.sampled_from([None, 1]),
+    ),
+    max_size=12,
+)
+
+
+@given(ROWS, st.randoms(use_true_random=False))
+def test_what_becomes_of_changes_does_not_depend_on_their_order(rows: list[Any], random: Random) -> None:
+    shuffled = random.sample(rows, len(rows))
+    assert merging.upserted(rows) == merging.upserted(shuffled)
+    assert merging.versions(rows) == merging.versions(shuffled)
+
+
+@given(ROWS)
+def test_versions_follow_each_other_and_the_last_ones_are_the_upserts(rows: list[Any]) -> None:
+    found = merging.versions(rows)
+    of_keys: dict[Any, list[Any]] = {}
+    for version in sorted(found, key=lambda version: version[5]):
+        of_keys.setdefault(version[:2], []).append(version)
+    for history in of_keys.values():
+        for earlier, later in pairwise(history):
+            assert earlier[6] <= later[5]
+            assert earlier[6] < later[5] or earlier[3] != later[3], "a change that touches nothing makes none"
+    upserts = {(*row[:3], *row[4:]) for row in merging.upserted(rows)}
+    assert {version[:5] for version in found if version[7]} == upserts
+
+
+# With Spark
+
+
+def rows(spark: SparkSession, folder: Path, columns: Sequence[str], name: str = "t") -> list[Any]:
+    found = spark.read.format("delta").load(str(folder / name)).select(*columns).collect()
+    return sorted(map(tuple, found), key=str)
+
+
+def write(spark: SparkSession, made: DeltaTarget, batches: Sequence[Sequence[Any]], first: int = 0) -> None:
+    """Write micro-batches."""
+    context = WriteContext(node="t", pipeline="p", query_name="q", query="one")
+    for number, batch in enumerate(batches, start=first):
+        made.write_batch(spark.createDataFrame(list(batch), merging.SCHEMA), number, context)
+
+
+def parts(found: Sequence[Any], count: int) -> list[Sequence[Any]]:
+    size = -(-len(found) // count)
+    return [found[start : start + size] for start in range(0, len(found), size)]
+
+
+def drawn_changes(count: int, keys: int, within: int) -> list[Any]:
+    random = Random(samples.seed())
+    return merging.late(random, merging.changes(random, count, keys), within)
+
+
+HOW = {"merge": MERGE, "history": HISTORY}
+BOTH = pytest.mark.parametrize("way", HOW)
+# Each MERGE takes seconds on a busy machine, so a daily run draws of what they do.
+drawn_daily = pytest.mark.sample(3, rule="what merges do")
+
+
+def made_of(way: str, found: Sequence[Any]) -> list[Any]:
+    """What plain Python makes of changes."""
+    return sorted(merging.upserted(found) if way == "merge" else merging.versions(found), key=str)
+
+
+def columns_of(way: str) -> Sequence[str]:
+    return merging.COLUMNS if way == "merge" else VERSIONS
+
+
+@pytest.mark.spark
+@pytest.mark.sample(1, by=lambda way, partitioned: way)
+@pytest.mark.parametrize("partitioned", [False, True])
+@BOTH
+def test_tables_are_what_plain_python_makes_of_the_changes(
+    spark: SparkSession, tmp_path: Path, way: str, partitioned: bool
+) -> None:
+    changes = drawn_changes(150, 12, 60)
+    made = target(tmp_path, **{way: HOW[way]}, partition_by=["part"] if partitioned else [])
+    batches = parts(changes, samples.examples(2, 5))
+    write(spark, made, batches)
+    # A run that begins anew doesn't know what the table has.
+    context = WriteContext(node="t", pipeline="p", query_name="q", query="one")
+    again = target(tmp_path, **{way: HOW[way]})
+    again.write_batch(spark.createDataFrame(list(batches[-1]), merging.SCHEMA), len(batches) - 1, context)
+    assert rows(spark, tmp_path, columns_of(way)) == made_of(way, changes)
+
+
+@drawn_daily
+@pytest.mark.spark
+@BOTH
+def test_micro_batches_of_one_row_and_of_all_rows_make_the_same_tables(
+    spark: SparkSession, tmp_path: Path, way: str
+) -> None:
+    changes = drawn_changes(samples.examples(4, 20), 2, 5)
+    write(spark, target(tmp_path, path="one", **{way: HOW[way]}), [[change] for change in changes])
+    write(spark, target(tmp_path, path="all", **{way: HOW[way]}), [changes])
+    one, whole = (rows(spark, tmp_path, columns_of(way), name) for name in ("one", "all"))
+    assert one == whole == made_of(way, changes)
+
+
+def change(
+    at: int, op: str = "u", city: str | None = "a", note: int | None = 1, key: str | None = "k"
+) -> Any:
+    return (key, 1, at, op, city, note)
+
+
+@drawn_daily
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["path", "table"])
+def test_a_late_row_does_not_bring_back_what_was_deleted(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    raw = {kind: "t" if kind == "path" else "late_rows"}
+    name = f"delta.`{tmp_path}/t`" if kind == "path" else "late_rows"
+    gone = [change(5, "d"), change(5, "d", key=None)]
+    late = [change(3), change(5, city="z"), change(4, key=None)]
+    made = make(DeltaTarget, {**raw, "merge": MERGE}, tmp_path)
+    try:
+        write(spark, made, [[change(1), change(1, key=None)], gone, late])
+        assert spark.table(name).collect() == []
+        write(spark, make(DeltaTarget, {**raw, "merge": MERGE}, tmp_path), [[change(6)]], first=3)
+        found = spark.table(name).select(*merging.COLUMNS).collect()
+        assert [tuple(row) for row in found] == [change(6)]
+    finally:
+        spark.sql("drop table if exists late_rows")
+        spark.sql("drop table if exists late_rows_remembered")
+
+
+@drawn_daily
+@pytest.mark.spark
+@BOTH
+def test_a_crash_between_what_is_remembered_and_the_table(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    made = target(tmp_path, **{way: HOW[way]})
+    batches = [[change(1), change(3)], [change(2), change(5, "d"), change(4, note=9), change(6, "d")]]
+    write(spark, made, batches[:1])
+
+    def crash(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as crashing:
+        crashing.setattr(Statements, "merge", crash)
+        with pytest.raises(KeyboardInterrupt):
+            write(spark, made, batches[1:], first=1)
+    remembered = spark.read.format("delta").load(str(tmp_path / "t" / "_remembered"))
+    assert remembered.count() > 0
+    write(spark, made, batches[1:], first=1)
+    assert rows(spark, tmp_path, columns_of(way)) == made_of(way, [row for batch in batches for row in batch])
+
+
+@drawn_daily
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("merge", "batches", "found"),
+    [
+        pytest.param(
+            {**MERGE, "update": ["at", "city"]},
+            [[change(1, note=1), change(2, city="b", note=2)], [change(3, city="c", note=3)]],
+            [("k", 1, 3, "u", "c", 1)],
+            id="some",
+        ),
+        pytest.param(
+            {**MERGE, "ignore_null_updates": True},
+            [
+                [change(1, city="a", note=1)],
+                [change(4, city=None, note=4), change(3, city="b", note=3)],
+                [change(2, city="late", note=2), change(5, city=None, note=None)],
+            ],
+            [("k", 1, 5, "u", "b", 4)],
+            id="nulls",
+        ),
+        pytest.param(
+            {**MERGE, "ignore_null_updates": True},
+            [[change(5, city="a", note=4)], [change(6, "d"), change(7, city=None, note=7)]],
+            [("k", 1, 7, "u", None, 7)],
+            id="a comeback",
+        ),
+        pytest.param(
+            {
+                "on": "target.id = source.id and target.part <=> source.part",
+                "update": {"note": "target.note + source.note", "at": "source.at"},
+                "insert": {
+                    "id": "source.id",
+                    "part": "source.part",
+                    "at": "source.at",
+                    "note": "source.note * 10",
+                },
+            },
+            [[change(1)], [change(2, note=5)]],
+            [("k", 1, 2, 15)],
+            id="expressions",
+        ),
+        pytest.param(
+            {**MERGE, "update": "none"},
+            [[change(2, note=2), change(1, note=1)], [change(3)]],
+            [("k", 1, 1, "u", "a", 1)],
+            id="once",
+        ),
+        pytest.param(
+            {**MERGE, "insert": "none"}, [[change(1)], [change(2)]], [], id="what isn't there stays away"
+        ),
+    ],
+)
+def test_columns_that_are_updated_and_columns_that_are_inserted(
+    spark: SparkSession, tmp_path: Path, merge: dict[str, Any], batches: Any, found: list[Any]
+) -> None:
+    write(spark, target(tmp_path, merge=merge), batches)
+    columns = [
+        name
+        for name in merging.COLUMNS
+        if isinstance(merge.get("insert"), str | None) or name in merge["insert"]
+    ]
+    assert rows(spark, tmp_path, columns) == found
+    write(spark, target(tmp_path, merge=merge), batches[-1:], first=len(batches) - 1)
+    assert rows(spark, tmp_path, columns) == found
+
+
+@drawn_daily
+@pytest.mark.spark
+def test_rows_that_a_batch_lacks(spark: SparkSession, tmp_path: Path) -> None:
+    made = target(
+        tmp_path,
+        merge={"on": ["id"], "unmatched_by_source": {"when": "target.at < 5", "update": {"note": "-1"}}},
+    )
+    write(spark, made, [[change(1), change(9, key="l"), change(1, key="m")], [change(2, key="m")], []])
+    assert rows(spark, tmp_path, ("id", "at", "note")) == [("k", 1, -1), ("l", 9, 1), ("m", 2, 1)]
+    gone = target(tmp_path, merge={"on": ["id"], "unmatched_by_source": "delete"})
+    gone.write(spark.createDataFrame([change(3)], merging.SCHEMA), WriteContext(node="t"))
+    assert rows(spark, tmp_path, ("id", "at")) == [("k", 3)]
+
+
+@drawn_daily
+@pytest.mark.spark
+def test_rows_that_cannot_be_put_in_order_end_the_query(spark: SparkSession, tmp_path: Path) -> None:
+    unordered = target(tmp_path, merge={"on": ["id"]})
+    write(spark, unordered, [[change(1)]])
+    with pytest.raises(GemError, match="several rows of a key") as caught:
+        write(spark, unordered, [[change(2), change(3)]], first=1)
+    assert caught.value.code == "GB515"
+    for how in ({"merge": {"on": ["id"], "sequence_by": "at"}}, {"history": HISTORY}):
+        with pytest.raises(GemError, match="no value in its sequence") as caught:
+            write(spark, target(tmp_path, path=next(iter(how)), **how), [[change(None)]])  # type: ignore[arg-type]
+        assert caught.value.code == "GB515"
+    with pytest.raises(GemError, match="which query's micro-batch") as caught:
+        unordered.write_batch(spark.createDataFrame([change(1)], merging.SCHEMA), 0, WriteContext(node="t"))
+    assert caught.value.code == "GB508"
+    context = WriteContext(node="t", output_mode="complete")
+    with pytest.raises(GemError, match="replaces all rows") as caught:
+        unordered.write(spark.createDataFrame([change(1)], merging.SCHEMA), context)
+    assert caught.value.code == "GB207"
+    assert rows(spark, tmp_path, ("id", "at")) == [("k", 1)]
+
+
+@drawn_daily
+@pytest.mark.spark
+@BOTH
+def test_new_columns_need_to_be_asked_for(spark: SparkSession, tmp_path: Path, way: str) -> None:
+    how = MERGE if way == "merge" else {**HISTORY, "track": None}
+    write(spark, target(tmp_path, **{way: how}), [[change(1)]])
+    context = WriteContext(node="t", query_name="q", query="two")
+    wider = spark.createDataFrame([change(2, key="l")], merging.SCHEMA).selectExpr(
+        "*", "named_struct('b', note) as more"
+    )
+    with pytest.raises(GemError, match="no column `more`") as caught:
+        target(tmp_path, **{way: how}).write_batch(wider, 0, context)
+    assert (caught.value.code, caught.value.option) == ("GB205", "merge_schema")
+    target(tmp_path, merge_schema=True, **{way: how}).write_batch(wider, 0, context)
+    deeper = wider.selectExpr("* except (at, more)", "3 as at", "named_struct('b', 2, 'c', 'x') as more")
+    target(tmp_path, merge_schema=True, **{way: how}).write_batch(deeper, 1, context)
+    found = rows(spark, tmp_path, ("id", "at", "more"))
+    assert ("k", 1, None) in found
+    assert ("l", 3, (2, "x")) in found
+
+
+@drawn_daily
+@pytest.mark.spark
+@pytest.mark.parametrize("way", ["merge", "merge into what is there", "history", "append"])
+def test_rows_of_a_state_that_come_again(spark: SparkSession, tmp_path: Path, way: str) -> None:
+    """Spark 4.2 ends a query whose target doesn't look at all rows that come from state."""
+    raw: dict[str, Any] = {
+        "merge": {"merge": {"on": ["name"]}},
+        "merge into what is there": {"merge": {"on": ["name"], "insert": "none"}},
+        "history": {"history": {"keys": ["name"], "sequence_by": "count"}},
+        "append": {"table_operations": {"every": 100}},
+    }[way]
+    mode = "append" if way == "append" else "update"
+    expected = {
+        "merge": [[("a", 1)], [("a", 2)]],
+        "merge into what is there": [[], []],
+        "history": [[("a", 1)], [("a", 1), ("a", 2)]],
+        "append": [[("a", 1)], [("a", 1)]],
+    }[way]
+    files = tmp_path / "in"
+    files.mkdir()
+    df = spark.readStream.name("x").schema("name string").json(str(files))
+    counted = df.groupBy("name").count()
+    if way == "append":
+        counted = df.selectExpr("name", "1L as count").dropDuplicates(["name"])
+    if way == "history":
+        raw["history"]["track"] = ["doubled"]
+        counted = counted.selectExpr("*", "count * 2 as doubled")
+    for found in expected:
+        spark.createDataFrame([("a",)], "name string").coalesce(1).write.mode("append").json(str(files))
+        run(target(tmp_path, **raw), counted, tmp_path / "c", mode)
+        assert rows(spark, tmp_path, ("name", "count")) == found
+    forget_last_commit(tmp_path / "c")
+    run(target(tmp_path, **raw), counted, tmp_path / "c", mode)
+    assert rows(spark, tmp_path, ("name", "count")) == expected[-1]
+
+
+@drawn_daily
+@pytest.mark.spark
+@pytest.mark.parametrize("way", ["append", "merge", "history"])
+def test_small_files_become_larger_ones_now_and_then(spark: SparkSession, tmp_path: Path, way: str) -> None:
+    how = {way: HOW[way]} if way in HOW else {}
+    operations = {"every": 2, "z_order_by": ["id"], "vacuum": True}
+    files = tmp_path / "in"
+    for number in range(2):
+        row = spark.createDataFrame([change(number, key=str(number))], merging.SCHEMA)
+        row.coalesce(1).write.mode("append").parquet(str(files))
+    df = spark.readStream.name("x").schema(merging.SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(files))
+    made = target(tmp_path, table_operations=operations, **how)
+    run(made, df, tmp_path / "checkpoint")
+    assert rows(spark, tmp_path, ("id", "at")) == [(str(number), number) for number in range(2)]
+    history = spark.sql(f"describe history delta.`{tmp_path}/t`").collect()
+    done = [entry["operation"] for entry in reversed(history)]
+    assert done.count("OPTIMIZE") == 1
+    assert done[-1] == "VACUUM END"
+    forget_last_commit(tmp_path / "checkpoint")
+    run(target(tmp_path, table_operations=operations, **how), df, tmp_path / "checkpoint")
+    assert len(rows(spark, tmp_path, ("id",))) == 2
