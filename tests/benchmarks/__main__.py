@@ -21,6 +21,7 @@ from tests.benchmarks import (
     merging,
     plugins,
     scale,
+    serving,
     start,
 )
 from tests.benchmarks.report import DOCS, README, falls_short, markdown, with_table
@@ -60,6 +61,8 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "start-cold": (start.cold, 5),
     "start-preview": (start.preview, 5),
     "start-test": (start.test, 5),
+    "serve": (serving.alone, 5),
+    "serve-crowd": (serving.crowded, 5),
     "step-stateful": (declared_tests.stateful, 9),
     "step-stateless": (declared_tests.stateless, 9),
     "fifty-tests": (declared_tests.fifty, 5),
