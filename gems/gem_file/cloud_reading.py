@@ -7,9 +7,9 @@ from pydantic import AfterValidator, BeforeValidator, SecretStr, model_validator
 
 from gem_bundle import Field
 from gem_bundle.types import ByteSize, DataPath, Interval, Schema, StringList, Timestamp, interval_length
-from gem_file.formats import RawOptions, csv, csv_json, format_option
+from gem_file.formats import RawOptions, csv, csv_json, csv_json_xml, format_option
 from gem_file.paths import archive_is_read_again
-from gem_file.reading import ParseMode, ReadingOptions
+from gem_file.reading import ReadingOptions
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -24,8 +24,6 @@ CleanSource = Annotated[
 ]
 _WEEK = 7 * 24 * 60 * 60 * 1_000_000
 
-xml = partial(format_option, "xml")
-csv_json_xml = partial(format_option, "csv json xml")
 evolving = partial(format_option, "csv json xml parquet avro")
 
 
@@ -52,30 +50,6 @@ class FormatOptions(ReadingOptions):
 
     format: CloudFormat = cloud("format", ..., "The format of the files.")  # type: ignore[assignment]
 
-    mode: ParseMode | None = csv_json_xml(
-        "What to do with a record that doesn't fit: `PERMISSIVE` makes its values null (default), "
-        "`DROPMALFORMED` drops it, `FAILFAST` fails the query."
-    )
-    column_name_of_corrupt_record: str | None = csv_json_xml(
-        "A text column of `schema` that gets records that don't fit."
-    )
-    null_value: str | None = format_option("csv xml", "The text that stands for null.", examples=["NA"])
-    date_format: str | None = csv_json_xml("The pattern of dates.", examples=["dd.MM.yyyy"])
-    timestamp_format: str | None = csv_json_xml(
-        "The pattern of timestamps.", examples=["yyyy-MM-dd HH:mm:ss"]
-    )
-    timestamp_ntz_format: str | None = csv_json_xml(
-        "The pattern of timestamps without time zone.", spark="timestampNTZFormat", advanced=True
-    )
-    locale: str | None = csv_json_xml(
-        "The language of names in dates, as a tag.", examples=["de-DE"], advanced=True
-    )
-    encoding: str | None = format_option(
-        "csv json text xml", "The character set (default: UTF-8).", examples=["ISO-8859-1"]
-    )
-    sampling_ratio: float | None = csv_json_xml(
-        "The share of records that the schema is inferred from.", gt=0, le=1, advanced=True
-    )
     single_variant_column: str | None = csv_json_xml(
         "Read each record into one variant column of this name.", advanced=True
     )
@@ -96,17 +70,6 @@ class FormatOptions(ReadingOptions):
     )
     skip_rows: int | None = csv("The number of rows at the beginning of a file to skip.", ge=0)
     parser_case_sensitive: bool | None = csv("The older name of `reader_case_sensitive`.", advanced=True)
-    row_tag: str | None = xml("The element that is a row; required.", examples=["book"])
-    exclude_attribute: bool | None = xml("Whether to leave attributes out.")
-    attribute_prefix: str | None = xml("What the columns of attributes begin with (default: `_`).")
-    value_tag: str | None = xml(
-        "The column of text in an element that has attributes or elements too (default: `_VALUE`)."
-    )
-    ignore_surrounding_spaces: bool | None = xml("Whether to drop white space around values (default: true).")
-    row_validation_xsd_path: DataPath | None = xml(
-        "An XSD file; rows that it refuses count as damaged.", spark="rowValidationXSDPath", advanced=True
-    )
-    ignore_namespace: bool | None = xml("Whether to drop the prefixes of namespaces.", advanced=True)
 
 
 class AutoLoaderOptions(FormatOptions):
@@ -277,8 +240,6 @@ class AutoLoaderOptions(FormatOptions):
                 f"`schema_evolution_mode: {self.schema_evolution_mode}` is for inferred columns: write "
                 "yours as `schema_hints`, or leave `schema` out"
             )
-        if self.format == "xml" and self.row_tag is None:
-            raise ValueError("the format xml needs `row_tag`, the element that is a row")
         return self
 
     @model_validator(mode="after")

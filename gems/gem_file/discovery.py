@@ -75,6 +75,9 @@ def _in_files(options: FileSourceOptions, layout: Layout, give_up: Callable[[], 
 
     if options.format == "text":
         return (Column("value", "string"),)
+    if options.format == "xml":
+        # Which types Spark finds in elements depends on all of them.
+        return None
     if options.format == "json":
         return _in_json(layout, give_up)
     if options.format == "csv":

@@ -12,7 +12,7 @@ from gem_bundle.types import DataPath
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-Format = Literal["csv", "json", "parquet", "orc", "text", "avro"]
+Format = Literal["csv", "json", "parquet", "orc", "text", "avro", "xml"]
 AVRO_JAR = "org.apache.spark:spark-avro_{scala}:{spark}"
 
 RawOptions = dict[str, str | int | float | bool]
@@ -40,8 +40,9 @@ def format_option(formats: str, description: str, **more: Any) -> Any:
 csv = partial(format_option, "csv")
 json_only = partial(format_option, "json")
 csv_json = partial(format_option, "csv json")
-texts = partial(format_option, "csv json text")
+csv_json_xml = partial(format_option, "csv json xml")
 avro = partial(format_option, "avro")
+xml = partial(format_option, "xml")
 
 
 class FileOptions(SchemaOptions):
@@ -61,29 +62,41 @@ class FileOptions(SchemaOptions):
         max_length=1,
         advanced=True,
     )
-    null_value: str | None = csv("The text that stands for null.", examples=["NA"])
+    null_value: str | None = format_option("csv xml", "The text that stands for null.", examples=["NA"])
     empty_value: str | None = csv("The text that stands for an empty text.", advanced=True)
     ignore_leading_white_space: bool | None = csv("Whether to drop white space before values.")
     ignore_trailing_white_space: bool | None = csv("Whether to drop white space after values.")
-    date_format: str | None = csv_json("The pattern of dates.", examples=["dd.MM.yyyy"])
-    timestamp_format: str | None = csv_json("The pattern of timestamps.", examples=["yyyy-MM-dd HH:mm:ss"])
-    timestamp_ntz_format: str | None = csv_json(
+    date_format: str | None = csv_json_xml("The pattern of dates.", examples=["dd.MM.yyyy"])
+    timestamp_format: str | None = csv_json_xml(
+        "The pattern of timestamps.", examples=["yyyy-MM-dd HH:mm:ss"]
+    )
+    timestamp_ntz_format: str | None = csv_json_xml(
         "The pattern of timestamps without time zone.", spark="timestampNTZFormat", advanced=True
     )
     time_format: str | None = csv_json("The pattern of times of day.", since="4.1", advanced=True)
-    time_zone: str | None = csv_json(
+    time_zone: str | None = csv_json_xml(
         "The time zone of timestamps without one (default: the session's).",
         examples=["Europe/Berlin"],
     )
-    locale: str | None = csv_json(
+    locale: str | None = csv_json_xml(
         "The language of names in dates, as a tag.", examples=["de-DE"], advanced=True
     )
-    encoding: str | None = texts("The character set (default: UTF-8).", examples=["ISO-8859-1"])
-    line_sep: str | None = texts("The separator between records (default: a line's end).")
+    encoding: str | None = format_option(
+        "csv json text xml", "The character set (default: UTF-8).", examples=["ISO-8859-1"]
+    )
+    line_sep: str | None = format_option(
+        "csv json text", "The separator between records (default: a line's end)."
+    )
     avro_schema: str | None = avro("The Avro schema, as JSON.")
     avro_schema_url: DataPath | None = avro("A file with the Avro schema.")
     positional_field_matching: bool | None = avro(
         "Whether to match the Avro schema's fields with columns by position.", advanced=True
+    )
+
+    row_tag: str | None = xml("The element that is a row; required.", examples=["book"])
+    attribute_prefix: str | None = xml("What the columns of attributes begin with (default: `_`).")
+    value_tag: str | None = xml(
+        "The column of text in an element that has attributes or elements too (default: `_VALUE`)."
     )
 
     @model_validator(mode="after")
@@ -97,6 +110,8 @@ class FileOptions(SchemaOptions):
             raise ValueError(f"{'; '.join(foreign)}, and the format is {self.format}")
         if self.avro_schema is not None and self.avro_schema_url is not None:
             raise ValueError("give `avro_schema` or `avro_schema_url`, not both")
+        if self.format == "xml" and self.row_tag is None:
+            raise ValueError("the format xml needs `row_tag`, the element that is a row")
         return self
 
 

@@ -13,8 +13,10 @@ from gem_file.formats import (
     avro,
     csv,
     csv_json,
+    csv_json_xml,
     format_option,
     json_only,
+    xml,
 )
 from gem_file.paths import archive_is_read_again
 
@@ -57,21 +59,21 @@ class ReadingOptions(FileOptions):
         None, description="Whether to pass over files that can't be read.", change="continues"
     )
 
-    mode: ParseMode | None = csv_json(
+    mode: ParseMode | None = csv_json_xml(
         "What to do with a record that doesn't fit: `PERMISSIVE` makes its values null (default), "
         "`DROPMALFORMED` drops it, `FAILFAST` fails the query."
     )
-    column_name_of_corrupt_record: str | None = csv_json(
+    column_name_of_corrupt_record: str | None = csv_json_xml(
         "A text column of `schema` that gets records that don't fit."
     )
     multi_line: bool | None = csv_json("Whether a record may span lines.")
-    sampling_ratio: float | None = csv_json(
+    sampling_ratio: float | None = csv_json_xml(
         "The share of records that the schema is inferred from.", gt=0, le=1, advanced=True
     )
     enable_date_time_parsing_fallback: bool | None = csv_json(
         "Whether to try Spark 1's and 2's way of reading dates when the pattern fails.", advanced=True
     )
-    single_variant_column: str | None = csv_json(
+    single_variant_column: str | None = csv_json_xml(
         "Read each record into one variant column of this name.", since="4.0", advanced=True
     )
 
@@ -79,7 +81,9 @@ class ReadingOptions(FileOptions):
     enforce_schema: bool | None = csv(
         "Whether columns go by position (default), or must have the header's names."
     )
-    prefer_date: bool | None = csv("Whether to infer dates and not only timestamps.", advanced=True)
+    prefer_date: bool | None = format_option(
+        "csv xml", "Whether to infer dates and not only timestamps.", advanced=True
+    )
     nan_value: str | None = csv("The text that stands for not-a-number.", advanced=True)
     positive_inf: str | None = csv("The text that stands for infinity.", advanced=True)
     negative_inf: str | None = csv("The text that stands for minus infinity.", advanced=True)
@@ -94,7 +98,7 @@ class ReadingOptions(FileOptions):
     column_pruning: bool | None = csv("Whether to parse only the columns that are used.", advanced=True)
 
     primitives_as_string: bool | None = json_only("Whether to infer all simple values as text.")
-    prefers_decimal: bool | None = json_only("Whether to infer decimals and not doubles.")
+    prefers_decimal: bool | None = format_option("json xml", "Whether to infer decimals and not doubles.")
     infer_timestamp: bool | None = json_only("Whether to infer timestamps.", advanced=True)
     drop_field_if_all_null: bool | None = json_only(
         "Whether to leave columns that are always empty out when inferring.", advanced=True
@@ -117,6 +121,16 @@ class ReadingOptions(FileOptions):
     )
     allow_unquoted_control_chars: bool | None = json_only(
         "Whether texts may hold control characters.", advanced=True
+    )
+
+    exclude_attribute: bool | None = xml("Whether to leave attributes out.")
+    ignore_surrounding_spaces: bool | None = xml("Whether to drop white space around values (default: true).")
+    row_validation_xsd_path: DataPath | None = xml(
+        "An XSD file; rows that it refuses count as damaged.", spark="rowValidationXSDPath", advanced=True
+    )
+    ignore_namespace: bool | None = xml("Whether to drop the prefixes of namespaces.", advanced=True)
+    wildcard_col_name: str | None = xml(
+        "The column that gets elements which no column is for (default: `xs_any`).", advanced=True
     )
 
     wholetext: bool | None = format_option("text", "Whether a file is one row, and not each line.")
@@ -215,6 +229,13 @@ class FileSourceOptions(ReadingOptions):
         advanced=True,
         description="List the folder again when fewer than this share of a micro-batch's files are left.",
         change="continues",
+    )
+    use_legacy_xml_parser: bool | None = xml(
+        "Whether to read each row by itself (default: true). With false Spark 4.2 reads a file as a whole: "
+        "it then minds the encoding that the file declares, but a damaged row may take those behind it "
+        "along, and an attribute that doesn't fit its type ends the query in every `mode`.",
+        spark="useLegacyXMLParser",
+        advanced=True,
     )
     spark_options: RawOptions = Field(
         {}, advanced=True, description="Further options of Spark's reader, passed on as they are."

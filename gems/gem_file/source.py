@@ -51,7 +51,7 @@ _BATCH_ONLY = ("modified_before", "modified_after")
 
 
 class FileSource(Source[FileSourceOptions]):
-    """Read files of a folder: csv, json, parquet, orc, text or avro.
+    """Read files of a folder: csv, json, parquet, orc, text, avro or xml.
 
     With a `schema` the rows have exactly its columns. Columns that Spark would add, because folders
     are called `day=2024-01-31`, are there when the schema names them.
@@ -95,7 +95,7 @@ class FileSource(Source[FileSourceOptions]):
                 nothing is at the path, GB205 when the schema can't be used.
         """
         self._refuse(streaming=True)
-        reader = context.reader.options(**self.options.to_spark())
+        reader = context.reader.options(**self._options())
         declared = self._declared()
         if declared is None:
             found = self._load(context.spark.read.options(**self._batch_options()))
@@ -169,8 +169,16 @@ class FileSource(Source[FileSourceOptions]):
             return self.options.schema or _TEXT_SCHEMA
         return self.options.schema
 
-    def _batch_options(self) -> dict[str, str]:
+    def _options(self) -> dict[str, str]:
         options = self.options.to_spark()
+        if self.options.format == "xml":
+            # The other parser ends the query at an attribute that doesn't fit, whatever `mode` is, and
+            # takes the rest of a file for damaged where a row is.
+            options.setdefault("useLegacyXMLParser", "true")
+        return options
+
+    def _batch_options(self) -> dict[str, str]:
+        options = self._options()
         if self.options.infer_schema and self.options.format == "csv":
             options["inferSchema"] = "true"
         return options

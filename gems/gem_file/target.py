@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import model_validator
 
-from gem_bundle import Facts, Field, Finding, GemError, OptionChange, Target, TargetSemantics, WriteContext
+from gem_bundle import (
+    Column,
+    Facts,
+    Field,
+    Finding,
+    GemError,
+    OptionChange,
+    Target,
+    TargetSemantics,
+    WriteContext,
+)
 from gem_bundle.expressions import missing_names
 from gem_bundle.types import DataPath, FixedDuration, StringList, local_path
 from gem_file.formats import (
@@ -16,10 +26,11 @@ from gem_file.formats import (
     avro,
     csv,
     json_only,
+    xml,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -31,6 +42,7 @@ _CODECS = {
     "csv": _TEXT_CODECS,
     "json": _TEXT_CODECS,
     "text": _TEXT_CODECS,
+    "xml": _TEXT_CODECS,
     "parquet": ("none", "uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "lz4_raw", "zstd"),
     "orc": ("none", "uncompressed", "snappy", "zlib", "lzo", "lz4", "zstd", "brotli"),
     "avro": ("uncompressed", "snappy", "deflate", "bzip2", "xz", "zstandard"),
@@ -38,6 +50,8 @@ _CODECS = {
 # The files of a folder's log, by the micro-batch that they end with.
 _LOGGED = re.compile(r"(\d+)(?:\.compact)?")
 _NESTED = ("array<", "map<", "struct<")
+# XML 1.0, 2.3: what names begin with and are made of, as far as Spark's writer takes them.
+_XML_NAME = re.compile(r"[^\W\d][\w.\-]*")
 
 
 class FileTargetOptions(FileOptions):
@@ -92,6 +106,13 @@ class FileTargetOptions(FileOptions):
     )
     record_name: str | None = avro("The name of the record in the Avro schema.", advanced=True)
     record_namespace: str | None = avro("The namespace of the record.", advanced=True)
+    root_tag: str | None = xml("The element around the rows of a file (default: `ROWS`).", examples=["books"])
+    declaration: str | None = xml(
+        "What stands in the file's declaration; an empty text leaves it out.", advanced=True
+    )
+    array_element_name: str | None = xml(
+        "The element of an array within an array (default: `item`).", advanced=True
+    )
     spark_options: RawOptions = Field(
         {}, advanced=True, description="Further options of Spark's writer, passed on as they are."
     )
@@ -108,7 +129,7 @@ class FileTargetOptions(FileOptions):
 
 
 class FileTarget(Target[FileTargetOptions]):
-    """Write files into a folder: csv, json, parquet, orc, text or avro.
+    """Write files into a folder: csv, json, parquet, orc, text, avro or xml.
 
     A stream only appends; what each micro-batch wrote stands in the folder's log (`_spark_metadata`).
     """
@@ -232,3 +253,21 @@ class FileTarget(Target[FileTargetOptions]):
                 if column.type and column.type.startswith(_NESTED):
                     message = f"csv files can't hold `{column.name}`, a {column.type}"
                     yield Finding("GB205", message, "Select its parts, or write json.", "format")
+        elif self.options.format == "xml":
+            yield from self._check_xml(columns)
+
+    def _check_xml(self, columns: "Iterable[Column]") -> "Iterator[Finding]":
+        prefix = "_" if self.options.attribute_prefix is None else self.options.attribute_prefix
+        for column in columns:
+            attribute = bool(prefix) and column.name.startswith(prefix)
+            name = column.name[len(prefix) :] if attribute else column.name
+            if not _XML_NAME.fullmatch(name):
+                kind = "attribute" if attribute else "element"
+                message = f"`{column.name}` can't be written: `{name}` is no name of an {kind}"
+                yield Finding("GB205", message, "Rename it before this target.", "format")
+            if column.type and column.type.startswith("interval"):
+                message = f"xml files can't hold `{column.name}`, an {column.type}"
+                yield Finding("GB205", message, "Cast it to `string`, or write json.", "format")
+            if column.type == "binary":
+                message = f"`{column.name}` is written as a list of numbers, which isn't read as binary again"
+                yield Finding("GB205", message, "Write `base64` of it.", "format", "warning")

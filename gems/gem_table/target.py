@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 SaveMode = Literal["append", "overwrite", "error", "ignore"]
-_FILES = frozenset({"csv", "json", "parquet", "orc", "text", "avro"})
+_FILES = frozenset({"csv", "json", "parquet", "orc", "text", "avro", "xml"})
 
 
 class TableTargetOptions(Options):

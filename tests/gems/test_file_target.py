@@ -79,10 +79,16 @@ def test_columns_of_folders_must_exist():
         ("csv", "a array<int>", False),
         ("csv", "a int; b timestamp", True),
         ("json", "a struct<x: int>", True),
+        ("xml", "a struct<x: int>; _b string; c.d int; größe int; a-b int", True),
+        ("xml", "a/b int", False),
+        ("xml", "1a int", False),
+        ("xml", "_1 int", False),
+        ("xml", "a interval hour", False),
     ],
 )
 def test_a_format_that_can_not_hold_a_column_is_named(form, schema, fits):
-    made = target(path="out", format=form, partition_by=["day"] if "day" in schema else [])
+    more = {"row_tag": "row"} if form == "xml" else {}
+    made = target(path="out", format=form, partition_by=["day"] if "day" in schema else [], **more)
     assert findings(made, facts(schema)) == ([] if fits else [("GB205", "error", "format")])
 
 
@@ -135,6 +141,25 @@ def test_a_batch_follows_the_output_mode_or_the_save_mode(spark, tmp_path):
         write(spark, target(tmp_path, path="out", format="json", save_mode="error"), [(6, "f")])
     assert (caught.value.code, caught.value.option) == ("GB511", "save_mode")
     assert read(spark, tmp_path) == [(5, "e")]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("column", "fits"),
+    [("a.b", True), ("größe", True), ("a-b", True), ("_x", True), ("a b", False), ("_1", False)],
+)
+def test_names_that_xml_has_are_those_that_spark_writes(spark, tmp_path, column, fits):
+    made = target(tmp_path, path="out", format="xml", row_tag="row", root_tag="rows")
+    assert (findings(made, Facts(streaming=False, columns=(Column(column, "int"),))) == []) is fits
+    df = spark.createDataFrame([(1,)], [column])
+    if fits:
+        made.write(df, WriteContext(node="t", output_mode="append"))
+        raw = {"format": "xml", "path": "out", "row_tag": "row", "schema": f"`{column}` int"}
+        found = make(FileSource, raw, tmp_path).read(ReadContext(node="x", spark=spark))
+        assert [tuple(row) for row in found.collect()] == [(1,)]
+    else:
+        with pytest.raises(Exception, match=r"Illegal (first )?name character"):
+            made.write(df, WriteContext(node="t", output_mode="append"))
 
 
 @pytest.mark.spark
