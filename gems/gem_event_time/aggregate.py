@@ -451,7 +451,10 @@ def _is_window(column: Column) -> bool:
 def _window_type(expression: str, columns: tuple[Column, ...]) -> str | None:
     """The type of a window over a column; None where the column's type decides and isn't known."""
     parts = reference(expression)
-    column = find(parts, columns) if parts is not None else None
+    if parts is None:
+        made = column_of(f"window({expression}, '1 minute')", "window", columns)
+        return None if made is None else made.type
+    column = find(parts, columns)
     kind = column.type if column is not None else None
     if kind in {"timestamp", "string", WINDOW_TYPE}:
         return WINDOW_TYPE

@@ -136,6 +136,27 @@ def test_what_an_expression_makes(expression: str, kind: str | None, delay: str 
     assert analyse(f"{expression} as x", COLUMNS).column == Column("x", kind, delay)
 
 
+@pytest.mark.parametrize(
+    ("expression", "kind"),
+    [
+        # Spark 4.2.0 was asked for these.
+        ("price + 7", "decimal(11,2)"),
+        ("-7 - price", "decimal(11,2)"),
+        ("price * 100", "decimal(14,2)"),
+        ("price / 7", "decimal(14,6)"),
+        ("price % 7L", "decimal(3,2)"),
+        ("price + cast(7 as int)", "decimal(13,2)"),
+        ("price + try_cast(7 as bigint)", "decimal(23,2)"),
+        ("pmod(price, 123)", "decimal(5,2)"),
+        ("try_add(price, (7))", "decimal(11,2)"),
+        ("coalesce(price, 7)", "decimal(12,2)"),
+        ("sum(price + 0)", "decimal(21,2)"),
+    ],
+)
+def test_a_number_that_is_written_out_has_its_own_digits_beside_a_decimal(expression: str, kind: str) -> None:
+    assert column_of(expression, "x", [Column("price", "decimal(10,2)")]) == Column("x", kind)
+
+
 def test_a_struct_keeps_event_time_inside() -> None:
     made = column_of("struct(at, id as n)", "s", COLUMNS)
     assert made == Column("s", "struct<at: timestamp, n: bigint>", marks=((("at",), "10 minutes"),))

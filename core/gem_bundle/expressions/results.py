@@ -48,6 +48,7 @@ class Value:
         plain: It is nothing but a reference to a column, known or not.
         window: It is a window over time, or the time of one.
         text: What it says, when it is a text.
+        digits: How many digits it has, when it is a whole number that is written out.
     """
 
     type: DataType | None = None
@@ -57,6 +58,23 @@ class Value:
     plain: bool = False
     window: bool = False
     text: str | None = None
+    digits: int | None = None
+
+
+def operands(values: Sequence[Value]) -> list[DataType | None]:
+    """The types with which Spark computes.
+
+    Beside a decimal a number that is written out is one of its own digits, and not of all that its type
+    could have (Spark's `DecimalPrecisionTypeCoercion`).
+
+    Args:
+        values: What is known of the operands.
+    """
+    if not any(family(value.type) == "n" for value in values):
+        return [value.type for value in values]
+    return [
+        value.type if value.digits is None else DataType("decimal", (value.digits, 0)) for value in values
+    ]
 
 
 _FIXED = {
@@ -138,6 +156,7 @@ BRANCHES = {"array": 0, "coalesce": 0, "greatest": 0, "if": 1, "ifnull": 0, "lea
 """Functions that return one of their arguments, and the first that may be it."""
 
 _NUMBERS = frozenset("inf")
+_COMPUTING = words("mod pmod try_add try_divide try_mod try_multiply try_subtract")
 
 
 def result_of(name: str, values: Sequence[Value], arguments: Sequence[exp.Expr]) -> Value:
@@ -156,6 +175,8 @@ def result_of(name: str, values: Sequence[Value], arguments: Sequence[exp.Expr])
     if name in {"from_csv", "from_json", "from_xml"}:
         return Value(_schema(values))
     rule = _RULES.get(name)
+    if name in _COMPUTING:
+        kinds = operands(values)
     if rule is not None and kinds and kinds[0] is not None:
         return Value(rule(kinds))
     if name in BRANCHES:
@@ -340,10 +361,6 @@ def _quotient(kinds: Sequence[DataType | None]) -> DataType | None:
     return computed("/", kinds[0], kinds[1]) if len(kinds) == 2 else None
 
 
-def _modulus(kinds: Sequence[DataType | None]) -> DataType | None:
-    return None if "n" in map(family, kinds) else _remainder(kinds)
-
-
 def _percentile(kinds: Sequence[DataType | None]) -> DataType | None:
     if family(kinds[0]) not in _NUMBERS or len(kinds) < 2 or kinds[1] is None:
         return None
@@ -429,7 +446,7 @@ _RULES: dict[str, Callable[[Sequence[DataType | None]], DataType | None]] = {
     "mod": _remainder,
     "negative": _same_number,
     "percentile_approx": _percentile,
-    "pmod": _modulus,
+    "pmod": _remainder,
     "positive": _same_number,
     "reverse": _reversed,
     "round": _rounded,

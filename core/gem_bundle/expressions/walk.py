@@ -30,7 +30,7 @@ from gem_bundle.expressions.kinds import (
     kind_of,
 )
 from gem_bundle.expressions.pretty import Pretty
-from gem_bundle.expressions.results import BRANCHES, Value, concatenated, result_of
+from gem_bundle.expressions.results import BRANCHES, Value, concatenated, operands, result_of
 from gem_bundle.expressions.scope import Meaning, Problem, Scope
 from gem_bundle.expressions.trees import (
     bare,
@@ -41,12 +41,11 @@ from gem_bundle.expressions.trees import (
     type_of_cast,
     written,
 )
-from gem_bundle.schema import with_article
+from gem_bundle.schema import DataType, with_article
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from gem_bundle.schema import DataType
 
 __all__ = ["Value", "Walk", "references_in", "shape"]
 
@@ -54,6 +53,7 @@ UNKNOWN = Value()
 UNIT_FIRST = frozenset({"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff"})
 """The functions whose first argument of three is a unit, which looks like a column."""
 _TIMES_OF_DAY = frozenset({"hour", "minute", "second"})
+_SUFFIXES = frozenset({DataType("smallint"), DataType("bigint")})
 _WHOLE_FIELDS = frozenset({"year", "quarter", "month", "week", "day", "dayofweek", "doy", "hour", "minute"})
 _TIME_WINDOWS = frozenset({"window", "session_window"})
 _CLOCKS = functions.CURRENT_TIME - {"now", "current_time"}
@@ -325,7 +325,7 @@ class Walk:
         return self.value(node.this)
 
     def _literal(self, node: exp.Literal) -> Value:
-        return Value(STRING, text=node.name) if node.is_string else Value(number_type(node.name))
+        return Value(STRING, text=node.name) if node.is_string else _number(node.name)
 
     def _boolean(self, node: exp.Expr) -> Value:
         self.each(node.iter_expressions())
@@ -392,7 +392,7 @@ class Walk:
         left, right = self.value(node.this), self.value(node.expression)
         operator = _ARITHMETIC[type(node)]
         self._check(operator, node, left, right)
-        return Value(computed(operator, left.type, right.type))
+        return Value(computed(operator, *operands([left, right])))
 
     def _bits(self, node: exp.Expr) -> Value:
         left, right = self.value(node.this), self.value(node.expression)
@@ -415,7 +415,7 @@ class Walk:
     def _negated(self, node: exp.Expr) -> Value:
         if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
             # The sign is a part of the number: the least int is one, and its digits alone are a bigint.
-            return Value(number_type(f"-{node.this.name}"))
+            return _number(f"-{node.this.name}")
         value = self.value(node.this)
         self._check_syntax("-" if isinstance(node, exp.Neg) else "~", value)
         return Value(value.type if family(value.type) in set("ifnvyc") else None)
@@ -449,7 +449,10 @@ class Walk:
             self._say("GB213", f"{with_article(value.type)} can't be cast to {kind}")
         if kind == TIMESTAMP and "without" in self.source.lower():
             return UNKNOWN
-        return Value(kind, text=value.text if kind == STRING else None)
+        # `7L` is parsed as a cast, and told from one by what it leaves out.
+        suffixed = isinstance(node.this, exp.Literal) and "safe" not in node.args and kind in _SUFFIXES
+        digits = value.digits if suffixed else None
+        return Value(kind, text=value.text if kind == STRING else None, digits=digits)
 
     def _case(self, node: exp.Case) -> Value:
         subject = node.args.get("this")
@@ -767,6 +770,13 @@ def _is_several(argument: exp.Expr) -> bool:
 
 def _array(kind: DataType) -> DataType:
     return type(kind)("array", parts=(kind,))
+
+
+def _number(text: str) -> Value:
+    """What is known of a number that is written out."""
+    kind = number_type(text)
+    whole = kind is not None and kind.name in {"int", "bigint"}
+    return Value(kind, digits=len(text.lstrip("-0")) or 1 if whole else None)
 
 
 def _constant(value: Value) -> Callable[[Walk, exp.Expr], Value]:
