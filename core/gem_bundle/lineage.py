@@ -58,6 +58,8 @@ class Kept:
     Args:
         keys: What it is kept by, in order.
         key_types: The Spark types of those, None where unknown.
+        parts: What the keys are made of where that is told by itself, as of joins, which are kept by what is
+            equal.
         values: What is kept for each column that comes out: for each of its aggregate functions the types of
             Spark's own buffers; one that is never null ends in ``!``. None where that isn't known.
         reads: The columns that come out of it and that it reads itself, whoever else does.
@@ -72,6 +74,7 @@ class Kept:
     reads: frozenset[str] = frozenset()
     rows: bool = False
     taken: Made = field(default_factory=Made)
+    parts: tuple[Made, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

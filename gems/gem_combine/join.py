@@ -28,11 +28,13 @@ from gem_bundle.expressions import (
     analyse,
     check_expression,
     equal_keys,
+    equal_parts,
     join_condition,
+    kept_by,
     made_of_inputs,
     missing_names,
 )
-from gem_bundle.lineage import MAYBE_NULL, column_keys
+from gem_bundle.lineage import MAYBE_NULL, column_keys, same
 from gem_bundle.operators import JoinType, any_of
 from gem_bundle.types import Expression, StringList
 
@@ -211,10 +213,23 @@ class Join(Transform[JoinOptions]):
             rows = Made(" ".join(on), frozenset(f"{side}:{name}" for side in (0, 1) for name in on))
         rows = Made(f"{options.how} {rows.rule}", rows.uses)
         both = left.streaming is not False and right.streaming is not False
-        types = tuple(of.type for name in on if (of := left.column(name)) is not None)
-        equal = equal_keys(options.condition, [left.columns, right.columns]) if options.condition else types
-        kept = Kept((rows,), equal, rows=True) if both else None
+        kept = self._kept(left, right, rows) if both else None
         return Lineage(found, rows, kept)
+
+    def _kept(self, left: Facts, right: Facts, rows: Made) -> Kept:
+        """What is kept of two streams: all rows where no watermark lets any go, by what is equal."""
+        options = self.options
+        if options.condition is None:
+            on = [name.lower() for name in options.on or ()]
+            types = tuple(of.type for name in on if (of := left.column(name)) is not None)
+            parts = tuple(same(name, side) for name in on for side in (0, 1))
+            return Kept((rows,), types, rows=True, parts=parts)
+        columns = [left.columns, right.columns]
+        keys = rows
+        if options.how == "inner" and left.watermarked is False and right.watermarked is False:
+            keys = kept_by(options.condition, columns)
+        equal = equal_keys(options.condition, columns)
+        return Kept((keys,), equal, rows=True, parts=equal_parts(options.condition, columns))
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns of `on` are in both inputs, and a condition can tell the inputs apart."""

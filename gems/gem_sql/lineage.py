@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle import Kept, Lineage, Made
-from gem_bundle.expressions import analyse, buffers_of, equal_keys, made_of, made_of_inputs
+from gem_bundle.expressions import analyse, buffers_of, equal_keys, equal_parts, made_of, made_of_inputs
 from gem_bundle.lineage import MAYBE_NULL, column_keys
 from gem_sql.grouping import plain_keys, several_times_over
 from gem_sql.tree import UnknownQuery, item_of, sql_of
@@ -109,7 +109,8 @@ def _joined_or_none(tree: Any, inputs: Mapping[str, Facts], names: list[str]) ->
     if len(columns) != len(names):
         return None
     streams = all(facts.streaming is not False for _, facts in filter(None, tables))
-    kept = Kept((rows,), equal_keys(on, both), rows=True, taken=decides[1]) if streams else None
+    parts = tuple(replace(p, uses=None, nulls=_placed(p.nulls, sides)) for p in equal_parts(on, both))
+    kept = Kept((rows,), equal_keys(on, both), rows=True, taken=decides[1], parts=parts) if streams else None
     return Lineage(dict(zip(names, columns, strict=True)), rows, kept)
 
 

@@ -10,7 +10,7 @@ from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.lineage import Kept, Lineage, Made, column_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Set
 
     from gem_bundle.changes.record import InputRecord
     from gem_bundle.changes.sides import Side
@@ -189,7 +189,7 @@ class Flow:
                     return before if several or len(sides) == 1 or _EQUALITY in lineage.rows.rule else None
                 keys = set(made.columns) - set(made.kept.values)
                 found = bool(wanted & keys) if several else wanted <= keys
-                return before if made.kept.values and found else None
+                return before if found and (made.kept.values or self._is_distinct(before)) else None
             moved: set[str] = set()
             for column in wanted:
                 step = made.columns.get(column)
@@ -198,6 +198,13 @@ class Flow:
                 moved |= {use.partition(":")[2] for use in step.uses}
             wanted, inputs = moved, self.side.nodes[before].inputs
         return None
+
+    def _is_distinct(self, name: str) -> bool:
+        """Whether a node keeps by an aggregation which rows there are, and they come out of its state."""
+        if self.side.nodes[self.side.target].output_mode == "update":
+            return False  # then those come out that rows have just come for
+        kinds = {operator.kind for operator in self.side.operators if operator.node == name}
+        return bool(kinds & {"aggregate", "except"})
 
     def behind(
         self, name: str, taint: Taint, outputs: Mapping[str, Taint] | None = None, *, own_state: bool = False
@@ -276,14 +283,47 @@ class Flow:
         """The columns behind a node that somebody reads: Spark leaves out the others."""
         return self._needed[0].get(name, {ALL})
 
-    def needed_of(self, name: str, source: str) -> set[str]:
-        """The columns of an input that a node reads, for itself or for those behind it."""
-        return self._needed[1].get((name, source), {ALL})
+    def needed_of(self, name: str, position: int) -> set[str]:
+        """The columns of the input at a position that a node reads, for itself or for those behind it."""
+        return self._needed[1].get((name, position), {ALL})
+
+    def reaches_as_it_is(self, name: str, position: int, key: str) -> bool:
+        """Whether nothing between a column's watermark and a node computes or leaves out columns.
+
+        What may be null is then no longer so for Spark: it asks behind a watermark, and not before it, for
+        event time that isn't null, and what computes or leaves out columns forgets that again.
+
+        Args:
+            name: The node.
+            position: The position of its input.
+            key: The column.
+        """
+        edge = self.side.nodes[name].inputs[position]
+        while not self.watermarks(edge.node):
+            node = self.side.nodes[edge.node]
+            lineage = self.lineage(node.id, edge.output)
+            if node.kind != "transform" or lineage is None or edge.output:
+                return False
+            wanted = self.needed(node.id)
+            made = [found for column, found in lineage.columns.items() if column in wanted]
+            passed = {use for found in made if found.rule == "=" for use in found.uses or ()}
+            given = {int(use.partition(":")[0]) for m in lineage.columns.values() for use in m.uses or ()}
+            read = {f"{p}:{c}" for p in given for c in self.needed_of(node.id, p)}
+            filters = (
+                not lineage.kept and len(node.inputs) == 1 and f"0:{key}" not in (lineage.rows.uses or ())
+            )
+            if len(passed) < len(made) or (read - passed and not filters):
+                return False
+            streams = [other for other in node.inputs if self.side.is_streaming(other.node)]
+            if len(streams) != 1:
+                return False
+            (edge,) = streams
+        return True
 
     @cached_property
-    def _needed(self) -> tuple[dict[str, set[str]], dict[tuple[str, str], set[str]]]:
+    def _needed(self) -> tuple[dict[str, set[str]], dict[tuple[str, int], set[str]]]:
         side = self.side
-        by_edge: dict[tuple[str, str], set[str]] = {}
+        by_edge: dict[tuple[str, int], set[str]] = {}
         every = {name: set(column_keys(side.facts[name].columns) or {ALL}) for name in side.facts}
         needed: dict[str, set[str]] = {name: set() for name in every}
         taken: dict[str, dict[str, set[str]]] = {}
@@ -311,7 +351,7 @@ class Flow:
                 taken.setdefault(edge.node, {}).setdefault(edge.output, set()).update(read)
                 if not edge.output:
                     needed[edge.node] |= read
-                by_edge[name, edge.node] = read
+                by_edge[name, position] = read
         return needed, by_edge
 
 
@@ -349,18 +389,31 @@ def local_taint(old: Lineage | None, new: Lineage | None) -> Taint:
     return Taint(old.rows != new.rows, changed)
 
 
-def other_state(old: Lineage | None, new: Lineage | None) -> bool:
-    """Whether what a node keeps is made by another rule than before, or that can't be told."""
+def other_state(
+    old: Lineage | None,
+    new: Lineage | None,
+    needed_before: Set[str] = frozenset({ALL}),
+    needed_after: Set[str] = frozenset({ALL}),
+) -> bool:
+    """Whether what a node keeps is made by another rule than before, or that can't be told.
+
+    Args:
+        old: What it made of what.
+        new: What it makes of what.
+        needed_before: The columns behind it that somebody read; by default all.
+        needed_after: Those that somebody reads; by default all.
+    """
     if old is None or new is None or old.kept is None or new.kept is None:
         return True
     if old.kept.taken != new.kept.taken or old.kept.keys != new.kept.keys:
         return True
-    return _functions(old.kept) != _functions(new.kept)
+    return _functions(old.kept, needed_before) != _functions(new.kept, needed_after)
 
 
-def _functions(kept: Kept) -> set[str | None]:
+def _functions(kept: Kept, needed: Set[str]) -> set[str | None]:
     """What is kept of each group, whatever the columns are called that it ends up in."""
     found: set[str | None] = set()
-    for functions in kept.values.values():
-        found |= {None} if functions is None else set(functions)
+    for column, functions in kept.values.items():
+        if not column or ALL in needed or column in needed | kept.reads:
+            found |= {None} if functions is None else set(functions)
     return found

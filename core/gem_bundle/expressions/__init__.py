@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.steady import check_steady as check_steady
     from gem_bundle.expressions.uses import buffers_of as buffers_of
     from gem_bundle.expressions.uses import equal_keys as equal_keys
+    from gem_bundle.expressions.uses import equal_parts as equal_parts
+    from gem_bundle.expressions.uses import kept_by as kept_by
     from gem_bundle.expressions.uses import made_of as made_of
     from gem_bundle.expressions.uses import made_of_inputs as made_of_inputs
     from gem_bundle.expressions.uses import tested_by as tested_by
@@ -90,6 +92,9 @@ _HOMES = {
     "uses": (
         "buffers_of",
         "equal_keys",
+        "equal_parts",
+        "kept_by",
+        "equal_parts",
         "made_of",
         "made_of_inputs",
         "tested_by",

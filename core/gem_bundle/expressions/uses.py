@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.analysis import analyse, parsed
@@ -206,6 +207,61 @@ def _resolved(parts: Sequence[str], inputs: list[tuple[int, Sequence[Column] | N
 
 def equal_keys(condition: str, inputs: Sequence[Sequence[Column] | None]) -> tuple[str | None, ...] | None:
     """The types of what a condition wants to be equal in two inputs, in order; None if it is unreadable."""
+    found = _equal(condition, inputs)
+    return None if found is None else tuple(kind for kind, _ in found)
+
+
+def equal_parts(condition: str, inputs: Sequence[Sequence[Column] | None]) -> tuple[Made, ...]:
+    """What that is made of, first in the one input and then in the other; empty if it is unreadable."""
+    return tuple(part for _, parts in _equal(condition, inputs) or () for part in parts)
+
+
+def kept_by(condition: str, inputs: Sequence[Sequence[Column] | None]) -> Made:
+    """What decides which rows of two inputs are kept for a join, whichever pairs come out of them.
+
+    What must be equal is what they are kept by, and what is about one input is asked of it before. Of a
+    column that is compared Spark keeps no nulls, whatever it is compared by.
+
+    Args:
+        condition: The condition of an inner join.
+        inputs: The columns of both inputs.
+    """
+    whole = _made(condition, list(enumerate(inputs)), {})
+    tree = parsed(condition)
+    if tree is None or whole.uses is None:
+        return whole
+    from gem_bundle.expressions.join_terms import conjuncts
+
+    rules = []
+    for term in conjuncts(tree):
+        made = _made(term.sql(dialect="spark"), list(enumerate(inputs)), {})
+        uses = made.uses or frozenset()
+        compared = len({use.partition(":")[0] for use in uses}) > 1 and _is_comparison(term)
+        rules.append(f"of {sorted(uses)}" if compared else made.rule)
+    return Made(" and ".join(rules), whole.uses)
+
+
+def _is_comparison(term: exp.Expr) -> bool:
+    """Whether a term compares columns, maybe with something added, so that none of them may be null."""
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.expressions.trees import bare, parts_of
+
+    waiting = [term.this, term.expression]
+    if not isinstance(term, exp.LT | exp.LTE | exp.GT | exp.GTE | exp.NEQ):
+        return False
+    while waiting:
+        node = bare(waiting.pop())
+        if isinstance(node, exp.Add | exp.Sub):
+            waiting += [node.this, node.expression]
+        elif parts_of(node) is None and not isinstance(node, exp.Literal | exp.Interval):
+            return False
+    return True
+
+
+def _equal(
+    condition: str, inputs: Sequence[Sequence[Column] | None]
+) -> list[tuple[str | None, list[Made]]] | None:
+    """What a condition wants to be equal: the type that is compared, and what is."""
     tree = parsed(condition)
     if tree is None:
         return None
@@ -213,7 +269,7 @@ def equal_keys(condition: str, inputs: Sequence[Sequence[Column] | None]) -> tup
     from gem_bundle.expressions.spark_parser import exp
 
     known = list(enumerate(inputs))
-    found: list[str | None] = []
+    found: list[tuple[str | None, list[Made]]] = []
     for term in conjuncts(tree):
         if not isinstance(term, exp.EQ | exp.NullSafeEQ):
             continue
@@ -227,10 +283,14 @@ def equal_keys(condition: str, inputs: Sequence[Sequence[Column] | None]) -> tup
                 analyse(text, inputs[int(next(iter(places)))]).column.type
                 for text, places in zip(sides, of, strict=True)
             ]
-            found.append(_compared(*kinds))
-            if isinstance(term, exp.NullSafeEQ):
-                found.append("boolean")  # whether it is null is a key of its own
-    return tuple(found)
+            parts = sorted(made, key=lambda side: min(side.uses or ("",)))
+            if isinstance(term, exp.EQ):
+                found.append((_compared(*kinds), parts))
+                continue
+            # Spark fills nulls, and whether it was one is a key of its own.
+            filled = [replace(side, nulls=frozenset()) for side in parts]
+            found += [(_compared(*kinds), filled), ("boolean", filled)]
+    return found
 
 
 def _compared(left: str | None, right: str | None) -> str | None:
@@ -359,7 +419,7 @@ def _sum(kind: str) -> tuple[str, ...] | None:
         return (_widened(kind), "boolean!")
     if kind in _WHOLE:
         return ("bigint",)
-    return ("double",) if kind in {"float", "double", "string"} else None
+    return ("double",) if kind in {"float", "double", "string", "timestamp"} else None
 
 
 def _widened(kind: str) -> str:

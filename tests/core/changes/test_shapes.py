@@ -46,7 +46,7 @@ def of_two(old: str, new: str) -> str:
 
 
 JOINED = """
-  pairs: {gem: join, inputs: [a, b], options: {condition: CONDITION}}
+  pairs: {gem: join, inputs: [a, b], options: {condition: "CONDITION"}}
   last: {gem: select, input: pairs, options: {columns: [n, x, m, y]}}
 """
 
@@ -60,6 +60,15 @@ JOINED = """
         # Whether both are null is a key of its own.
         ("a.n <=> b.m", "a.n = b.m", "refused"),
         ("a.n = b.m", "b.m = a.n", "mixed"),
+        ("coalesce(a.n, 0) = b.m", "a.n + 1 = b.m", "refused"),
+        ("a.n + 1 = b.m", "coalesce(a.n, 0) = b.m", "mixed"),
+        # All rows are kept, and the pairs that come out of them go by the new condition.
+        ("a.n = b.m and a.at >= b.seen", "a.n = b.m and a.at < b.seen + interval 1 hour", "from_now_on"),
+        # Of what is compared no nulls are kept, and Spark reads what was kept as null as 0.
+        ("a.n = b.m and a.at >= b.seen", "a.n = b.m and a.x >= b.y", "refused"),
+        ("a.n = b.m and a.x >= b.m", "a.n = b.m and a.n >= b.y", "mixed"),
+        ("a.n = b.m and a.x >= b.y", "a.n = b.m and coalesce(a.x, 0) >= b.y", "mixed"),
+        ("a.n = b.m and a.x > 1", "a.n = b.m and a.x > 2", "mixed"),
     ],
 )
 def test_the_keys_of_a_join_are_what_is_compared(old: str, new: str, expected: str) -> None:
@@ -247,3 +256,72 @@ def test_a_star_in_a_function_is_the_only_column_that_there_is() -> None:
     query += "options: {group_by: [n], aggregates: {r: FUNCTION}}}"
     assert of_one(query.replace("FUNCTION", "count(*)"), query.replace("FUNCTION", "sum(*)")) == "refused"
     assert of_one(query.replace("FUNCTION", "sum(n)"), query.replace("FUNCTION", "sum(*)")) != "refused"
+
+
+def test_of_a_stream_that_is_joined_with_itself_each_side_is_kept_as_it_is_read() -> None:
+    steps = """
+  paired: {gem: join, inputs: {l: clicks, r: clicks}, options: {condition: l.n = r.n}}
+  last: {gem: select, input: paired, options: {columns: [l.page]}}
+"""
+    assert of_one(steps, steps.replace("[l.page]", "[l.page, l.x]"), "append") == "refused"
+
+
+def test_a_condition_that_is_nothing_but_a_column_decides_which_rows_come() -> None:
+    text = """
+        pipeline: shop
+        sources:
+          orders: {gem: file, options: {format: json, path: data, schema: "id int, paid boolean"}}
+        transforms:
+          some: {gem: filter, input: orders, options: {condition: paid}}
+          last: {gem: select, input: some, options: {columns: [id]}}
+        targets:
+          out: {gem: console, input: last}
+    """
+    without = text.replace(
+        "          some: {gem: filter, input: orders, options: {condition: paid}}\n", ""
+    ).replace("input: some", "input: orders")
+    assert verdict(text, without).verdict == "from_now_on"
+    assert verdict(without, text).verdict == "from_now_on"
+
+
+def test_an_aggregate_that_nobody_reads_is_kept_nowhere() -> None:
+    steps = """
+  sums: {gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {r: max(n), s: sum(n)}}}
+  last: {gem: select, input: sums, options: {columns: [page, s]}}
+"""
+    assert of_one(steps, steps.replace("max(n)", "min(n)")) == "continues"
+    assert of_one(steps, steps.replace("sum(n)", "sum(n + 1)")) == "mixed"
+
+
+def test_a_filter_behind_distinct_rows_is_put_before_them() -> None:
+    steps = """
+  once: {gem: sql, input: clicks, options: {query: "select distinct page, n from clicks"}}
+  last: {gem: filter, input: once, options: {condition: n > 1}}
+"""
+    assert of_one(steps, steps.replace("n > 1", "n > 2"), "complete") == "mixed"
+    assert of_one(steps, steps.replace("n > 1", "n > 2"), "update") == "from_now_on"
+    dropped = """
+  once: {gem: deduplicate, input: clicks, options: {columns: [page, n]}}
+  last: {gem: filter, input: once, options: {condition: n > 1}}
+"""
+    assert of_one(dropped, dropped.replace("n > 1", "n > 2"), "append") == "from_now_on"
+
+
+def test_event_time_that_a_join_asks_for_is_never_null_unless_columns_are_left_out_before() -> None:
+    """Spark asks for it behind the watermark, and forgets that it did where it leaves out columns."""
+    text = """
+        pipeline: shop
+        sources:
+          a: {gem: file, options: {format: json, path: a, schema: "n int, at timestamp"}}
+          b: {gem: file, options: {format: json, path: b, schema: "m int, seen timestamp"}}
+          pages: {gem: file, mode: batch, options: {format: json, path: c, schema: "since timestamp"}}
+        transforms:
+          timely: {gem: watermark, input: b, options: {column: seen, delay: 1 hour}}
+          known: {gem: join, inputs: [timely, pages], options: {how: left_semi, condition: timely.seen > pages.since}}
+          pairs: {gem: join, inputs: [a, known], options: {how: HOW, condition: a.at = known.seen}}
+          last: {gem: select, input: pairs, options: {columns: [n, m, seen]}}
+        targets:
+          out: {gem: console, input: last}
+    """.replace("HOW", "inner")
+    assert verdict(text, text.replace("left_semi", "left")).verdict == "refused"
+    assert verdict(text.replace("left_semi", "left"), text).verdict == "mixed"

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import uuid
+from pathlib import Path
 
+import fsspec
 import pytest
 
 from gem_bundle.changes.record import read_record
-from gem_bundle.run.fresh import finish_fresh
+from gem_bundle.run.fresh import check_fresh, finish_fresh
+from tests.core.changes.edits import BASE, plan
 from tests.core.changes.test_record import RECORD
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -62,3 +62,15 @@ def test_a_journal_that_can_not_be_read_stops_the_run(folder: Path, content: str
     assert found.code == "GB407"
     assert str(journal) in found.message
     assert names(folder) == before
+
+
+def test_a_checkpoint_in_a_store_is_no_folder_that_another_could_take_the_place_of() -> None:
+    place = f"/{uuid.uuid4().hex}"
+    made = plan(BASE.replace("pipeline: shop\n", f"pipeline: shop\ncheckpoints: memory:/{place}\n"))
+    to = made.definition.checkpoint("out")
+    left = Path(__file__).parents[1] / "changes" / "checkpoints" / "4.2.0" / "aggregation"
+    fsspec.filesystem("memory").put(str(left), to.removeprefix("memory:/"), recursive=True)
+    (found,) = check_fresh(made, "out")
+    assert (found.code, found.node) == ("GB407", "out")
+    assert "its checkpoint isn't on a disk" in found.message
+    assert "Move the checkpoint away" in found.hint

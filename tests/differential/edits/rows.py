@@ -74,10 +74,26 @@ _CLOSED = Style(
 _ROWS = 10
 
 
+_WIDE = Style(
+    {
+        "a": [(_DAY, timedelta(days=3))] * 2,
+        "b": [(_DAY, timedelta(days=4)), _END],
+    },
+    ("home", "cart"),
+    2,
+)
+_STYLES = {"dense": _DENSE, "closed": _CLOSED, "wide": _WIDE}
+
+
+def again(seed: str, number: int) -> str:
+    """The seed of other rows for the same edit: of each style by turns."""
+    return f"{seed}#{list(_STYLES)[number % len(_STYLES)]}{number}"
+
+
 def style_of(seed: str) -> Style:
-    """What rows of a seed are like: those behind a number, which an edit is tried on again, are others."""
-    again = seed.partition("#")[2]
-    return (_DENSE, _CLOSED)[int(again) % 2] if again else _COMMON
+    """What the rows of a seed are like."""
+    name = seed.partition("#")[2].rstrip("0123456789")
+    return _STYLES[name] if name else _COMMON
 
 
 def write_phase(folder: Path, schema: str, phase: str, seed: str) -> None:
@@ -107,7 +123,7 @@ def _value(random: Random, type_: DataType | str | None, at: datetime, style: St
     found = type_of(type_) if isinstance(type_, str) else type_
     text = str(found)
     head = text.partition("<")[0].partition("(")[0]
-    if random.random() < style.nulls and head != "timestamp":
+    if random.random() < style.nulls and (head != "timestamp" or style.moments):
         return None
     if head == "struct":
         return {field.name: _value(random, field.type, at, style) for field in found.fields}  # type: ignore[union-attr]

@@ -21,6 +21,7 @@ from gem_bundle.pipeline.document import Document
 from gem_bundle.pipeline.loader import LoadOptions, load_values
 from tests.differential.edits.draw import Edit, Recorded, edits, needed
 from tests.differential.edits.known import Known
+from tests.differential.edits.rows import again
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +35,7 @@ Judged = Literal["right", "better", "refused missed", "worse", "a little worse",
 EACH = 4
 """How many edits of one pipeline are tried."""
 
-AGAIN: dict[Judged, int] = {"worse": 4, "unshown": 4, "a little worse": 2}
+AGAIN: dict[Judged, int] = {"worse": 6, "unshown": 6, "a little worse": 2}
 """On how many other rows an edit is tried that was called worse than it was on the first."""
 
 _MOST_NODES = 9
@@ -161,7 +162,7 @@ def try_edits(
         def first(number: int) -> First:
             """What version 1 has left of some rows."""
             if number not in firsts:
-                rows = seed if number < 0 else f"{seed}#{number}"
+                rows = seed if number < 0 else again(seed, number)
                 firsts[number] = experiments.first(rows, old, target)
                 closing.callback(firsts[number].close)
             return firsts[number]
@@ -183,7 +184,7 @@ def try_edits(
             judged = judge(edit, said, truth)
             for number in range(AGAIN.get(judged, 0)):
                 # What makes no difference to some rows may make one to others.
-                further = known.of(f"{seed}#{number}", [before, after], partial(find, number, new))
+                further = known.of(again(seed, number), [before, after], partial(find, number, new))
                 level, before_level = _LEVEL.get(further.outcome, -1), _LEVEL[truth.outcome]
                 if level > before_level or (level == before_level and further.kept > truth.kept == 0):
                     truth, judged = further, judge(edit, said, further)

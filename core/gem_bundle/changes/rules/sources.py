@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.changes.comparison import Comparison
     from gem_bundle.changes.model import Change
-    from gem_bundle.changes.record import InputRecord, NodeRecord
+    from gem_bundle.changes.record import NodeRecord
     from gem_bundle.changes.rules.options import Difference
     from gem_bundle.operators import Operator
 
@@ -116,19 +116,19 @@ def _drops_late_rows(both: Comparison, operator: Operator, source: str) -> bool:
         return operator.within_watermark or operator.event_time is not False
     if isinstance(operator, JoinOperator):
         return any(
-            edge.node in {source, *both.new.behind(source)} and _has_event_time(both, operator.node, edge)
-            for edge in both.new.nodes[operator.node].inputs
+            edge.node in {source, *both.new.behind(source)} and _has_event_time(both, operator.node, position)
+            for position, edge in enumerate(both.new.nodes[operator.node].inputs)
         )
     return True
 
 
-def _has_event_time(both: Comparison, node: str, edge: InputRecord) -> bool:
+def _has_event_time(both: Comparison, node: str, position: int) -> bool:
     """Whether what an operator reads of an input carries a watermark: Spark leaves out what nobody reads."""
-    facts = both.new.facts.get(edge.key)
+    facts = both.new.facts.get(both.new.nodes[node].inputs[position].key)
     keys = column_keys(facts.columns) if facts is not None else None
     if facts is None or keys is None:
         return True
-    needed = both.after.needed_of(node, edge.node)
+    needed = both.after.needed_of(node, position)
     return any(
         column.watermarked is not False and (key in needed or ALL in needed)
         for key, column in zip(keys, facts.columns or (), strict=True)

@@ -66,7 +66,7 @@ def _shape(flow: Flow, operator: Operator) -> Shape:
         return Shape(node, kind, None, None)
     keys = None if kept.key_types is None else tuple(map(_bare, kept.key_types))
     if kept.rows and not kept.values:
-        return Shape(node, kind, keys, _rows(flow, node))
+        return _with_nulls(flow, Shape(node, kind, keys, _rows(flow, node)), kept)
     needed = flow.needed(node) | kept.reads
     buffers: dict[str, tuple[str, ...]] = {}
     results = frozenset(c for c in kept.values if not c or c in needed or "*" in needed)
@@ -83,28 +83,39 @@ def _shape(flow: Flow, operator: Operator) -> Shape:
 
 def _with_nulls(flow: Flow, shape: Shape, kept: Kept) -> Shape:
     coming = flow.never_null_before(shape.node)
-    return shape._replace(never_null=tuple(made.never_null(coming) for made in kept.keys))
+    return shape._replace(never_null=tuple(made.never_null(coming) for made in kept.parts or kept.keys))
 
 
 def _rows(flow: Flow, node: str) -> tuple[str, ...] | None:
     """The types of the columns of both inputs that somebody reads."""
     found: list[str] = []
-    for edge in flow.side.nodes[node].inputs:
+    for position, edge in enumerate(flow.side.nodes[node].inputs):
         facts = flow.side.facts.get(edge.key)
         lineage = flow.lineage(node)
         if facts is None or facts.columns is None or lineage is None:
             return None
         keys = column_keys(facts.columns)
-        needed = flow.needed_of(node, edge.node)
+        needed = flow.needed_of(node, position)
         if keys is None:
             return None
+        asked = _asked_of(flow, node, position)
         for key, column in zip(keys, facts.columns, strict=True):
             if key in needed:
                 if column.type is None:
                     return None
-                found.append(str(_bare(column.type)))
+                never = column.watermarked and key in asked and flow.reaches_as_it_is(node, position, key)
+                found.append(f"{_bare(column.type)}{'!' if never else ''}")
         found.append("|")
     return tuple(found)
+
+
+def _asked_of(flow: Flow, node: str, position: int) -> set[str]:
+    """The columns of an input that a join's condition is about, where it leaves out rows of that input."""
+    lineage = flow.lineage(node)
+    how = next((o.how for o in flow.side.stateful if o.node == node and isinstance(o, JoinOperator)), "full")
+    if lineage is None or lineage.rows.uses is None or how in {"full", ("left", "right")[position % 2]}:
+        return set()
+    return {use.partition(":")[2] for use in lineage.rows.uses if use.startswith(f"{position}:")}
 
 
 def _bare(kind: str | None) -> str | None:

@@ -93,7 +93,9 @@ def _between(side: Side, flow: Flow, node: NodeRecord, others: set[str]) -> Tain
         for key, made in lineage.columns.items()
         if made.rule not in _UNCHANGED or made.uses is None or f"{place}:{key}" not in made.uses
     }
-    return Taint(lineage.rows.rule.strip() not in {"", "="}, changed | (set(keys) - set(lineage.columns)))
+    # A condition that is nothing but a column has the rule of what stays as it is, and uses that column.
+    decides = lineage.rows.rule.strip() not in {"", "="} or lineage.rows.uses != frozenset()
+    return Taint(decides, changed | (set(keys) - set(lineage.columns)))
 
 
 def _origin_of(side: Side, node: NodeRecord, passed: set[str]) -> str | None:
@@ -138,7 +140,9 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
             states = both.after.states_behind(new.id)
             yield Told(_lateness(both, states, "GB426", what, new.id, effect, **details))
         elif effect in {"from_now_on", "mixed"}:
-            own = effect == "mixed" and other_state(*lineages)
+            own = effect == "mixed" and other_state(
+                *lineages, both.before.needed(old.id), both.after.needed(new.id)
+            )
             reach = both.reach(old, new, local, own_state=own)
             if local.rows:
                 reach.states |= _pushed(both, old, new)
