@@ -150,10 +150,14 @@ def test_what_an_expression_makes(expression: str, kind: str | None, delay: str 
         ("pmod(price, 123)", "decimal(5,2)"),
         ("try_add(price, (7))", "decimal(11,2)"),
         ("coalesce(price, 7)", "decimal(12,2)"),
+        ("round(price)", "decimal(9,0)"),
+        ("bround(price)", "decimal(9,0)"),
+        ("ceil(price)", "decimal(9,0)"),
+        ("floor(cast(price as decimal(20,0)))", "decimal(20,0)"),
         ("sum(price + 0)", "decimal(21,2)"),
     ],
 )
-def test_a_number_that_is_written_out_has_its_own_digits_beside_a_decimal(expression: str, kind: str) -> None:
+def test_decimals_have_the_digits_that_spark_gives_them(expression: str, kind: str) -> None:
     assert column_of(expression, "x", [Column("price", "decimal(10,2)")]) == Column("x", kind)
 
 

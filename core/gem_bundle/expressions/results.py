@@ -296,11 +296,25 @@ def _same_number(kinds: Sequence[DataType | None]) -> DataType | None:
 
 
 def _whole(kinds: Sequence[DataType | None]) -> DataType | None:
-    return BIGINT if len(kinds) == 1 and family(kinds[0]) in set("if") else None
+    kind = kinds[0]
+    if len(kinds) != 1 or kind is None:
+        return None
+    if family(kind) == "n":
+        return kind if kind.arguments[1] == 0 else _without_fraction(kind)
+    return BIGINT if family(kind) in set("if") else None
 
 
 def _rounded(kinds: Sequence[DataType | None]) -> DataType | None:
-    return kinds[0] if family(kinds[0]) in set("if") else None
+    kind = kinds[0]
+    if family(kind) == "n" and kind is not None and len(kinds) == 1:
+        return _without_fraction(kind)
+    return kind if family(kind) in set("if") else None
+
+
+def _without_fraction(kind: DataType) -> DataType:
+    """A decimal without the digits behind its point, and with one more before it: 9.9 becomes 10."""
+    precision, scale = kind.arguments
+    return DataType("decimal", (min(38, precision - scale + 1), 0))
 
 
 def _window(kinds: Sequence[DataType | None]) -> DataType | None:
@@ -420,6 +434,7 @@ _RULES: dict[str, Callable[[Sequence[DataType | None]], DataType | None]] = {
     "array_prepend": _appended,
     "array_repeat": _list,
     "avg": _average,
+    "bround": _rounded,
     "ceil": _whole,
     "ceiling": _whole,
     "collect_list": _list,
