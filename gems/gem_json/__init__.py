@@ -1,4 +1,4 @@
-"""JSON text and columns: the transforms `from_json` and `to_json`."""
+"""JSON text and columns: the transforms `from_json`, `from_debezium` and `to_json`."""
 
 from gem_bundle import Register, hookimpl
 
@@ -7,4 +7,5 @@ from gem_bundle import Register, hookimpl
 def gem_bundle_register_gems(register: Register) -> None:
     """Register this family's gems."""
     register("transform", "from_json", "gem_json.from_json:FromJson")
+    register("transform", "from_debezium", "gem_json.from_debezium:FromDebezium")
     register("transform", "to_json", "gem_json.to_json:ToJson")

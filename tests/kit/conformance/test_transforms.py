@@ -36,6 +36,7 @@ from gem_filter.filter import Filter
 from gem_filter.limit import Limit
 from gem_filter.route import Route
 from gem_filter.sample import Sample
+from gem_json.from_debezium import FromDebezium
 from gem_json.from_json import FromJson
 from gem_json.to_json import ToJson
 from gem_order.repartition import Repartition
@@ -62,6 +63,14 @@ VIEWS = Given(
     [{"id": 1, "shown": "2026-01-05T09:00:00"}, {"id": 2, "shown": "2026-01-05T09:00:00"}],
     ("shown", "5 minutes"),
 )
+CAPTURED = [
+    {"value": value, "at": "2026-01-05T09:00:00"}
+    for value in (
+        '{"op": "u", "ts_ms": 5, "before": null, "after": {"id": 1}, "source": {"lsn": 3}}',
+        '{"payload": {"op": "d", "ts_ms": 6, "before": {"id": 1}, "source": {"lsn": 4}}}',
+        '{"op": "t", "ts_ms": 7, "source": {"lsn": 5}}',
+    )
+]
 TEXTS = Given(
     "kind string, value string, at timestamp",
     [
@@ -387,6 +396,21 @@ class TestFromJsonThatRejects(TransformConformance):
     inputs = {"texts": TEXTS}
     options = {"column": "value", "schema": "a int not null, b array<string>", "keep": True, "rejects": True}
     expected = [{"kind": "click", "a": 1, "b": ["x"]}]
+
+
+class TestFromDebezium(TransformConformance):
+    gem = FromDebezium
+    inputs = {"changes": Given("value string, at timestamp", CAPTURED[:2], ("at", "1 minute"))}
+    options = {"schema": "id int", "source": "lsn bigint", "keep": True}
+    expected = [
+        {"id": 1, "op": "u", "ts_ms": 5, "lsn": 3},
+        {"id": 1, "op": "d", "ts_ms": 6, "lsn": 4},
+    ]
+
+
+class TestFromDebeziumThatRejects(TestFromDebezium):
+    inputs = {"changes": Given("value string, at timestamp", CAPTURED, ("at", "1 minute"))}
+    options = {"schema": "id int", "source": "lsn bigint", "keep": True, "rejects": True}
 
 
 class TestToJson(TransformConformance):
