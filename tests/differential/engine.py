@@ -96,9 +96,15 @@ def started(folder: Path) -> Iterator[SparkSession]:
             app_name="gem-bundle-differential",
             settings={
                 "spark.master": "local[2]",
-                "spark.driver.memory": "1g",
+                "spark.driver.memory": "2g",
                 "spark.sql.session.timeZone": "UTC",
                 "spark.sql.warehouse.dir": str(folder / "warehouse"),
+                # What a page would show of thousands of queries fills the memory in an hour.
+                "spark.sql.ui.retainedExecutions": "5",
+                "spark.sql.streaming.ui.retainedQueries": "5",
+                "spark.ui.retainedJobs": "20",
+                "spark.ui.retainedStages": "20",
+                "spark.ui.retainedTasks": "100",
                 "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
             },
             spark_log=folder / "spark.log",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gem_bundle.gem import Transform
 
 _CONJUNCTION = "(<class 'sqlglot.expressions.core.And'>"
+_TRUE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', True)"
 _EQUALITY = "sqlglot.expressions.core.EQ'"
 ALL = "*"
 """Stands among columns for all of them."""
@@ -168,7 +169,11 @@ class Flow:
             output: The one of its outputs that is the filter.
         """
         lineage = self.lineage(name, output)
-        if lineage is None or lineage.kept is not None or not lineage.rows.uses:
+        if lineage is None or lineage.kept is not None or lineage.rows.uses is None:
+            return None
+        # What is the same for all rows is asked of the first input of a join, and isn't moved elsewhere.
+        constant = not lineage.rows.uses
+        if constant and (not lineage.rows.rule.startswith("(") or lineage.rows.rule.startswith(_TRUE)):
             return None
         several = lineage.rows.rule.startswith(_CONJUNCTION)
         wanted = {use.partition(":")[2] for use in lineage.rows.uses}
@@ -185,8 +190,12 @@ class Flow:
                         for column in wanted & set(made.columns)
                         for use in made.columns[column].uses or ("?:",)
                     }
+                    if constant:
+                        return before
                     # With both sides' columns it becomes a part of the join's condition.
                     return before if several or len(sides) == 1 or _EQUALITY in lineage.rows.rule else None
+                if constant:
+                    return None
                 keys = set(made.columns) - set(made.kept.values)
                 found = bool(wanted & keys) if several else wanted <= keys
                 return before if found and (made.kept.values or self._is_distinct(before)) else None

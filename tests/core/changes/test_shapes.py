@@ -325,3 +325,20 @@ def test_event_time_that_a_join_asks_for_is_never_null_unless_columns_are_left_o
     """.replace("HOW", "inner")
     assert verdict(text, text.replace("left_semi", "left")).verdict == "refused"
     assert verdict(text.replace("left_semi", "left"), text).verdict == "mixed"
+
+
+def test_a_condition_that_is_the_same_for_all_rows_is_asked_of_one_side_of_a_join() -> None:
+    steps = """
+  pairs: {gem: join, inputs: [a, b], options: {condition: a.n = b.m}}
+  some: {gem: filter, input: pairs, options: {condition: "CONDITION"}}
+  last: {gem: select, input: some, options: {columns: [n, m]}}
+"""
+    without = steps.replace('  some: {gem: filter, input: pairs, options: {condition: "CONDITION"}}\n', "")
+    without = without.replace("input: some", "input: pairs")
+    assert of_two(without, steps.replace("CONDITION", "abs(1) in (2, 3)")) == "mixed"
+    assert of_two(steps.replace("CONDITION", "true"), without) != "mixed"
+    sums = """
+  sums: {gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {s: sum(n)}}}
+  last: {gem: filter, input: sums, options: {condition: "CONDITION"}}
+"""
+    assert of_one(sums.replace("CONDITION", "1 = 1"), sums.replace("CONDITION", "1 = 2")) == "from_now_on"
