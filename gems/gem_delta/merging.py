@@ -194,6 +194,7 @@ class MergeOptions(Options):
             given = getattr(self, option)
             if isinstance(given, list):
                 yield from missing_names(given, facts, ("merge", option))
+        yield from _check_keys(self.key_columns(), facts, ("merge", "on"))
         yield from _check_rows(self, facts, "merge")
         if facts.columns is not None:
             yield from self._check_insert([column.name for column in facts.columns])
@@ -351,6 +352,7 @@ class HistoryOptions(Options):
         yield from missing_names(self.keys, facts, ("history", "keys"))
         yield from missing_names(self.leave_out, facts, ("history", "leave_out"))
         yield from missing_names(self.track or (), facts, ("history", "track"))
+        yield from _check_keys(self.keys, facts, ("history", "keys"))
         yield from _check_rows(self, facts, "history")
         columns = [column.name for column in facts.columns or ()]
         for option in ("start", "end", "current"):
@@ -398,11 +400,31 @@ def _check_rows(options: MergeOptions | HistoryOptions, facts: Facts, option: st
     for expression in [found] if isinstance(found, str) else found:
         place = (option, "sequence_by")
         yield from check_expression(expression, called, place, analytic=False, generators=False)
+        column = facts.column(expression)
+        if column is not None and column.type is not None and without_equality(column.type):
+            yield Finding(
+                "GB213",
+                f"`{expression}` is {column.type}, which has no order",
+                "Order by something else.",
+                place,
+            )
     if options.delete_when is not None:
         place = (option, "delete_when")
         yield from check_expression(
             options.delete_when, called, place, wants="boolean", analytic=False, generators=False
         )
+
+
+def _check_keys(names: Iterable[str], facts: Facts, place: tuple[str, str]) -> Iterator[Finding]:
+    for name in names:
+        column = facts.column(name)
+        if column is not None and column.type is not None and without_equality(column.type):
+            yield Finding(
+                "GB213",
+                f"`{name}` is {column.type}, and it can't be told whether two of them are equal",
+                "Take other columns for the key.",
+                place,
+            )
 
 
 def _one_of_a_key(facts: Facts) -> bool:

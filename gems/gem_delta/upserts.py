@@ -142,6 +142,11 @@ class Upserts:
         schema = source.selectExpr(
             *(f"{text} as {backquoted(name)}" for name, text in brought.items())
         ).schema
+        for expression in merge.sequence_by:
+            kind = source.selectExpr(f"{expression} as sequence").schema.fields[0].dataType
+            if not is_orderable(kind):
+                message = f"`{expression}` is {kind.simpleString()}, which has no order"
+                raise GemError("GB205", message, "Order by something else.", ("merge", "sequence_by"))
         statements = Statements(options, spark)
         table = table_for(
             options, schema, spark, options.partition_by, new=bool(options.merge_schema) and bool(brought)

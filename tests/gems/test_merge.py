@@ -106,6 +106,8 @@ def test_what_it_promises() -> None:
         ({**MERGE, "delete_when": "opp = 'd'"}, [("GB210", "error", ("merge", "delete_when"))]),
         ({**MERGE, "delete_when": "part"}, [("GB213", "error", ("merge", "delete_when"))]),
         ({**MERGE, "sequence_by": "att"}, [("GB210", "error", ("merge", "sequence_by"))]),
+        ({**MERGE, "sequence_by": "Tags"}, [("GB213", "error", ("merge", "sequence_by"))]),
+        ({**MERGE, "on": ["tags"]}, [("GB213", "error", ("merge", "on"))]),
         ({**MERGE, "sequence_by": "source.at"}, [("GB214", "error", ("merge", "sequence_by"))]),
         ({**MERGE, "sequence_by": "coalesce(at, 0)"}, []),
         ({**MERGE, "leave_out": ["at"]}, [("GB207", "error", ("merge", "sequence_by"))]),
@@ -135,6 +137,8 @@ def test_rows_of_an_aggregation_need_no_sequence() -> None:
     [
         (HISTORY, []),
         ({**HISTORY, "keys": ["idd"]}, [("GB210", "error", ("history", "keys"))]),
+        ({**HISTORY, "keys": ["tags"]}, [("GB213", "error", ("history", "keys"))]),
+        ({**HISTORY, "sequence_by": "tags"}, [("GB213", "error", ("history", "sequence_by"))]),
         ({**HISTORY, "track": ["twon"]}, [("GB210", "error", ("history", "track"))]),
         ({**HISTORY, "start": "city"}, [("GB205", "error", ("history", "start"))]),
         ({**HISTORY, "track": None}, [("GB213", "error", ("history", "track"))]),
@@ -457,6 +461,13 @@ def test_rows_that_cannot_be_put_in_order_end_the_query(spark: SparkSession, tmp
     with pytest.raises(GemError, match="which query's micro-batch") as caught:
         unordered.write_batch(spark.createDataFrame([change(1)], merging.SCHEMA), 0, WriteContext(node="t"))
     assert caught.value.code == "GB508"
+    mapped = spark.createDataFrame([change(1)], merging.SCHEMA).selectExpr("*", "map('a', at) as tags")
+    for how in (
+        {"merge": {"on": ["id"], "sequence_by": "tags"}},
+        {"history": {**HISTORY, "sequence_by": "tags"}},
+    ):
+        with pytest.raises(GemError, match="which has no order"):
+            target(tmp_path, path="mapped", **how).write(mapped, WriteContext(node="t"))  # type: ignore[arg-type]
     context = WriteContext(node="t", output_mode="complete")
     with pytest.raises(GemError, match="replaces all rows") as caught:
         unordered.write(spark.createDataFrame([change(1)], merging.SCHEMA), context)
