@@ -267,7 +267,7 @@ class Aggregate(Transform[AggregateOptions]):
             for name, body in zip(names[len(groups) :], functions, strict=True)
         }
         values = {
-            name: buffers_of(body, columns)
+            name: buffers_of(body, columns, self._groups())
             for name, body in zip(names[len(groups) :], functions, strict=True)
         }
         having = made_of(self.options.having or "true", made)

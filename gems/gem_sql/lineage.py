@@ -177,7 +177,7 @@ def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts
     keys = [_key(sql_of(node), bodies) for node in (plain_keys(group) if group is not None else [])]
     by = tuple(made_of(key, columns, position=position) for key in keys)
     values = {
-        name: buffers_of(body, columns)
+        name: buffers_of(body, columns, keys)
         for name, (_, body) in zip(names, bodies, strict=True)
         if name in aggregates
     }

@@ -32,6 +32,7 @@ _MOMENTS = {
     "skewness": 4,
     "kurtosis": 5,
 }
+_ONE_OF_THEM = _FIRST | {"max", "min"}
 # Spark keeps these as bytes of its own.
 _LISTS = frozenset({"array_agg", "collect_list", "collect_set"})
 _OBJECTS = frozenset(
@@ -348,16 +349,26 @@ def _never_null(tree: exp.Expr) -> bool:
     return name in _COUNTS | _LISTS or (name == "coalesce" and any(map(_never_null, tree.expressions)))
 
 
-def buffers_of(expression: str, columns: Sequence[Column] | None) -> dict[str, tuple[str, ...]] | None:
+def buffers_of(
+    expression: str, columns: Sequence[Column] | None, groups: Sequence[str] = ()
+) -> dict[str, tuple[str, ...]] | None:
     """What Spark keeps for each aggregate function of an expression, as types; None where that isn't known.
 
     A type that ends in ``!`` is never null; one that isn't known is a question mark and the function's name.
+
+    Args:
+        expression: An expression with aggregate functions.
+        columns: The columns it is over.
+        groups: What is grouped by: the greatest of equal values is the least of them too.
     """
     tree = parsed(expression)
     if tree is None:
         return None
+    keys = {made_of(group, columns) for group in groups}
     found: dict[str, tuple[str, ...]] = {}
     for name, arguments, text in _aggregates(tree, columns):
+        if name in _ONE_OF_THEM and len(arguments) == 1 and made_of(arguments[0], columns) in keys:
+            text = f"one of {sorted(made_of(arguments[0], columns).uses or ())} {arguments[0].lower()}"  # noqa: PLW2901
         kept = _buffers(name, arguments, columns)
         if kept is None:
             return None

@@ -342,3 +342,15 @@ def test_a_condition_that_is_the_same_for_all_rows_is_asked_of_one_side_of_a_joi
   last: {gem: filter, input: sums, options: {condition: "CONDITION"}}
 """
     assert of_one(sums.replace("CONDITION", "1 = 1"), sums.replace("CONDITION", "1 = 2")) == "from_now_on"
+
+
+def test_the_greatest_of_what_is_grouped_by_is_the_least_too() -> None:
+    steps = (
+        "  last: {gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {r: max(COLUMN)}}}"
+    )
+    for column, expected in (("page", "from_now_on"), ("n", "mixed")):
+        before = steps.replace("COLUMN", column)
+        assert of_one(before, before.replace("max(", "min(")) == expected
+    query = "  last: {gem: sql, input: clicks, options: {query: 'select n + 1 as m, max(n + 1) as r from clicks group by n + 1'}}"
+    assert of_one(query, query.replace("max(", "min(")) == "from_now_on"
+    assert of_one(query, query.replace("max(n + 1)", "max(n + 2)")) == "mixed"
