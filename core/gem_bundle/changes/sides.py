@@ -95,6 +95,9 @@ class Side:
 
     def may_keep(self, operator: Operator) -> bool:
         """Whether an operator keeps state, or may."""
+        if operator.kind == "limit" and self.nodes[self.target].output_mode == "complete":
+            # Of what an aggregation gives anew each time the first rows are taken anew too.
+            return not any(before.kind == "aggregate" for before in walk(operator.inputs))
         if operator.kind == "except":
             # Spark's checks don't count it; it is run as an aggregation of all columns.
             return operator.streaming is not False

@@ -354,3 +354,34 @@ def test_the_greatest_of_what_is_grouped_by_is_the_least_too() -> None:
     query = "  last: {gem: sql, input: clicks, options: {query: 'select n + 1 as m, max(n + 1) as r from clicks group by n + 1'}}"
     assert of_one(query, query.replace("max(", "min(")) == "from_now_on"
     assert of_one(query, query.replace("max(n + 1)", "max(n + 2)")) == "mixed"
+
+
+def test_a_limit_of_what_an_aggregation_gives_anew_keeps_nothing() -> None:
+    steps = """
+  sums: {gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {s: sum(n)}}}
+  last: {gem: limit, input: sums, options: {rows: 3}}
+"""
+    renamed = steps.replace(
+        "gem: limit, input: sums, options: {rows: 3}", "gem: drop, input: sums, options: {columns: [s]}"
+    )
+    assert of_one(steps.replace("rows: 3", "rows: 4"), steps, "complete") == "continues"
+    kept = (
+        steps.replace("sums, options: {rows", "few, options: {rows")
+        .replace("  sums", "  few")
+        .replace(
+            "gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {s: sum(n)}}",
+            "gem: select, input: clicks, options: {columns: [page]}",
+        )
+    )
+    assert of_one(kept, kept.replace("rows: 3", "rows: 4"), "append") == "mixed"
+    assert of_one(steps, renamed, "complete") != "mixed"
+
+
+def test_another_watermark_is_nothing_to_groups_without_event_time() -> None:
+    by_page, by_time = GROUPED.replace("BY", "page"), GROUPED.replace("BY", "at")
+    assert of_one(by_page, by_page.replace("1 hour", "2 hours")) == "continues"
+    assert of_one(by_time, by_time.replace("1 hour", "2 hours")) == "from_now_on"
+    without = by_page.replace(
+        "  timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}\n", ""
+    )
+    assert of_one(by_page, without.replace("input: timely", "input: clicks")) == "continues"

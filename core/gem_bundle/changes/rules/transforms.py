@@ -8,6 +8,7 @@ from gem_bundle.changes.comparison import RULE_ONLY, Told, told
 from gem_bundle.changes.reach import ALL, Reach, Taint, local_taint, other_state
 from gem_bundle.changes.rules.options import differences
 from gem_bundle.lineage import Lineage, Made, column_keys
+from gem_bundle.operators import AggregateOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -201,9 +202,10 @@ def _rewired(both: Comparison, old: NodeRecord, new: NodeRecord) -> tuple[Taint,
 def _lateness(
     both: Comparison, states: set[str], code: str, what: str, node: str, effect: Verdict, **details: Any
 ) -> Change:
-    """Another watermark: it matters to those that keep state, and they have gone by the old one."""
+    """Another watermark: it matters to those whose state goes by it, and they have gone by the old one."""
+    states = {name for name in states if _goes_by_event_time(both, name)}
     if not states:
-        message = f"{what}; nothing behind it keeps state, so no row is different for it"
+        message = f"{what}; nothing behind it keeps state by event time, so no row is different for it"
         return both.change("continues", code, message, node, **details)
     named = _listed(sorted(states))
     joins = {
@@ -224,6 +226,12 @@ def _lateness(
         "watermark of the checkpoint never goes back"
     )
     return both.change("from_now_on", code, message, node, **details)
+
+
+def _goes_by_event_time(both: Comparison, node: str) -> bool:
+    """Whether the state of a node goes by a watermark, or may: groups without event time stay for ever."""
+    operators = [o for side in (both.old, both.new) for o in side.stateful if o.node == node]
+    return any(not isinstance(o, AggregateOperator) or o.event_time is not False for o in operators)
 
 
 def _listed(names: list[str]) -> str:
