@@ -109,7 +109,15 @@ class Route(Transform[RouteOptions]):
         for name, text in self.options.conditions.items():
             place = ("conditions", name)
             found = list(
-                check_expression(text, facts, place, wants="boolean", analytic=False, generators=False)
+                check_expression(
+                    text,
+                    facts,
+                    place,
+                    wants="boolean",
+                    dropped=facts.hidden,
+                    analytic=False,
+                    generators=False,
+                )
             )
             yield from found or check_steady(text, facts, place)
 
