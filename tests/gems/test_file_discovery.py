@@ -416,7 +416,7 @@ def test_spark_agrees_about_files_that_it_wrote(spark, tmp_path, form, streaming
     known = {
         "parquet": 14,
         "orc": 11,
-        "avro": 11,
+        "avro": 14,
     }
     flat = source(path=str(written(spark, tmp_path / "flat", form)), format=form, infer_schema=True)
     columns = assert_spark_agrees(flat, spark, streaming=streaming)
