@@ -1,5 +1,6 @@
 """What all tests share: the project settings they run with, one Spark session, one Kafka broker."""
 
+import gc
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,6 +53,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "filterwarnings", "ignore:PySpark does not yet fully support pandas:FutureWarning"
     )
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Leave what was collected to itself: the garbage collector would walk through thousands of tests ever again.
+
+    Only where tests that start something are left out: those have sockets and sessions that wait for the collector.
+    """
+    if session.config.option.markexpr:
+        gc.set_threshold(100_000, 50, 1000)
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session")
