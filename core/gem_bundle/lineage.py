@@ -126,3 +126,13 @@ def passed(columns: Sequence[Column] | None, position: int = 0) -> dict[str, Mad
 def same(key: str, position: int = 0) -> Made:
     """A column that is another one as it is."""
     return Made("=", frozenset({f"{position}:{key}"}))
+
+
+def uses_of(made: Iterable[Made]) -> frozenset[str] | None:
+    """The columns of which several things are made together; None where those of one of them are unknown.
+
+    Args:
+        made: How each of them is made.
+    """
+    found = [each.uses for each in made]
+    return None if None in found else frozenset[str]().union(*filter(None, found))

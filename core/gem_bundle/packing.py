@@ -23,7 +23,7 @@ from gem_bundle.expressions import (
     split_alias,
 )
 from gem_bundle.facts import Column
-from gem_bundle.lineage import Lineage, Made, passed
+from gem_bundle.lineage import Lineage, Made, passed, uses_of
 from gem_bundle.schema import with_article
 
 if TYPE_CHECKING:
@@ -129,12 +129,7 @@ class Packing:
         else:
             packed = [made_of(split_alias(body)[0], facts.columns) for _, body in keyed(self.columns)]
             rules = [f"{key} {body}" for key, body in keyed(self.columns)]
-        uses = (
-            None
-            if any(made.uses is None for made in packed)
-            else frozenset[str]().union(*(made.uses or () for made in packed))
-        )
-        message = {self.column.lower(): Made(f"{rules} {writing}", uses)}
+        message = {self.column.lower(): Made(f"{rules} {writing}", uses_of(packed))}
         return Lineage(through | message if self.keep else message)
 
     def check(self, facts: Facts) -> Iterator[Finding]:

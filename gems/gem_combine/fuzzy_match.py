@@ -20,7 +20,7 @@ from gem_bundle import (
     combined,
 )
 from gem_bundle.expressions import analyse, check_expression, made_of, missing_names
-from gem_bundle.lineage import column_keys
+from gem_bundle.lineage import column_keys, uses_of
 from gem_bundle.schema import quoted, with_article
 from gem_bundle.types import ExpressionList
 
@@ -156,13 +156,11 @@ class FuzzyMatch(Transform[FuzzyMatchOptions]):
             for text in options.block_by
             for place, facts in enumerate(inputs)
         ]
-        uses = [fields, *(block.uses for block in blocks)]
-        if options.pairs == "within":
-            uses += [made.uses for made in ids.values()]
+        score = Made(f"score {rule}", fields)
+        deciding = [score, *blocks, *(ids.values() if options.pairs == "within" else ())]
         decides = " ".join([options.pairs, str(options.threshold), rule, *(block.rule for block in blocks)])
-        known = [found for found in uses if found is not None]
-        rows = Made(decides, frozenset[str]().union(*known) if len(known) == len(uses) else None)
-        columns = {**ids, "score": Made(f"score {rule}", fields)}
+        rows = Made(decides, uses_of(deciding))
+        columns = {**ids, "score": score}
         if not all(facts.streaming is not False for facts in inputs):
             return Lineage(columns, rows)
         return Lineage(columns, rows, self._kept(inputs, blocks))

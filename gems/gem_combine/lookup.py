@@ -21,7 +21,7 @@ from gem_bundle import (
 )
 from gem_bundle.diagnostics import suggest
 from gem_bundle.expressions import backquoted, check_expression, made_of, missing_names
-from gem_bundle.lineage import passed
+from gem_bundle.lineage import passed, uses_of
 from gem_bundle.schema import differ_for_certain, quoted, with_article, without_equality
 from gem_bundle.types import Expression
 
@@ -199,9 +199,9 @@ class Lookup(Transform[LookupOptions]):
         way = f"{options.on} {options.range} {options.prefer}".lower()
         for name, column in options.columns.items():
             taken = made_of(backquoted(column), table.columns, position=1)
-            found[name.lower()] = Made(f"lookup {column.lower()} {way}", _all_of([*asked, taken]))
+            found[name.lower()] = Made(f"lookup {column.lower()} {way}", uses_of([*asked, taken]))
         drops = options.missing == "drop"
-        return Lineage(found, Made(f"lookup {way}", _all_of(asked)) if drops else Made())
+        return Lineage(found, Made(f"lookup {way}", uses_of(asked)) if drops else Made())
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The table is static, and the columns are there, once, and can be compared."""
@@ -288,11 +288,6 @@ class Lookup(Transform[LookupOptions]):
             return F.array_max(found)
         several = F.raise_error(F.lit(_SEVERAL.format(node=self.node)))
         return F.when(F.size(found) > 1, several).otherwise(F.get(found, F.lit(0)))
-
-
-def _all_of(made: list[Made]) -> frozenset[str] | None:
-    uses = [found.uses for found in made if found.uses is not None]
-    return frozenset[str]().union(*uses) if len(uses) == len(made) else None
 
 
 _OTHER_NAME = "Give it another name: `columns: {new_name: column}`."

@@ -8,7 +8,7 @@ from pydantic import StringConstraints, model_validator
 
 from gem_bundle import Facts, Field, Finding, Lineage, Made, Operator, Options, Transform
 from gem_bundle.expressions import check_expression, check_steady, made_of
-from gem_bundle.lineage import passed
+from gem_bundle.lineage import passed, uses_of
 from gem_bundle.types import Expression
 
 if TYPE_CHECKING:
@@ -87,9 +87,8 @@ class Route(Transform[RouteOptions]):
             return None
         made = {name: made_of(text, facts.columns) for name, text in self.options.conditions.items()}
         rule = " ".join(f"{name} {condition.rule}" for name, condition in made.items())
-        known = [condition.uses for condition in made.values() if condition.uses is not None]
-        uses = frozenset[str]().union(*known) if len(known) == len(made) else None
-        return Lineage(through, Made(f"{self.options.matching} {self.options.rest} {rule}", uses))
+        decides = Made(f"{self.options.matching} {self.options.rest} {rule}", uses_of(made.values()))
+        return Lineage(through, decides)
 
     def lineage_output(self, output: str, *inputs: Facts) -> Lineage | None:
         """All columns as they are; which rows come out goes by its condition, and by those before it."""

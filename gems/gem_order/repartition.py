@@ -6,7 +6,7 @@ from pydantic import model_validator
 
 from gem_bundle import Facts, Field, Finding, Lineage, Operator, Options, Transform
 from gem_bundle.expressions import check_expression
-from gem_bundle.lineage import passed
+from gem_bundle.lineage import passed, uses_of
 from gem_bundle.types import ExpressionList
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ class Repartition(Transform[RepartitionOptions]):
         through = passed(columns)
         if through is None:
             return None
-        by = [made_of(text, columns).uses for text in self.options.columns]
-        return Lineage(through, reads=None if None in by else frozenset[str]().union(*filter(None, by)))
+        return Lineage(through, reads=uses_of(made_of(text, columns) for text in self.options.columns))
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The expressions are over columns that exist."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle import Facts, Field, Finding, Lineage, Operator, Options, Transform
 from gem_bundle.expressions import check_expression
-from gem_bundle.lineage import passed
+from gem_bundle.lineage import passed, uses_of
 from gem_bundle.types import ExpressionList
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ class Sort(Transform[SortOptions]):
         if through is None:
             return None
         keys = [match["by"] for text in self.options.by if (match := _KEY.fullmatch(text)) is not None]
-        by = [made_of(text, columns).uses for text in keys]
-        return Lineage(through, reads=None if None in by else frozenset[str]().union(*filter(None, by)))
+        return Lineage(through, reads=uses_of(made_of(text, columns) for text in keys))
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The keys are over columns that exist."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gem_bundle import Kept, Lineage, Made
 from gem_bundle.expressions import analyse, buffers_of, equal_keys, equal_parts, made_of, made_of_inputs
-from gem_bundle.lineage import MAYBE_NULL, column_keys
+from gem_bundle.lineage import MAYBE_NULL, column_keys, uses_of
 from gem_sql.grouping import plain_keys, several_times_over
 from gem_sql.tree import UnknownQuery, item_of, sql_of
 
@@ -92,7 +92,7 @@ def _joined_or_none(tree: Any, inputs: Mapping[str, Facts], names: list[str]) ->
     where = tree.args.get("where")
     decides = [made(on), made(sql_of(where.this) if where is not None else "true")]
     how = " ".join(str(join.args.get(name) or "") for name in ("method", "side", "kind")).lower()
-    rows = Made(" ".join([how, *(found.rule for found in decides)]), _all_of(decides))
+    rows = Made(" ".join([how, *(found.rule for found in decides)]), uses_of(decides))
     columns: list[Made] = []
     for node in tree.expressions:
         item = item_of(node)
@@ -192,7 +192,7 @@ def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts
         types = (*types, "bigint")
     reads = frozenset({_HAVING} if having is not None else ())
     condition = sql_of(having.this) if having is not None else ""
-    rule = Made(" ".join([rows.rule, *(key.rule for key in by), condition]), _all_of([rows, *by]))
+    rule = Made(" ".join([rows.rule, *(key.rule for key in by), condition]), uses_of([rows, *by]))
     return Lineage(found, rule, Kept(by, types, values, reads, taken=rows) if facts.streaming else None)
 
 
@@ -205,9 +205,3 @@ def _key(text: str, bodies: list[tuple[str, str]]) -> str:
     if text.isdecimal() and 1 <= int(text) <= len(bodies):
         return bodies[int(text) - 1][1]
     return text
-
-
-def _all_of(made: list[Made]) -> frozenset[str] | None:
-    if any(found.uses is None for found in made):
-        return None
-    return frozenset[str]().union(*(found.uses or () for found in made))
