@@ -59,7 +59,12 @@ def kill(folder: Path, checkpoints: str, number: int) -> None:
         while True:
             assert process.poll() is None
             found = [record for record in read_runs(records) if record.id not in before]
-            if found and found[0].targets["table"].totals.get("micro_batches", 0) >= wanted:
+            # A record says "starting" until its first heartbeat with a query that runs.
+            if (
+                found
+                and found[0].state == "running"
+                and found[0].targets["table"].totals.get("micro_batches", 0) >= wanted
+            ):
                 break
         assert judge(found[0]).state == "running"
     finally:
