@@ -358,11 +358,14 @@ class Aggregate(Transform[AggregateOptions]):
         timely = [name for name, found in functions.items() if found.clock_aggregated and not grouped]
         varying = sum(not group.constant for group in groups) + windowed
         keys = self._grouping_columns(facts)
+        marks = [column.watermarked for column in keys or ()]
+        if keys is None and facts.watermarked is not False:
+            marks = [None]
         carried = {column.delay for column in keys or () if column.watermarked}
         sessions = self.options.session is not None or any(column.session for column in keys or ())
         return AggregateOperator(
             option=next((name for name in ("window", "session") if getattr(self.options, name)), "group_by"),
-            event_time=None if keys is None else any_of(column.watermarked for column in keys),
+            event_time=any_of(marks),
             sessions=sessions or (None if keys is None else False),
             alone=sessions and varying == 1,
             distinct=tuple(self.options.aggregates[name] for name in distinct),

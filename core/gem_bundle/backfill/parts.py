@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, cast
 from gem_bundle.changes.source_log import read_source_log
 from gem_bundle.check.report import from_gem_error
 from gem_bundle.errors import GemError, PipelineError
-from gem_bundle.gem import ReadContext, SourcePart
+from gem_bundle.gem import SourcePart
 from gem_bundle.pipeline.plan import paths_behind, reader_name
-from gem_bundle.run.frames import Frames, read_source
+from gem_bundle.run.frames import Built, Frames, read_relation, read_source
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -147,10 +147,10 @@ def rows_of(plan: Plan, target: str, spark: SparkSession, parts: dict[str, PartR
         NodeFailure: When a gem on the way raises.
     """
 
-    def read(node: Node, reader: str) -> DataFrame:
+    def read(node: Node, reader: str) -> Built:
         if node.mode != "stream":
             return read_source(cast("Source", plan.gems[node.id]), node, reader, spark)
-        return parts[reader].source.read(ReadContext(node.id, spark))
+        return read_relation(parts[reader].source, node.id, spark)
 
     edge = plan.node(target).inputs[0]
     return Frames(plan, spark, read).of(edge.node, edge.output)

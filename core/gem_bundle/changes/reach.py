@@ -130,7 +130,7 @@ class Flow:
             lineage = self.lineage(name, output) if node.kind == "transform" else None
             if node.kind == "source":
                 # Of what it reads from outside, Spark takes all for what may be null.
-                facts = self.side.facts.get(name)
+                facts = None if output else self.side.facts.get(name)
                 found: dict[str, bool | None] = dict.fromkeys(
                     column_keys(facts.columns if facts else None) or (), False
                 )

@@ -784,8 +784,8 @@ CHANGES = (
         "there are no rejected rows in a place",
         why="""
             `replay` and `rejected` read what a target has made of a node's output `rejected`, with all of its
-            columns: a Delta table, or a folder of Parquet, ORC or JSON files. The place has no such rows, or
-            a condition can't be used on them.
+            columns: a Delta table, a topic, or a folder of Parquet, ORC or JSON files. The place has no such
+            rows, or a condition can't be used on them.
         """,
         breaks="""
             $ gem-bundle rejected clicks.yaml --in tables/clicks

@@ -385,3 +385,96 @@ def test_another_watermark_is_nothing_to_groups_without_event_time() -> None:
         "  timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}\n", ""
     )
     assert of_one(by_page, without.replace("input: timely", "input: clicks")) == "continues"
+
+
+QUERY = """
+  last: {gem: sql, inputs: INPUTS, options: {query: "select n, page from a union all select m, name from b"}}
+"""
+
+
+def test_sql_takes_its_inputs_by_their_names() -> None:
+    assert of_two(QUERY.replace("INPUTS", "[a, b]"), QUERY.replace("INPUTS", "[b, a]")) == "same"
+    named = QUERY.replace("INPUTS", "{a: a, b: b}")
+    assert of_two(named, QUERY.replace("INPUTS", "{b: b, a: a}")) == "same"
+    other = TWO.replace("name string, seen", "page string, at").replace("m int, y", "n int, x")
+    named, crossed = (
+        other.replace("STEPS", QUERY.replace("m, name", "n, page").replace("INPUTS", inputs))
+        for inputs in ("{a: a, b: b}", "{a: b, b: a}")
+    )
+    assert verdict(named, crossed).verdict != "same"
+
+
+LIMITED = """
+  few: {gem: limit, input: INPUT, options: {rows: ROWS}}
+  last: {gem: filter, input: few, options: {condition: n > 1}}
+"""
+FREE = "  last: {gem: filter, input: INPUT, options: {condition: n > 1}}"
+COUNTED = "  counted: {gem: aggregate, input: clicks, options: {group_by: [n], aggregates: {m: count(*)}}}\n"
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(0, "from_now_on"), (1, "refused")])
+def test_a_limit_of_no_rows_keeps_no_count(rows: int, expected: str) -> None:
+    limited = LIMITED.replace("INPUT", "clicks").replace("ROWS", str(rows))
+    free = FREE.replace("INPUT", "clicks")
+    assert of_one(limited, free, "append") == expected
+    assert of_one(free, limited, "append") == expected
+
+
+def test_behind_a_limit_of_no_rows_nothing_else_has_state_either() -> None:
+    limited, free = (COUNTED + steps.lstrip("\n").replace("INPUT", "counted") for steps in (LIMITED, FREE))
+    assert of_one(limited.replace("ROWS", "0"), free, "complete") == "refused"
+
+
+ONCE = """
+pipeline: shop
+sources:
+  NAME: {gem: file, options: {format: json, path: data, schema: "page string, n int, at timestamp"}}
+transforms:
+STEPS
+targets:
+  out: {gem: console, input: last}
+"""
+FILTERED = "  some: {gem: filter, input: NAME, options: {condition: CONDITION}}\n"
+TIMELY = "  timely: {gem: watermark, input: NAME, options: {column: at, delay: 1 hour}}\n"
+DROPPED = "  last: {gem: deduplicate, input: INPUT}\n"
+PAIRS = "  pairs: {gem: join, inputs: {l: INPUT, r: INPUT}, options: {on: [n]}}\n"
+CUT = "  cut: {gem: select, input: pairs, options: {columns: [l.n, r.page]}}\n"
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (DROPPED.replace("INPUT", "NAME"), "continues"),
+        (FILTERED.replace("CONDITION", "n > 1") + DROPPED.replace("INPUT", "some"), "continues"),
+        (FILTERED.replace("CONDITION", "rand() > 0.5") + DROPPED.replace("INPUT", "some"), "again"),
+        (TIMELY + DROPPED.replace("INPUT", "timely"), "continues"),
+        (PAIRS.replace("INPUT", "NAME") + DROPPED.replace("INPUT", "pairs"), "continues"),
+        (TIMELY + PAIRS.replace("INPUT", "timely") + CUT + DROPPED.replace("INPUT", "cut"), "again"),
+        ("  last: {gem: filter, input: NAME, options: {condition: n > 1}}\n", "again"),
+        (
+            "  few: {gem: limit, input: NAME, options: {rows: 9}}\n" + DROPPED.replace("INPUT", "few"),
+            "again",
+        ),
+        (
+            "  once: {gem: deduplicate, input: NAME}\n  last: {gem: union, inputs: [once, NAME]}\n",
+            "again",
+        ),
+    ],
+)
+def test_rows_that_come_again_are_dropped_as_duplicates(steps: str, expected: str) -> None:
+    texts = [ONCE.replace("STEPS", steps).replace("NAME", name) for name in ("clicks", "visits")]
+    assert verdict(*texts).verdict == expected
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("complete", "continues"), ("update", "again")])
+def test_distinct_rows_that_come_again(mode: str, expected: str) -> None:
+    query = "  last: {gem: sql, input: NAME, options: {query: 'select distinct n from NAME'}}\n"
+    text = ONCE.replace("input: last", f"input: last, output_mode: {mode}").replace("STEPS", query)
+    assert verdict(*(text.replace("NAME", name) for name in ("clicks", "visits"))).verdict == expected
+
+
+def test_another_gem_where_a_watermark_was_gives_other_columns_too() -> None:
+    timely = "  last: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}"
+    parsed = '  last: {gem: from_json, input: clicks, options: {column: page, schema: "a int", keep: true}}'
+    assert of_one(timely, parsed, "append") == "from_now_on"
+    assert of_one(parsed, timely, "append") == "from_now_on"

@@ -82,7 +82,18 @@ _WIDE = Style(
     ("home", "cart"),
     2,
 )
-_STYLES = {"dense": _DENSE, "closed": _CLOSED, "wide": _WIDE}
+# Conditions are drawn about these texts and about the year's first day.
+_MIDNIGHT = Style(
+    {
+        "a": [(datetime(2023, 12, 31, 23, 20), timedelta(minutes=80))] * 2,
+        "b": [(datetime(2023, 12, 31, 23, 20), timedelta(minutes=80)), _END],
+    },
+    ("home", "a"),
+    2,
+    0.2,
+    4,
+)
+_STYLES = {"dense": _DENSE, "closed": _CLOSED, "wide": _WIDE, "midnight": _MIDNIGHT}
 
 
 def again(seed: str, number: int) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.comparison import RULE_ONLY, Told, told
 from gem_bundle.changes.reach import ALL, Taint
 from gem_bundle.changes.rules.options import differences
+from gem_bundle.changes.rules.repeats import none_passes_twice
 from gem_bundle.changes.rules.transforms import tell
 from gem_bundle.gem import Source
 from gem_bundle.lineage import column_keys
@@ -53,11 +54,12 @@ def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Cha
             "from_now_on", "GB410", f"source `{node.id}` is new, and read as it is", node.id, after=node.gem
         )
     if former is not None:
+        dropped = none_passes_twice(both.new, node.id)
         return both.change(
-            "again",
+            "continues" if dropped else "again",
             "GB412",
             f"source `{former.id}` is called `{node.id}` now, and the checkpoint knows nothing of that: "
-            "all that was read is read again",
+            "all that was read is read again" + ", and dropped as duplicates" * dropped,
             node.id,
             hint=f"Write `was: {former.id}` at `{node.id}` if it is the same source.",
             before=former.id,

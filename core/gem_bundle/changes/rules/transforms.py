@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gem_bundle.changes.comparison import RULE_ONLY, Told, told
 from gem_bundle.changes.reach import ALL, Reach, Taint, local_taint, other_state
 from gem_bundle.changes.rules.options import differences
+from gem_bundle.gem import Transform
 from gem_bundle.lineage import Lineage, Made, column_keys
 from gem_bundle.operators import AggregateOperator
 
@@ -27,16 +28,16 @@ def compare_transforms(both: Comparison) -> Iterator[Told]:
     """The changes of transforms, with how far each reaches."""
     for node in both.added:
         if node.kind == "transform":
-            yield _added(both, node)
+            yield from _added(both, node)
     for node in both.removed:
         if node.kind == "transform":
-            yield _removed(both, node)
+            yield from _removed(both, node)
     for old, new in both.pairs:
         if new.kind == "transform":
             yield from _compare(both, old, new)
 
 
-def _added(both: Comparison, node: NodeRecord) -> Told:
+def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
     what = f"transform `{node.id}` (`{node.gem}`) is new"
     passed = {other.id for other in both.added}
     taint = _between(both.new, both.after, node, passed)
@@ -47,7 +48,9 @@ def _added(both: Comparison, node: NodeRecord) -> Told:
         # What goes no further is missed by those that read it before.
         reach = reach.join(both.before.behind(then, taint), both.now)
     if both.after.watermarks(node.id):
-        return Told(_lateness(both, both.after.states_behind(node.id), "GB420", what, node.id, "mixed"))
+        yield Told(_lateness(both, both.after.states_behind(node.id), "GB420", what, node.id, "mixed"))
+        if not taint:
+            return
     pushed = both.after.pushed_below(node.id)
     if pushed is not None and both.new.nodes[both.new.target].output_mode != "update":
         reach.states.add(pushed)
@@ -56,18 +59,22 @@ def _added(both: Comparison, node: NodeRecord) -> Told:
         made = both.change(
             "refused", "GB422", message, node.id, key="gem", hint=both.begin_anew, after=node.gem
         )
-        return Told(made, reach)
-    return Told(tell(both, reach, "GB420", what, node.id, key="gem", after=node.gem), reach)
+        yield Told(made, reach)
+    else:
+        yield Told(tell(both, reach, "GB420", what, node.id, key="gem", after=node.gem), reach)
 
 
-def _removed(both: Comparison, node: NodeRecord) -> Told:
+def _removed(both: Comparison, node: NodeRecord) -> Iterator[Told]:
     what = f"transform `{node.id}` (`{node.gem}`) is no more"
+    taint = _between(both.old, both.before, node, {other.id for other in both.removed})
     if both.before.watermarks(node.id):
-        return Told(_lateness(both, both.before.states_behind(node.id), "GB421", what, node.id, "mixed"))
+        yield Told(_lateness(both, both.before.states_behind(node.id), "GB421", what, node.id, "mixed"))
+        if not taint:
+            return
     if both.before.keeps(node.id):
         message = f"{what}, and the checkpoint has its state: Spark refuses to go on without it"
-        return Told(both.change("refused", "GB422", message, node.id, hint=both.begin_anew, before=node.gem))
-    taint = _between(both.old, both.before, node, {other.id for other in both.removed})
+        yield Told(both.change("refused", "GB422", message, node.id, hint=both.begin_anew, before=node.gem))
+        return
     reach = Reach().join(both.before.behind(node.id, taint), both.now)
     pushed = both.before.pushed_below(node.id)
     if pushed in both.now:
@@ -75,7 +82,7 @@ def _removed(both: Comparison, node: NodeRecord) -> Told:
     before = _origin_of(both.old, node, {other.id for other in both.removed})
     if before in both.now:
         reach = both.after.behind(both.now[before], taint).join(reach, {n: n for n in reach.states})
-    return Told(tell(both, reach, "GB421", what, node.id, before=node.gem), reach)
+    yield Told(tell(both, reach, "GB421", what, node.id, before=node.gem), reach)
 
 
 def _between(side: Side, flow: Flow, node: NodeRecord, others: set[str]) -> Taint:
@@ -124,7 +131,7 @@ def origin(side: Side, name: str, passed: set[str]) -> str | None:
 
 def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Told]:
     if old.gem != new.gem:
-        yield _replaced(both, old, new)
+        yield from _replaced(both, old, new)
         return
     lineages = both.before.lineage(old.id), both.after.lineage(new.id)
     local = local_taint(*lineages)
@@ -158,7 +165,7 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
             if new.id in both.new.stateless:
                 what += ", which has kept no state: if it keeps some now, Spark refuses to go on"
             yield Told(tell(both, reach, "GB424", what, new.id, option=option), reach)
-    if _inputs(both, old, before=True) != _inputs(both, new, before=False):
+    if not _reads_the_same(both, old, new):
         local, own = _rewired(both, old, new)
         reach = both.reach(old, new, local, own_state=own)
         before, after = [edge.key for edge in old.inputs], [edge.key for edge in new.inputs]
@@ -238,30 +245,33 @@ def _listed(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _replaced(both: Comparison, old: NodeRecord, new: NodeRecord) -> Told:
+def _replaced(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Told]:
     what = f"transform `{new.id}` was a `{old.gem}` and is a `{new.gem}`"
+    details = {"key": "gem", "before": old.gem, "after": new.gem}
     if both.before.keeps(old.id) or both.after.keeps(new.id):
         message = f"{what}: its state in the checkpoint is another one, and Spark refuses to go on"
-        return Told(
-            both.change(
-                "refused",
-                "GB422",
-                message,
-                new.id,
-                key="gem",
-                hint=both.begin_anew,
-                before=old.gem,
-                after=new.gem,
-            )
-        )
+        yield Told(both.change("refused", "GB422", message, new.id, hint=both.begin_anew, **details))
+        return
+    taint = local_taint(both.before.lineage(old.id), both.after.lineage(new.id))
     if both.before.watermarks(old.id) or both.after.watermarks(new.id):
         states = both.after.states_behind(new.id)
-        details = {"key": "gem", "before": old.gem, "after": new.gem}
-        return Told(_lateness(both, states, "GB420", what, new.id, "mixed", **details))
-    taint = local_taint(both.before.lineage(old.id), both.after.lineage(new.id))
+        yield Told(_lateness(both, states, "GB420", what, new.id, "mixed", **details))
+        if not taint:
+            return
     reach = both.reach(old, new, taint)
-    made = tell(both, reach, "GB420", what, new.id, key="gem", before=old.gem, after=new.gem)
-    return Told(made, reach)
+    yield Told(tell(both, reach, "GB420", what, new.id, **details), reach)
+
+
+def _reads_the_same(both: Comparison, old: NodeRecord, new: NodeRecord) -> bool:
+    """Whether a node's inputs are what they were; their order means nothing where it takes them by name."""
+    before, after = _inputs(both, old, before=True), _inputs(both, new, before=False)
+    gem = both.new.gems.get(new.id)
+    if before == after or not isinstance(gem, Transform) or not gem.by_name:
+        return before == after
+    if len(before) != len(old.inputs) or len(after) != len(new.inputs):
+        return False
+    named = zip(before, (edge.name for edge in old.inputs), strict=True)
+    return set(named) == set(zip(after, (edge.name for edge in new.inputs), strict=True))
 
 
 def _inputs(both: Comparison, node: NodeRecord, *, before: bool) -> list[tuple[str, str]]:

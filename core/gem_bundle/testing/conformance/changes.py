@@ -12,7 +12,7 @@ from gem_bundle.changes.rules.options import meaning_of
 from gem_bundle.lineage import column_keys
 from gem_bundle.testing.conformance.inputs import Folder, facts_of
 from gem_bundle.testing.conformance.streams import drained_rows, rows_of
-from gem_bundle.testing.conformance.suite import GemConformance, applies, fail_for
+from gem_bundle.testing.conformance.suite import GemConformance, applies, fail_for, refusing
 from gem_bundle.testing.conformance.verdict import refusals
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class ChangeTests(GemConformance):
         """A column that nothing is made of, as `lineage` says, can have any values."""
         gem = self.live()
         tables = self._filled("as_given", {})
-        if any(finding.severity == "error" for finding in gem.check(*map(facts_of, tables))):
+        if refusing(gem, *map(facts_of, tables)):
             return  # Spark takes no static inputs
         facts = [facts_of(df) for df in tables]
         lineage = gem.lineage(*facts)
@@ -175,11 +175,7 @@ class ChangeTests(GemConformance):
     def _mode(self, old: Any, new: Any, facts: list[Any]) -> OutputMode | None:
         """An output mode in which both run as streams; None where none is."""
         for mode in _MODES:
-            if all(
-                not refusals(gem.infer(*facts), mode)
-                and not any(finding.severity == "error" for finding in gem.check(*facts))
-                for gem in (old, new)
-            ):
+            if all(not refusals(gem.infer(*facts), mode) and not refusing(gem, *facts) for gem in (old, new)):
                 return mode
         return None
 
