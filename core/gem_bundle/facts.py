@@ -24,6 +24,9 @@ REJECTED = "rejected"
 """The name of the output for rows that a gem can't use; see `gem_bundle.rejected`."""
 
 UNKNOWN_OPERATOR = Operator("unknown")
+
+# Operators behind which a column may carry a watermark though none before did.
+_MAY_MARK = frozenset({"watermark", "unknown", "custom", "python"})
 """Stands for the operators of a gem that can't tell what it is made of."""
 
 
@@ -74,6 +77,7 @@ class Facts:
             finds them for a filter, a sort or a repartition.
         qualifiers: The names, in lower case, that may stand before a column's: ``orders.id``. None when
             there may be any, such as a table's own.
+        unmarked: No column carries a watermark for certain, though the columns are unknown.
     """
 
     streaming: bool | None = None
@@ -82,6 +86,7 @@ class Facts:
     operators: tuple[Operator, ...] = field(default=(), compare=False)
     hidden: frozenset[str] = field(default=frozenset(), compare=False)
     qualifiers: frozenset[str] | None = field(default=None, compare=False)
+    unmarked: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.columns is not None and len(self.columns) > MAX_COLUMNS:
@@ -97,7 +102,9 @@ class Facts:
     @property
     def watermarked(self) -> bool | None:
         """Whether some column carries a watermark."""
-        return None if self.columns is None else any_of(column.watermarked for column in self.columns)
+        if self.columns is None:
+            return False if self.unmarked else None
+        return any_of(column.watermarked for column in self.columns)
 
     @property
     def time(self) -> str | None:
@@ -115,7 +122,7 @@ class Facts:
     def with_columns(self, columns: Iterable[Column] | None) -> Facts:
         """The same rows with other columns; None makes them unknown."""
         if columns is None:
-            return replace(self, columns=None)
+            return replace(self, columns=None, unmarked=self.watermarked is False)
         made = tuple(columns)
         left_out = {column.name.lower() for column in self.columns or ()}
         hidden = (self.hidden | left_out) - {column.name.lower() for column in made}
@@ -144,7 +151,8 @@ class Facts:
             operator = replace(operator, inputs=self.operators)
         if not operator.streams:
             operator = replace(operator, streams=(self.streaming,))
-        return replace(self, operators=(operator,))
+        unmarked = self.unmarked and operator.kind not in _MAY_MARK
+        return replace(self, operators=(operator,), unmarked=unmarked)
 
     def all_operators(self) -> Iterator[Operator]:
         """All operators passed through, nearest first, each once."""
@@ -177,6 +185,7 @@ def merged(inputs: Iterable[Facts]) -> Facts:
         bounded=bounded,
         operators=tuple(operators.values()),
         qualifiers=None if None in names else qualifiers,
+        unmarked=bool(known) and all(facts.watermarked is False for facts in known),
     )
 
 
@@ -192,7 +201,8 @@ def combined(operator: Operator, inputs: Iterable[Facts]) -> Facts:
     streams = tuple(found.streaming for found in known)
     made = replace(operator, inputs=facts.operators, streams=streams)
     qualifiers = None if operator.kind == "unknown" else facts.qualifiers
-    return replace(facts, operators=(made,), qualifiers=qualifiers)
+    unmarked = facts.unmarked and operator.kind not in _MAY_MARK
+    return replace(facts, operators=(made,), qualifiers=qualifiers, unmarked=unmarked)
 
 
 def event_times(columns: Iterable[Column]) -> list[Column]:

@@ -148,6 +148,18 @@ class AggregateOperator(Operator):
 
 
 @dataclass(frozen=True, eq=False)
+class LimitOperator(Operator):
+    """So many rows and no more.
+
+    Args:
+        rows: How many; None when that can't be told.
+    """
+
+    kind: OperatorKind = "limit"
+    rows: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class DeduplicateOperator(Operator):
     """A removal of duplicates.
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle import Facts, Field, Kept, Lineage, Made, Operator, OptionChange, Options, Transform
+from gem_bundle import Facts, Field, Kept, LimitOperator, Lineage, Made, OptionChange, Options, Transform
 from gem_bundle.lineage import passed
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Limit(Transform[LimitOptions]):
 
     def infer(self, *inputs: Facts) -> Facts:
         """What was known before; on a stream the count is state."""
-        return inputs[0].after(Operator("limit", "rows"))
+        return inputs[0].after(LimitOperator(option="rows", rows=self.options.rows))
 
     def change(self, option: str, before: Any) -> OptionChange | None:
         """Of no rows at all Spark makes nothing, and keeps nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,8 +40,14 @@ def names_behind(rows: Facts, made: Sequence[Column] | None, hidden: Iterable[Co
     under: dict[str, set[str | None]] = {}
     for column in rows.columns:
         under.setdefault(column.name.lower(), set()).add(column.type)
-    names = {column.name.lower() for column in made}
-    columns = [_as_either(column, under.get(column.name.lower())) for column in made]
+    counts = Counter(column.name.lower() for column in made)
+    names = counts.keys()
+    # Of several columns with one name Spark takes none, but the one of the rows that is called so.
+    columns = [
+        _as_either(column, under.get(column.name.lower()))
+        for column in made
+        if counts[column.name.lower()] == 1 or column.name.lower() not in under
+    ]
     rest = [column for column in rows.columns if column.name.lower() not in names]
     left_out = (names & under.keys()) | {column.name.lower() for column in hidden}
     return Names(replace(rows, columns=(*columns, *rest)), frozenset(left_out))

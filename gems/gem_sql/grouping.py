@@ -114,10 +114,12 @@ def aggregation(keys: list[str], facts: Facts) -> AggregateOperator:
     known = [column for column in found if column is not None]
     carried = {column.delay for column in known if column.watermarked}
     marks = [column.watermarked for column in known]
+    if unknown and facts.watermarked is not False:
+        marks.append(None)
     sessions = any(column.session for column in known) or any(is_session(key) for key in keys)
     return AggregateOperator(
         option=OPTION,
-        event_time=any_of([*marks, None] if unknown else marks),
+        event_time=any_of(marks),
         sessions=sessions or (None if unknown else False),
         alone=sessions and len(varying) == 1,
         windowed=any(is_window(key) for key in keys) or any(column.session for column in known),

@@ -41,6 +41,7 @@ class Sql(Transform[SqlOptions]):
     """
 
     inputs: ClassVar[tuple[int, int | None]] = (1, None)
+    by_name = True
     example = {"query": "select page, count(*) as clicks from events group by page"}
 
     def apply(self, *inputs: "DataFrame") -> "DataFrame":

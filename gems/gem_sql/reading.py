@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gem_bundle import Column, Facts, Finding, JoinOperator, Operator, combined, entering
+from gem_bundle import Column, Facts, Finding, JoinOperator, LimitOperator, Operator, combined, entering
 from gem_bundle.expressions import analyse, backquoted, join_condition, unreadable_query
 from gem_sql.behind import Names, names_behind, order_keys, wrong_order_positions, wrong_stars
 from gem_sql.grouping import (
@@ -493,7 +493,14 @@ class _Reader:
             facts = facts.after(Operator("repartition", OPTION))
         if node.args.get("offset"):
             facts = facts.after(Operator("offset", OPTION))
-        return facts.after(Operator("limit", OPTION)) if node.args.get("limit") else facts
+        limit = node.args.get("limit")
+        return facts if limit is None else facts.after(LimitOperator(option=OPTION, rows=_count_of(limit)))
+
+
+def _count_of(limit: Any) -> int | None:
+    """How many rows a `limit` lets through, where it is a number."""
+    number = limit.expression
+    return int(number.name) if number is not None and number.is_int else None
 
 
 def _with_operators(facts: Facts, items: Sequence[Analysis]) -> Facts:

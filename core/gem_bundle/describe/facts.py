@@ -162,8 +162,7 @@ def _semantics(gem: type[Gem]) -> dict[str, Any]:
         least, most = transform.inputs
         return {"least_inputs": least, "most_inputs": most, "can_reject": transform.can_reject()}
     declared = asdict(cast("type[Source] | type[Target]", gem).semantics)
-    if gem.kind == "target":
-        declared["can_reject"] = cast("type[Target]", gem).can_reject()
+    declared["can_reject"] = cast("type[Source] | type[Target]", gem).can_reject()
     return {
         key: [word for word in _ORDER if word in value] if isinstance(value, frozenset) else value
         for key, value in declared.items()
@@ -173,7 +172,7 @@ def _semantics(gem: type[Gem]) -> dict[str, Any]:
 _ORDER = (
     *("default", "available_now", "processing_time", "once", "continuous", "real_time"),
     *("append", "update", "complete"),
-    *("records", "files", "time"),
+    *("records", "files", "versions", "time"),
 )
 
 

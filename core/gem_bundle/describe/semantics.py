@@ -33,6 +33,8 @@ def semantics_in_words(gem: GemDescription) -> list[tuple[str, str]]:
             words.append(("Lag", ", ".join(facts["lag"])))
         if facts["inline"]:
             words.append(("In tests", "read as it is, since its rows are its options"))
+        if facts["can_reject"]:
+            words.append(_rejected_rows())
         return words
     if facts["streaming"]:
         words.append(("Output modes", ", ".join(facts["output_modes"])))

@@ -153,7 +153,7 @@ def test_a_code_that_does_not_exist() -> None:
         38,
     )
     assert diagnostic.message == "there is no code GB3271"
-    assert diagnostic.hint.startswith("Did you mean GB32")
+    assert diagnostic.hint.startswith("Did you mean GB3")
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,7 @@ def test_as_json(cli: Cli) -> None:
         "not_continuous": [],
         "inline": False,
         "lag": [],
+        "can_reject": False,
     }
     assert target["semantics"]["output_modes"] == ["append"]
     assert source["example"] == {"brokers": ["acme:9092"], "max_rows": 10}

@@ -43,6 +43,8 @@ def infer(
         if node.kind == "source":
             streaming = node.mode == "stream"
             declared = replace(sources[name], streaming=streaming, bounded=not streaming)
+            for output, known in _rejected_by(gems.get(name), [declared]).items():
+                facts[output_key(name, output)] = replace(known, operators=_of_node(known.operators, name))
         else:
             inputs = inputs_of(node, facts)
             declared, wrong = declared_facts(definition, node, gems.get(name), inputs)
@@ -72,7 +74,7 @@ def _named_outputs(gem: Gem | None, declared: Facts, inputs: list[Facts]) -> dic
 
 
 def _rejected_by(gem: Gem | None, inputs: list[Facts]) -> dict[str, Facts]:
-    """The facts of the rows that a target rejects."""
+    """The facts of the rows that a target or a source rejects."""
     with suppress(Exception):
         if gem is not None and cast("Target", gem).rejects():
             return {REJECTED: rejected_facts(inputs[0])}

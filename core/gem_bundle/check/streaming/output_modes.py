@@ -10,7 +10,13 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from gem_bundle.check.report import at_key, at_operator
-from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator, WatermarkOperator
+from gem_bundle.operators import (
+    AggregateOperator,
+    DeduplicateOperator,
+    JoinOperator,
+    LimitOperator,
+    WatermarkOperator,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
 
 FEW = 10
 CORRECTNESS = "spark.sql.streaming.statefulOperator.checkCorrectness.enabled"
+_SEEN_THROUGH = frozenset({"except", "filter", "limit", "current_time", "cte", "with"})
 _JOINS = {
     "inner": "an inner join",
     "cross": "a cross join",
@@ -79,13 +86,27 @@ def _append(
     for aggregate in aggregates:
         refused = aggregate.kind == "except" and aggregate.streams[1:] == (True,)
         folded = aggregate.folds and aggregate is not aggregates[0]
-        if aggregate.event_time is False and not refused and not folded:
+        if aggregate.event_time is False and not refused and not folded and not _is_cut(aggregate, operators):
             what = f"the aggregation `{aggregate.node}`, whose result may still change"
             if aggregate.rows:
                 what = f"the distinct rows of `{aggregate.node}`"
             reason, hint = _why_not_final(aggregate, marks, ancestry)
             message = f"append can't emit {what}: {reason}"
             yield at_key(plan, target, "GB301", message, "output_mode", hint)
+
+
+def _is_cut(operator: Operator, operators: list[Operator]) -> bool:
+    """Whether Spark's optimizer leaves `except`'s aggregation out: of at most one row none is equal to it.
+
+    It does so where all its rows get to a limit of one row, or of none, and at most filters, projections
+    and further limits lie between. (`distinct` and groups are refused before the optimizer sees them.)
+    """
+    if isinstance(operator, LimitOperator) and operator.rows in {0, 1}:
+        return True
+    if operator.kind not in _SEEN_THROUGH:
+        return False
+    behind = [found for found in operators if operator in found.inputs]
+    return bool(behind) and all(_is_cut(found, operators) for found in behind)
 
 
 def _why_not_final(
