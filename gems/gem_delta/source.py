@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from gem_bundle import Waiting, WaitingContext
+
 _STREAM_ONLY = (
     "max_files_per_trigger",
     "max_bytes_per_trigger",
@@ -183,7 +185,8 @@ class DeltaSource(Source[DeltaSourceOptions]):
 
     semantics = SourceSemantics(
         condition="The table still has the files and the log of what was not read yet (`VACUUM`, "
-        "`delta.logRetentionDuration`)."
+        "`delta.logRetentionDuration`).",
+        lag=frozenset({"versions", "time"}),
     )
     example = {"path": "tables/clicks"}
 
@@ -193,6 +196,16 @@ class DeltaSource(Source[DeltaSourceOptions]):
             # Delta keeps the version it began at in memory only.
             condition = f"A first micro-batch was committed. {self.semantics.condition}"
             self.semantics = replace(self.semantics, only_new="starting_version", condition=condition)
+        if options.path is None:
+            # Where a table of a catalog lies, only Spark knows.
+            self.semantics = replace(self.semantics, lag=frozenset())
+
+    def waiting(self, context: "WaitingContext") -> "Waiting | None":
+        """The versions of the table that come after what was read."""
+        from gem_delta.waiting import versions_waiting
+
+        path = self.options.path
+        return None if path is None else versions_waiting(path, context)
 
     def places(self) -> dict[str, list[str]]:
         """The table."""

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from tests.benchmarks.timing import Comparison
 
 GEM_BUNDLE: Final = Path(sys.executable).with_name("gem-bundle")
-MICRO_BATCHES: Final = 60
+MICRO_BATCHES: Final = 26
 # Until then Java compiles.
-WARM: Final = 20
+WARM: Final = 12
 ROWS: Final = 20_000
 CLIENTS: Final = 1000
 PIPELINE: Final = """

@@ -1,4 +1,4 @@
-"""How long what waits in a topic has been there: from how far its newest record was, and when."""
+"""How long what waits in a source has been there: from how much there was in all, and when."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from gem_bundle.run.progress import MicroBatch
 
 KEPT = 512
-"""So many positions are remembered for a topic; then every second one is let go."""
+"""So many positions are remembered for a source; then every second one is let go."""
 
 
 class Behind:
-    """Tells for each micro-batch of one query how long it was behind the newest records when it began.
+    """Tells for each micro-batch of one query how long it was behind the newest of its sources when it began.
 
-    Where the newest record was is known at the beginning of each micro-batch, so what lies between two of
-    these is taken to have come evenly. What was there before the first one counts from that on.
+    How much there is in all is known for each micro-batch, so what lies between two of these is taken to
+    have come evenly. What was there before the first one counts from that on.
     """
 
     def __init__(self) -> None:
@@ -31,26 +31,26 @@ class Behind:
         now = seconds_of(batch.timestamp)
         if now is None:
             return batch
-        found = {topic: self._seconds(topic, now, at, batch.lag[topic]) for topic, at in batch.newest.items()}
+        found = {name: self._seconds(name, now, at, batch.lag[name]) for name, at in batch.newest.items()}
         return replace(batch, lag_seconds=found) if found else batch
 
-    def _seconds(self, topic: str, now: float, newest: int, lag: int) -> float:
-        """How long ago the newest record was where the reading is now.
+    def _seconds(self, source: str, now: float, newest: int, lag: int) -> float:
+        """How long ago there was as much in all as has been read now.
 
         Args:
-            topic: The topic.
+            source: The source.
             now: When the micro-batch began, in seconds.
-            newest: The sum of the newest offsets of its partitions.
-            lag: Records behind these.
+            newest: How much there is in all.
+            lag: How much of that waits.
         """
-        seen = self._newest.setdefault(topic, deque())
+        seen = self._newest.setdefault(source, deque())
         if seen and newest < seen[-1][1]:
             seen.clear()  # it was made anew
         if not seen or now > seen[-1][0]:
             seen.append((now, newest))
         if len(seen) > KEPT:
             last = seen.pop()
-            self._newest[topic] = seen = deque([*list(seen)[::2], last])
+            self._newest[source] = seen = deque([*list(seen)[::2], last])
         if lag <= 0:
             return 0.0
         read = newest - lag

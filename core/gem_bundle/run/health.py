@@ -120,8 +120,8 @@ class TargetHealth:
         found = {"no_progress": self._now() - self._alive}
         last = self._recent[-1] if self._recent else None
         if last is not None:
-            if last.lag:
-                found["behind.records"] = sum(last.lag.values())
+            if last.lag_records is not None:
+                found["behind.records"] = last.lag_records
             if last.lag_seconds:
                 found["behind.time"] = max(last.lag_seconds.values())
             found["state_rows"] = last.state_rows

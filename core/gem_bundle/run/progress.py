@@ -8,12 +8,15 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.run.held import HeldRows, held_rows, values_of
+from gem_bundle.waiting import Position
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pyspark.sql.streaming.listener import SourceProgress, StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from gem_bundle.waiting import WaitingUnit
 
 ROWS_OUT = "gem_bundle_rows_out"
 
@@ -36,9 +39,12 @@ class MicroBatch:
         phases_ms: How long its phases took, by Spark's names.
         state_bytes: Memory that the state stores use.
         state_commit_ms: How long commits of the state stores took, added up.
-        lag: Records behind the newest one when it began, by topic: of sources whose offsets are counted.
-        lag_seconds: For how long they had been there, by topic (`gem_bundle.run.behind`).
-        newest: Where the newest record was when it began, by topic: the sum over its partitions.
+        lag: How much waited when it began, by source: records behind a topic's newest one; or behind it, of
+            sources that tell it themselves: files of a path, versions of a table.
+        lag_units: Of what, by source, where it isn't records.
+        lag_seconds: For how long that had been there, by source (`gem_bundle.run.behind`).
+        newest: How much there was in all, by source: of a topic the sum over its partitions.
+        positions: Up to where it has read its sources.
     """
 
     batch_id: int
@@ -55,8 +61,16 @@ class MicroBatch:
     state_bytes: int = 0
     state_commit_ms: int = 0
     lag: Mapping[str, int] = field(default_factory=dict)
+    lag_units: Mapping[str, WaitingUnit] = field(default_factory=dict)
     lag_seconds: Mapping[str, float] = field(default_factory=dict)
     newest: Mapping[str, int] = field(default_factory=dict)
+    positions: tuple[Position, ...] = ()
+
+    @property
+    def lag_records(self) -> int | None:
+        """The records that wait, of all sources; None where none counts records."""
+        counts = [count for name, count in self.lag.items() if name not in self.lag_units]
+        return sum(counts) if counts else None
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers as JSON takes them."""
@@ -116,7 +130,8 @@ class Totals:
 
 
 def _flat(numbers: dict[str, Any]) -> dict[str, Any]:
-    return {**{name: value for name, value in numbers.items() if name != "held"}, **numbers["held"]}
+    left_out = {"held", "positions"}
+    return {**{name: value for name, value in numbers.items() if name not in left_out}, **numbers["held"]}
 
 
 @dataclass
@@ -165,7 +180,9 @@ def micro_batch(report: StreamingQueryProgress) -> MicroBatch:
     speed = report.processedRowsPerSecond
     event_time = report.eventTime or {}
     operators = report.stateOperators or []
-    lag, newest = _lag(report.sources or [])
+    sources = report.sources or []
+    positions = tuple(Position(source.description, _parsed(source.endOffset)) for source in sources)
+    lag, newest = _lag(sources, positions)
     return MicroBatch(
         batch_id=report.batchId,
         timestamp=report.timestamp,
@@ -182,15 +199,18 @@ def micro_batch(report: StreamingQueryProgress) -> MicroBatch:
         state_commit_ms=sum(operator.commitTimeMs for operator in operators),
         lag=lag,
         newest=newest,
+        positions=positions,
     )
 
 
-def _lag(sources: Iterable[SourceProgress]) -> tuple[dict[str, int], dict[str, int]]:
+def _lag(
+    sources: Iterable[SourceProgress], positions: Iterable[Position]
+) -> tuple[dict[str, int], dict[str, int]]:
     """How far behind the newest each topic is read, and where that is: of offsets by topic and partition."""
     found: dict[str, int] = {}
     ends: dict[str, int] = {}
-    for source in sources:
-        newest, read = _counted_offsets(source.latestOffset), _counted_offsets(source.endOffset)
+    for source, position in zip(sources, positions, strict=True):
+        newest, read = _counted(_parsed(source.latestOffset)), _counted(position.offset)
         for topic, partitions in newest.items():
             behind = sum(max(0, at - read.get(topic, {}).get(name, 0)) for name, at in partitions.items())
             # Two sources of one query may read the same topic.
@@ -199,12 +219,8 @@ def _lag(sources: Iterable[SourceProgress]) -> tuple[dict[str, int], dict[str, i
     return found, ends
 
 
-def _counted_offsets(text: str | None) -> dict[str, dict[str, int]]:
+def _counted(offsets: Any) -> dict[str, dict[str, int]]:
     """Offsets such as ``{"clicks": {"0": 17}}``; nothing for those of another shape."""
-    try:
-        offsets = json.loads(text or "{}")
-    except ValueError:
-        return {}
     if not isinstance(offsets, dict):
         return {}
     return {
@@ -212,6 +228,14 @@ def _counted_offsets(text: str | None) -> dict[str, dict[str, int]]:
         for topic, partitions in offsets.items()
         if isinstance(partitions, dict) and all(type(offset) is int for offset in partitions.values())
     }
+
+
+def _parsed(text: str | None) -> Any:
+    """An offset as its source wrote it; None for one that isn't JSON."""
+    try:
+        return json.loads(text or "null")
+    except ValueError:
+        return None
 
 
 def _watermark(text: str | None) -> str | None:

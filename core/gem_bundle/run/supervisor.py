@@ -21,6 +21,7 @@ from gem_bundle.run.held import HeldRows, observed_by_stream
 from gem_bundle.run.passing import passing_reason
 from gem_bundle.run.progress import ROWS_OUT, ProgressReader
 from gem_bundle.run.restarts import RestartPlan
+from gem_bundle.run.waiting import Waits, waits_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -92,6 +93,7 @@ class _Running:
     reader: ProgressReader
     totals: list[Totals]
     group: GroupQuery | None
+    waits: Waits
     behind: Behind = field(default_factory=Behind)
 
     @property
@@ -165,7 +167,7 @@ def run_queries(
             except Exception as error:  # noqa: BLE001
                 failures.append(build_failure(plan, made.targets[0].id, error))
                 break
-            running.append(_running(made, query, report, stop))
+            running.append(_running(plan, made, query, report, stop))
     if failures:
         for found in failures:
             if found.node in report.targets:
@@ -185,11 +187,12 @@ def _frames(plan: Plan, spark: SparkSession, targets: Iterable[Node]) -> Frames:
     return Frames(plan, spark, observe=observed_by_stream if counting else None)
 
 
-def _running(made: _Query, query: StreamingQuery, report: Report, stop: StopRequest) -> _Running:
+def _running(plan: Plan, made: _Query, query: StreamingQuery, report: Report, stop: StopRequest) -> _Running:
     for node in made.targets:
         stop.started(node.id, query)
     totals = [report.targets[node.id] for node in made.targets]
-    return _Running(query, ProgressReader(query), totals, made.group)
+    waits = waits_of(plan, [node.id for node in made.targets])
+    return _Running(query, ProgressReader(query), totals, made.group, waits)
 
 
 @dataclass
@@ -379,7 +382,7 @@ class _Watch:
             self.stop.unwell.pop(found.id, None)
             if found.id in self.health:
                 self.health[found.id] = TargetHealth(found)
-        self.running.append(_running(made, query, self.report, self.stop))
+        self.running.append(_running(self.plan, made, query, self.report, self.stop))
 
 
 def _restarts(nodes: Iterable[Node]) -> Restarts | None:
@@ -427,7 +430,7 @@ def _wait(query: StreamingQuery) -> None:
 def _show(entry: _Running, view: View) -> Iterator[dict[str, MicroBatch]]:
     """Tell of the micro-batches that have ended: for each what it was to each target."""
     for read in entry.reader.read():
-        batch = entry.behind.told(read)
+        batch = entry.behind.told(entry.waits.told(read))
         of_targets: dict[str, MicroBatch] = {}
         for totals in entry.totals:
             written = batch if entry.group is None else _of_target(batch, entry.group, totals.target)

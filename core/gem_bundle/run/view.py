@@ -235,17 +235,18 @@ def target_lines(totals: Totals) -> list[str]:
             f"micro-batch {totals.last.batch_id}: {rows_in} rows in, {rows_out} rows out, "
             f"{speed} rows/s, took {took}",
             f"watermark {_watermark(totals)}, {state} state rows",
-            *(_lag(topic, totals.last) for topic in totals.last.lag),
+            *(_lag(source, totals.last) for source in totals.last.lag),
         ]
     if totals.restarts:
         lines.append(f"started again {_counted(totals.restarts, 'time')}")
     return [*lines, f"total {_number(totals.rows_in)} rows in, {_number(totals.rows_out)} rows out"]
 
 
-def _lag(topic: str, last: MicroBatch) -> str:
-    seconds = last.lag_seconds.get(topic)
+def _lag(source: str, last: MicroBatch) -> str:
+    seconds = last.lag_seconds.get(source)
     waited = f", {seconds:,.0f} s" if seconds is not None else ""
-    return f"{_counted(last.lag[topic], 'record')}{waited} behind `{topic}`"
+    unit = last.lag_units.get(source, "records").removesuffix("s")
+    return f"{_counted(last.lag[source], unit)}{waited} behind `{source}`"
 
 
 def _cells(last: MicroBatch) -> list[str]:

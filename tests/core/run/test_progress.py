@@ -25,6 +25,7 @@ class Operator:
 class Source:
     endOffset: str | None  # noqa: N815
     latestOffset: str | None  # noqa: N815
+    description: str = "KafkaV2[Subscribe[clicks]]"
 
 
 @dataclass

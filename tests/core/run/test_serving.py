@@ -42,7 +42,8 @@ FULL = replace(
     phases_ms={"addBatch": 4000, "walCommit": 300},
     state_bytes=2048,
     state_commit_ms=250,
-    lag={"clicks": 7},
+    lag={"clicks": 7, "in": 2, "table": 1},
+    lag_units={"in": "files", "table": "versions"},
     lag_seconds={"clicks": 2.5},
     held=HeldRows({"plausible": 2}, {"plausible": {"even": 1}}),
 )
@@ -100,7 +101,7 @@ def served(folder: Path, **options: Any) -> Iterator[Served]:
 
 def samples(text: str) -> dict[tuple[str, str], float]:
     """The samples of metrics by their name and the value of their most special label."""
-    special = ("rule", "node", "phase", "topic", "state", "target", "pipeline")
+    special = ("rule", "node", "phase", "source", "state", "target", "pipeline")
     return {
         (sample.name, next(sample.labels[label] for label in special if label in sample.labels)): sample.value
         for family in text_string_to_metric_families(text)
@@ -143,7 +144,7 @@ def test_it_tells_the_numbers_of_the_run(tmp_path: Path) -> None:
         assert of["gem_bundle_micro_batch_phase_seconds_sum", "addBatch"] == 8
         assert of["gem_bundle_state_commit_seconds_total", "table"] == 0.5
         assert of["gem_bundle_state_memory_bytes", "table"] == 2048
-        assert of["gem_bundle_lag_records", "clicks"] == 7
+        assert (of["gem_bundle_lag_records", "clicks"], of["gem_bundle_lag_files", "in"]) == (7, 2)
         assert of["gem_bundle_rejected_rows_total", "plausible"] == totals.held.rejected["plausible"] == 4
         assert of["gem_bundle_rule_breaks_total", "even"] == 2
         assert of["gem_bundle_query_starts_total", "table"] == 1
@@ -411,7 +412,7 @@ def beginning(client: socket.socket) -> bytes:
 def test_who_makes_no_progress_does_not_keep_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
-    monkeypatch.setattr(server, "_HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(server, "_HEADER_SECONDS", 0.1)
     with served(tmp_path, allow_control=True) as run:
         run.begin()
         client = socket.socket()
@@ -423,7 +424,7 @@ def test_who_makes_no_progress_does_not_keep_its_place(
         seen = False
         while not (seen and not connections):
             seen = seen or bool(connections)
-            threading.Event().wait(0.01)
+            threading.Event().wait(0.002)
         client.close()
         assert not run.run.stop
 

@@ -95,8 +95,7 @@ def _why_not(plan: Plan, node: Node, facts: Facts | None, name: str) -> str:
     if name == "batch_time" and node.trigger.kind == "continuous":
         return "continuous processing has no micro-batches"
     if name == "rejected":
-        upstream = [n for n in plan.upstream([node.id]) if plan.node(n).kind != "source"]
-        made = [cast("Transform | Target | None", plan.gems.get(n)) for n in upstream]
+        made = [cast("Transform | Target | None", plan.gems.get(n)) for n in plan.upstream([node.id])]
         if None not in made and not any(gem is not None and _rejects(gem) for gem in made):
             return f"no node on the way has an output `{REJECTED}`"
     return ""

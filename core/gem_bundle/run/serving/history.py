@@ -125,6 +125,6 @@ def _point(batch: MicroBatch) -> Point:
         state_rows=batch.state_rows,
         state_bytes=batch.state_bytes,
         watermark_seconds=None if watermark is None else round(ended - watermark, 3),
-        lag_records=sum(batch.lag.values()) if batch.lag else None,
+        lag_records=batch.lag_records,
         phases_ms=dict(batch.phases_ms),
     )

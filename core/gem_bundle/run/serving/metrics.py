@@ -98,13 +98,25 @@ METRICS = (
         "gem_bundle_lag_records",
         "gauge",
         "Records behind the newest when the last micro-batch began, of sources with counted offsets (Kafka)",
-        ("target", "topic"),
+        ("target", "source"),
+    ),
+    Metric(
+        "gem_bundle_lag_files",
+        "gauge",
+        "Files of a path on this machine that the query had yet to read behind the last micro-batch",
+        ("target", "source"),
+    ),
+    Metric(
+        "gem_bundle_lag_versions",
+        "gauge",
+        "Versions of a Delta table that the query had yet to read behind the last micro-batch",
+        ("target", "source"),
     ),
     Metric(
         "gem_bundle_lag_seconds",
         "gauge",
         "How long these had been there, counted from the start of the run at the earliest",
-        ("target", "topic"),
+        ("target", "source"),
     ),
 )
 
@@ -171,10 +183,10 @@ class Metrics:
         self._of("state_rows", target).set(batch.state_rows)
         self._of("state_memory_bytes", target).set(batch.state_bytes)
         self._of("state_commit_seconds", target).inc(batch.state_commit_ms / 1000)
-        for topic, records in batch.lag.items():
-            self._of("lag_records", target, topic).set(records)
-        for topic, seconds in batch.lag_seconds.items():
-            self._of("lag_seconds", target, topic).set(seconds)
+        for source, count in batch.lag.items():
+            self._of(f"lag_{batch.lag_units.get(source, 'records')}", target, source).set(count)
+        for source, seconds in batch.lag_seconds.items():
+            self._of("lag_seconds", target, source).set(seconds)
         began = seconds_of(batch.timestamp)
         if began is not None:
             self._of("last_success_timestamp_seconds", target).set(began + batch.duration_ms / 1000)

@@ -74,7 +74,7 @@ ALERTS = (
         "gem_bundle_lag_records > 100000 and deriv(gem_bundle_lag_records[15m]) > 0",
         "15m",
         "warning",
-        f"{_WHERE}: {{{{ $value | humanize }}}} records behind {{{{ $labels.topic }}}}, and more and more",
+        f"{_WHERE}: {{{{ $value | humanize }}}} records behind {{{{ $labels.source }}}}, and more and more",
         "Give it more cores, or let a micro-batch take more at once.",
     ),
     Alert(
@@ -131,8 +131,16 @@ PANELS = (
             (f"rate(gem_bundle_rows_out_total{_TARGET}[$__rate_interval])", f"{_OF_TARGET} out"),
         ),
     ),
-    Panel("Records behind", "short", ((f"gem_bundle_lag_records{_TARGET}", f"{_OF_TARGET} {{{{topic}}}}"),)),
-    Panel("Time behind", "s", ((f"gem_bundle_lag_seconds{_TARGET}", f"{_OF_TARGET} {{{{topic}}}}"),)),
+    Panel("Records behind", "short", ((f"gem_bundle_lag_records{_TARGET}", f"{_OF_TARGET} {{{{source}}}}"),)),
+    Panel(
+        "Files and versions behind",
+        "short",
+        (
+            (f"gem_bundle_lag_files{_TARGET}", f"{_OF_TARGET} {{{{source}}}}, files"),
+            (f"gem_bundle_lag_versions{_TARGET}", f"{_OF_TARGET} {{{{source}}}}, versions"),
+        ),
+    ),
+    Panel("Time behind", "s", ((f"gem_bundle_lag_seconds{_TARGET}", f"{_OF_TARGET} {{{{source}}}}"),)),
     Panel(
         "Micro-batches: how long nine of ten take at most",
         "s",

@@ -109,7 +109,7 @@ function refresh() {
 function remember(target, batch) {
   const ended = seconds(batch.timestamp) + batch.duration_ms / 1000;
   const found = (state.history.targets[target] ??= emptyHistory());
-  const lags = Object.values(batch.lag ?? {});
+  const lags = Object.entries(batch.lag ?? {}).filter(([source]) => !batch.lag_units?.[source]);
   const point = {
     time: ended,
     micro_batches: 1,
@@ -121,7 +121,7 @@ function remember(target, batch) {
     state_rows: batch.state_rows,
     state_bytes: batch.state_bytes,
     watermark_seconds: batch.watermark ? ended - seconds(batch.watermark) : null,
-    lag_records: lags.length ? lags.reduce((all, one) => all + one, 0) : null,
+    lag_records: lags.length ? sum(Object.fromEntries(lags)) : null,
   };
   if (found.time.length && found.time.at(-1) >= ended) return; // it came with the history
   const before = found.time.length;
@@ -365,8 +365,9 @@ const COLUMNS = [
 
 function lagWords(last) {
   const since = last?.lag_seconds ?? {};
-  const said = Object.entries(last?.lag ?? {}).map(([topic, behind]) =>
-    [`${topic} ${whole(behind)}`, since[topic] ? `for ${duration(since[topic])}` : ""].filter(Boolean).join(" "),
+  const units = last?.lag_units ?? {};
+  const said = Object.entries(last?.lag ?? {}).map(([source, behind]) =>
+    [source, whole(behind), units[source], since[source] ? `for ${duration(since[source])}` : ""].filter(Boolean).join(" "),
   );
   return said.join(", ") || "-";
 }
