@@ -112,7 +112,8 @@ class JdbcSource(Source[JdbcSourceOptions]):
     """Read a table of a database by its JDBC driver, or what a query gives.
 
     It is a batch: in a streaming pipeline give it `mode: batch`. Filters and the choice of columns behind it
-    are pushed down into the database by Spark.
+    are pushed down into the database by Spark. A stream by an increasing column isn't there, since rows that
+    are committed late would be lost: take the database's own changes (`from_debezium`).
     """
 
     semantics = SourceSemantics(

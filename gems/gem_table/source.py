@@ -1,9 +1,13 @@
 """The source `table`: a table of any catalog."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import model_validator
 
 from gem_bundle import (
+    Facts,
     Field,
+    Finding,
     GemError,
     OptionChange,
     Options,
@@ -13,8 +17,11 @@ from gem_bundle import (
     StreamReadContext,
 )
 from gem_bundle.types import TableName
+from gem_table.catalog import CatalogOptions, check_name, missing_iceberg
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from pyspark.sql import DataFrame
 
 
@@ -28,11 +35,24 @@ class TableSourceOptions(Options):
         description="The name of the table; a batch reads views too.",
         examples=["clicks", "main.web.clicks"],
     )
+    catalog: CatalogOptions | None = Field(
+        None,
+        passed=False,
+        description="Where the catalog of Iceberg tables is that the table's name begins with; without it "
+        "the session knows the catalog.",
+        examples=[{"kind": "hadoop", "warehouse": "tables"}],
+    )
     spark_options: dict[str, str | int | float | bool] = Field(
         {},
         description="Options of the table's own format, passed on as they are.",
         examples=[{"maxFilesPerTrigger": 10}],
     )
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        if self.catalog is not None:
+            check_name(self.table)
+        return self
 
 
 class TableSource(Source[TableSourceOptions]):
@@ -51,15 +71,36 @@ class TableSource(Source[TableSourceOptions]):
         """The table."""
         return {"table": [f"table:{self.options.table}"]}
 
-    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
+    def change(self, option: str, before: Any) -> OptionChange | None:
         """The checkpoint's offsets are those of the table."""
-        if option == "table":
+        if option == "catalog" and self.options.catalog is not None and isinstance(before, dict):
+            return self.options.catalog.change(before)
+        if option in {"table", "catalog"}:
             return OptionChange(
                 "refused",
                 "the offsets of the checkpoint are those of the other table",
                 "Give the source another id, so that it is a new one.",
             )
         return None
+
+    def jars(self) -> tuple[str, ...]:
+        """Those of the catalog."""
+        return () if self.options.catalog is None else self.options.catalog.jars()
+
+    def session_settings(self) -> "Mapping[str, str]":
+        """The catalog."""
+        options = self.options
+        return {} if options.catalog is None else options.catalog.spark_settings(options.table)
+
+    def check(self, *inputs: Facts) -> "Iterator[Finding]":  # noqa: ARG002 (a source has none)
+        """There is an Iceberg for the pipeline's Spark."""
+        if self.options.catalog is not None:
+            yield missing_iceberg()
+
+    def connect(self) -> "Iterator[Finding]":
+        """Whether the catalog answers."""
+        if self.options.catalog is not None:
+            yield from self.options.catalog.knock()
 
     def read(self, context: ReadContext) -> "DataFrame":
         """The rows that are in the table now.

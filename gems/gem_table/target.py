@@ -1,6 +1,9 @@
 """The target `table`: a table of any catalog."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import model_validator
 
 from gem_bundle import (
     Facts,
@@ -15,9 +18,11 @@ from gem_bundle import (
 )
 from gem_bundle.expressions import missing_names
 from gem_bundle.types import DataPath, StringList, TableName
+from gem_table.catalog import CatalogOptions, check_name, missing_iceberg
+from gem_table.merging import MergeOptions, Merging
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -34,6 +39,20 @@ class TableTargetOptions(Options):
 
     table: TableName = Field(
         passed=False, description="The name of the table.", examples=["clicks", "main.web.clicks"]
+    )
+    catalog: CatalogOptions | None = Field(
+        None,
+        passed=False,
+        description="Where the catalog of Iceberg tables is that the table's name begins with; without it "
+        "the session knows the catalog.",
+        examples=[{"kind": "hadoop", "warehouse": "tables"}],
+    )
+    merge: MergeOptions | None = Field(
+        None,
+        passed=False,
+        description="Whether rows take the place of those with their key, which Iceberg tables can; else "
+        "they are added.",
+        examples=[{"on": ["id"], "sequence_by": "updated_at"}],
     )
     format: str | None = Field(
         None,
@@ -58,6 +77,25 @@ class TableTargetOptions(Options):
         {}, description="Options of the table's own format, passed on as they are."
     )
 
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        iceberg = self.format is not None and self.format.lower() == "iceberg"
+        if self.catalog is not None:
+            check_name(self.table)
+            if self.format is not None and not iceberg:
+                raise ValueError(f"`catalog` is one of Iceberg tables: remove `format: {self.format}`")
+        if self.merge is None:
+            return self
+        if self.catalog is None and not iceberg:
+            raise ValueError(
+                "`merge` is for Iceberg tables, by `catalog` or by `format: iceberg`: of other tables of a "
+                "catalog it isn't known whether rows can change. The gem `delta` merges into Delta tables"
+            )
+        for name in ("save_mode", "spark_options"):
+            if name in self.model_fields_set:
+                raise ValueError(f"`{name}` has no effect on `merge`: remove it")
+        return self
+
 
 class TableTarget(Target[TableTargetOptions]):
     """Write into a table of a catalog: Hive, Iceberg, Unity Catalog, or Spark's own.
@@ -74,35 +112,88 @@ class TableTarget(Target[TableTargetOptions]):
     )
     example = {"table": "main.web.clicks", "partition_by": ["day"]}
 
+    def __init__(self, options: TableTargetOptions) -> None:
+        super().__init__(options)
+        self._merging: Merging | None = None
+        if options.merge is not None:
+            self._merging = Merging(options.merge, options.table)
+            self.semantics = replace(
+                self.semantics,
+                output_modes=frozenset({"append", "update"}),
+                condition="The table keeps the snapshot of the query's last micro-batch, which tells its "
+                "number.",
+                grouped="exactly_once",
+            )
+
     def places(self) -> dict[str, list[str]]:
         """The table, and the folder of its files where it is given."""
         options = self.options
         table = {"table": [f"table:{options.table}"]}
         return table if options.path is None else {**table, "path": [options.path]}
 
-    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
+    def change(self, option: str, before: Any) -> OptionChange | None:
         """Another table gets what comes from now on."""
-        if option in {"table", "path"}:
+        given = self.options.merge
+        if option == "merge" and given is not None and isinstance(before, dict):
+            return given.change(before)
+        if option == "merge":
+            return OptionChange("mixed", "what comes from now on is written in another way")
+        if option == "catalog" and self.options.catalog is not None and isinstance(before, dict):
+            changed = self.options.catalog.change(before)
+            if changed.effect == "continues":
+                return changed
+        if option in {"table", "path", "catalog"}:
             return OptionChange("from_now_on", "the new table gets what comes from now on, the old one stays")
         if option in {"format", "partition_by"}:
             return OptionChange("refused", "the table that is there has its format and partitions already")
         return None
 
+    def jars(self) -> tuple[str, ...]:
+        """Those of the catalog."""
+        return () if self.options.catalog is None else self.options.catalog.jars()
+
+    def session_settings(self) -> "Mapping[str, str]":
+        """The catalog."""
+        options = self.options
+        return {} if options.catalog is None else options.catalog.spark_settings(options.table)
+
+    def connect(self) -> "Iterator[Finding]":
+        """Whether the catalog answers."""
+        if self.options.catalog is not None:
+            yield from self.options.catalog.knock()
+
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
-        """The columns of partitions exist; the save mode is for batches."""
+        """The columns of partitions and of a merge exist; the save mode is for batches; there is an Iceberg
+        for the pipeline's Spark.
+        """
         (facts,) = inputs
+        if self.options.catalog is not None:
+            yield missing_iceberg()
+        if self.options.merge is not None:
+            yield from self.options.merge.check(facts)
         yield from missing_names(self.options.partition_by, facts, "partition_by")
         if facts.streaming and "save_mode" in self.options.model_fields_set:
             message = "`save_mode` has no effect: it is for batches"
             yield Finding("GB207", message, "Remove it.", "save_mode", "warning")
 
     def write(self, df: "DataFrame", context: WriteContext) -> None:
-        """Add the rows to the table, or replace what is there.
+        """Add the rows to the table, replace what is there, or merge.
 
         Raises:
             GemError: GB207 when save mode and output mode contradict each other, GB510 when the
-                catalog has no such schema, GB511 when the table is there and the save mode is `error`.
+                catalog has no such schema, GB511 when the table is there and the save mode is `error`; with
+                `merge` as `write_batch`.
         """
+        if self._merging is None:
+            self._add(df, context)
+            return
+        if context.output_mode == "complete":
+            message = "the output mode `complete` replaces all rows, and `merge` changes some"
+            raise GemError("GB207", message, "Remove one of the two.", "merge")
+        self._make(df, context)
+        self._merging.write(df, None)
+
+    def _add(self, df: "DataFrame", context: WriteContext) -> None:
         from pyspark.errors import AnalysisException
 
         options = self.options
@@ -121,18 +212,46 @@ class TableTarget(Target[TableTargetOptions]):
             raise
 
     def write_stream(self, df: "DataFrame", context: WriteContext) -> "DataStreamWriter":
-        """A writer in the table's format.
+        """A writer in the table's format, or one that merges each micro-batch.
 
         Raises:
             GemError: GB310 when the table is one of files and the output mode isn't append.
         """
         options = self.options
+        if self._merging is not None:
+            self._make(df, context)
+            return super().write_stream(df, context)
         writer = df.writeStream.options(**options.to_spark())
         found = self._format(df.sparkSession)
         if found in _FILES and context.output_mode != "append":
             message = f"`{options.table}` is a table of {found} files, and those can only be appended to"
             raise GemError("GB310", message, "Write into a Delta table for `complete`.", "format")
         return (writer.format(found) if found else writer).partitionBy(*options.partition_by)
+
+    def write_batch(self, df: "DataFrame", batch_id: int, context: WriteContext) -> None:
+        """Merge a micro-batch, unless the table has it.
+
+        Raises:
+            GemError: GB205 when the table lacks a column, GB508 when it can't be told whose micro-batch it
+                is, GB515 when it can't be told which row of a key is the last.
+        """
+        if self._merging is None:
+            super().write_batch(df, batch_id, context)
+            return
+        if not context.query:
+            raise GemError(
+                "GB508",
+                "it can't be told which query's micro-batch this is, and so whether the table has it",
+                "Start the query under the name that its context has.",
+            )
+        self._make(df, context)
+        self._merging.write(df, (context.query, batch_id))
+
+    def _make(self, df: "DataFrame", context: WriteContext) -> None:
+        """Make the table where it isn't there, without rows."""
+        spark = df.sparkSession
+        if self._merging is not None and not spark.catalog.tableExists(self.options.table):
+            self._add(spark.createDataFrame([], self._merging.kept(df).schema), context)
 
     def start(self, writer: "DataStreamWriter") -> "StreamingQuery":
         """Start into the table; it is created if it isn't there.
@@ -142,6 +261,8 @@ class TableTarget(Target[TableTargetOptions]):
         """
         from pyspark.errors import AnalysisException
 
+        if self._merging is not None:
+            return writer.start()
         try:
             return writer.toTable(self.options.table)
         except AnalysisException as error:
@@ -155,6 +276,8 @@ class TableTarget(Target[TableTargetOptions]):
         Spark's writers compare the format they were given, or their default, with the table's, and
         refuse the table when they differ.
         """
+        if self.options.catalog is not None:
+            return "iceberg"
         if self.options.format is not None or not spark.catalog.tableExists(self.options.table):
             return self.options.format
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {self.options.table}").collect()

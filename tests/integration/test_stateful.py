@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.pipelines import add_rows, run, write_pipeline
+from tests.integration.pipelines import add_rows, command, events, run, write_pipeline
 from tests.samples import a_killed_program
 
 if TYPE_CHECKING:
@@ -97,3 +97,30 @@ def test_state_and_table_agree_after_a_kill(
 
     found = spark.read.format("delta").load(str(tmp_path / "out")).collect()
     assert sorted((row.device, row.s) for row in found) == sorted(expected)
+
+
+KEYS = 1_000_000
+
+
+@pytest.mark.sample(0)  # minutes: a million calls of Python, and some more
+def test_a_million_keys_within_two_gigabytes(spark: SparkSession, tmp_path: Path) -> None:
+    text = PIPELINE.replace("pipeline: sums", "pipeline: million").replace("device string", "device long")
+    text = text.replace("max_files_per_trigger: 1", "max_files_per_trigger: 4")
+    memory = "shuffle.partitions: 4, spark.driver.memory: 2g, spark.master: 'local[2]'"
+    file = write_pipeline(tmp_path, text.replace("shuffle.partitions: 2", memory))
+    (tmp_path / "summing.py").write_text(PROCESSOR)
+    (tmp_path / "in").mkdir()
+    for part in range(12):
+        devices = (number % KEYS for number in range(part * KEYS // 10, (part + 1) * KEYS // 10))
+        rows = "".join(f'{{"device": {device}, "value": {device % 7 + 1}}}\n' for device in devices)
+        (tmp_path / "in" / f"{part:02}.json").write_text(rows)
+
+    running = command("run", file, "--available-now", "--log-format", "json")
+    last = [event for event in events(running) if event["event"] == "progress"][-1]
+    assert running.wait() == 0
+    assert last["state_rows"] == KEYS
+    table = spark.read.format("delta").load(str(tmp_path / "out")).groupBy("device").agg({"s": "max"})
+    right = "(device % 7 + 1) * if(device < 200000, 2, 1)"
+    found = table.selectExpr("count(*)", "count(distinct device)", f"count_if(`max(s)` = {right})").first()
+    assert found is not None
+    assert tuple(found) == (KEYS, KEYS, KEYS)

@@ -144,8 +144,16 @@ class TargetSpark:
         """Whether it is older."""
         return _parts(self.version) < _parts(since)
 
+    def is_told(self, finding: Finding) -> bool:
+        """Whether a finding is about this Spark: about any, or about what this one lacks."""
+        if finding.upto:
+            return _parts(self.version) > _parts(finding.upto)
+        return not finding.since or self.lacks(finding.since)
+
     def told(self, finding: Finding) -> Finding:
         """A finding about what this Spark lacks, with its version."""
+        if finding.upto:
+            return replace(finding, message=f"the pipeline is for Spark {self.version}: {finding.message}")
         if not finding.since:
             return finding
         message = f"{finding.message} since {finding.since}, not in {self.version}"

@@ -1,0 +1,395 @@
+"""The option `catalog` of the source and the target `table`: Iceberg tables, where there is an Iceberg."""
+
+from __future__ import annotations
+
+import re
+import sysconfig
+import threading
+import uuid
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import ValidationError
+
+from gem_bundle import Column, Facts, GemError, ReadContext, StreamReadContext, WriteContext
+from gem_table.source import TableSource
+from gem_table.target import TableTarget
+from tests.conftest import has_iceberg
+from tests.core.checking import check
+from tests.gems.draining import drain, forget_last_commit, make, micro_batches, run
+from tests.tours import File, follow, tour
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tests.postgres_server import Postgres
+
+HADOOP = {"kind": "hadoop", "warehouse": "tables"}
+JDBC = {"kind": "jdbc", "uri": "jdbc:postgresql://db/lake", "warehouse": "s3a://lake/tables"}
+REST = {"kind": "rest", "uri": "https://catalog.example.com"}
+PAGE = Path(__file__).parents[2] / "docs" / "iceberg.md"
+TABLE = "lake.web.clicks"
+BOTH = [TableSource, TableTarget]
+
+
+@pytest.mark.parametrize("gem", BOTH)
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        ({"catalog": {"kind": "hadoop"}}, "needs `warehouse`"),
+        ({"catalog": {"kind": "jdbc", "warehouse": "w"}}, "needs `uri`"),
+        ({"catalog": {"kind": "rest"}}, "needs `uri`"),
+        ({"catalog": {**HADOOP, "uri": "http://c"}}, "`uri` isn't for `kind: hadoop`"),
+        ({"catalog": {**REST, "password": "p"}}, "`password` isn't for `kind: rest`"),
+        ({"catalog": {**JDBC, "token": "t"}}, "`token` isn't for `kind: jdbc`"),
+        ({"catalog": {**JDBC, "uri": "postgresql://db/lake"}}, "jdbc:postgresql://"),
+        ({"catalog": {**JDBC, "uri": "jdbc:postgresql://db/lake?password=p"}}, "by `password`"),
+        ({"catalog": {**REST, "uri": "catalog.example.com"}}, "https://host"),
+        ({"catalog": {**REST, "token": "t", "credential": "a:b"}}, "not both"),
+        ({"catalog": HADOOP, "table": "clicks"}, "the first part of `table`"),
+        ({"catalog": HADOOP, "table": "`my-lake`.web.clicks"}, "the first part of `table`"),
+        ({"catalog": HADOOP, "table": "spark_catalog.web.clicks"}, "Spark's own catalog"),
+        ({"catalog": {**HADOOP, "kind": "hive"}}, "'hadoop', 'jdbc' or 'rest'"),
+    ],
+)
+def test_catalogs_that_are_refused(gem: type[Any], raw: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        make(gem, {"table": TABLE, **raw})
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        ({"catalog": HADOOP, "format": "delta"}, "remove `format: delta`"),
+        ({"merge": {"on": ["id"]}}, "`merge` is for Iceberg tables"),
+        ({"merge": {"on": ["id"]}, "format": "parquet"}, "`merge` is for Iceberg tables"),
+        ({"catalog": HADOOP, "merge": {"on": []}}, "at least 1"),
+        ({"catalog": HADOOP, "merge": {"on": ["id"], "sequence_by": "ID"}}, "in the key"),
+        ({"catalog": HADOOP, "merge": {"on": ["id"], "leave_out": ["id"]}}, "has to have `id`"),
+        ({"catalog": HADOOP, "merge": {"on": ["id"]}, "save_mode": "append"}, "no effect on `merge`"),
+    ],
+)
+def test_targets_that_are_refused(raw: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        make(TableTarget, {"table": TABLE, **raw})
+
+
+@pytest.mark.parametrize("gem", BOTH)
+def test_a_catalog_is_a_handful_of_settings_and_jars(gem: type[Any], tmp_path: Path) -> None:
+    def said(catalog: dict[str, Any]) -> dict[str, str]:
+        settings = make(gem, {"table": TABLE, "catalog": catalog}, tmp_path).session_settings()
+        plugin = settings.pop("spark.sql.catalog.lake")
+        assert plugin == "org.apache.iceberg.spark.SparkCatalog"
+        return {key.removeprefix("spark.sql.catalog.lake."): value for key, value in settings.items()}
+
+    assert said(HADOOP) == {"type": "hadoop", "warehouse": f"{tmp_path}/tables", "cache-enabled": "false"}
+    assert said({**JDBC, "user": "ada", "password": "p", "settings": {"x": True, "n": 3}}) == {
+        "type": "jdbc",
+        "uri": JDBC["uri"],
+        "warehouse": "s3a://lake/tables",
+        "jdbc.user": "ada",
+        "jdbc.password": "p",
+        "jdbc.schema-version": "V1",
+        "cache-enabled": "false",
+        "x": "true",
+        "n": "3",
+    }
+    rest = said({**REST, "warehouse": "prod", "credential": "id:secret", "settings": {"cache-enabled": True}})
+    assert "credential" in rest.pop("spark.redaction.regex")
+    assert rest == {
+        "type": "rest",
+        "uri": REST["uri"],
+        "warehouse": "prod",
+        "credential": "id:secret",
+        "cache-enabled": "true",
+    }
+    assert said({**REST, "token": "t"})["token"] == "t"
+
+    def jars(**catalog: Any) -> list[str]:
+        found = make(gem, {"table": TABLE, "catalog": catalog}).jars()
+        return [jar.split(":")[1] for jar in found]
+
+    iceberg = "iceberg-spark-runtime-{spark_minor}_{scala}"
+    assert jars(**HADOOP) == jars(**REST) == [iceberg]
+    assert jars(**JDBC) == [iceberg, "postgresql"]
+    assert jars(**{**JDBC, "uri": "jdbc:sqlite:x"}) == [iceberg]
+    assert jars(**{**JDBC, "uri": "jdbc:sqlite:x"}, driver_jar="org.xerial:sqlite-jdbc:3.50.3.0") == [
+        iceberg,
+        "sqlite-jdbc",
+    ]
+    plain = make(gem, {"table": TABLE})
+    assert (list(plain.jars()), dict(plain.session_settings()), list(plain.connect())) == ([], {}, [])
+
+
+@pytest.mark.parametrize("gem", BOTH)
+def test_nothing_of_a_login_is_shown(gem: type[Any]) -> None:
+    for catalog in ({**JDBC, "password": "s3cr3t"}, {**REST, "token": "s3cr3t"}):
+        made = make(gem, {"table": TABLE, "catalog": catalog})
+        assert "s3cr3t" not in f"{made} {made.options!r} {made.options.model_dump_json()}"
+
+
+GEMS = {"source_table": TableSource, "target_table": TableTarget}
+LAKE = """
+pipeline: p
+sources:
+  a: {gem: table, options: {table: lake.web.a, catalog: {kind: hadoop, warehouse: tables}}}
+targets:
+  b: {gem: table, input: a, options: {table: NAME.web.b, catalog: {kind: hadoop, warehouse: WAREHOUSE}}}
+"""
+
+
+@pytest.mark.parametrize(("version", "refused"), [("4.0.1", False), ("4.1", False), ("4.2.0", True)])
+def test_for_a_spark_without_an_iceberg_the_check_says_so(
+    version: str, refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gem_bundle.check import checker
+    from gem_bundle.settings import Settings
+
+    monkeypatch.setattr(checker, "load_settings", lambda _: Settings(spark_version=version))
+    checked = check(LAKE.replace("NAME", "lake").replace("WAREHOUSE", "tables"), **GEMS)
+    expected = [("GB371", "a"), ("GB371", "b")] if refused else []
+    assert [(d.code, d.node) for d in checked.diagnostics] == expected
+    assert all(
+        f"is for Spark {version}: Iceberg has no release for it" in d.message for d in checked.diagnostics
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "warehouse", "told"),
+    [("lake", "tables", []), ("lake", "others", [("GB209", "b")]), ("other", "others", [])],
+)
+def test_a_catalog_is_the_same_for_all_nodes(
+    name: str, warehouse: str, told: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gem_bundle.check import checker
+    from gem_bundle.settings import Settings
+
+    monkeypatch.setattr(checker, "load_settings", lambda _: Settings(spark_version="4.1"))
+    text = LAKE.replace("NAME", name).replace("WAREHOUSE", warehouse)
+    checked = check(text, **GEMS)
+    assert [(d.code, d.node) for d in checked.diagnostics] == told
+    assert all("`spark.sql.catalog.lake.warehouse` than `a`" in d.message for d in checked.diagnostics)
+    said = f"spark: {{spark.sql.catalog.lake.warehouse: /tables}}\n{text}"
+    assert [d.code for d in check(said, **GEMS).diagnostics] == []
+
+
+def test_what_a_merge_says_before_a_run() -> None:
+    facts = Facts(columns=(Column("id", "int"), Column("m", "map<int,int>"), Column("at", "int")))
+
+    def said(**merge: Any) -> list[Any]:
+        made = make(TableTarget, {"table": TABLE, "format": "iceberg", "merge": merge})
+        return [(f.code, f.severity, f.option) for f in made.check(facts)]
+
+    assert said(on=["id"], sequence_by="at", delete_when="at < 0") == []
+    assert said(on=["id"]) == [("GB207", "warning", "merge")]
+    assert said(on=["ix", "m"], sequence_by="atx", delete_when="x = 1", leave_out=["y"]) == [
+        ("GB210", "error", ("merge", "on")),
+        ("GB210", "error", ("merge", "leave_out")),
+        ("GB213", "error", ("merge", "on", 1)),
+        ("GB210", "error", ("merge", "delete_when")),
+        ("GB210", "error", ("merge", "sequence_by")),
+    ]
+
+
+@pytest.mark.parametrize("gem", BOTH)
+def test_a_login_is_changed_and_the_tables_stay(gem: type[Any]) -> None:
+    made = make(gem, {"table": TABLE, "catalog": {**JDBC, "user": "eve"}})
+    before = make(gem, {"table": TABLE, "catalog": JDBC}).options.catalog.model_dump(mode="json")
+    assert made.change("catalog", before).effect == "continues"
+    other = made.change("catalog", {**before, "warehouse": "elsewhere"})
+    assert other.effect == ("refused" if gem is TableSource else "from_now_on")
+
+
+@pytest.mark.parametrize("gem", BOTH)
+def test_a_catalog_that_does_not_answer_is_a_sentence(gem: type[Any]) -> None:
+    for more in (
+        {**REST, "uri": "http://localhost:1/api"},
+        {**JDBC, "uri": "jdbc:postgresql://localhost:1/x"},
+    ):
+        (found,) = make(gem, {"table": TABLE, "catalog": more}).connect()
+        assert (found.code, found.option) == ("GB503", ("catalog", "uri"))
+
+
+class Answering(BaseHTTPRequestHandler):
+    """Notes how it is asked, and knows nothing."""
+
+    asked: list[tuple[str, str | None]]
+
+    def do_GET(self) -> None:
+        self.asked.append((self.path, self.headers.get("Authorization")))
+        self.send_response(401)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+if has_iceberg():
+
+    @pytest.fixture
+    def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+        """A catalog in a folder, under a name that no other test uses."""
+        return Lake(spark, {"kind": "hadoop", "warehouse": str(tmp_path / "lake")})
+
+    class Lake:
+        """A catalog that a session knows."""
+
+        def __init__(self, spark: SparkSession, catalog: dict[str, Any]) -> None:
+            self.spark = spark
+            self.name = f"lake_{uuid.uuid4().hex}"
+            self._catalog = catalog
+            for key, value in self.target("t").session_settings().items():
+                spark.conf.set(key, value)
+
+        def source(self, table: str, **raw: Any) -> Any:
+            return make(TableSource, {"table": f"{self.name}.web.{table}", "catalog": self._catalog, **raw})
+
+        def target(self, table: str, **raw: Any) -> Any:
+            return make(TableTarget, {"table": f"{self.name}.web.{table}", "catalog": self._catalog, **raw})
+
+        def write(self, made: Any, rows: list[Any], schema: str, mode: Any = "append") -> None:
+            made.write(self.spark.createDataFrame(rows, schema), WriteContext(node="t", output_mode=mode))
+
+        def read(self, table: str) -> list[Any]:
+            found = self.source(table).read(ReadContext(node="x", spark=self.spark))
+            return sorted(map(tuple, found.collect()))
+
+        def stream(self, table: str, **raw: Any) -> DataFrame:
+            context = StreamReadContext(node="x", spark=self.spark, name="x")
+            return self.source(table, **raw).read_stream(context)
+
+    ROWS = "id int, name string"
+
+    @pytest.mark.spark
+    @pytest.mark.matrix
+    def test_a_table_is_written_and_read_as_batch_and_as_stream(lake: Lake, tmp_path: Path) -> None:
+        lake.write(lake.target("a", partition_by=["name"]), [(1, "x")], ROWS)
+        lake.write(lake.target("a"), [(2, "y")], ROWS)
+        assert lake.read("a") == [(1, "x"), (2, "y")]
+        one = {"streaming-max-files-per-micro-batch": 1}
+        found = micro_batches(lake.stream("a", spark_options=one), tmp_path / "c")
+        assert sorted(found) == [[(1, "x")], [(2, "y")]]
+        lake.write(lake.target("a"), [(3, "x")], ROWS)
+        assert drain(lake.stream("a", spark_options=one), tmp_path / "c") == [(3, "x")]
+        lake.write(lake.target("a"), [(4, "z")], ROWS, "complete")
+        assert lake.read("a") == [(4, "z")]
+        with pytest.raises(GemError) as caught:
+            lake.read("nothing")
+        assert (caught.value.code, caught.value.option) == ("GB510", "table")
+
+    @pytest.mark.spark
+    @pytest.mark.matrix
+    def test_a_micro_batch_that_comes_again_is_added_once(lake: Lake, tmp_path: Path) -> None:
+        for number in range(3):
+            lake.write(lake.target("a"), [(number, "x")], ROWS)
+        one = {"streaming-max-files-per-micro-batch": 1}
+
+        def once() -> list[int]:
+            query = run(lake.target("b"), lake.stream("a", spark_options=one), tmp_path / "c")
+            return [progress.batchId for progress in query.recentProgress]
+
+        assert once() == [0, 1, 2]
+        forget_last_commit(tmp_path / "c")
+        lake.write(lake.target("b"), [(9, "somebody else's")], ROWS)
+        assert once() == [2]
+        assert lake.read("b") == [(0, "x"), (1, "x"), (2, "x"), (9, "somebody else's")]
+
+    CHANGES = "id int, at int, name string, op string"
+    MERGE = {"on": ["id"], "sequence_by": "at", "delete_when": "op = 'd'", "leave_out": ["op"]}
+
+    def changes(random: Random, count: int) -> list[tuple[Any, ...]]:
+        """Changes of some keys, each later than those before it; one of the keys is null."""
+        return [
+            (random.choice([None, *range(8)]), at, f"n{at}", random.choice("cuud")) for at in range(count)
+        ]
+
+    @pytest.mark.spark
+    @pytest.mark.matrix
+    @pytest.mark.parametrize("size", [7, 200])
+    def test_rows_take_the_place_of_others(lake: Lake, tmp_path: Path, size: int) -> None:
+        given = changes(Random(size), 120)
+        for start in range(0, len(given), size):
+            lake.write(lake.target("changes"), given[start : start + size], CHANGES)
+        lake.write(lake.target("latest", merge=MERGE), [(0, -1, "before", "c")], CHANGES)
+        one = {"streaming-max-files-per-micro-batch": 1}
+
+        def once() -> None:
+            target = lake.target("latest", merge=MERGE)
+            run(target, lake.stream("changes", spark_options=one), tmp_path / "c", "update")
+
+        once()
+        last = {row[0]: row for row in given}
+        expected = sorted(((key, at, name) for key, at, name, op in last.values() if op != "d"), key=repr)
+        table = lake.spark.table(f"{lake.name}.web.latest")
+        assert sorted(map(tuple, table.collect()), key=repr) == expected
+        # The last micro-batch comes again, and finds its number: nothing is written.
+        snapshots = lake.spark.table(f"{lake.name}.web.latest.snapshots")
+        before = snapshots.count()
+        forget_last_commit(tmp_path / "c")
+        once()
+        assert snapshots.count() == before
+
+    @pytest.mark.spark
+    @pytest.mark.matrix
+    def test_what_can_not_be_merged_is_said_and_nothing_is_written(lake: Lake) -> None:
+        made = lake.target("t", merge={"on": ["id"], "sequence_by": "at"})
+        lake.write(made, [(1, 5, "a")], "id int, at int, name string")
+        for rows, schema, code in [
+            ([(1, 6, "b"), (1, 6, "c")], "id int, at int, name string", "GB515"),
+            ([(2, 6, "b", 1)], "id int, at int, name string, more int", "GB205"),
+        ]:
+            with pytest.raises(GemError) as caught:
+                lake.write(made, rows, schema)
+            assert caught.value.code == code
+        lake.write(made, [(1, 4, "late")], "id int, at int, name string")
+        with pytest.raises(GemError, match="replaces all rows"):
+            lake.write(made, [], "id int, at int, name string", "complete")
+        assert lake.read("t") == [(1, 5, "a")]
+
+    @pytest.mark.spark
+    @pytest.mark.matrix
+    def test_a_catalog_in_a_database(spark: SparkSession, postgres: Postgres, tmp_path: Path) -> None:
+        login = postgres.options()
+        catalog = {
+            "kind": "jdbc",
+            "uri": login["url"],
+            "user": login["user"],
+            "password": login["password"],
+            "warehouse": str(tmp_path),
+        }
+        lake = Lake(spark, catalog)
+        assert list(lake.source("a").connect()) == []
+        lake.write(lake.target("a"), [(1, "x")], ROWS)
+        run(lake.target("b"), lake.stream("a"), tmp_path / "c")
+        assert lake.read("b") == [(1, "x")]
+
+    @pytest.mark.spark
+    @pytest.mark.matrix
+    def test_a_server_is_asked_with_the_token(spark: SparkSession) -> None:
+        Answering.asked = []
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            uri = f"http://127.0.0.1:{server.server_port}/catalog"
+            lake = Lake(spark, {"kind": "rest", "uri": uri, "warehouse": "prod", "token": "the-token"})
+            with pytest.raises(Exception, match=r"Not authorized|401"):
+                lake.read("t")
+        finally:
+            server.shutdown()
+            server.server_close()
+        assert Answering.asked[0] == ("/catalog/v1/config?warehouse=prod", "Bearer the-token")
+
+    @pytest.mark.spark
+    @pytest.mark.matrix
+    def test_the_page_does_what_it_says(tmp_path: Path) -> None:
+        page = re.sub(r"<!-- shown: it needs another Spark.*", "", PAGE.read_text(encoding="utf-8"))
+        (tmp_path / "page.md").write_text(page, encoding="utf-8")
+        behind = "With Spark 4.1 it runs"
+        begun = next(step for step in tour(page) if isinstance(step, File))
+        (tmp_path / "tour").mkdir()
+        (tmp_path / "tour" / begun.name).write_text(begun.text, encoding="utf-8")
+        scripts = Path(sysconfig.get_path("scripts"))
+        assert follow(tmp_path / "page.md", tmp_path / "tour", scripts, start=behind) > 5
