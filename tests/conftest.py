@@ -14,6 +14,7 @@ from tests.connect_server import connect_server  # noqa: F401 (a fixture for all
 from tests.guard import Guard
 from tests.kafka_broker import kafka, kafka_sasl  # noqa: F401 (fixtures for all tests)
 from tests.postgres_server import postgres  # noqa: F401 (a fixture for all tests)
+from tests.rest_service import rest_service  # noqa: F401 (a fixture for all tests)
 from tests.s3_server import s3  # noqa: F401 (a fixture for all tests)
 from tests.schema_registry import schema_registry  # noqa: F401 (a fixture for all tests)
 
@@ -31,6 +32,7 @@ DELTA = "io.delta:delta-spark_{spark_minor}_{scala}:4.4.0"
 KAFKA = "org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}"
 AVRO = "org.apache.spark:spark-avro_{scala}:{spark}"
 POSTGRES = "org.postgresql:postgresql:42.7.14"
+ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-{spark_minor}_{scala}:1.11.0"
 DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -72,14 +74,25 @@ def jars() -> list[Path]:
     return resolved_jars()
 
 
+def has_iceberg() -> bool:
+    """Whether Iceberg has a release for the Spark of this place of the matrix: for 4.2 it has none yet."""
+    from gem_bundle.check.stages.versions import TargetSpark
+    from gem_table.catalog import missing_iceberg
+
+    return not TargetSpark(None).is_told(missing_iceberg())
+
+
 def resolved_jars() -> list[Path]:
-    """The jars of Delta, Kafka, Avro and PostgreSQL, in this project's versions."""
+    """The jars of Delta, Kafka, Avro and PostgreSQL, in this project's versions; of Iceberg where it has any."""
     from gem_bundle.run.jars import fill, resolve, spark_version
     from gem_bundle.settings import load_settings
 
     settings = load_settings(Path(__file__))
     found = resolve(
-        [fill(coordinate, spark_version=spark_version()) for coordinate in (DELTA, KAFKA, AVRO, POSTGRES)],
+        [
+            fill(coordinate, spark_version=spark_version())
+            for coordinate in (DELTA, KAFKA, AVRO, POSTGRES, *([ICEBERG] if has_iceberg() else []))
+        ],
         overrides=settings.overrides,
         repositories=settings.repositories,
     )

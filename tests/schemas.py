@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,5 +20,12 @@ def validator(schema: Any) -> Draft202012Validator:
     """
     from jsonschema import Draft202012Validator
 
-    Draft202012Validator.check_schema(schema)
+    # A schema is looked through once, however many tests ask what it takes: that takes a second for all gems.
+    text = json.dumps(schema, sort_keys=True)
+    if text not in _looked_through:
+        Draft202012Validator.check_schema(schema)
+        _looked_through.add(text)
     return Draft202012Validator(schema)
+
+
+_looked_through: set[str] = set()

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from gem_bundle.operators import AggregateOperator as AggregateOperator
     from gem_bundle.operators import DeduplicateOperator as DeduplicateOperator
     from gem_bundle.operators import JoinOperator as JoinOperator
+    from gem_bundle.operators import LimitOperator as LimitOperator
     from gem_bundle.operators import Operator as Operator
     from gem_bundle.operators import StatefulOperator as StatefulOperator
     from gem_bundle.operators import WatermarkOperator as WatermarkOperator
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from gem_bundle.options import NoOptions as NoOptions
     from gem_bundle.options import Options as Options
     from gem_bundle.python import import_function as import_function
+    from gem_bundle.rejected import ORIGIN as ORIGIN
     from gem_bundle.rejected import REJECTED_HERE as REJECTED_HERE
     from gem_bundle.rejected import Counts as Counts
     from gem_bundle.rejected import MostRejected as MostRejected
@@ -64,6 +66,9 @@ if TYPE_CHECKING:
     from gem_bundle.rejected import reason as reason
     from gem_bundle.views import NodeView as NodeView
     from gem_bundle.views import PipelineView as PipelineView
+    from gem_bundle.waiting import Position as Position
+    from gem_bundle.waiting import Waiting as Waiting
+    from gem_bundle.waiting import WaitingContext as WaitingContext
 
 _HOMES = {
     "builder": ("Pipeline",),
@@ -93,6 +98,7 @@ _HOMES = {
         "AggregateOperator",
         "DeduplicateOperator",
         "JoinOperator",
+        "LimitOperator",
         "Operator",
         "StatefulOperator",
         "WatermarkOperator",
@@ -100,8 +106,9 @@ _HOMES = {
     "lineage": ("Kept", "Lineage", "Made"),
     "options": ("Field", "NoOptions", "Options"),
     "python": ("import_function",),
-    "rejected": ("REJECTED_HERE", "Counts", "MostRejected", "Rejects", "ending", "reason"),
+    "rejected": ("ORIGIN", "REJECTED_HERE", "Counts", "MostRejected", "Rejects", "ending", "reason"),
     "views": ("NodeView", "PipelineView"),
+    "waiting": ("Position", "Waiting", "WaitingContext"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

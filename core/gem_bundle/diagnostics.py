@@ -138,6 +138,8 @@ class Finding:
             diagnostic points there.
         since: From a gem's `check`: the Spark version, ``4.1``, that has what it is about: for that one and
             later ones there is nothing to report.
+        upto: From a gem's `check`: the newest Spark version, ``4.1``, that has what it is about: for that one
+            and older ones there is nothing to report.
     """
 
     code: str
@@ -149,6 +151,7 @@ class Finding:
     key: str | None = None
     word: str = ""
     since: str = ""
+    upto: str = ""
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:

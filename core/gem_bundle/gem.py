@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from gem_bundle.options import Effect
     from gem_bundle.refusals import Deliver, Refusals
     from gem_bundle.rejected import MostRejected, Rejects
+    from gem_bundle.waiting import Waiting, WaitingContext
 
 Kind = Literal["source", "transform", "target"]
 OutputMode = Literal["append", "update", "complete"]
@@ -46,7 +47,7 @@ TriggerKind = Literal["default", "processing_time", "available_now", "once", "co
 DeliveryGuarantee = Literal["exactly_once", "at_least_once", "none"]
 SharedPlace = Literal["fine", "conflicts", "loses_rows"]
 ColumnsTaken = Literal["any", "new", "same"]
-LagUnit = Literal["records", "time"]
+LagUnit = Literal["records", "files", "versions", "time"]
 
 MICRO_BATCH_TRIGGERS: frozenset[TriggerKind] = frozenset(
     {"default", "processing_time", "available_now", "once"}
@@ -78,9 +79,9 @@ class SourceSemantics:
         not_continuous: Options that continuous processing ignores.
         inline: The rows stand in the options, so reading it touches nothing outside, and the tests of a
             pipeline read it as it is.
-        lag: What a run can tell of what waits in a stream: how many ``records``, and for how long
-            (``time``). Of sources whose offsets are counts by topic and partition it reads that in
-            Spark's progress.
+        lag: What a run can tell of what waits in a stream: how many ``records``, ``files`` or
+            ``versions``, and for how long (``time``). Of sources whose offsets are counts by topic and
+            partition it reads that in Spark's progress; others say it in `Source.waiting`.
     """
 
     batch: bool = True
@@ -243,10 +244,12 @@ class ReadContext:
     Args:
         node: The id of the node in the pipeline.
         spark: The session.
+        undivided: Of a source that `Source.rejects`, give all rows, those that it rejects too.
     """
 
     node: str
     spark: SparkSession = field(repr=False)
+    undivided: bool = False
 
     @property
     def reader(self) -> DataFrameReader:
@@ -275,11 +278,13 @@ class StreamReadContext:
         spark: The session.
         name: The stable name of this reader: the node's id, with a suffix where the source reaches one
             query over a second path. Checkpoints find the source again by it.
+        undivided: Of a source that `Source.rejects`, give all rows, those that it rejects too.
     """
 
     node: str
     spark: SparkSession = field(repr=False)
     name: str = ""
+    undivided: bool = False
 
     @property
     def reader(self) -> DataStreamReader:
@@ -545,6 +550,37 @@ class Source(Gem[OptionsT]):
         """
         raise NotImplementedError
 
+    @classmethod
+    def can_reject(cls) -> bool:
+        """Whether there are options with which it `rejects`."""
+        return cls.reject is not Source.reject
+
+    def rejects(self) -> bool:
+        """Whether it has, with these options, the output `rejected`: records that it can't read.
+
+        Other nodes take it as ``id.rejected``. Then `read` and `read_stream` give, where the context says
+        ``undivided``, all rows, and else those that aren't rejected. Columns whose names begin with
+        ``__gem_bundle_`` are for telling them apart, and don't go on; `gem_bundle.ORIGIN` is one that tells
+        where each row is from, as a map of texts. Whether a row is rejected is up to the row alone.
+        """
+        return False
+
+    def rejected(self, rows: DataFrame) -> SparkColumn:
+        """A column that is true of the rows that are rejected, and never null.
+
+        Args:
+            rows: The undivided rows.
+        """
+        raise NotImplementedError
+
+    def reject(self, rows: DataFrame) -> Rejects:
+        """Which rows are rejected, and why; the runtime makes the output `rejected` of that.
+
+        Args:
+            rows: The undivided rows.
+        """
+        raise NotImplementedError
+
     def places(self) -> Mapping[str, Iterable[str]]:
         """Where the rows come from, so that a check can tell when two nodes mean the same data.
 
@@ -575,6 +611,20 @@ class Source(Gem[OptionsT]):
         if self.semantics.only_new:
             return "from what comes after the start"
         return "from its beginning" if self.semantics.backlog else "as it comes"
+
+    def waiting(self, context: WaitingContext) -> Waiting | None:  # noqa: ARG002 (for those who override it)
+        """How much of a stream a running query has yet to read, where Spark doesn't tell it.
+
+        Called by a run after its micro-batches, in a thread of its own: a source that takes long is asked
+        less often. `semantics.lag` says of what it tells.
+
+        Args:
+            context: Up to where the query has read its sources, and its checkpoint.
+
+        Returns:
+            None where that isn't known.
+        """
+        return None
 
     def discover(self) -> Iterable[Column] | None:
         """The columns of what is there: of a table's own metadata, of the header of a file.
@@ -629,11 +679,13 @@ class Transform(Gem[OptionsT]):
         inputs: How many inputs it takes: the least and the most (None: any number).
         input_names: The names of this node's inputs, in order: the ids of the nodes, or the keys of
             ``inputs: {left: …, right: …}``. Set by the runtime before `check`, `infer` and `apply`.
+        by_name: The order of its inputs means nothing: it finds them by `input_names`.
         node: The id of this node. Set by the runtime, like `input_names`.
     """
 
     kind: ClassVar[Kind] = "transform"
     inputs: ClassVar[tuple[int, int | None]] = (1, 1)
+    by_name: ClassVar[bool] = False
     input_names: tuple[str, ...] = ()
     node: str = ""
 
@@ -713,6 +765,24 @@ class Transform(Gem[OptionsT]):
         """
         return None
 
+    def settles(self) -> bool:
+        """Whether what it makes of a row, and so whether it rejects it, may be another the next time.
+
+        It asks somebody outside. The runtime then keeps what `settle` has found out, and each target of a
+        micro-batch gets rows by that, also when the micro-batch comes again. In a stream whose rejected rows
+        are taken, all targets of its rows have to be in a group.
+        """
+        return False
+
+    def settle(self, *inputs: DataFrame) -> DataFrame:
+        """The rows of the first input, with what decides in columns called ``__gem_bundle_…``.
+
+        Called like `apply`, where it `settles`. What it gives is kept, and given to `apply` and `reject` in
+        the place of the first input: these have to see that by the columns, and leave them out of what they
+        give.
+        """
+        raise NotImplementedError
+
     def most_rejected(self) -> MostRejected | None:
         """How many rows of a micro-batch it may reject; when there are more, nothing of it is written.
 
@@ -720,6 +790,15 @@ class Transform(Gem[OptionsT]):
         of it is written.
         """
         return None
+
+    def compares_rows(self) -> bool:
+        """Whether what becomes of a row is up to other rows of its micro-batch, or in a batch of its table.
+
+        `apply` and `reject` are then given tables only: in a stream all targets of its rows have to be in one
+        group, which has each micro-batch as a table and asks both about the same one. What becomes of the
+        rows may be up to their values alone, not to their order.
+        """
+        return False
 
     def counts(self, *inputs: DataFrame) -> Counts:  # noqa: ARG002 (for those who override it)
         """Which rows are counted on their way, so that the report of a run tells of them.
@@ -865,10 +944,30 @@ class Target(Gem[OptionsT]):
         return writer.start()
 
     @classmethod
+    def holds_rejected(cls) -> bool:
+        """Whether rejected rows that it wrote somewhere can be read there again, by `read_rejected`."""
+        return cls.semantics.replaces_intervals or cls.read_rejected is not Target.read_rejected
+
+    def read_rejected(self, context: ReadContext) -> DataFrame | None:
+        """The rejected rows that are in the place of this target, each as often as it was rejected.
+
+        Called by `gem-bundle replay` and `gem-bundle rejected`, for targets of the pipeline and for those
+        that `at` makes of a place. By default they are read by `read_interval`.
+
+        Returns:
+            The rows with the columns that rejected rows have; None when there is no such place.
+
+        Raises:
+            GemError: When they can't be read and the gem knows why.
+        """
+        return self.read_interval("true", context)
+
+    @classmethod
     def at(cls, place: str) -> Target | None:
         """A target of this kind that writes to another place, for ``gem-bundle backfill --into``.
 
-        Called for targets that say `TargetSemantics.replaces_intervals`.
+        Called for targets that say `TargetSemantics.replaces_intervals`, and for those that have
+        `read_rejected`.
 
         Args:
             place: A path, absolute or a URL, or ``table:`` and the name of a table.

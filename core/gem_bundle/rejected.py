@@ -46,6 +46,9 @@ _REASONS = "__gem_bundle_reasons"
 REJECTED_HERE = "__gem_bundle_rejected"
 """The column by which `Transform.told_apart` says which rows are rejected."""
 
+ORIGIN = "__gem_bundle_origin"
+"""The column by which a source tells where a row is from that it rejects."""
+
 _FILE = "__gem_bundle_file"
 _MARK = "spark.watermarkDelayMs"
 # Without these Spark writes milliseconds, and leaves out what is null.
@@ -215,23 +218,37 @@ def with_file(df: DataFrame) -> DataFrame:
     return df.select("*", *_file(df))
 
 
+def accepted_rows(rows: DataFrame, rejected: SparkColumn) -> DataFrame:
+    """The rows of a source that it doesn't reject, without its columns for telling them apart.
+
+    Args:
+        rows: The undivided rows. They may be `with_file`, and stay so.
+        rejected: What `Source.rejected` says of them.
+    """
+    hidden = [name for name in rows.columns if name.startswith(_HIDDEN) and name != _FILE]
+    return rows.where(~rejected).drop(*hidden)
+
+
 def without_file(df: DataFrame) -> DataFrame:
     """The rows that were given to `with_file`."""
     return df.drop(_FILE)
 
 
-def rejected_rows(rejects: Rejects, by: Rejecting, *, ask: bool = True) -> DataFrame:
+def rejected_rows(rejects: Rejects, by: Rejecting, *, ask: bool = True, at: int | None = None) -> DataFrame:
     """The rejected rows with the columns that they have everywhere, `COLUMNS`.
 
     Args:
         rejects: What a gem rejects.
         by: Who it is.
         ask: Ask Spark for the file that each row is from; else only `with_file` tells it.
+        at: When, in milliseconds since 1970; None for when they are computed, in a stream the time of the
+            micro-batch.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
+    now = F.current_timestamp() if at is None else F.timestamp_millis(F.lit(at))
     df, told = told_of(rejects.rows, {_REASONS: rejects.reasons}, ask=ask)
-    made = {**rejected_by(by), "reasons": F.col(_REASONS), **told, "rejected_at": F.current_timestamp()}
+    made = {**rejected_by(by), "reasons": F.col(_REASONS), **told, "rejected_at": now}
     return df.filter(F.size(_REASONS) > 0).select(
         *(made[column.name].alias(column.name) for column in COLUMNS)
     )
@@ -289,6 +306,7 @@ def told_of(
     }
     pairs = [part for key, value in origin.items() for part in (F.lit(key), value.cast("string"))]
     nothing = F.lit(None)
+    known = F.create_map(*pairs) if pairs else nothing.cast("map<string,string>")
     return df, {
         "row": F.to_json(F.struct(*kept), JSON_OPTIONS),
         "row_schema": F.lit(
@@ -296,7 +314,7 @@ def told_of(
                 f"{quoted(name)} {_ddl(field.dataType)}" for name, field in zip(names, schema, strict=True)
             )
         ),
-        "origin": F.create_map(*pairs) if pairs else nothing.cast("map<string,string>"),
+        "origin": F.col(ORIGIN) if ORIGIN in rows.columns else known,
         "event_time": nothing.cast("timestamp") if marked is None else values[marked],
     }
 

@@ -44,6 +44,29 @@ FILE = "gem-bundle.toml"
 _PYPROJECT = "pyproject.toml"
 _TABLE = "gem-bundle"
 
+PATH_LISTS = frozenset(
+    {
+        "spark.driver.extraClassPath",
+        "spark.executor.extraClassPath",
+        "spark.executorEnv.PYTHONPATH",
+    }
+)
+"""The Spark settings that are lists of paths."""
+
+LISTS = PATH_LISTS | {
+    "spark.archives",
+    "spark.extraListeners",
+    "spark.files",
+    "spark.jars",
+    "spark.jars.packages",
+    "spark.plugins",
+    "spark.sql.extensions",
+    "spark.sql.queryExecutionListeners",
+    "spark.sql.streaming.streamingQueryListeners",
+    "spark.submit.pyFiles",
+}
+"""The Spark settings that are lists, which are joined where several ask for them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:

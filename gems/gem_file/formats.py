@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 Format = Literal["csv", "json", "parquet", "orc", "text", "avro", "xml"]
 AVRO_JAR = "org.apache.spark:spark-avro_{scala}:{spark}"
 
+WHY_NOT = {
+    "text": "each line of a text is a row, whatever it says",
+    "parquet": "Spark reads columns of many rows at a time from it, and can't tell which row is damaged",
+    "orc": "Spark reads columns of many rows at a time from it, and can't tell which row is damaged",
+    "avro": "Spark reads blocks of many rows at a time from it, and can't tell which row is damaged",
+}
+"""Why records of some formats can't be rejected: no reader of Spark's tells which one is damaged."""
+
 RawOptions = dict[str, str | int | float | bool]
 RebaseMode = Annotated[
     Literal["EXCEPTION", "CORRECTED", "LEGACY"],

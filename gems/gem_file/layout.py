@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gem_bundle.types import local_path
 from gem_file.paths import has_wildcards, matches
 
 if TYPE_CHECKING:
@@ -71,7 +72,38 @@ def read_layout(
     return Layout(tuple(files), keys) if 0 < len(files) <= MAX_FILES else None
 
 
-def _below(root: Path, give_up: Callable[[], bool]) -> Iterator[tuple[Path, tuple[str, ...]]]:
+def files_below(
+    path: str, *, recursive: bool, name_filter: str | None, give_up: Callable[[], bool]
+) -> list[Path] | None:
+    """The data files at a path on this machine, however many there are.
+
+    Args:
+        path: A folder, a file, or a path with Hadoop's wildcards.
+        recursive: All files below are read, not only those in folders that are columns.
+        name_filter: Only files whose name matches are read.
+        give_up: Says when it has taken too long.
+
+    Returns:
+        None when it isn't certain which they are: where the path isn't on this machine, for one.
+    """
+    if local_path(path) is None or (name_filter is not None and set("[]{}\\^") & set(name_filter)):
+        return None
+    try:
+        roots = [Path(root) for root in matches(path)]
+        found = [entry for root in roots for entry in _below(root, give_up, most=None)]
+    except (OSError, _Unclear):
+        return None
+    return [
+        file
+        for file, folders in found
+        if (recursive or all("=" in name for name in folders))
+        and (name_filter is None or fnmatchcase(file.name, name_filter))
+    ]
+
+
+def _below(
+    root: Path, give_up: Callable[[], bool], *, most: int | None = _MAX_ENTRIES
+) -> Iterator[tuple[Path, tuple[str, ...]]]:
     """The files below a path that Spark takes for data, each with the names of the folders between."""
     if root.is_file():
         yield root, ()
@@ -83,7 +115,7 @@ def _below(root: Path, give_up: Callable[[], bool]) -> Iterator[tuple[Path, tupl
         with os.scandir(folder) as entries:
             for entry in entries:
                 seen += 1
-                if seen > _MAX_ENTRIES or give_up() or _is_unclear(entry.name):
+                if (most is not None and seen > most) or give_up() or _is_unclear(entry.name):
                     raise _Unclear
                 if entry.name.startswith(("_", ".")) or entry.name.endswith("._COPYING_"):
                     continue

@@ -5,8 +5,10 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, model_validator
 
 from gem_bundle import Field
+from gem_bundle.schema import columns_of
 from gem_bundle.types import ByteSize, DataPath, FixedDuration, Schema, Timestamp
 from gem_file.formats import (
+    WHY_NOT,
     FileOptions,
     RawOptions,
     RebaseMode,
@@ -179,6 +181,12 @@ class FileSourceOptions(ReadingOptions):
         description="Let Spark find the columns in the files that are there when the run starts; for "
         "csv, without it, a batch has text columns.",
     )
+    rejects: bool = Field(
+        False,
+        passed=False,
+        description="Hand records that don't parse to the output `rejected`, with their file, and not to the "
+        "ordinary one. A column with `not null` in `schema` has to be there then. For csv, json and xml.",
+    )
     max_files_per_trigger: int | None = Field(
         None, gt=0, description="The most new files a micro-batch takes (default: all).", change="continues"
     )
@@ -245,6 +253,8 @@ class FileSourceOptions(ReadingOptions):
     def _together(self) -> Self:
         if self.schema is not None and self.infer_schema:
             raise ValueError("give `schema` or `infer_schema`, not both")
+        if self.rejects:
+            self._refuse_with_rejects()
         if self.max_files_per_trigger is not None and self.max_bytes_per_trigger is not None:
             raise ValueError("give `max_files_per_trigger` or `max_bytes_per_trigger`, not both")
         if self.clean_source == "archive" and self.source_archive_dir is None:
@@ -258,3 +268,22 @@ class FileSourceOptions(ReadingOptions):
                     f"`{self.path}`; move them out of what the path matches"
                 )
         return self
+
+    def _refuse_with_rejects(self) -> None:
+        if self.format in WHY_NOT:
+            raise ValueError(f"records of {self.format} can't be rejected: {WHY_NOT[self.format]}")
+        if self.schema is None:
+            raise ValueError("`rejects` needs `schema`: what a record has to have, with its types")
+        if self.mode not in (None, "PERMISSIVE"):
+            raise ValueError(
+                f"`mode: {self.mode}` does something else with records that don't parse than `rejects`: "
+                "remove one of the two"
+            )
+        names = [column.name for column in columns_of(self.schema) or ()]
+        if self.column_name_of_corrupt_record is not None or "_corrupt_record" in names:
+            raise ValueError(
+                "with `rejects` records that don't parse go to the output `rejected`, and no column gets "
+                "them: remove `column_name_of_corrupt_record`, and `_corrupt_record` from `schema`"
+            )
+        if self.single_variant_column is not None:
+            raise ValueError("a `single_variant_column` takes every record: remove it, or `rejects`")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from zoneinfo import ZoneInfo
 
 from gem_bundle import (
+    ORIGIN,
     Column,
     Facts,
     Finding,
@@ -14,12 +15,14 @@ from gem_bundle import (
     OptionChange,
     PartRead,
     ReadContext,
+    Rejects,
     Source,
     SourcePart,
     SourceSemantics,
     StreamReadContext,
     analysed,
 )
+from gem_bundle.rejected import accepted_rows
 from gem_bundle.schema import columns_of, quoted, schema_of
 from gem_bundle.types import local_path
 from gem_file.formats import AVRO_JAR
@@ -29,11 +32,14 @@ from gem_file.reading import FileSourceOptions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, DataFrameReader
     from pyspark.sql.streaming.readwriter import DataStreamReader
     from pyspark.sql.types import StructType
 
+    from gem_bundle import Waiting, WaitingContext
     from gem_file.backfill import Files
+    from gem_file.waiting import FilesThatWait
 
 _TEXT_SCHEMA = "value string"
 _STREAM_ONLY = (
@@ -55,10 +61,17 @@ class FileSource(Source[FileSourceOptions]):
 
     With a `schema` the rows have exactly its columns. Columns that Spark would add, because folders
     are called `day=2024-01-31`, are there when the schema names them.
+
+    With `rejects: true` records of csv, json and xml that don't parse go to the output `rejected`: broken
+    ones, ones with values of another type or, in csv, with too few or too many, and where a column is `not
+    null` ones without it. What Spark reads without a word is let through: what follows the first value of a
+    line of json, or of a file of json with `multi_line`, is passed over, and a number too large for a double
+    is infinite. A record of csv with more values than `max_columns` ends the query, as without `rejects`.
     """
 
     semantics = SourceSemantics(
-        condition="Files stay where they are, unchanged, until the micro-batch that reads them is committed."
+        condition="Files stay where they are, unchanged, until the micro-batch that reads them is committed.",
+        lag=frozenset({"files", "time"}),
     )
     example = {"format": "json", "path": "data/clicks", "schema": "page string, at timestamp"}
 
@@ -66,6 +79,20 @@ class FileSource(Source[FileSourceOptions]):
         super().__init__(options)
         if options.latest_first:
             self.semantics = replace(self.semantics, newest_first="latest_first")
+
+        if local_path(options.path) is None:
+            self.semantics = replace(self.semantics, lag=frozenset())
+        self._waiting: FilesThatWait | None = None
+
+    def waiting(self, context: "WaitingContext") -> "Waiting | None":
+        """The files at a path on this machine that Spark's log doesn't name."""
+        from gem_bundle import Waiting
+        from gem_file.waiting import FilesThatWait
+
+        if self._waiting is None:
+            self._waiting = FilesThatWait(self.options)
+        found = self._waiting.count(context)
+        return None if found is None else Waiting(self.options.path, found[0], "files", found[1])
 
     def places(self) -> dict[str, list[str]]:
         """The folder, with those below it where they are read too."""
@@ -84,6 +111,11 @@ class FileSource(Source[FileSourceOptions]):
         """
         self._refuse(streaming=False)
         declared = self._declared()
+        if declared is not None and self.options.rejects:
+            from gem_file.records import reading_options, with_record
+
+            reader = context.reader.options(**reading_options(self._batch_options()))
+            return _divided(self._load(reader, with_record(declared)), declared, whole=context.undivided)
         df = self._load(context.reader.options(**self._batch_options()), declared)
         return df if declared is None else _exactly(df, declared)
 
@@ -97,12 +129,35 @@ class FileSource(Source[FileSourceOptions]):
         self._refuse(streaming=True)
         reader = context.reader.options(**self._options())
         declared = self._declared()
+        if declared is not None and self.options.rejects:
+            from gem_file.records import reading_options, with_record
+
+            reader = reader.options(**reading_options(self._options()))
+            df = self._load(reader, with_record(declared))
+            self._refuse_misplaced(df, declared)
+            return _divided(df, declared, whole=context.undivided)
         if declared is None:
             found = self._load(context.spark.read.options(**self._batch_options()))
             return self._load(reader, found.schema)
         df = self._load(reader, declared)
         self._refuse_misplaced(df, declared)
         return _exactly(df, declared)
+
+    def rejects(self) -> bool:
+        """Whether that is asked for."""
+        return self.options.rejects
+
+    def rejected(self, rows: "DataFrame") -> "SparkColumn":
+        """The records that don't parse."""
+        from gem_file.records import is_rejected
+
+        return is_rejected(rows, self._declared() or "")
+
+    def reject(self, rows: "DataFrame") -> Rejects:
+        """The records that don't parse, with the text where Spark has it."""
+        from gem_file.records import rejects
+
+        return rejects(rows, self.options, self._declared() or "")
 
     def infer(self) -> Facts:
         """The columns of the schema, if there is one."""
@@ -279,6 +334,10 @@ class _Some(FileSource):
         self.options = self.options.model_copy(update=self._files.modified(ZoneInfo(zone)))
         declared = self._declared()
         if self._files.paths == () and declared is not None:
+            if context.undivided:
+                from gem_file.records import with_record
+
+                declared = f"{with_record(declared)}, {ORIGIN} map<string, string>"
             return context.spark.createDataFrame([], declared)
         df = super().read(context)
         return df.limit(0) if self._files.paths == () else df
@@ -295,6 +354,14 @@ class _Some(FileSource):
             # Else names of folders, `day=2024-01-31`, are no columns of single files.
             options.setdefault("basePath", path)
         return options
+
+
+def _divided(df: "DataFrame", declared: str, *, whole: bool) -> "DataFrame":
+    """All rows, or those that aren't rejected."""
+    from gem_file.records import is_rejected, undivided
+
+    rows = undivided(df, declared)
+    return rows if whole else accepted_rows(rows, is_rejected(rows, declared))
 
 
 def _exactly(df: "DataFrame", declared: str) -> "DataFrame":

@@ -12,6 +12,7 @@ from gem_bundle import (
     Facts,
     Field,
     Finding,
+    GemError,
     Lineage,
     MostRejected,
     Operator,
@@ -23,7 +24,8 @@ from gem_bundle import (
 )
 from gem_bundle.expressions import check_expression, check_steady, made_of
 from gem_bundle.lineage import passed
-from gem_bundle.schema import quoted
+from gem_bundle.rejected import JSON_OPTIONS
+from gem_bundle.schema import quoted, with_article, without_equality
 from gem_bundle.types import Expression
 from gem_filter.rules import Action, ForeignKey, Rule, RuleOptions, rules_of
 
@@ -78,6 +80,10 @@ class Expect(Transform[ExpectOptions]):
     A rule is a condition that has to be true of the row alone. False breaks it, and so does null, unless the
     rule says `null: pass`.
 
+    A rule with `unique` compares the rows of a micro-batch with each other, and in a batch those of the
+    table: of the rows of one value it lets one through that keeps the other rules, the first as JSON sorts
+    them. In a stream the targets behind it are in one group.
+
     A rule with `foreign_key` looks a value up in another input, which isn't a stream: it is read when the
     query starts, and in a group for each micro-batch.
 
@@ -94,7 +100,11 @@ class Expect(Transform[ExpectOptions]):
         df = self._without_failing(self._with_keys(inputs))
         for rule in self._rules("reject", "drop"):
             df = df.filter(_kept(rule))
-        return df.drop(*(rule.key.found for rule in self._rules() if rule.key is not None))
+        return df.drop(*(rule.by.found for rule in self._rules() if rule.by is not None))
+
+    def compares_rows(self) -> bool:
+        """With a rule that has `unique`."""
+        return any(rule.unique is not None for rule in self._rules())
 
     def most_rejected(self) -> MostRejected | None:
         """What `max_rejected` says."""
@@ -111,8 +121,8 @@ class Expect(Transform[ExpectOptions]):
 
         rules = {rule.name: ~_kept(rule) for rule in self._rules("warn", "drop")}
         rejecting, dropping = self._rules("reject"), self._rules("drop")
-        if any(rule.key is not None for rule in rejecting):
-            return Counts(rules)  # whether a key is found isn't known yet where rows are counted
+        if any(rule.by is not None for rule in rejecting):
+            return Counts(rules)  # what is looked for isn't found yet where rows are counted
         not_rejected = reduce(and_, map(_kept, rejecting), lit(True))
         dropped = not_rejected & ~reduce(and_, map(_kept, dropping)) if dropping else None
         return Counts(rules, dropped, ~not_rejected if rejecting else None)
@@ -136,7 +146,7 @@ class Expect(Transform[ExpectOptions]):
         """All columns as they are; the rules decide which rows stay."""
         facts = inputs[0]
         through = passed(facts.columns)
-        if any(rule.key is not None for rule in self._rules()):
+        if any(rule.by is not None for rule in self._rules()):
             return None
         if through is None:
             return None
@@ -147,8 +157,10 @@ class Expect(Transform[ExpectOptions]):
         facts = inputs[0]
         yield from self._check_inputs(inputs)
         for rule in self._rules():
-            if rule.key is not None:
-                yield from self._check_key(rule, rule.key, inputs)
+            if rule.by is not None:
+                yield from self._check_value(rule, rule.by.value, facts)
+                if rule.key is not None:
+                    yield from self._check_key(rule, rule.key, inputs)
                 continue
             found = list(
                 check_expression(
@@ -172,13 +184,22 @@ class Expect(Transform[ExpectOptions]):
                 message = f"the input `{name}` is a stream, in which a value that isn't there may still come"
                 yield Finding("GB205", message, "Read it with `mode: batch`.", "rules")
 
-    def _check_key(self, rule: Rule, key: ForeignKey, inputs: tuple[Facts, ...]) -> "Iterator[Finding]":
-        found = list(check_expression(key.value, inputs[0], rule.option, analytic=False, generators=False))
-        yield from found or check_steady(key.value, inputs[0], rule.option)
-        at = (*rule.option[:-1], "foreign_key")
+    def _check_value(self, rule: Rule, value: str, facts: Facts) -> "Iterator[Finding]":
+        """A value to look for: of the row alone, and one that can be compared."""
+        found = list(check_expression(value, facts, rule.option, analytic=False, generators=False))
+        yield from found or check_steady(value, facts, rule.option)
+        at = (*rule.option[:-1], "unique" if rule.key is None else "foreign_key")
+        for column in facts.columns or ():
+            if rule.unique is not None and column.name == value and without_equality(column.type):
+                kind = with_article(column.type or "")
+                message = f"`{value}` is {kind}, and Spark can't tell two of them equal"
+                yield Finding("GB213", message, "Make a text of it: `to_json(…)`.", rule.option)
         if rule.action in {"warn", "drop"}:
-            message = f"a rule with a `foreign_key` can't {rule.action}: rows are counted before it is known"
+            message = f"a rule with `{at[-1]}` can't {rule.action}: rows are counted before it is known"
             yield Finding("GB205", message, "Use `reject` or `fail`.", at)
+
+    def _check_key(self, rule: Rule, key: ForeignKey, inputs: tuple[Facts, ...]) -> "Iterator[Finding]":
+        at = (*rule.option[:-1], "foreign_key")
         if key.input not in self.input_names[1:]:
             named = f"`inputs: [{self.input_names[0] if self.input_names else 'rows'}, {key.input}]`"
             message = f"the node has no further input `{key.input}`"
@@ -188,7 +209,7 @@ class Expect(Transform[ExpectOptions]):
         yield from check_expression(quoted(key.column), facts, (*at, "column"))
 
     def _with_keys(self, inputs: "tuple[DataFrame, ...]") -> "DataFrame":
-        """The rows, with a column for each foreign key that is true where it was found."""
+        """The rows, with a column for each value to look for that is true where it was found, or is alone."""
         from pyspark.sql.functions import col, expr, lit
 
         df = inputs[0]
@@ -202,6 +223,30 @@ class Expect(Transform[ExpectOptions]):
             known = known.withColumn(rule.key.found, lit(True))
             found = expr(rule.key.value) == col(f"{rule.key.found}_value")
             df = df.join(known, found, "left").drop(f"{rule.key.found}_value")
+        return self._with_unique(df)
+
+    def _with_unique(self, df: "DataFrame") -> "DataFrame":
+        """The rows, with a column for each unique value that is true of one of the rows that have it."""
+        from pyspark.sql import Window
+        from pyspark.sql.functions import col, expr, lit, row_number, struct, to_json
+
+        if self.compares_rows() and df.isStreaming:
+            message = (
+                f"`{self.node}` compares each row with the others of its micro-batch, which a stream has not"
+            )
+            hint = "Give the targets behind it a `group`; a run has its micro-batches as tables then."
+            raise GemError("GB387", message, hint, "rules")
+        # Whichever is asked for, the good rows or the others, it has to be the same one: by what it says. One
+        # that breaks another rule isn't let through, so it comes behind the others.
+        kept = [_kept(rule) for rule in self._rules("reject", "drop") if rule.unique is None]
+        broken = ~reduce(and_, kept, lit(True))
+        said = struct(*(col(quoted(name)) for name in df.columns if not name.startswith("__gem_bundle_")))
+        for rule in self._rules():
+            if rule.unique is not None:
+                alike = Window.partitionBy(expr(rule.unique.value)).orderBy(
+                    broken, to_json(said, JSON_OPTIONS)
+                )
+                df = df.withColumn(rule.unique.found, row_number().over(alike) == 1)
         return df
 
     def _rules(self, *actions: Action) -> list[Rule]:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, create_model, model_validator
+from pydantic import AfterValidator, BeforeValidator, create_model, model_validator
 
 from gem_bundle import Field, Options
 from gem_bundle.schema import literal
@@ -20,6 +20,15 @@ def _in_order(values: tuple[Any, Any]) -> tuple[Any, Any]:
     if isinstance(low, str) is isinstance(high, str) and low > high:
         raise ValueError(f"no value is between {low} and {high}: the lower one comes first")
     return values
+
+
+def _yes_or_no(given: Any) -> Any:
+    if not isinstance(given, bool):
+        raise ValueError(
+            "`unique` is true, for the rows of a micro-batch: over several of them Spark remembers values "
+            "only where it drops what comes again, and hands it to nobody; that is `deduplicate`"
+        )
+    return given
 
 
 class LengthOptions(Options):
@@ -81,6 +90,11 @@ class RuleOptions(_WithIn):
         description="It is among the values of a column of another input, which isn't a stream.",
         examples=[{"input": "pages", "column": "page"}],
     )
+    unique: Annotated[bool, BeforeValidator(_yes_or_no)] = Field(
+        False,
+        description="No other row of the micro-batch, or of the table in a batch, has the same value; of "
+        "rows that have, one is let through.",
+    )
     action: Action | None = Field(
         None, description="What becomes of a row that breaks it; by default the node's `action`."
     )
@@ -102,12 +116,13 @@ class RuleOptions(_WithIn):
             raise ValueError("`not_null` is broken by null, so `null: pass` can't be said with it")
         if isinstance(self.length, int) and self.length < 0:
             raise ValueError("a length can't be negative")
-        if self.foreign_key is not None and forms != ["foreign_key"]:
-            raise ValueError("`foreign_key` stands alone: write the rest as another rule")
+        for name in ("foreign_key", "unique"):
+            if name in forms and len(forms) > 1:
+                raise ValueError(f"`{name}` stands alone: write the rest as another rule")
         return self
 
 
-_FORMS = ("not_null", "in", "between", "matches", "length", "foreign_key")
+_FORMS = ("not_null", "in", "between", "matches", "length", "foreign_key", "unique")
 _KEY = "__gem_bundle_key_"
 
 
@@ -121,6 +136,7 @@ class Rule(NamedTuple):
         null_passes: Null doesn't break it.
         option: Where the condition, or the column, stands.
         key: Where the column's values are to be found; None where the condition says all.
+        unique: Which value no other row may have; None where the condition says all.
         words: What has to be true, for people; the condition, where it is an empty text.
     """
 
@@ -130,7 +146,13 @@ class Rule(NamedTuple):
     null_passes: bool
     option: tuple[str, ...]
     key: "ForeignKey | None" = None
+    unique: "Unique | None" = None
     words: str = ""
+
+    @property
+    def by(self) -> "ForeignKey | Unique | None":
+        """What has to be found out of a row before the condition can be asked."""
+        return self.key or self.unique
 
 
 class ForeignKey(NamedTuple):
@@ -146,6 +168,18 @@ class ForeignKey(NamedTuple):
     value: str
     input: str
     column: str
+    found: str
+
+
+class Unique(NamedTuple):
+    """A value that no other row may have.
+
+    Args:
+        value: The column, or an expression.
+        found: The name of a column that is true of one of the rows that have it.
+    """
+
+    value: str
     found: str
 
 
@@ -170,7 +204,16 @@ def rules_of(rules: "Mapping[str, Expression | RuleOptions]", action: Action) ->
             words = f"{key.value} is in {key.input}.{key.column}"
             passes = given.null == "pass"
             place = (*place, "column")
-            found.append(Rule(name, condition, given.action or action, passes, place, key, words))
+            found.append(Rule(name, condition, given.action or action, passes, place, key, words=words))
+            continue
+        if given.unique:
+            alone = Unique(given.column or "", f"{_KEY}{len(found)}")
+            condition = f"if({_operand(alone.value)} is null, null, {alone.found})"
+            words, passes = f"{alone.value} is unique", given.null == "pass"
+            place = (*place, "column")
+            found.append(
+                Rule(name, condition, given.action or action, passes, place, unique=alone, words=words)
+            )
             continue
         if given.condition is None:
             condition, place = " and ".join(_conditions(given)), (*place, "column")

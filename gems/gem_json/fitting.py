@@ -5,14 +5,15 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from gem_bundle import reason
+from gem_bundle.required import absent_fields, missing_field
 from gem_bundle.schema import fields_of, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import Column
 
-    from gem_bundle.schema import DataType, StructField
+    from gem_bundle.schema import StructField
 
 _CORRUPT = "__gem_bundle_corrupt"
 _END = "__gem_bundle_end"
@@ -93,7 +94,7 @@ def _wrong(fitted: "Column", text: "Column", raw: "Column", fields: "Iterable[St
     said = F.concat_ws("; ", *told)
     words = F.when(said == "", F.lit("a value doesn't fit the schema")).otherwise(said)
     absent = [
-        F.when(raw.getField(field.name).isNull(), _absent(field.name))
+        F.when(raw.getField(field.name).isNull(), missing_field(field.name))
         for field in fields
         if not field.nullable
     ]
@@ -104,40 +105,6 @@ def _missing(fitted: "Column", fields: "Iterable[StructField]") -> "Column":
     """The required fields that are missing or null; none where all are there."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    found = [F.when(there, _absent(path)) for path, there in _required(fitted, fields, "")]
+    found = [F.when(there, missing_field(path)) for path, there in absent_fields(fitted, fields)]
     nothing = F.filter(_one("", ""), lambda _: F.lit(False))
     return F.array_compact(F.array(*found)) if found else nothing
-
-
-def _absent(path: str) -> "Column":
-    return reason("missing_field", f"`{path}` is missing or null")
-
-
-def _required(
-    value: "Column", fields: "Iterable[StructField]", before: str
-) -> "Iterator[tuple[str, Column]]":
-    """For each required field, however deep, its path and whether it is null where it mustn't be."""
-    for field in fields:
-        own, path = value.getField(field.name), f"{before}{field.name}"
-        if not field.nullable:
-            yield path, own.isNull()
-        yield from _within(own, field.type, path)
-
-
-def _within(value: "Column", kind: "DataType", path: str) -> "Iterator[tuple[str, Column]]":
-    """The required fields below a value."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    if kind.name == "struct":
-        for below, absent in _required(value, kind.fields, f"{path}."):
-            yield below, value.isNotNull() & absent
-    elif kind.name in {"array", "map"} and (
-        names := [name for name, _ in _within(value, kind.parts[-1], path)]
-    ):
-        items = value if kind.name == "array" else F.map_values(value)
-
-        def lacks(item: "Column") -> "Column":
-            absent = [absent for _, absent in _within(item, kind.parts[-1], path)]
-            return reduce(operator.or_, absent)
-
-        yield names[0], F.coalesce(F.exists(items, lacks), F.lit(False))

@@ -11,6 +11,7 @@ from gem_bundle import (
     Finding,
     GemError,
     OptionChange,
+    ReadContext,
     Target,
     TargetSemantics,
     WriteContext,
@@ -111,6 +112,26 @@ class KafkaTarget(Target[KafkaTargetOptions]):
             GemError: When an expression can't be used.
         """
         self._write(df)
+
+    @classmethod
+    def at(cls, place: str) -> KafkaTarget | None:
+        """A target of another topic, which needs no login."""
+        from gem_kafka.rejected import options_at
+
+        options = options_at(place)
+        return None if options is None else cls(KafkaTargetOptions(**options))
+
+    def read_rejected(self, context: ReadContext) -> DataFrame | None:
+        """The rejected rows of the topic, where they were written as JSON of all their columns.
+
+        Raises:
+            GemError: When the brokers don't answer, or have no such topic.
+        """
+        from gem_kafka.rejected import rejected_in_topic
+
+        if self.options.topic is None:
+            return None
+        return rejected_in_topic(self.options, self.options.topic, context.spark)
 
     def _write(self, df: DataFrame) -> None:
         self.records(df).write.format("kafka").options(**self.options.to_spark()).save()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from random import Random
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,10 +14,16 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gem_bundle import Column, Facts, Pipeline, PipelineError
+from gem_bundle.check import check_file
 from gem_bundle.rejected import COLUMNS
+from gem_bundle.run.engine import Engine
 from gem_filter.expect import Expect
 from gem_filter.rules import rules_of
+from tests.core.streams import check
+from tests.gems.draining import forget_last_commit
 from tests.gems.transforms import findings, kinds, made, stream_of
+from tests.integration.pipelines import run, write_pipeline
+from tests.samples import seed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,7 +78,9 @@ def test_short_forms_are_conditions() -> None:
         ({"column": "page", "not_null": True, "null": "pass"}, "broken by null"),
         ({"condition": "true", "null": "maybe"}, "'broken' or 'pass'"),
         ({"condition": "true", "action": "ignore"}, "'reject'"),
-        ({"column": "page", "unique": True}, "not permitted"),
+        ({"column": "page", "unique": "within_watermark"}, "that is `deduplicate`"),
+        ({"column": "page", "unique": True, "not_null": True}, "`unique` stands alone"),
+        ({"column": "page", "distinct": True}, "not permitted"),
         ({"column": "page", "foreign_key": "pages"}, "valid dictionary"),
         ({"column": "page", "foreign_key": {"input": "pages"}}, "required"),
         (
@@ -343,3 +354,133 @@ def test_rows_whose_key_is_not_there_are_rejected(spark: SparkSession) -> None:
     assert {row.row_schema for row in bad} == {"id int, page string, amount double"}
     report = pipeline.run()
     assert report.held.rejected == {"plausible": 3}
+
+
+@pytest.mark.parametrize(
+    ("rule", "code", "said"),
+    [
+        ({"column": "page"}, None, ""),
+        ({"column": "lower(page)", "action": "fail"}, None, ""),
+        ({"column": "gone"}, "GB210", "gone"),
+        ({"column": "rand()"}, "GB212", "rand"),
+        ({"column": "tags"}, "GB213", "can't tell two of them equal"),
+        ({"column": "page", "action": "warn"}, "GB205", "a rule with `unique` can't warn"),
+        ({"column": "page", "action": "drop"}, "GB205", "a rule with `unique` can't drop"),
+    ],
+)
+def test_what_can_be_unique(rule: dict[str, Any], code: str | None, said: str) -> None:
+    inputs = stream_of(*ROWS, Column("tags", "map<string,string>"))
+    found = findings(Expect, inputs, rules={"once": {**rule, "unique": True}})
+    if code is None:
+        assert found == []
+    else:
+        ((found_code, message),) = [(finding.code, finding.message) for finding in found]
+        assert said in message
+        assert code == found_code
+    assert made(Expect, rules={"once": {**rule, "unique": True}}).compares_rows()
+    assert not made(Expect, rules={"paid": "amount > 0"}).compares_rows()
+
+
+ONCE = """
+transforms:
+  once: {gem: expect, input: ticks, options: {rules: {once: {column: value, unique: true}}}}
+targets:
+  good: {gem: noop, input: once, GOOD}
+  bad: {gem: noop, input: once.rejected, BAD}
+"""
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "said"),
+    [
+        ("group: all", "", []),
+        ("", "", ["`good`, `bad` is in no group"]),
+        ("group: one", "group: other", ["`one` and `other` are several groups"]),
+    ],
+)
+def test_unique_needs_one_group(good: str, bad: str, said: list[str]) -> None:
+    text = ONCE.replace(", GOOD", f", {good}" if good else "").replace(", BAD", f", {bad}" if bad else "")
+    found = [d for d in check(text).diagnostics if d.severity == "error"]
+    assert [d.code for d in found] == ["GB387"] * len(said)
+    assert all(words in d.message for words, d in zip(said, found, strict=True))
+
+
+@pytest.mark.spark
+def test_one_of_each_unique_value_is_let_through(spark: SparkSession) -> None:
+    drawn = Random(seed())
+    rows = [[drawn.randint(1, 9), drawn.choice(["x", "y", None]), drawn.randint(-1, 5)] for _ in range(60)]
+    rules = {
+        "once": {"column": "id", "unique": True},
+        "pair": {"column": "struct(id, amount)", "unique": True},
+        "named": {"column": "page", "unique": True, "null": "pass", "action": "reject"},
+        "paid": "amount > 0",
+    }
+    for chosen in (["once"], ["once", "paid"], ["pair"], ["named"], list(rules)):
+        pipeline = (
+            Pipeline("shop", mode="batch")
+            .source("clicks", "rows", {"schema": "id int, page string, amount int", "rows": rows})
+            .transform("plausible", "expect", "clicks", {"rules": {name: rules[name] for name in chosen}})
+            .target("bad", "noop", "plausible.rejected")
+            .target("good", "noop", "plausible")
+        )
+        good = [list(row) for row in pipeline.dataframe("plausible", spark).collect()]
+        rejected = pipeline.dataframe("plausible.rejected", spark).collect()
+        bad = [list(json.loads(row.row).values()) for row in rejected]
+        assert Counter(map(str, [*good, *bad])) == Counter(map(str, rows)), chosen
+        if chosen == ["once"]:
+            assert sorted(row[0] for row in good) == sorted({row[0] for row in rows})
+        if chosen == ["once", "paid"]:
+            # One that can't be paid is no reason to reject the others of its id.
+            assert sorted(row[0] for row in good) == sorted({row[0] for row in rows if row[2] > 0})
+        if chosen == ["named"]:
+            assert Counter(row[1] for row in good) == {
+                page: 1 if page else sum(row[1] is None for row in rows) for page in {row[1] for row in rows}
+            }
+        told = {why.words for row in rejected for why in row.reasons}
+        assert told <= {
+            "`id is unique` is false",
+            "`struct(id, amount) is unique` is false",
+            "`page is unique` is false",
+            "`amount > 0` is false",
+        }
+
+
+UNIQUE = """
+pipeline: shop
+sources:
+  orders: {gem: file, options: {path: orders, format: json, schema: "id int, amount int", max_files_per_trigger: 1}}
+transforms:
+  once: {gem: expect, input: orders, options: {rules: {once: {column: id, unique: true}}}}
+  few: {gem: select, input: once, options: {columns: [id, amount]}}
+targets:
+  good: {gem: delta, input: few, group: all, options: {path: good}}
+  bad: {gem: delta, input: once.rejected, options: {path: bad}}
+"""
+
+
+@pytest.mark.spark
+def test_unique_within_each_micro_batch_of_a_group(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, UNIQUE)
+    (tmp_path / "orders").mkdir()
+    for number, pairs in enumerate([[(1, 1), (1, 2), (2, 1), (1, 3)], [(1, 7), (3, 1), (3, 1), (None, 1)]]):
+        lines = "".join(json.dumps({"id": i, "amount": amount}) + "\n" for i, amount in pairs)
+        (tmp_path / "orders" / f"{number}.json").write_text(lines)
+
+    plan = check_file(file).plan
+    assert plan is not None
+    with TemporaryDirectory() as folder:
+        answers = list(Engine(spark, folder).ask(plan))
+    assert [(a.target, a.streaming, a.error) for a in answers] == [("good", True, None), ("bad", True, None)]
+    with pytest.raises(PipelineError, match="compares each row with the others"):
+        Pipeline.load(file).dataframe("once", spark)
+
+    assert run(file, available_now=True).ok
+    forget_last_commit(tmp_path / "checkpoints/shop/all")
+    report = run(file, available_now=True)
+    assert report.ok
+
+    good = spark.read.format("delta").load(str(tmp_path / "good")).collect()
+    assert sorted(map(tuple, good)) == [(1, 1), (1, 7), (2, 1), (3, 1)]
+    bad = spark.read.format("delta").load(str(tmp_path / "bad")).collect()
+    rows = sorted((str(json.loads(row.row)["id"]), json.loads(row.row)["amount"]) for row in bad)
+    assert rows == [("1", 2), ("1", 3), ("3", 1), ("None", 1)]

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from importlib import import_module
+from itertools import count
 from typing import Any, NoReturn
 
 
@@ -27,14 +28,14 @@ def main(where: str, when: str, number: int, arguments: list[str]) -> None:
     for part in outer:
         owner = getattr(owner, part)
     actual = getattr(owner, name)
-    calls: list[None] = []
+    calls = count(1)
 
     def dying(*given: Any, **named: Any) -> Any:
-        calls.append(None)
-        if len(calls) == number and when == "before":
+        call = next(calls)  # which it stays, whatever other threads call meanwhile
+        if call == number and when == "before":
             die()
         found = actual(*given, **named)
-        if len(calls) == number:
+        if call == number:
             die()
         return found
 

@@ -14,6 +14,7 @@ from gem_bundle.changes.planning import plan_changes
 from gem_bundle.check import check_file
 from gem_bundle.errors import PipelineError
 from tests.gems.draining import forget_last_commit
+from tests.integration.kill_series import kill_often
 from tests.integration.pipelines import command, events, finish, run, write_pipeline
 from tests.samples import a_killed_program, drawn, examples
 
@@ -239,31 +240,53 @@ BROKEN = (
     ("''", "no_text"),
 )
 ROWS = examples(10_000, 1_000_000)
-FILES = examples(2, 10)
+FILES = examples(6, 60)
+KINDS = " ".join(f"when {kind} then cast({text} as binary)" for kind, (text, _) in enumerate(BROKEN))
+VALUE = f"case id % 1000 {KINDS} else cast({GOOD} as binary) end as value"
 
 
-def test_each_of_many_rows_is_good_or_rejected_for_its_reason(spark: SparkSession, tmp_path: Path) -> None:
-    file = write_pipeline(tmp_path, MANY)
-    kinds = " ".join(f"when {kind} then cast({text} as binary)" for kind, (text, _) in enumerate(BROKEN))
-    for number in range(FILES):
-        part = spark.range(number * ROWS // FILES, (number + 1) * ROWS // FILES, 1, 1)
-        made = part.selectExpr(f"case id % 1000 {kinds} else cast({GOOD} as binary) end as value")
-        made.write.parquet(str(tmp_path / "texts"), mode="append")
-
-    report = run(file, available_now=True)
-
-    assert report.ok
+def assert_each_is_good_or_rejected(spark: SparkSession, folder: Path) -> None:
+    """Each of so many rows is in one of the three tables once, rejected for its reason."""
     each = ROWS // 1000
     expected = Counter(reason for _, reason in BROKEN for _ in range(each))
     passed = expected.pop("")
     found: Counter[str] = Counter()
     for name in ("unread", "implausible"):
-        rejected = spark.read.format("delta").load(str(tmp_path / "out" / name))
+        rejected = spark.read.format("delta").load(str(folder / "out" / name))
         for row in rejected.groupBy("reasons").count().collect():
             assert len(row.reasons) == 1
             found[row.reasons[0].name] += row["count"]
     assert found == expected
-    good = spark.read.format("delta").load(str(tmp_path / "out/good"))
+    good = spark.read.format("delta").load(str(folder / "out/good"))
     assert good.count() == good.distinct().count() == ROWS - len(BROKEN) * each + passed
+
+
+def write_texts(spark: SparkSession, folder: Path, value: str = VALUE) -> None:
+    """The rows, as files."""
+    for number in range(FILES):
+        part = spark.range(number * ROWS // FILES, (number + 1) * ROWS // FILES, 1, 1)
+        part.selectExpr(value).write.parquet(str(folder / "texts"), mode="append")
+
+
+def test_each_of_many_rows_is_good_or_rejected_for_its_reason(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, MANY)
+    write_texts(spark, tmp_path)
+
+    report = run(file, available_now=True)
+
+    assert report.ok
+    assert_each_is_good_or_rejected(spark, tmp_path)
     assert report.rows_in == ROWS
-    assert sum(report.held.rejected.values()) == expected.total()
+    assert sum(report.held.rejected.values()) == (len(BROKEN) - 1) * ROWS // 1000
+
+
+@a_killed_program
+@pytest.mark.programs
+def test_each_of_many_rows_is_good_or_rejected_after_kills(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, MANY)
+    write_texts(spark, tmp_path)
+
+    died = kill_often("run", file, "--available-now")
+
+    assert run(file, available_now=True).ok, died
+    assert_each_is_good_or_rejected(spark, tmp_path)

@@ -5,23 +5,21 @@ Backfills are killed in tests/integration/test_backfill.py.
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from gem_bundle.changes.record import read_record
+from tests.integration.kill_series import kill_at
 from tests.integration.pipelines import add_rows, run, write_pipeline
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.programs]
 
-ROOT = Path(__file__).parents[2]
 PIPELINE = """
 pipeline: lines
 spark: {spark.sql.shuffle.partitions: 1}
@@ -81,27 +79,6 @@ def table(spark: SparkSession, folder: Path) -> list[tuple[int, int]]:
     return sorted((row.id, row.rate) for row in found)
 
 
-def killed(kill: Kill, *arguments: str | Path) -> None:
-    """Run a command until it dies, which it must."""
-    program = [
-        sys.executable,
-        "-m",
-        "tests.integration.killed_program",
-        kill.where,
-        kill.when,
-        str(kill.number),
-    ]
-    ended = subprocess.run(
-        [*program, *map(str, arguments)],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == -signal.SIGKILL, ended.stderr[-2000:]
-
-
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("kill", KILLS, ids=str)
 def test_the_next_run_is_right(spark: SparkSession, tmp_path: Path, kill: Kill) -> None:
@@ -111,7 +88,8 @@ def test_the_next_run_is_right(spark: SparkSession, tmp_path: Path, kill: Kill) 
     add(tmp_path, "b.json", 4, 5)
     if kill.command == "run":
         write_pipeline(tmp_path, PLAIN.replace("id * 2", "id * 10"))
-    killed(kill, "run", file, "--available-now", *(["--fresh", "out"] if kill.command == "fresh" else []))
+    fresh = ["--fresh", "out"] if kill.command == "fresh" else []
+    kill_at(kill.where, kill.when, kill.number, "run", file, "--available-now", *fresh)
     assert [number for number, _ in table(spark, tmp_path)] == [0, 1, 2, 3], (
         "it was to die before its micro-batch"
     )

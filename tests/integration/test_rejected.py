@@ -87,6 +87,76 @@ def test_each_row_is_in_one_of_two_tables_over_restarts(spark: SparkSession, tmp
     }
 
 
+RECORDS = """
+pipeline: shop
+sources:
+  orders:
+    gem: file
+    options:
+      {format: csv, path: orders, schema: "id int not null, amount double", rejects: true, max_files_per_trigger: 1}
+transforms:
+  plausible: {gem: expect, input: orders, options: {rules: {paid: amount > 0}}}
+  few: {gem: select, input: plausible, options: {columns: [id]}}
+targets:
+  good_rows: {gem: delta, input: few, GROUP options: {path: out/good}}
+  unpaid: {gem: delta, input: plausible.rejected, options: {path: out/unpaid}}
+  broken: {gem: delta, input: orders.rejected, options: {path: out/broken}}
+"""
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("group", ["", "group: all,"])
+def test_records_that_do_not_parse_are_in_one_of_both_tables_over_restarts(
+    spark: SparkSession, tmp_path: Path, group: str
+) -> None:
+    file = write_pipeline(tmp_path, RECORDS.replace("GROUP", group))
+    checkpoints = ["all"] if group else ["good_rows", "unpaid", "broken"]
+    add(tmp_path, "1.csv", ["1,1.5", "x,1", "2"])
+    # `few` takes no amounts, and this one doesn't parse nevertheless.
+    add(tmp_path, "2.csv", ["3,much", "4,7", ",8", "5,-1"])
+    assert run(file, available_now=True).status == "finished"
+    assert sorted(p.name for p in (tmp_path / "checkpoints/shop").glob("[a-z]*")) == sorted(checkpoints)
+    add(tmp_path, "3.csv", ['"6,7', "8,9"])
+    for name in checkpoints:
+        forget_last_commit(tmp_path / "checkpoints/shop" / name)
+    report = run(file, available_now=True)
+    assert report.status == "finished"
+    if group:
+        # One read for all: of the micro-batch that came again, whichever file that had, and of the new one.
+        assert report.rows_in in {3 + 2, 4 + 2}
+
+    assert sorted(row.id for row in rows(spark, tmp_path / "out/good")) == [1, 4, 8]
+    (unpaid,) = rows(spark, tmp_path / "out/unpaid")
+    assert (json.loads(unpaid.row)["id"], unpaid.origin["file"].rpartition("/")[2]) == (5, "2.csv")
+    told = {
+        (json.loads(row.row)["record"], row.reasons[0].name, row.origin["file"].rpartition("/")[2])
+        for row in rows(spark, tmp_path / "out/broken")
+    }
+    assert told == {
+        ("x,1", "wrong_type", "1.csv"),
+        ("2", "not_csv", "1.csv"),
+        ("3,much", "wrong_type", "2.csv"),
+        (None, "missing_field", "2.csv"),
+        ('"6,7', "not_csv", "3.csv"),
+    }
+    assert len(rows(spark, tmp_path / "out/broken")) == len(told)
+
+
+def test_records_that_do_not_parse_in_a_batch(spark: SparkSession, tmp_path: Path) -> None:
+    text = RECORDS.replace("GROUP", "").replace(", max_files_per_trigger: 1", "")
+    file = write_pipeline(tmp_path, text.replace("pipeline: shop", "pipeline: shop\nmode: batch"))
+    add(tmp_path, "1.csv", ["1,1.5", "x,1", "2", "3,much", "4,-7"])
+    report = run(file)
+    assert report.status == "finished"
+    assert report.held.rejected == {"orders": 3, "plausible": 1}
+    assert [row.id for row in rows(spark, tmp_path / "out/good")] == [1]
+    assert sorted(json.loads(row.row)["record"] for row in rows(spark, tmp_path / "out/broken")) == [
+        "2",
+        "3,much",
+        "x,1",
+    ]
+
+
 def test_event_time_of_rejected_rows_closes_windows(spark: SparkSession, tmp_path: Path) -> None:
     counted = """
 transforms:

@@ -13,7 +13,16 @@ from gem_bundle.replay.api import Replayed, Wanted, replay
 from gem_bundle.replay.counts import counts
 from gem_bundle.run.options import RunOptions
 from tests.integration.pipelines import run, write_pipeline
-from tests.integration.test_groups import SHOP, add, ids, table
+from tests.integration.test_groups import (
+    MANY,
+    ROWS,
+    SHOP,
+    add,
+    assert_each_is_good_or_rejected,
+    ids,
+    table,
+    write_texts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,6 +107,15 @@ TO_LARGE = "{gem: delta, input: large, group: all, options: {path: out/large}}"
         ({"\npipeline": "\nmode: batch\npipeline"}, "parsed", "GB460", "the pipeline is a batch"),
         ({"input: parsed.rejected": "input: plausible.rejected"}, "parsed", "GB460", "nobody takes those"),
         (
+            {
+                "format: text,": "format: json, schema: value string, rejects: true,",
+                "input: plausible.rejected": "input: lines.rejected",
+            },
+            "lines",
+            "GB460",
+            "`lines` rejected can't come back in: it has no input",
+        ),
+        (
             {TO_LARGE: "{gem: file, input: large, options: {format: json, path: out/large}}"},
             "parsed",
             "GB460",
@@ -140,3 +158,72 @@ def test_a_place_without_rejected_rows(spark: SparkSession, tmp_path: Path) -> N
         (found,) = refused.value.diagnostics
         assert found.code == "GB461"
         assert says in found.message
+
+
+# How each kind of broken row is mended: in its text, or by the pipeline that no longer minds it. The eighth is
+# the name that is there twice, which Spark reads, so there is nothing to mend.
+MENDED_TEXTS = {
+    0: """concat(text, 'unt": 1.25}')""",
+    1: """concat('{"id": ', regexp_extract(text, 'id": "([0-9]+)', 1), ', "amount": 2.5}')""",
+    5: """'{"id": -5, "amount": 1}'""",
+    6: """'{"id": -6, "amount": 1}'""",
+    8: """replace(text, '99999999999', '9')""",
+    9: """'{"id": -9, "amount": 1}'""",
+}
+MENDED_MANY = (
+    MANY.replace("id bigint not null", "id bigint")  # 2
+    .replace("paid: amount > 0", "paid: amount >= -1")  # 3
+    .replace("max: 80", "max: 81")  # 4
+)
+# The kind of a row by what it says, as somebody who mends it finds out.
+KIND_OF = """case
+  when text like '%"amo' then 0
+  when text like '%"much"%' then 1
+  when not is_valid_utf8(text) then 5
+  when text like '[[[%' then 6
+  when text like '%99999999999%' then 8
+  when text = '' then 9
+end"""
+
+
+def mended(kind: str) -> str:
+    """A text, mended where its kind is."""
+    cases = " ".join(f"when {number} then {text}" for number, (text) in MENDED_TEXTS.items())
+    return f"case {kind} {cases} else text end"
+
+
+def test_a_replay_is_a_run_over_mended_input(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, MANY)
+    write_texts(spark, tmp_path)
+    assert run(file, available_now=True).ok
+    assert_each_is_good_or_rejected(spark, tmp_path)
+
+    # Somebody mends the data, in a table of rejected rows with the same columns, and the pipeline.
+    unread = spark.read.format("delta").load(str(tmp_path / "out/unread"))
+    value = "cast(unbase64(get_json_object(row, '$.value')) as string)"
+    texts = unread.selectExpr("*", f"{value} as text").selectExpr("*", f"{KIND_OF} as kind")
+    row = f"concat('{{\"value\":\"', base64(cast({mended('kind')} as binary)), '\"}}') as row"
+    others = [name for name in unread.columns if name != "row"]
+    texts.selectExpr(*others, row).write.format("delta").save(str(tmp_path / "mended"))
+    write_pipeline(tmp_path, MENDED_MANY)
+    first = again(file, "parsed", tmp_path / "mended")
+    second = again(file, "plausible", tmp_path / "out/implausible")
+    each = ROWS // 1000
+    assert (first.rows, first.written) == (7 * each, {"good": 7 * each, "unread": 0, "implausible": 0})
+    assert (second.rows, second.written) == (2 * each, {"good": 2 * each, "implausible": 0})
+
+    (tmp_path / "over").mkdir()
+    written = spark.read.parquet(str(tmp_path / "texts")).selectExpr("cast(value as string) as text")
+    whole = written.selectExpr("text", f"{KIND_OF} as kind").selectExpr(
+        f"cast({mended('kind')} as binary) as value"
+    )
+    whole.write.parquet(str(tmp_path / "over/texts"))
+    over = write_pipeline(tmp_path / "over", MENDED_MANY)
+    assert run(over, available_now=True).ok
+    good = [
+        spark.read.format("delta").load(str(place / "out/good")) for place in (tmp_path, tmp_path / "over")
+    ]
+    assert good[0].count() == good[1].count() == ROWS
+    assert good[0].exceptAll(good[1]).collect() == []
+    for name in ("unread", "implausible"):
+        assert spark.read.format("delta").load(str(tmp_path / "over/out" / name)).count() == 0

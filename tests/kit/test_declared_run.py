@@ -605,3 +605,30 @@ def test_only_the_needed_part_is_built_and_only_known_columns_are_stood_for(tmp_
     assert (found.code, found.line) == ("GB705", 5)
     assert "`more`" in found.message
     assert "replace: {more: {schema:" in found.hint
+
+
+FILES = """
+    pipeline: orders
+    sources:
+      orders: {gem: file, options: {format: json, path: in, schema: "id int", rejects: true}}
+    transforms:
+      told: {gem: select, input: orders.rejected, options: {columns: [row, "reasons[0].name as why"]}}
+    targets:
+      good: {gem: delta, input: orders, options: {path: /nowhere/good}}
+      bad: {gem: delta, input: told, options: {path: /nowhere/bad}}
+"""
+
+
+@pytest.mark.spark
+def test_what_a_source_rejects_is_given_or_nothing(run: Run) -> None:
+    outcome = run(
+        """
+        steps:
+          - add: {orders: [{id: 1}]}
+            expect: {good: [{id: 1}], bad: []}
+          - add: {orders.rejected: [{row: '{}', reasons: [{name: wrong_type, words: it is}]}]}
+            expect: {good: [], bad: [{row: '{}', why: wrong_type}]}
+        """,
+        pipeline=FILES,
+    )
+    assert passed(outcome)

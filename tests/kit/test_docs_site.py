@@ -161,6 +161,8 @@ def test_pages_that_run_pipelines_do_what_they_say(
     environment = dict(os.environ)
     if page.stem == "avro":
         environment |= {"SCHEMA_REGISTRY": request.getfixturevalue("schema_registry").url}
+    if page.stem == "services":
+        environment |= {"SERVICE": request.getfixturevalue("rest_service").url}
     if page.stem == "databases":
         environment |= request.getfixturevalue("postgres").environment()
     assert follow(page, tmp_path, Path(sys.executable).parent, environment=environment) > 0

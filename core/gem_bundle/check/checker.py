@@ -11,6 +11,7 @@ from gem_bundle.check.stages.gems import make_gems
 from gem_bundle.check.stages.graph import check_graph
 from gem_bundle.check.stages.inference import infer, inputs_of
 from gem_bundle.check.stages.places import check_places
+from gem_bundle.check.stages.session_settings import check_settings
 from gem_bundle.check.stages.silence import Silence, read_silence
 from gem_bundle.check.stages.versions import TargetSpark, check_versions
 from gem_bundle.check.streaming import check_streaming
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable
 
-    from gem_bundle.gem import Target, Transform
+    from gem_bundle.gem import Transform
     from gem_bundle.pipeline.loader import Loaded
     from gem_bundle.pipeline.model import Definition
     from gem_bundle.plugins import Registry
@@ -136,6 +137,7 @@ def check_definition(loaded: Loaded, registry: Registry | None = None, *, discov
         found += check_places(plan)
         found += check_triggers(plan)
         found += check_versions(plan, target)
+        found += check_settings(plan)
         found += check_streaming(plan)
         found += _gem_rules(plan, target)
         if registry.rules:
@@ -170,7 +172,7 @@ def _check_outputs(plan: Plan) -> list[Diagnostic]:
         try:
             outputs[name] = cast("Transform", gem).outputs() if gem.kind == "transform" else ()
             method = "rejects"
-            if gem.kind != "source" and cast("Transform | Target", gem).rejects():
+            if cast("Transform", gem).rejects():
                 rejecting[name] = None
         except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
             found.append(gem_failed(definition, definition.nodes[name], method, error))
@@ -195,7 +197,7 @@ def _check_outputs(plan: Plan) -> list[Diagnostic]:
             if edge.output == REJECTED and gem.kind == "target":
                 message = f"`{node.id}`: target `{edge.node}` rejects no rows"
                 hint = "Read from the target's input instead."
-            if edge.output == REJECTED and gem.kind != "source" and cast("Transform", gem).can_reject():
+            if edge.output == REJECTED and cast("Transform", gem).can_reject():
                 message = f"`{node.id}`: with these options `{edge.node}` rejects no rows"
                 gem_name = definition.nodes[edge.node].gem
                 hint = f"`gem-bundle describe {gem_name}` tells by which options it does."
@@ -235,7 +237,7 @@ def _gem_rules(plan: Plan, spark: TargetSpark) -> list[Diagnostic]:
             found += [
                 from_finding(plan.definition, node, spark.told(f), gem)
                 for f in islice(gem.check(*inputs), MAX_FINDINGS)
-                if not f.since or spark.lacks(f.since)
+                if spark.is_told(f)
             ]
         except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
             found.append(gem_failed(plan.definition, node, "check", error))

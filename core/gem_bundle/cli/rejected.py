@@ -25,7 +25,8 @@ def command(
 ) -> None:
     """Count rejected rows by node, reason and day, with three of each.
 
-    FILE is a pipeline, whose targets have put them somewhere; PLACE is a path, or table:NAME.
+    FILE is a pipeline, whose targets have put them somewhere; PLACE is a path, table:NAME,
+    or a topic, kafka://BROKER/TOPIC.
     """
     from gem_bundle.pipeline.loader import load_file
     from gem_bundle.replay.counts import counts

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 )
 @file_argument
 @click.argument("node", metavar="NODE", shell_complete=complete_node)
-@click.option("--from", "place", required=True, metavar="PLACE", help="Their place: a path, or table:NAME.")
+@click.option(
+    "--from", "place", required=True, metavar="PLACE", help="Their place: a path, table:NAME or a topic."
+)
 @click.option("--where", default="", metavar="CONDITION", help="Only those for which this holds.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="ROWS", help="So many at most.")
 @click.option("--dry-run", is_flag=True, help="Write nothing, and tell how many there are.")

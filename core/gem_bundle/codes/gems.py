@@ -189,4 +189,43 @@ GEMS = (
                 options: {rows_per_second: 100}
         """,
     ),
+    error(
+        "GB209",
+        "two nodes want different values of a Spark setting",
+        why="""
+            All nodes of a pipeline share one session, and a setting has one value in it. Two catalogs with
+            one name, say, would be one of the two for all nodes. Settings that are lists, as extensions
+            are, are joined; what the pipeline says itself under `spark` decides.
+        """,
+        breaks="""
+            sources:
+              ticks:
+                gem: table
+                options: {table: lake.web.ticks, catalog: {kind: hadoop, warehouse: tables}}
+            targets:
+              copy:
+                gem: table
+                input: ticks
+                options: {table: lake.web.copy, catalog: {kind: hadoop, warehouse: copies}}
+
+            # gem-bundle.toml
+            [check]
+            spark_version = "4.1"
+        """,
+        keeps="""
+            sources:
+              ticks:
+                gem: table
+                options: {table: lake.web.ticks, catalog: {kind: hadoop, warehouse: tables}}
+            targets:
+              copy:
+                gem: table
+                input: ticks
+                options: {table: backup.web.copy, catalog: {kind: hadoop, warehouse: copies}}
+
+            # gem-bundle.toml
+            [check]
+            spark_version = "4.1"
+        """,
+    ),
 )

@@ -173,10 +173,17 @@ TARGET_GROUPS = (
     ),
     error(
         "GB387",
-        "rows are to be counted before they are written",
+        "a micro-batch is to be looked at before it is written",
         why="""
             With `max_rejected` a micro-batch that has too many bad rows isn't written at all. Spark tells how
             many there were when it has written it, so they are counted before that, by the query of a group.
+
+            A rule with `unique` compares the rows of a micro-batch with each other. The query of a group has
+            it as a table, and the good rows and the others are told apart in the same one.
+
+            And where somebody outside is asked which rows are rejected, as `rest_enrich` does, two queries
+            might be told different things: then a row would be in both outputs, or in none. The query of a
+            group asks once, and keeps what it was told beside its checkpoint until the rows are written.
         """,
         breaks="""
             sources:

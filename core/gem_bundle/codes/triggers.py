@@ -207,4 +207,35 @@ TRIGGERS = (
             spark_version = "4.1"
         """,
     ),
+    error(
+        "GB371",
+        "something has no release for a Spark that is this new",
+        why="""
+            A node needs something beside Spark that is made for each of its versions, and isn't made yet
+            for the one that the pipeline is for. The release for an older one fails as soon as it is used.
+
+            Which Spark that is, is said as for GB370: by the pipeline's job, by `spark_version` in the table
+            `[check]` of the project's settings, or by what is installed.
+        """,
+        breaks="""
+            sources:
+              ticks:
+                gem: table
+                options: {table: lake.web.ticks, catalog: {kind: hadoop, warehouse: tables}}
+
+            # gem-bundle.toml
+            [check]
+            spark_version = "4.2"
+        """,
+        keeps="""
+            sources:
+              ticks:
+                gem: table
+                options: {table: lake.web.ticks, catalog: {kind: hadoop, warehouse: tables}}
+
+            # gem-bundle.toml
+            [check]
+            spark_version = "4.1"
+        """,
+    ),
 )

@@ -9,12 +9,16 @@ from gem_bundle.facts import REJECTED
 from gem_bundle.gem import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from gem_bundle.gem import DeliveryGuarantee, Transform
     from gem_bundle.operators import Operator
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
+
+
+UNDIVIDED = "__gem_bundle_undivided"
+"""All rows of a source that rejects, as an output that no pipeline can name: both others are made of it."""
 
 
 class Output(NamedTuple):
@@ -175,7 +179,7 @@ def query_group(plan: Plan, node: Node) -> str:
 
 
 def rejects(plan: Plan, node: Node) -> bool:
-    """Whether a target may have rows that are refused: then it is a group, with others or alone."""
+    """Whether a node may reject rows. A target that does is a group, with others or alone."""
     return node.id in plan.gems and cast("Target", plan.gems[node.id]).rejects()
 
 
@@ -183,10 +187,11 @@ def _fork(plan: Plan, targets: Iterable[Node]) -> Output | None:
     """The last of the outputs that are on every way from a stream to each of some targets."""
     position = {name: number for number, name in enumerate(plan.order)}
     shared = frozenset.intersection(*outputs_on_every_way(plan, targets).values())
-    limited = set(limited_nodes(plan))
-    if limited:  # such a node counts a micro-batch that is there, and isn't written yet
-        shared = frozenset(output for output in shared if not limited & set(plan.upstream([output.node])))
-    return max(shared, key=lambda output: position[output.node], default=None)
+    behind = {*limited_nodes(plan), *comparing_nodes(plan), *settled_nodes(plan)}
+    if behind:  # such a node looks at a micro-batch that is there, and isn't written yet
+        shared = frozenset(output for output in shared if not behind & set(plan.upstream([output.node])))
+    # All rows of a source have to be read where two of its outputs are taken only.
+    return max(shared, key=lambda output: (position[output.node], output.name != UNDIVIDED), default=None)
 
 
 def limited_nodes(plan: Plan, targets: Iterable[str] | None = None) -> list[str]:
@@ -197,12 +202,35 @@ def limited_nodes(plan: Plan, targets: Iterable[str] | None = None) -> list[str]
         targets: The ids of the targets whose rows come through them; by default of any.
     """
     names = plan.order if targets is None else plan.upstream(targets)
+    return _transforms(plan, lambda gem: gem.most_rejected() is not None, names)
+
+
+def comparing_nodes(plan: Plan) -> list[str]:
+    """The nodes that compare the rows of a micro-batch with each other.
+
+    Args:
+        plan: The pipeline.
+    """
+    return _transforms(plan, lambda gem: gem.compares_rows(), plan.order)
+
+
+def settled_nodes(plan: Plan) -> list[str]:
+    """The nodes that ask outside which rows they reject, so that it has to be kept.
+
+    Args:
+        plan: The pipeline.
+    """
+    return _transforms(plan, lambda gem: gem.settles(), plan.order)
+
+
+def _transforms(plan: Plan, wanted: Callable[[Transform], bool], names: Iterable[str]) -> list[str]:
+    """Those of some nodes that are transforms whose gem says so."""
     return [
         name
         for name in names
         if plan.node(name).kind == "transform"
         and name in plan.gems
-        and cast("Transform", plan.gems[name]).most_rejected() is not None
+        and wanted(cast("Transform", plan.gems[name]))
     ]
 
 
@@ -233,6 +261,8 @@ def outputs_on_every_way(
 
     for name in plan.order:
         before = on_every_way(plan.node(name))
+        if plan.node(name).kind == "source" and rejects(plan, plan.node(name)):
+            before |= {Output(name, UNDIVIDED)}
         for output in taken.get(name, ()):
             passed[Output(name, output)] = before | {Output(name, output)}
     return {node.id: on_every_way(node) for node in targets}

@@ -172,6 +172,9 @@ def _problems(plan: Plan, node: Node) -> Iterator[tuple[str, str]]:
     if node.id not in plan.definition.with_rejected_taken():
         yield "nobody takes those that it rejects again", f"Give a target `input: {node.id}.{REJECTED}`."
         return
+    if node.kind == "source":
+        yield "it has no input", "Mend the records, and put them where it reads them as new ones."
+        return
     first = node.inputs[0]
     entry = Output(first.node, first.output)
     group = Group("replay", tuple(_targets(plan, node)), entry)

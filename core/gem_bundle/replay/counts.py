@@ -88,13 +88,13 @@ def _places_of_rejected(plan: Plan) -> Iterator[str]:
         gem = cast("Target", plan.gems[node.id])
         if names == wanted:
             for found in gem.places().values():
-                yield from (place for place in found if next(iter(targets_at(place, [type(gem)])), None))
+                yield from list(found)[:1] if gem.holds_rejected() else []  # one broker stands for all
 
 
 def _plan_of(place: str) -> Plan:
     """A pipeline of what can read a place, where nobody has written one."""
     where = absolute_place(place)
-    gems = {f"place_{number}": gem for number, gem in enumerate(targets_at(where, []))}
+    gems = {f"place_{number}": gem for number, gem in enumerate(targets_at(where, [], rejected=True))}
     definition = Definition(
         name="rejected",
         version="0",

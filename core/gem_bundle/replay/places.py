@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.diagnostics import Diagnostic
-from gem_bundle.errors import PipelineError
+from gem_bundle.errors import GemError, PipelineError
 from gem_bundle.gem import ReadContext
 from gem_bundle.rejected import COLUMNS
 from gem_bundle.run.places import TABLE, absolute_place, targets_at
 from gem_bundle.types import is_remote
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
 
     from gem_bundle.gem import Target
@@ -26,7 +28,8 @@ def rejected_in(plan: Plan, place: str, spark: SparkSession) -> DataFrame:
 
     Args:
         plan: The pipeline.
-        place: A path, which may be relative to the current folder, or ``table:`` and the name of a table.
+        place: A path, which may be relative to the current folder, ``table:`` and the name of a table, or
+            what else a target calls its place: ``kafka://localhost:9092/broken``.
         spark: The session.
 
     Raises:
@@ -38,7 +41,8 @@ def rejected_in(plan: Plan, place: str, spark: SparkSession) -> DataFrame:
         df = _files(where, spark)
     if df is None:
         raise _wrong(
-            plan, f"there is no table of Delta and no folder of {', '.join(_FORMATS)} files: {place}"
+            plan,
+            f"there is no table of Delta, no topic and no folder of {', '.join(_FORMATS)} files: {place}",
         )
     lacking = [column.name for column in COLUMNS if column.name not in df.columns]
     if lacking:
@@ -48,9 +52,28 @@ def rejected_in(plan: Plan, place: str, spark: SparkSession) -> DataFrame:
 
 
 def _table(plan: Plan, where: str, spark: SparkSession) -> DataFrame | None:
-    own = [type(cast("Target", plan.gems[node.id])) for node in plan.definition.of_kind("target")]
-    tables = (made.read_interval("true", ReadContext("rejected", spark)) for made in targets_at(where, own))
-    return next((found for found in tables if found is not None), None)
+    try:
+        tables = (made.read_rejected(ReadContext("rejected", spark)) for made in targets_with(plan, where))
+        return next((found for found in tables if found is not None), None)
+    except GemError as error:
+        raise _wrong(plan, error.message) from error
+
+
+def targets_with(plan: Plan, where: str) -> Iterator[Target]:
+    """Targets that may have put rejected rows into a place, those of a pipeline first.
+
+    Args:
+        plan: The pipeline.
+        where: The place, a path absolute.
+    """
+    # One of the pipeline knows how to log in.
+    own = [cast("Target", plan.gems[node.id]) for node in plan.definition.of_kind("target")]
+    for target in own:
+        if target.holds_rejected() and where in {
+            place for found in target.places().values() for place in found
+        }:
+            yield target
+    yield from targets_at(where, list(map(type, own)), rejected=True)
 
 
 def _files(where: str, spark: SparkSession) -> DataFrame | None:

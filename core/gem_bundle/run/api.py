@@ -427,6 +427,7 @@ def open_for(
 
 def _show_settings(session: Session) -> None:
     for setting in session.settings:
-        print(f"{setting.key} = {setting.value}  ({setting.origin})", file=sys.stderr)
+        print(hidden(f"{setting.key} = {setting.value}  ({setting.origin})"), file=sys.stderr)
     for setting in session.refused:
-        print(f"{setting.key} = {setting.value}  (not set: the session has another)", file=sys.stderr)
+        said = f"{setting.key} = {setting.value}  (not set: the session has another)"
+        print(hidden(said), file=sys.stderr)

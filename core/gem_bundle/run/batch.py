@@ -49,7 +49,8 @@ def run_batch(
         stop: Asked between two targets.
     """
     observations = Observations()
-    frames = Frames(plan, spark, observe=observations.observe)
+    # Lost parts of it end the run: nobody is asked once more.
+    frames = Frames(plan, spark, observe=observations.observe, settle=lambda _node, df: df.localCheckpoint())
     began = time.monotonic()
     report.start()
     view.started(report)

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from gem_bundle.gem import analysed, is_over_connect
+from gem_bundle.pipeline.groups import Output, comparing_nodes, groups_of
 from gem_bundle.run.environment import open_plan_session
 from gem_bundle.run.failures import build_failure
-from gem_bundle.run.frames import Frames, NodeFailure, harmless, read_source
+from gem_bundle.run.frames import Built, Frames, NodeFailure, harmless, read_source
 from gem_bundle.run.temporary import temporary_checkpoints
 
 if TYPE_CHECKING:
@@ -81,6 +82,17 @@ class Answer:
     error: Exception | None = None
 
 
+def _forks(plan: Plan) -> dict[str, Output]:
+    """Where the query ends of targets behind a node that has to have micro-batches as tables, by target."""
+    comparing = set(comparing_nodes(plan))
+    return {
+        node.id: group.fork
+        for group in groups_of(plan)
+        for node in group.targets
+        if group.fork is not None and comparing & set(plan.upstream([node.id]))
+    }
+
+
 class Engine:
     """Asks one session about the queries of any number of plans, over empty relations.
 
@@ -100,10 +112,11 @@ class Engine:
     def ask(self, plan: Plan) -> Iterator[Answer]:
         """What Spark says of each target's query, in the order of the file."""
         frames = Frames(harmless(plan), self._spark, self.reader(plan))
+        asked = _forks(plan)
         for node in plan.definition.of_kind("target"):
-            edge = node.inputs[0]
+            output = asked.get(node.id) or Output(node.inputs[0].node, node.inputs[0].output)
             try:
-                df = frames.of(edge.node, edge.output)
+                df = frames.of(*output)
             except NodeFailure as failure:
                 yield Answer(node.id, failure.node, None, failure.error)
                 continue
@@ -113,7 +126,7 @@ class Engine:
     def reader(self, plan: Plan) -> Read:
         """Empty relations where the columns are declared, the gem's own reading elsewhere."""
 
-        def read(node: Node, reader_name: str) -> DataFrame:
+        def read(node: Node, reader_name: str) -> Built:
             columns = plan.facts[node.id].columns
             if columns is None or any(column.type is None for column in columns):
                 return read_source(cast("Source", plan.gems[node.id]), node, reader_name, self._spark)

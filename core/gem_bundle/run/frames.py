@@ -10,30 +10,33 @@ from typing import TYPE_CHECKING, Union, cast
 from gem_bundle.errors import GemError
 from gem_bundle.facts import REJECTED
 from gem_bundle.gem import ReadContext, StreamReadContext, analysed, is_over_connect
+from gem_bundle.pipeline.groups import UNDIVIDED, Output
 from gem_bundle.pipeline.plan import paths_behind, paths_into, reader_name
 from gem_bundle.rejected import (
     REJECTED_HERE,
     Rejecting,
     Rejects,
+    accepted_rows,
     event_time_column,
     reason,
     rejected_rows,
     with_event_time,
+    with_file,
     without_file,
 )
-from gem_bundle.run.held import counted_apart, counted_before, counted_behind
+from gem_bundle.run.held import counted_apart, counted_before, counted_behind, counted_undivided
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from gem_bundle.gem import Source, Transform
-    from gem_bundle.pipeline.groups import Output
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Path, Plan
     from gem_bundle.run.held import Observe
 
 Built = Union["DataFrame", Mapping[str | None, "DataFrame"]]
 Read = Callable[["Node", str], Built]
+Settle = Callable[[str, "DataFrame"], "DataFrame"]
 _MARK = "spark.watermarkDelayMs"
 
 
@@ -86,6 +89,8 @@ class Frames:
         given: An output that is there already, and its rows: nothing before it is built. They may be
             `with_file`.
         observe: Observes columns of a DataFrame under a name: then what transforms reject is counted.
+        at: The time of the micro-batch that is given, in milliseconds since 1970; None where it isn't known.
+        settle: Keeps the rows of a node that were found out outside, and gives them again.
     """
 
     def __init__(
@@ -95,8 +100,13 @@ class Frames:
         read: Read | None = None,
         given: tuple[Output, DataFrame] | None = None,
         observe: Observe | None = None,
+        at: int | None = None,
+        settle: Settle | None = None,
     ) -> None:
+        self._at = at
         self._observe = observe
+        self._settle = settle
+        self._settled: dict[Path, DataFrame] = {}
         self._given = given
         self._rows = without_file(given[1]) if given is not None else None
         self._plan = plan
@@ -148,7 +158,7 @@ class Frames:
         self.of(name)
         assert most is not None
         with _failing_as(name):
-            rejects = gem.reject(*self._inputs((name, frozenset())))
+            rejects = gem.reject(*self._settled_inputs((name, frozenset())))
             broken = F.count_if(F.size(rejects.reasons) > 0)
             (found,) = rejects.rows.agg(F.count(F.lit(1)).alias("rows"), broken.alias("rejected")).collect()
         if most.is_exceeded(found["rejected"], found["rows"]):
@@ -157,8 +167,11 @@ class Frames:
             raise NodeFailure(name, GemError("GB515", message, hint, "max_rejected"))
 
     def _output(self, key: Path, output: str | None) -> DataFrame:
-        if self._rows is not None and self._given is not None and self._given[0] == (key[0], output):
-            return self._rows
+        if self._rows is not None and self._given is not None:
+            if self._given[0] == (key[0], output):
+                return self._rows
+            if self._given[0] == (key[0], UNDIVIDED) and key not in self._built:
+                self._built[key] = self._divided(key, self._rows)
         if output == REJECTED and key[0] in self._refused:
             return self._refused[key[0]]
         built = self._built[key]
@@ -176,21 +189,56 @@ class Frames:
 
         node, definition = self._plan.node(key[0]), self._plan.definition
         with _failing_as(node.id):
-            inputs = self._inputs(key)
-            first = node.inputs[0]
-            if self._given is not None and self._given[0] == (first.node, first.output):
-                inputs = [self._given[1], *inputs[1:]]
-            if node.kind == "target":  # which hasn't written anything
-                rejects = Rejects(inputs[0].where("false"), F.array(reason("", "")))
+            settled = False
+            if node.kind == "source":
+                rejects = self._reject_records(key)
             else:
-                rejects = cast("Transform", self._plan.gems[node.id]).reject(*inputs)
-            if self._given is not None:
-                column = event_time_column(self._plan.facts.get(first.key))
-                rejects = replace(rejects, rows=with_event_time(rejects.rows, column))
+                inputs = self._settled_inputs(key)
+                settled = key in self._settled
+                first = node.inputs[0]
+                if not settled:
+                    inputs[0] = self._with_file(Output(first.node, first.output), inputs[0])
+                if node.kind == "target":  # which hasn't written anything
+                    rejects = Rejects(inputs[0].where("false"), F.array(reason("", "")))
+                else:
+                    rejects = cast("Transform", self._plan.gems[node.id]).reject(*inputs)
+                if self._given is not None:
+                    column = event_time_column(self._plan.facts.get(first.key))
+                    rejects = replace(rejects, rows=with_event_time(rejects.rows, column))
             by = Rejecting(definition.name, definition.version, node.id, node.gem)
-            rejected = rejected_rows(rejects, by, ask=self._given is None)
+            ask = self._given is None and not settled
+            rejected = rejected_rows(rejects, by, ask=ask, at=self._at)
             self._analysed(rejected)
             return rejected
+
+    def _reject_records(self, key: Path) -> Rejects:
+        """What a source rejects; nothing where somebody else gives its rows."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        built = self._built[key]
+        if isinstance(built, Mapping) and UNDIVIDED in built:
+            return cast("Source", self._plan.gems[key[0]]).reject(built[UNDIVIDED])
+        rows = built if not isinstance(built, Mapping) else next(iter(built.values()))
+        return Rejects(rows.where("false"), F.array(reason("", "")))
+
+    def _with_file(self, output: Output, rows: DataFrame) -> DataFrame:
+        """The rows of an output with the file that each is from, where those that are given tell it."""
+        if self._given is None:
+            return rows
+        if self._given[0] == output:
+            return self._given[1]
+        if self._given[0] == (output.node, UNDIVIDED) and output.name is None:
+            source = cast("Source", self._plan.gems[output.node])
+            return accepted_rows(self._given[1], source.rejected(self._given[1]))
+        return rows
+
+    def _divided(self, key: Path, rows: DataFrame) -> Built:
+        """The undivided rows of a source, and those of them that it doesn't reject, counted."""
+        source = cast("Source", self._plan.gems[key[0]])
+        counted = rows
+        if self._observe is not None and not key[1]:
+            counted = counted_undivided(source, rows, key[0], self._observe)
+        return {None: accepted_rows(counted, source.rejected(counted)), UNDIVIDED: rows}
 
     def _build(self, key: Path) -> Built:
         name = key[0]
@@ -199,11 +247,19 @@ class Frames:
             if node.kind == "target":
                 return {}
             if node.kind == "source":
-                return self._analysed(self._read(node, reader_name(self._plan, key)))
+                built = self._analysed(self._read(node, reader_name(self._plan, key)))
+                rows = built.get(UNDIVIDED) if isinstance(built, Mapping) else None
+                return built if rows is None else self._divided(key, rows)
             return self._analysed(self._apply(key))
 
     def _apply(self, key: Path) -> Built:
-        gem, inputs, observe = cast("Transform", self._plan.gems[key[0]]), self._inputs(key), self._observe
+        gem, inputs, observe = (
+            cast("Transform", self._plan.gems[key[0]]),
+            self._settled_inputs(key),
+            self._observe,
+        )
+        if key in self._settled:
+            inputs = [without_file(inputs[0]), *inputs[1:]]
         if observe is None or key[1]:  # a second way of the same rows is not counted once more
             return cast("Built", gem.apply(*inputs))
         apart = gem.told_apart(*inputs) if gem.rejects() else None
@@ -211,6 +267,25 @@ class Frames:
             return counted_apart(apart, key[0], observe).where(f"not {REJECTED_HERE}").drop(REJECTED_HERE)
         built = cast("Built", gem.apply(*counted_before(gem, inputs, key[0], observe)))
         return built if isinstance(built, Mapping) else counted_behind(gem, built, inputs, key[0], observe)
+
+    def _settled_inputs(self, key: Path) -> list[DataFrame]:
+        """The inputs of a node; of one that asks outside, with what it has found out once for all."""
+        inputs, node = self._inputs(key), self._plan.node(key[0])
+        if self._settle is None or node.kind != "transform":
+            return inputs
+        gem = cast("Transform", self._plan.gems[node.id])
+        if not gem.settles():
+            return inputs
+        if key not in self._settled:
+            first = node.inputs[0]
+            # What is kept elsewhere doesn't tell its file any more.
+            rows = (
+                with_file(inputs[0])
+                if self._given is None
+                else self._with_file(Output(first.node, first.output), inputs[0])
+            )
+            self._settled[key] = self._settle(node.id, gem.settle(rows, *inputs[1:]))
+        return [self._settled[key], *inputs[1:]]
 
     def _inputs(self, key: Path) -> list[DataFrame]:
         edges = self._plan.node(key[0]).inputs
@@ -224,16 +299,32 @@ class Frames:
                 analysed(df)
         return built
 
-    def _read_source(self, node: Node, reader_name: str) -> DataFrame:
+    def _read_source(self, node: Node, reader_name: str) -> Built:
         source = cast("Source", self._plan.gems[node.id])
         return read_source(source, node, reader_name, self._spark)
 
 
-def read_source(source: Source, node: Node, reader_name: str, spark: SparkSession) -> DataFrame:
+def read_source(source: Source, node: Node, reader_name: str, spark: SparkSession) -> Built:
     """The rows of a source, as a stream or as a static relation, whichever the node says."""
     if node.mode == "stream":
-        return source.read_stream(StreamReadContext(node.id, spark, reader_name))
-    return source.read(ReadContext(node.id, spark))
+        context = StreamReadContext(node.id, spark, reader_name, undivided=source.rejects())
+        return _read(source, source.read_stream(context))
+    return read_relation(source, node.id, spark)
+
+
+def read_relation(source: Source, node: str, spark: SparkSession) -> Built:
+    """The rows of a source as a static relation, undivided where it rejects.
+
+    Args:
+        source: The source.
+        node: The id of its node.
+        spark: The session.
+    """
+    return _read(source, source.read(ReadContext(node, spark, undivided=source.rejects())))
+
+
+def _read(source: Source, rows: DataFrame) -> Built:
+    return {UNDIVIDED: rows} if source.rejects() else rows
 
 
 def unmarked(df: DataFrame) -> DataFrame:

@@ -28,13 +28,13 @@ from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.files import open_folder
 from gem_bundle.gem import StreamReadContext
 from gem_bundle.run.failures import build_failure, query_failure
-from gem_bundle.run.frames import Frames, NodeFailure, read_source
+from gem_bundle.run.frames import Built, Frames, NodeFailure, read_source
 from gem_bundle.types import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.changes.record import VersionRecord
@@ -229,7 +229,7 @@ def _free_name(folder: Path, next_batch: int) -> Path:
 def _run_empty(plan: Plan, node: Node, spark: SparkSession, work: Path) -> Diagnostic | None:
     """Run the query of a target over no rows, and its state is made; returns what went wrong."""
 
-    def read(source: Node, reader: str) -> DataFrame:
+    def read(source: Node, reader: str) -> Built:
         gem = cast("Source", plan.gems[source.id])
         if source.mode != "stream":
             return read_source(gem, source, reader, spark)

@@ -8,15 +8,17 @@ from __future__ import annotations
 import json
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.files import open_folder, split
 from gem_bundle.gem import WriteContext
-from gem_bundle.pipeline.groups import in_turn, limited_nodes, rejects
+from gem_bundle.pipeline.groups import UNDIVIDED, in_turn, limited_nodes, rejects
 from gem_bundle.refusals import Refusals
 from gem_bundle.rejected import Rejecting, event_time_column, with_file
 from gem_bundle.run.frames import Frames, NodeFailure, unmarked
 from gem_bundle.run.held import HeldRows, Observations, let_through, observed
+from gem_bundle.run.settled import Settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,7 +65,9 @@ class GroupQuery:
             name: {o for o in self._targets if o != name and name in plan.upstream([o])}
             for name in self._targets
         }
-        self._done = _Done(plan.definition.checkpoint(group.targets[0].id))
+        self._checkpoint = plan.definition.checkpoint(group.targets[0].id)
+        self._done = _Done(self._checkpoint)
+        self._settled = Settled(self._checkpoint)
         self.failures: list[tuple[str, Exception]] = []
 
     def writer(self, frames: Frames) -> DataStreamWriter:
@@ -83,8 +87,9 @@ class GroupQuery:
     def _rejects_at_fork(self) -> bool:
         """Whether what a node right behind the fork rejects is taken: it has to know the rows' files."""
         taken = map(self._plan.node, self._taken)
+        ordinary = {self._fork, (self._fork.node, None)} if self._fork.name == UNDIVIDED else {self._fork}
         return any(
-            self._fork == (edge.node, edge.output)
+            (edge.node, edge.output) in ordinary
             for node in taken
             if node.kind == "transform"
             for edge in node.inputs
@@ -120,7 +125,15 @@ class GroupQuery:
         with kept(df, several) as batch, released(refused):
             observations = Observations()
             given = (self._fork, batch)
-            frames = Frames(self._plan, batch.sparkSession, given=given, observe=observations.observe)
+            at = self._time_of(batch_id) if self._taken else None
+            frames = Frames(
+                self._plan,
+                batch.sparkSession,
+                given=given,
+                observe=observations.observe,
+                at=at,
+                settle=partial(self._settled.keep, query, batch_id),
+            )
             done = self._done.of(query, batch_id)
             rows: dict[str, int] = {}
             for name in self._limited:
@@ -142,6 +155,14 @@ class GroupQuery:
         held = observations.held(let_through(self._plan, rows))
         held.add(counted_refusals(refused))
         self._held[batch_id] = held
+
+    def _time_of(self, batch_id: int) -> int | None:
+        """When a micro-batch was made, in milliseconds since 1970: the same when it comes again."""
+        try:
+            lines = open_folder(f"{self._checkpoint}/offsets").read(str(batch_id)).decode().splitlines()
+            return int(json.loads(lines[1])["batchTimestampMs"])
+        except (OSError, ValueError, LookupError):
+            return None
 
     def _whole(self, written: set[str]) -> set[str]:
         """Those of the targets that were written whose rejected rows were written too."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, Observation, Row
 
-    from gem_bundle.gem import Transform
+    from gem_bundle.gem import Source, Transform
     from gem_bundle.pipeline.plan import Plan
 
     Observe = Callable[[DataFrame, str, list[Column]], DataFrame]
@@ -108,6 +108,21 @@ def counted_behind(
     if not gem.rejects() or gem.counts(*inputs).rejected is not None:
         return df
     return observe(df, f"{_NAME}.{node}.{_BEHIND}", [count(lit(1)).alias("rows")])
+
+
+def counted_undivided(source: Source, df: DataFrame, node: str, observe: Observe) -> DataFrame:
+    """All rows of a source that rejects, counted.
+
+    Args:
+        source: The source.
+        df: The rows.
+        node: The id of the node.
+        observe: As for `counted_before`.
+    """
+    from pyspark.sql.functions import count, count_if, lit
+
+    rejected = count_if(source.rejected(df)).alias(_REJECTED)
+    return observe(df, f"{_NAME}.{node}.{_BEFORE}", [count(lit(1)).alias("rows"), rejected])
 
 
 def counted_apart(df: DataFrame, node: str, observe: Observe) -> DataFrame:

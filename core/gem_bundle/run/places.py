@@ -21,16 +21,21 @@ def absolute_place(place: str) -> str:
     return place if place.startswith(TABLE) or is_remote(place) else str(Path.cwd() / place)
 
 
-def targets_at(place: str, first: Iterable[type[Target]]) -> Iterator[Target]:
+def targets_at(place: str, first: Iterable[type[Target]], *, rejected: bool = False) -> Iterator[Target]:
     """Targets that know how to read and write a place.
 
     Args:
         place: The place, a path absolute.
         first: The gems to ask before all others that are installed.
+        rejected: They need only know how to read rejected rows there.
     """
     registry = load_registry()
     others = (registry.get("target", name).load() for name in registry.names("target"))
-    for candidate in dict.fromkeys([*first, *(cast("type[Target]", other) for other in others)]):
-        made = candidate.at(place) if candidate.semantics.replaces_intervals else None
+    candidates = list(dict.fromkeys([*first, *(cast("type[Target]", other) for other in others)]))
+    if rejected:  # one that can write tables takes any path for a table's, others know their places
+        candidates.sort(key=lambda candidate: candidate.semantics.replaces_intervals)
+    for candidate in candidates:
+        asked = candidate.holds_rejected() if rejected else candidate.semantics.replaces_intervals
+        made = candidate.at(place) if asked else None
         if made is not None:
             yield made

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from gem_bundle.settings import setting_text
+from gem_bundle.settings import LISTS, PATH_LISTS, setting_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,25 +26,6 @@ Layer = tuple[Origin, "Mapping[str, object]"]
 
 # What decides where Spark runs: not a session's to change once it runs.
 WHERE = frozenset({"spark.app.name", "spark.master", "spark.remote"})
-_PATHS = frozenset(
-    {
-        "spark.driver.extraClassPath",
-        "spark.executor.extraClassPath",
-        "spark.executorEnv.PYTHONPATH",
-    }
-)
-LISTS = _PATHS | {
-    "spark.archives",
-    "spark.extraListeners",
-    "spark.files",
-    "spark.jars",
-    "spark.jars.packages",
-    "spark.plugins",
-    "spark.sql.extensions",
-    "spark.sql.queryExecutionListeners",
-    "spark.sql.streaming.streamingQueryListeners",
-    "spark.submit.pyFiles",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +146,7 @@ def _request_layers(request: SessionRequest) -> list[Layer]:
 
 
 def _join(key: str, *values: str) -> str:
-    separator = os.pathsep if key in _PATHS else ","
+    separator = os.pathsep if key in PATH_LISTS else ","
     items = (item.strip() for value in values for item in value.split(separator))
     return separator.join(dict.fromkeys(item for item in items if item))
 

@@ -34,6 +34,7 @@ from gem_rate.source import RateSource
 from gem_rows.source import RowsSource
 from gem_socket.source import SocketSource
 from gem_table.source import TableSource
+from tests.conftest import has_iceberg
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -113,6 +114,17 @@ class TestFile(SourceConformance):
         hidden.write_text(lines, encoding="utf-8")
         hidden.rename(self.folder / "in" / f"{number}.json")
         return rows(number)
+
+
+class TestFileRejects(TestFile):
+    """Broken records among the others: whatever is asked of the good rows, these are never among them."""
+
+    options = {**TestFile.options, "schema": "id bigint not null, name string, size double", "rejects": True}
+
+    def feed(self, number: int) -> Sequence[Mapping[str, Any]]:
+        broken = ['{"id": 1', '{"id": "x"}', '{"id": 2, "size": "large"}', '{"name": "nobody"}', "[]]", "7"]
+        (self.folder / "in" / f"broken-{number}.json").write_text("\n".join(broken), encoding="utf-8")
+        return super().feed(number)
 
 
 class TestAutoLoader(TestFile):
@@ -284,6 +296,31 @@ class TestTable(SourceConformance):
     def clean_up(self) -> None:
         if self.name:
             self.spark.sql(f"DROP TABLE {self.name}")
+
+
+if has_iceberg():
+
+    class TestTableOfIceberg(SourceConformance):
+        gem = TableSource
+        options = {"table": "lake.web.t", "catalog": {"kind": "hadoop", "warehouse": "lake"}}
+        unreachable = {
+            "table": "lake.web.t",
+            "catalog": {"kind": "rest", "uri": "http://localhost:1", "token": "…"},
+        }
+
+        def provide(self) -> Mapping[str, Any]:
+            # A session keeps a catalog that it has used under its name.
+            self.table = f"lake_{uuid4().hex}.web.t"
+            given = {"table": self.table, "catalog": {"kind": "hadoop", "warehouse": str(self.folder)}}
+            for key, value in self.made(given).session_settings().items():
+                self.spark.conf.set(key, value)
+            self.spark.sql(f"CREATE TABLE {self.table} (id bigint, name string) USING iceberg")
+            return given
+
+        def feed(self, number: int) -> Sequence[Mapping[str, Any]]:
+            df = self.spark.createDataFrame(rows(number), "id bigint, name string")
+            df.coalesce(1).write.insertInto(self.table)
+            return rows(number)
 
 
 class LineServer:

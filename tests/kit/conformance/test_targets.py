@@ -21,6 +21,7 @@ from gem_kafka.target import KafkaTarget
 from gem_python.foreach import ForeachTarget
 from gem_python.foreach_batch import ForeachBatchTarget
 from gem_table.target import TableTarget
+from tests.conftest import has_iceberg
 from tests.kit.conformance.test_sources import JAAS, LOGIN, PEM
 
 if TYPE_CHECKING:
@@ -272,3 +273,31 @@ class TestTableOfFiles(TestTable):
 
     def provide(self) -> Mapping[str, Any]:
         return {**super().provide(), "format": "parquet", "path": str(self.folder / "out")}
+
+
+if has_iceberg():
+
+    class TestTableOfIceberg(TargetConformance):
+        gem = TableTarget
+        options = {"table": "lake.web.t", "catalog": {"kind": "hadoop", "warehouse": "lake"}}
+        unreachable = {
+            "table": "lake.web.t",
+            "catalog": {"kind": "rest", "uri": "http://localhost:1", "token": "…"},
+        }
+        more: Mapping[str, Any] = {}
+
+        def provide(self) -> Mapping[str, Any]:
+            # A session keeps a catalog that it has used under its name.
+            self.table = f"lake_{uuid4().hex}.web.t"
+            catalog = {"kind": "hadoop", "warehouse": str(self.folder)}
+            given = {"table": self.table, "catalog": catalog, **self.more}
+            for key, value in self.made(given).session_settings().items():
+                self.spark.conf.set(key, value)
+            return given
+
+        def written(self) -> Sequence[Mapping[str, Any]]:
+            return plain(self.spark.table(self.table))
+
+    class TestTableOfIcebergThatMerges(TestTableOfIceberg):
+        more = {"merge": {"on": ["id"]}}
+        options = {**TestTableOfIceberg.options, **more}

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -43,10 +43,12 @@ from gem_order.repartition import Repartition
 from gem_order.sort import Sort
 from gem_python.stateful import Stateful
 from gem_python.transform import PythonTransform
+from gem_rest.rest_enrich import RestEnrich
 from gem_sql.query import Sql
+from tests.rest_service import RestService
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 PAGES = Given(
@@ -506,6 +508,33 @@ class TestFromAvro(TransformConformance):
         for login in LOGINS
     ]
     expected = [{"id": 1, "page": "a"}]
+
+
+class TestRestEnrich(TransformConformance):
+    gem = RestEnrich
+    options = {"url": "https://api.example.com/users/{id}", "schema": "name string, score double"}
+    path = "/users/{id}"
+    secret_samples = [
+        {**options, "token": "…"},
+        {**options, "api_key": "…"},
+        {**options, "user": "ada", "password": "…"},
+    ]
+    expected = [{"id": number, "answer": {"name": f"user {number}", "score": 1.5}} for number in (1, 2, 3, 4)]
+    edits = [("url", "https://api.example.com/{id}")]
+
+    def provide(self) -> Mapping[str, Any]:
+        self.service = RestService()
+        return {**self.sample(), "url": self.service.url + self.path}
+
+    def clean_up(self) -> None:
+        if hasattr(self, "service"):
+            self.service.close()
+
+
+class TestRestEnrichThatRejects(TestRestEnrich):
+    options = {**TestRestEnrich.options, "rejects": True, "url": "https://api.example.com/{page}"}
+    path = "/404/{page}"
+    expected = []
 
 
 STATEFUL = """

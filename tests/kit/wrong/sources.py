@@ -7,12 +7,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle import Column, Facts, Finding, Source, SourceSemantics, StreamReadContext
+from gem_bundle import (
+    Column,
+    Facts,
+    Finding,
+    Rejects,
+    Source,
+    SourceSemantics,
+    StreamReadContext,
+    reason,
+)
 from tests.kit.wrong.right import Drawer, SourceSuite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
 
@@ -32,6 +42,26 @@ class TestNotReplayable(SourceSuite):
     def feed(self, number: int) -> list[dict[str, object]]:
         # What the rows are called is made up while they are read, so their numbers are all one knows.
         return [{"id": row["id"]} for row in super().feed(number)]
+
+
+class GivesRejectedRows(Drawer):
+    """Reject rows, and give them all the same."""
+
+    def rejects(self) -> bool:
+        return True
+
+    def rejected(self, rows: DataFrame) -> SparkColumn:
+        return rows.id > 11
+
+    def reject(self, rows: DataFrame) -> Rejects:
+        from pyspark.sql.functions import array, when
+
+        return Rejects(rows, when(self.rejected(rows), array(reason("large", "it is large"))))
+
+
+class TestGivesRejectedRows(SourceSuite):
+    gem = GivesRejectedRows
+    caught_by = {"test_gives_or_rejects_each_row"}
 
 
 class OnePathOnly(Drawer):

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.check.report import at_key
 from gem_bundle.pipeline.groups import (
+    UNDIVIDED,
+    comparing_nodes,
     grouped_delivery,
     groups_of,
     limited_nodes,
     operators_behind,
     rejecting_before,
+    settled_nodes,
 )
 
 if TYPE_CHECKING:
@@ -42,6 +45,11 @@ def check_groups(plan: Plan) -> Iterator[Diagnostic]:
         return
     for name in limited_nodes(plan):
         yield from _check_limited(plan, plan.node(name))
+    for name in comparing_nodes(plan):
+        yield from _check_comparing(plan, plan.node(name))
+    taken = plan.definition.with_rejected_taken()
+    for name in (name for name in settled_nodes(plan) if name in taken):
+        yield from _check_settled(plan, plan.node(name))
     for node in plan.definition.of_kind("target"):
         yield from _check_takes(plan, node)
     for group in groups_of(plan):
@@ -119,6 +127,38 @@ def _check_limited(plan: Plan, node: Node) -> Iterator[Diagnostic]:
         yield at_key(plan, node, "GB387", message, "options", hint)
 
 
+def _check_comparing(plan: Plan, node: Node) -> Iterator[Diagnostic]:
+    """Rows are compared with those of their micro-batch, so there has to be one for all that take them."""
+    targets = [t for t in plan.definition.of_kind("target") if node.id in plan.upstream([t.id])]
+    alone = [f"`{target.id}`" for target in targets if not target.group]
+    groups = list(dict.fromkeys(f"`{target.group}`" for target in targets if target.group))
+    if alone:
+        where = f"{', '.join(alone)} is in no group, and gets no micro-batch as a table"
+    elif len(groups) > 1:
+        where = f"{' and '.join(groups)} are several groups, of which each has micro-batches of its own"
+    else:
+        return
+    message = f"it compares each row with the others of its micro-batch, and {where}"
+    yield at_key(
+        plan, node, "GB387", message, "options", "Give the targets behind it a `group`, the same one."
+    )
+
+
+def _check_settled(plan: Plan, node: Node) -> Iterator[Diagnostic]:
+    """Whether a row is rejected is found out once for all who take it, which several queries can't do."""
+    behind = [t for t in plan.definition.of_kind("target") if node.id in plan.upstream([t.id])]
+    groups = {target.group for target in behind}
+    if not plan.streaming_sources(node.id) or (len(groups) == 1 and None not in groups and "" not in groups):
+        return
+    named = ", ".join(f"`{target.id}`" for target in behind)
+    message = (
+        f"it asks outside which rows it rejects, and the queries of {named} may be told different things: a "
+        f"row would be in both outputs, or in none"
+    )
+    hint = "Give the targets behind it a `group`, the same one."
+    yield at_key(plan, node, "GB387", message, "options", hint)
+
+
 def _check_fork(plan: Plan, group: Group) -> Iterator[Diagnostic]:
     """All rows come through one output, and nothing behind it remembers rows."""
     if any(not plan.streaming_sources(node.id) for node in group.targets):
@@ -141,7 +181,7 @@ def _check_fork(plan: Plan, group: Group) -> Iterator[Diagnostic]:
 
 def _stateful(plan: Plan, group: Group, node: Node, operator: Operator) -> Diagnostic:
     assert group.fork is not None
-    fork = ".".join(part for part in group.fork if part)
+    fork = ".".join(part for part in group.fork if part and part != UNDIVIDED)
     where = f"`{operator.node}`, which lies between `{fork}` and this target, "
     if operator.stateful:
         what = f"{where}keeps state over micro-batches (`{operator.kind}`)"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from gem_bundle.gem import ReadContext, Source
+from gem_bundle.rejected import Rejecting, rejected_rows
 from gem_bundle.testing.conformance.code import CodeTests
 from gem_bundle.testing.conformance.declaration import DeclarationTests, wrong_method
 from gem_bundle.testing.conformance.inference import differences
@@ -27,7 +28,7 @@ from gem_bundle.testing.conformance.streams import (
     rows_of,
     running,
 )
-from gem_bundle.testing.conformance.suite import applies, fail, fail_for
+from gem_bundle.testing.conformance.suite import applies, fail, fail_for, refusing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     Rows = Sequence[Mapping[str, Any]]
 
+_ANYBODY = Rejecting("pipeline", "0.1.0", "node", "gem")
 _ENOUGH = 2  # micro-batches with rows, of a source that makes its own
 
 
@@ -49,7 +51,7 @@ def reads(source: Any, *, streaming: bool) -> bool:
     before = source.streaming
     source.streaming = streaming
     try:
-        return not any(finding.severity == "error" for finding in source.check())
+        return not refusing(source)
     finally:
         source.streaming = before
 
@@ -80,6 +82,20 @@ def _passes_over(suite: type[GemConformance], gem: Gem) -> bool:
 
 def _is_continuous(suite: type[GemConformance], gem: Gem) -> bool:
     return _reads_streams(suite, gem) and "continuous" in cast("Source", gem).semantics.triggers
+
+
+def _rejects(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001
+    return cast("Source", gem).rejects()
+
+
+def _rejected(gem: Source, whole: DataFrame) -> DataFrame:
+    return rejected_rows(gem.reject(whole), _ANYBODY)
+
+
+def _divides(what: str, rows: int, given: int, rejected: int) -> list[str]:
+    if rows == given + rejected:
+        return []
+    return [f"{what} has {rows} rows, and {given} are given, and {rejected} are rejected"]
 
 
 def _discovers(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001
@@ -159,6 +175,36 @@ class SourceConformance(DeclarationTests, OptionTests, SecretTests, CodeTests, P
         wanted = [*self._given(1), *self._given(2)]
         gem.streaming = False
         _same(rows_of(gem.read(ReadContext(NAME, self.spark))), wanted, "a batch")
+
+    @pytest.mark.spark
+    @applies(_rejects)
+    def test_gives_or_rejects_each_row(self) -> None:
+        """Each row is given or rejected, in a batch and in a stream, whichever columns are asked for."""
+        gem = self.live()
+        if _feeds(type(self)):
+            self._given(1)
+        problems = []
+        if reads(gem, streaming=False):
+            gem.streaming = False
+            whole = gem.read(ReadContext(NAME, self.spark, undivided=True))
+            given = gem.read(ReadContext(NAME, self.spark))
+            problems += _divides("a batch", whole.count(), given.count(), _rejected(gem, whole).count())
+            for column in given.columns:
+                problems += _divides(
+                    f"a batch of which only `{column}` is asked for",
+                    given.count(),
+                    len(given.select(f"`{column}`").collect()),
+                    0,
+                )
+        if reads(gem, streaming=True):
+            gem.streaming = True
+            whole = read_stream(gem, self.spark, undivided=True)
+            counts = [
+                len(drained_rows(df, self.folder.with_name(f"checkpoint-{number}")))
+                for number, df in enumerate((whole, read_stream(gem, self.spark), _rejected(gem, whole)))
+            ]
+            problems += _divides("a stream", *counts)
+        fail_for(problems)
 
     @pytest.mark.spark
     @applies(_reads_streams)

@@ -39,10 +39,12 @@ Batches = list[tuple[int, list[dict[str, Any]]]]
 _Key = tuple[Any, ...]
 
 
-def read_stream(source: Source[Any], spark: SparkSession, name: str = NAME) -> DataFrame:
+def read_stream(
+    source: Source[Any], spark: SparkSession, name: str = NAME, *, undivided: bool = False
+) -> DataFrame:
     """A source's rows as the runtime reads them as a stream."""
     source.streaming = True
-    return source.read_stream(StreamReadContext(NAME, spark, name))
+    return source.read_stream(StreamReadContext(NAME, spark, name, undivided))
 
 
 def drained(df: DataFrame, checkpoint: Path, mode: OutputMode = "append") -> Batches:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from gem_bundle.diagnostics import Finding
+    from gem_bundle.facts import Facts
     from gem_bundle.gem import Gem
     from gem_bundle.options import Options
     from gem_bundle.testing.running.session import Needs
@@ -177,6 +179,19 @@ class GemConformance:
     def checkpoint(self) -> Path:
         """The checkpoint of this test's query, which isn't within `folder`."""
         return self.folder.with_name("checkpoint")
+
+
+def refusing(gem: Gem[Any], *inputs: Facts) -> list[Finding]:
+    """What a gem's rules refuse, in the Spark that is installed.
+
+    Args:
+        gem: The gem.
+        inputs: The facts of its inputs.
+    """
+    from gem_bundle.check.stages.versions import TargetSpark
+
+    spark = TargetSpark(None)
+    return [found for found in gem.check(*inputs) if found.severity == "error" and spark.is_told(found)]
 
 
 def session_needs(items: Iterable[pytest.Item]) -> list[Needs]:

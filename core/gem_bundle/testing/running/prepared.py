@@ -15,7 +15,7 @@ from gem_bundle.pipeline.secrets import Secret, SecretStore
 from gem_bundle.schema import StructField, fields_of, type_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from gem_bundle.builder import Pipeline
     from gem_bundle.facts import Column, Facts
@@ -288,7 +288,7 @@ def _fed_by_the_test(plan: Plan, said: Circumstances) -> Prepared:
     }
     found: list[Diagnostic] = []
     fed: dict[str, Fed] = {}
-    for name in _outputs(shortened, needed, cut):
+    for name in _outputs(shortened, needed, cut, names):
         if name.partition(".")[0] in real:
             continue
         made = _fed(plan, name, said)
@@ -334,8 +334,11 @@ def _streams(plan: Plan, name: str) -> bool:
     return bool(plan.streaming_sources(name)) if known is None else known
 
 
-def _outputs(plan: Plan, needed: Iterable[str], cut: set[str]) -> Iterable[str]:
-    """What needs rows: sources by their ids, and transforms with several outputs by each that is read."""
+def _outputs(plan: Plan, needed: Iterable[str], cut: set[str], given: Container[str]) -> Iterable[str]:
+    """What needs rows: sources by their ids, and transforms with several outputs by each that is read.
+
+    What a source rejects has rows where they are given, and else none.
+    """
     readers = [edge for name in needed for edge in plan.node(name).inputs]
     for name in needed:
         if plan.node(name).kind != "source":
@@ -345,6 +348,7 @@ def _outputs(plan: Plan, needed: Iterable[str], cut: set[str]) -> Iterable[str]:
             yield from (output_key(name, output) for output in outputs)
         else:
             yield name
+            yield from (key for output in outputs if output and (key := output_key(name, output)) in given)
 
 
 def _fed(plan: Plan, name: str, said: Circumstances) -> Fed | Diagnostic:
