@@ -36,6 +36,8 @@ SETTINGS: Final = {
     # A killed program loses nothing by it, a machine without power would.
     "fsync": "off",
     "max_connections": "60",
+    # For commits in two phases.
+    "max_prepared_transactions": "5",
 }
 
 
@@ -68,6 +70,11 @@ class Postgres:
     def url(self) -> str:
         """The address of the tests' database, for JDBC."""
         return f"jdbc:postgresql://127.0.0.1:{self.port}/{DATABASE}"
+
+    @property
+    def address(self) -> str:
+        """The same for libpq, with the login."""
+        return f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{self.port}/{DATABASE}"
 
     def options(self) -> dict[str, str]:
         """The options of source and target that lead here."""

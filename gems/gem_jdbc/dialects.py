@@ -1,10 +1,12 @@
-"""Databases by their dialect: the driver, and how they take a micro-batch once."""
+"""Databases by their dialect: the driver, how they take a micro-batch once, and how a table is followed."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gem_jdbc.following import Following
 from gem_jdbc.postgresql import PostgresTransactions
+from gem_jdbc.postgresql_following import PostgresFollowing
 from gem_jdbc.transactions import Transactions
 
 
@@ -20,6 +22,7 @@ class Dialect:
         properties: What its driver is told.
         arrays: It has arrays.
         transactions: How it takes a micro-batch once; None where that isn't known.
+        following: How one of its tables is followed; None where that isn't known.
     """
 
     name: str = "this database"
@@ -29,6 +32,7 @@ class Dialect:
     properties: Mapping[str, str] = field(default_factory=dict)
     arrays: bool = False
     transactions: Transactions | None = None
+    following: Following | None = None
 
 
 def dialect_of(url: str) -> Dialect:
@@ -49,6 +53,7 @@ _DIALECTS: Mapping[str, Dialect] = {
         properties={"stringtype": "unspecified", "reWriteBatchedInserts": "true"},
         arrays=True,
         transactions=PostgresTransactions(),
+        following=PostgresFollowing(),
     ),
     "mysql": Dialect(name="MySQL", driver="com.mysql.cj.jdbc.Driver", port=3306),
     "mariadb": Dialect(name="MariaDB", driver="org.mariadb.jdbc.Driver", port=3306),

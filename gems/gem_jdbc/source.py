@@ -1,124 +1,55 @@
 """The source `jdbc`: a table of a database, or what a query gives."""
 
+import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
-
-from pydantic import model_validator
 
 from gem_bundle import (
     Facts,
-    Field,
     Finding,
     GemError,
     OptionChange,
     ReadContext,
     Source,
     SourceSemantics,
+    StreamReadContext,
 )
-from gem_bundle.types import Schema, StringList
-from gem_jdbc.connection import ConnectionOptions, JdbcTable, RawOptions, ask, database_errors, knock, said
+from gem_jdbc.connection import ask, database_errors, knock, said
+from gem_jdbc.reading import BATCH_ONLY, PARTS, STREAM_ONLY, JdbcSourceOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pyspark.sql import DataFrame
 
-_PARTS = ("partition_column", "lower_bound", "upper_bound", "num_partitions")
-
-
-class JdbcSourceOptions(ConnectionOptions):
-    """Options of the source `jdbc`, from the guide's *JDBC To Other Databases*."""
-
-    default_change = "from_now_on"
-
-    table: JdbcTable | None = Field(
-        None,
-        passed=False,
-        description="The table, as the database's own SQL has it.",
-        examples=["orders", "sales.orders"],
-    )
-    query: str | None = Field(
-        None,
-        passed=False,
-        min_length=1,
-        description="A query in the database's own SQL, which it computes, in place of `table`.",
-        examples=["select id, total from orders where country = 'SK'"],
-    )
-    partition_column: str | None = Field(
-        None,
-        description="The column, a number, a date or a timestamp, by whose values several tasks read a part "
-        "each; with the two bounds and `num_partitions`.",
-        examples=["id"],
-    )
-    lower_bound: str | int | None = Field(
-        None, description="Where the second part begins, less one step; all rows below are in the first part."
-    )
-    upper_bound: str | int | None = Field(
-        None,
-        description="Where the last part begins, and one step more; all rows above are in the last part.",
-    )
-    num_partitions: int | None = Field(
-        None, gt=0, description="How many parts are read, each by a connection."
-    )
-    predicates: StringList = Field(
-        [],
-        passed=False,
-        description="A condition in the database's SQL for each part, in place of a column and bounds. A "
-        "row for which several hold is read several times.",
-        examples=[["country = 'SK'", "country <> 'SK'"]],
-    )
-    fetch_size: int = Field(
-        10_000,
-        ge=0,
-        passed=False,
-        description="How many rows are fetched at once; with 0, PostgreSQL's driver fetches all.",
-    )
-    session_init_statement: str | None = Field(
-        None, description="A statement that each connection begins with.", examples=["SET TIME ZONE 'UTC'"]
-    )
-    query_timeout: int | None = Field(
-        None, ge=0, description="Seconds that a statement may take; 0 is no limit, and Spark's default."
-    )
-    custom_schema: Schema | None = Field(
-        None,
-        description="Types for some of the columns, in place of those that Spark chooses.",
-        examples=["id decimal(38, 0), name string"],
-    )
-    prefer_timestamp_ntz: bool | None = Field(
-        None,
-        spark="preferTimestampNTZ",
-        description="Whether a timestamp without a time zone is a `timestamp_ntz`; else it is taken for one "
-        "of the session's time zone.",
-    )
-    spark_options: RawOptions = Field(
-        {},
-        advanced=True,
-        description="Further options of Spark's reader, or of the driver, passed on as they are.",
-    )
-
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        if (self.table is None) == (self.query is None):
-            raise ValueError("give `table` or `query`, one of the two")
-        given = [name for name in _PARTS if getattr(self, name) is not None]
-        if given and len(given) < len(_PARTS):
-            missing = ", ".join(f"`{name}`" for name in _PARTS if name not in given)
-            raise ValueError(f"reading in parts needs {missing} too")
-        if given and self.predicates:
-            raise ValueError("give `predicates` or a `partition_column`, one of the two")
-        return self
+_OF_FETCHING = {
+    *PARTS,
+    "fetch_size",
+    "query_timeout",
+    "user",
+    "password",
+    "driver",
+    "jar",
+    "max_rows_per_trigger",
+    "delay",
+    "longest_transaction",
+}
 
 
 class JdbcSource(Source[JdbcSourceOptions]):
-    """Read a table of a database by its JDBC driver, or what a query gives.
+    """Read a table of a database, or what a query gives: what is there, or what comes (`increasing`).
 
-    It is a batch: in a streaming pipeline give it `mode: batch`. Filters and the choice of columns behind it
-    are pushed down into the database by Spark. A stream by an increasing column isn't there, since rows that
-    are committed late would be lost: take the database's own changes (`from_debezium`).
+    A batch is read by Spark's JDBC reader: filters and the choice of columns behind it are pushed down into
+    the database. In a streaming pipeline it takes `mode: batch`.
+
+    With `increasing` it is a stream: a micro-batch has the rows whose values in that column lie behind those
+    that were read. Rows that are committed late aren't lost: the stream waits for the transactions that are
+    under way. A row that changes comes again, with its newest values only; deleted rows aren't seen.
     """
 
     semantics = SourceSemantics(
-        streaming=False,
-        condition="It is a batch: each run reads what is there.",
+        condition="As a stream it needs `increasing` and PostgreSQL. A micro-batch that is run again has "
+        "the same rows but for those that were changed or deleted in the meantime; what changed comes later.",
     )
     example = {
         "url": "jdbc:postgresql://localhost:5432/shop",
@@ -127,15 +58,47 @@ class JdbcSource(Source[JdbcSourceOptions]):
         "table": "orders",
     }
 
+    def __init__(self, options: JdbcSourceOptions) -> None:
+        super().__init__(options)
+        if options.increasing is not None and options.starting == "latest":
+            self.semantics = replace(self.semantics, only_new="starting")
+
     def places(self) -> dict[str, list[str]]:
         """The table; a query may read several."""
         table = self.options.table
         return {} if table is None else {"table": [self.options.place(table)]}
 
+    def begins(self) -> str:
+        """Where the options say."""
+        starting = self.options.starting
+        if starting == "latest":
+            return "from what comes after the start"
+        return "from its beginning" if starting == "earliest" else f"behind the value {starting}"
+
     def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
-        """How rows are fetched changes none of them."""
-        if option in {*_PARTS, "fetch_size", "query_timeout", "user", "password", "driver", "jar"}:
+        """How rows are fetched changes none of them; a checkpoint has a value of the column."""
+        if option in _OF_FETCHING:
             return OptionChange("continues", "the rows are the same")
+        if option == "starting":
+            return OptionChange(
+                "continues", "the checkpoint has a value, and it wins: this is read by a new checkpoint only"
+            )
+        if self.options.increasing is None:
+            return None
+        if option == "increasing":
+            return OptionChange(
+                "refused",
+                "the checkpoint has a value of the other column",
+                "Give the source another id, so that it is a new one.",
+            )
+        if option in {"url", "table"}:
+            return OptionChange(
+                "skipped",
+                f"the checkpoint has a value of `{self.options.increasing}`, and rows of the other table "
+                "with smaller ones are never read",
+                "Give the source another id, so that it is a new one; if the same table has only moved, "
+                "accept it.",
+            )
         return None
 
     def jars(self) -> tuple[str, ...]:
@@ -143,17 +106,54 @@ class JdbcSource(Source[JdbcSourceOptions]):
         return self.options.jars()
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":  # noqa: ARG002 (a source has none)
-        """The driver is known; the bounds are in order."""
+        """The driver is known, the bounds are in order, and the options are for what it is read as."""
         yield from self.options.check_driver()
         options = self.options
         lower, upper = options.lower_bound, options.upper_bound
         if isinstance(lower, int) and isinstance(upper, int) and lower >= upper:
             message = f"`lower_bound: {lower}` isn't below `upper_bound: {upper}`"
             yield Finding("GB207", message, "Exchange them.", "lower_bound")
+        given = [name for name in type(options).model_fields if name in options.model_fields_set]
+        if self.streaming:
+            yield from self._check_stream(given)
+        elif self.streaming is False:
+            for name in given:
+                if name in STREAM_ONLY:
+                    message = f"`{name}` has no effect: the table is read as a batch"
+                    yield Finding("GB207", message, "Remove it.", name, "warning")
+
+    def _check_stream(self, given: "list[str]") -> "Iterator[Finding]":
+        options = self.options
+        if options.increasing is None:
+            message = "a table is a stream by an increasing column only"
+            hint = "Name the column by `increasing`, or read with `mode: batch`."
+            yield Finding("GB312", message, hint, "table" if options.query is None else "query")
+            return
+        yield Finding(
+            "GB509", "Spark has streams of Python that know what was read", "", "increasing", since="4.2"
+        )
+        if options.dialect.following is None:
+            message = (
+                f"`increasing` is for PostgreSQL: nobody has said how {options.dialect.name} is followed"
+            )
+            yield Finding("GB207", message, "Read it with `mode: batch`, or take its changes.", "increasing")
+        for name in given:
+            if name in BATCH_ONLY:
+                message = f"`{name}` can't be used for a stream, which Spark's JDBC reader has no part in"
+                yield Finding("GB312", message, "Remove it, or read with `mode: batch`.", name)
 
     def connect(self) -> "Iterable[Finding]":
-        """Whether the database answers."""
-        return knock(self.options)
+        """Whether the database answers; whether it can be followed, where this is a stream."""
+        found = list(knock(self.options))
+        if found or not self._follows():
+            return found
+        from gem_jdbc.opening import Opened
+
+        try:
+            Opened(self.options)
+        except GemError as error:
+            return [Finding(error.code, error.message, error.hint, error.option)]
+        return []
 
     def read(self, context: ReadContext) -> "DataFrame":
         """The rows that are there now.
@@ -176,12 +176,50 @@ class JdbcSource(Source[JdbcSourceOptions]):
                     code, f"the database refuses it: {message}", f"Correct `{option}`.", option
                 ) from error
 
+    def read_stream(self, context: StreamReadContext) -> "DataFrame":
+        """The rows that are there, then those that come.
+
+        Raises:
+            GemError: As `read`; and GB509 when a package is missing, GB207 and GB210 when the table can't be
+                followed by the column.
+        """
+        from gem_jdbc.opening import Opened
+
+        self._refuse()
+        opened = Opened(self.options, str(context.spark.conf.get("spark.sql.session.timeZone")))
+        # The types are those of the batch.
+        schema = self.read(ReadContext(context.node, context.spark)).schema
+        return opened.read(schema, context)
+
+    def for_preview(self) -> Self:
+        """The same table from its beginning where only new rows are read."""
+        if self.options.starting != "latest":
+            return self
+        clone = copy.copy(self)
+        clone.options = self.options.model_copy(update={"starting": "earliest"})
+        clone.semantics = replace(self.semantics, only_new=False)
+        return clone
+
+    def _follows(self) -> bool:
+        options = self.options
+        return (
+            bool(self.streaming) and options.increasing is not None and options.dialect.following is not None
+        )
+
+    def _refuse(self) -> None:
+        given = [name for name in type(self.options).model_fields if name in self.options.model_fields_set]
+        for finding in self._check_stream(given):
+            if finding.severity == "error" and not finding.since:
+                raise GemError(finding.code, finding.message, finding.hint, finding.option)
+
     def _load(self, context: ReadContext) -> "DataFrame":
         options = self.options
         raw = options.to_spark()
         given = {**raw, **options.login(), "fetchsize": raw.get("fetchsize", str(options.fetch_size))}
+        if options.partition_column is None:
+            given.pop("numPartitions", None)  # that of a stream
         # Not Spark's `query`, which can't be read in parts.
-        table = options.table or f"({options.query}) gem_bundle_query"
+        table = options.relation
         if options.predicates:
             url = given.pop("url")
             return context.reader.jdbc(url, table, predicates=options.predicates, properties=given)

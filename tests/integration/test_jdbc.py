@@ -1,4 +1,4 @@
-"""Files into PostgreSQL: nothing lost and nothing doubled, whoever is killed on the way."""
+"""Files into PostgreSQL, and its rows as a stream: nothing lost or doubled, whoever is killed on the way."""
 
 from __future__ import annotations
 
@@ -131,3 +131,44 @@ def test_a_killed_server_has_each_row_once(
     assert "Traceback" not in err
     assert run(feed.file, available_now=True).ok
     feed.check()
+
+
+STREAM = """
+pipeline: out_of_a_database
+sources:
+  rows:
+    gem: jdbc
+    options:
+      url: "{url}"
+      user: {user}
+      password: "${{env:PASSWORD_OF_THE_TEST}}"
+      table: {table}
+      increasing: id
+      max_rows_per_trigger: 40
+      num_partitions: 2
+targets:
+  copy: {{gem: delta, input: rows, options: {{path: copy}}}}
+"""
+
+
+@a_killed_program
+@pytest.mark.parametrize("kill", range(5))
+def test_a_killed_run_has_each_row_of_a_table_once(
+    spark: SparkSession, tmp_path: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch, kill: int
+) -> None:
+    table = f"{postgres.new_schema()}.t"
+    postgres.sql(f"CREATE TABLE {table} AS SELECT n AS id FROM generate_series(1, 600) n")
+    login = postgres.options()
+    monkeypatch.setenv("PASSWORD_OF_THE_TEST", login.pop("password"))
+    file = write_pipeline(tmp_path, STREAM.format(table=table, **login))
+    running = command("run", file, "--available-now")
+    log = tmp_path / "copy" / "_delta_log"
+    while len(list(log.glob("*.json"))) < 2 + kill:
+        assert running.poll() is None, finish(running)
+    time.sleep(kill * 0.04)  # as above
+    running.send_signal(signal.SIGKILL)
+    finish(running)
+    postgres.sql(f"INSERT INTO {table} SELECT generate_series(601, 700)")
+    assert run(file, available_now=True).ok
+    found = sorted(row.id for row in spark.read.format("delta").load(str(tmp_path / "copy")).collect())
+    assert found == list(range(1, 701))

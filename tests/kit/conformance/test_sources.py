@@ -14,6 +14,7 @@ from uuid import uuid4
 import pytest
 
 from gem_bundle import ReadContext
+from gem_bundle.run.jars import spark_version
 from gem_bundle.testing.conformance import SourceConformance
 from gem_bundle.testing.conformance.streams import (
     all_rows,
@@ -208,6 +209,23 @@ class TestJdbc(SourceConformance):
             f"INSERT INTO {self.table} SELECT * FROM json_populate_recordset(NULL::{self.table}, '{values}')"
         )
         return rows(number)
+
+
+# Streams of Python are told where they begin from Spark 4.2 on.
+if spark_version() >= "4.2":
+
+    class TestJdbcAsAStream(TestJdbc):
+        options = {**TestJdbc.options, "increasing": "id"}
+        unreachable = {**TestJdbc.unreachable, "increasing": "id"}
+
+        def provide(self) -> Mapping[str, Any]:
+            return {**super().provide(), "increasing": "id", "num_partitions": 2}
+
+    class TestJdbcFromNowOn(TestJdbcAsAStream):
+        options = {**TestJdbcAsAStream.options, "starting": "latest"}
+
+        def provide(self) -> Mapping[str, Any]:
+            return {**super().provide(), "starting": "latest"}
 
 
 class TestRate(SourceConformance):
