@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import claims, samples, spark_classes, workers
 from tests import connect_server as places
-from tests import samples, spark_classes, workers
 from tests.browser import browser  # noqa: F401 (a fixture for all tests)
 from tests.connect_server import connect_server  # noqa: F401 (a fixture for all tests)
 from tests.guard import Guard
@@ -42,6 +42,7 @@ DELTA_SETTINGS = {
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Take the options of samples: only a conftest is asked for its options early enough."""
     samples.add_options(parser)
+    claims.add_options(parser)
     places.add_options(parser)
 
 
@@ -51,6 +52,8 @@ def pytest_configure(config: pytest.Config) -> None:
     samples.decide(config)
     for plugin in (samples, workers, Guard()):
         config.pluginmanager.register(plugin)
+    if config.option.claims is not None:
+        config.pluginmanager.register(claims.Claims(config.option.claims))
     # PySpark 4.2 says, when it first makes a UDF, that it has its doubts about pandas 3.
     config.addinivalue_line(
         "filterwarnings", "ignore:PySpark does not yet fully support pandas:FutureWarning"

@@ -21,9 +21,9 @@ T = TypeVar("T")
 
 HYPOTHESIS_EXAMPLES: Final = 100
 
-a_killed_program: Final = pytest.mark.sample(2, rule="a killed program")
-"""What a program loses or doubles when it, its broker or its server is killed: a daily run kills two kinds of them,
-and always the flights."""
+a_killed_program: Final = pytest.mark.sample(1, rule="a killed program")
+"""What a program loses or doubles when it, its broker or its server is killed: a daily run kills one kind of them,
+and always the flights, a run over an object store and some gems of each kind."""
 
 on_a_cluster: Final = pytest.mark.sample(1, rule="on a cluster")
 """A bundle on executors of a cluster of its own."""
@@ -31,7 +31,7 @@ on_a_cluster: Final = pytest.mark.sample(1, rule="on a cluster")
 the_flights: Final = pytest.mark.sample(1, rule="the flights")
 """The example of the flights as a program: the whole year, from a topic, stopped. A daily run always kills it."""
 
-over_connect: Final = pytest.mark.sample(2, rule="over Spark Connect")
+over_connect: Final = pytest.mark.sample(1, rule="over Spark Connect")
 """What is the same over Spark Connect. A daily run always has a run and its restart, and what a server lacks."""
 
 in_an_object_store: Final = pytest.mark.sample(1, rule="in an object store")
@@ -40,13 +40,13 @@ in_an_object_store: Final = pytest.mark.sample(1, rule="in an object store")
 a_session_of_its_own: Final = pytest.mark.sample(1, rule="a session of its own")
 """How Spark is started, and with what, in programs that do nothing else."""
 
-a_started_bundle: Final = pytest.mark.sample(2, rule="a started bundle")
+a_started_bundle: Final = pytest.mark.sample(1, rule="a started bundle")
 """A bundle's command with a Spark of its own."""
 
 a_proof_with_spark: Final = pytest.mark.sample(1, rule="a proof with Spark")
 """The proof of a bundle where it takes executors, or pip and Spark."""
 
-in_an_environment_of_its_own: Final = pytest.mark.sample(2, rule="in an environment of its own")
+in_an_environment_of_its_own: Final = pytest.mark.sample(1, rule="in an environment of its own")
 """What strangers do with nothing but gem-bundle's wheel: tutorials, and gems from elsewhere with their own tests."""
 
 
@@ -72,7 +72,7 @@ def decide(config: pytest.Config) -> None:
     _Run.seed, _Run.long = config.option.seed, config.option.long
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(_Run.seed)
-    settings.register_profile("gem-bundle", max_examples=examples(HYPOTHESIS_EXAMPLES // 4), deadline=None)
+    settings.register_profile("gem-bundle", max_examples=examples(HYPOTHESIS_EXAMPLES // 5), deadline=None)
     settings.load_profile("gem-bundle")
 
 
