@@ -16,6 +16,9 @@ MAYBE_NULL = "?"
 UNCERTAIN = "~"
 """Among `Made.nulls`: whether it may be null of what is never null isn't known."""
 
+NEVER_TRUE = "!"
+"""Among `Lineage.asks`: the condition is true of no row whatever, so that Spark asks for nothing else."""
+
 _UNCHANGED = frozenset({"=", "union"})
 
 
@@ -87,12 +90,15 @@ class Lineage:
         kept: What it keeps of a stream; None where it keeps nothing.
         reads: The columns that it reads though they decide neither values nor rows, as those that rows are
             sorted by, each behind the position of its input. None is unknown.
+        asks: The columns of which its condition leaves out the nulls, as Spark reads it off its form, each
+            behind the position of its input, or `NEVER_TRUE`. None is unknown.
     """
 
     columns: Mapping[str, Made]
     rows: Made = field(default_factory=Made)
     kept: Kept | None = None
     reads: frozenset[str] | None = frozenset()
+    asks: frozenset[str] | None = field(default=None, compare=False)
 
 
 def column_keys(columns: Iterable[Column] | None) -> list[str] | None:

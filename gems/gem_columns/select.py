@@ -26,7 +26,7 @@ from gem_bundle.expressions import (
     several_windows,
     split_alias,
 )
-from gem_bundle.lineage import passed
+from gem_bundle.lineage import column_keys, passed
 from gem_bundle.types import ColumnExpressions
 from gem_columns.casting import check_casts, counted, fitting, rejects_field, safe, unfitting
 
@@ -164,6 +164,7 @@ def with_operators(facts: Facts, expressions: list[str] | dict[str, str]) -> Fac
 def projected(expressions: list[str] | dict[str, str], facts: Facts) -> Lineage | None:
     """What a projection makes of what; None where that isn't known, or it aggregates."""
     columns: dict[str, Made] = {}
+    each: list[Made] = []
     generators: list[Made] = []
     for key, expression in keyed(expressions):
         body, alias = split_alias(expression) if isinstance(key, int) else (expression, key)
@@ -172,6 +173,7 @@ def projected(expressions: list[str] | dict[str, str], facts: Facts) -> Lineage 
             if through is None:
                 return None
             columns |= through
+            each += through.values()
             continue
         found = analyse(body, facts.columns, name=alias if isinstance(alias, str) else None)
         if found.aggregates or found.analytic or not found.column.name:
@@ -180,6 +182,13 @@ def projected(expressions: list[str] | dict[str, str], facts: Facts) -> Lineage 
         if found.generator:
             generators.append(made)
         columns[found.column.name.lower()] = made
+        each.append(made)
+    if len(columns) < len(each):
+        # Several are of one name, and are told apart by what they belong to.
+        keys = column_keys(project(expressions, facts))
+        if keys is None or len(keys) != len(each):
+            return None
+        columns = dict(zip(keys, each, strict=True))
     rows = Made(
         " ".join(made.rule for made in generators),
         None if any(made.uses is None for made in generators) else _all_of(generators),

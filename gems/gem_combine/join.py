@@ -26,6 +26,7 @@ from gem_bundle import (
 )
 from gem_bundle.expressions import (
     analyse,
+    asked_by,
     check_expression,
     equal_keys,
     equal_parts,
@@ -214,7 +215,10 @@ class Join(Transform[JoinOptions]):
         rows = Made(f"{options.how} {rows.rule}", rows.uses)
         both = left.streaming is not False and right.streaming is not False
         kept = self._kept(left, right, rows) if both else None
-        return Lineage(found, rows, kept)
+        asks = rows.uses
+        if options.condition is not None:
+            asks = asked_by(options.condition, [left.columns, right.columns])
+        return Lineage(found, rows, kept, asks=asks)
 
     def _kept(self, left: Facts, right: Facts, rows: Made) -> Kept:
         """What is kept of two streams: all rows where no watermark lets any go, by what is equal."""

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gem_bundle import Facts, Field, Finding, Lineage, Operator, Options, Transform
-from gem_bundle.expressions import analyse, check_expression, made_of
+from gem_bundle.expressions import analyse, asked_by, check_expression, made_of
 from gem_bundle.lineage import passed
 from gem_bundle.types import Expression
 
@@ -43,10 +43,12 @@ class Filter(Transform[FilterOptions]):
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """All columns as they are; the condition decides which rows stay."""
-        through = passed(inputs[0].columns)
+        columns = inputs[0].columns
+        through = passed(columns)
         if through is None:
             return None
-        return Lineage(through, made_of(self.options.condition, inputs[0].columns))
+        condition = self.options.condition
+        return Lineage(through, made_of(condition, columns), asks=asked_by(condition, [columns]))
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The condition is one, over columns that exist."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import StringConstraints, model_validator
 
 from gem_bundle import Facts, Field, Finding, Lineage, Made, Operator, Options, Transform
-from gem_bundle.expressions import check_expression, check_steady, made_of
+from gem_bundle.expressions import asked_by, check_expression, check_steady, made_of
 from gem_bundle.lineage import passed, uses_of
 from gem_bundle.types import Expression
 
@@ -100,7 +100,9 @@ class Route(Transform[RouteOptions]):
         before, taken = self._before(output)
         texts = [f"not coalesce({conditions[name]}, false)" for name in before]
         texts += [f"({conditions[name]})" for name in taken]
-        return Lineage(through, made_of(" and ".join(texts) or "true", facts.columns))
+        condition = " and ".join(texts) or "true"
+        asks = asked_by(condition, [facts.columns])
+        return Lineage(through, made_of(condition, facts.columns), asks=asks)
 
     def check(self, *inputs: Facts) -> Iterator[Finding]:
         """Each condition is one, over columns that exist, and depends on the row alone."""

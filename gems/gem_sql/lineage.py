@@ -6,7 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle import Kept, Lineage, Made
-from gem_bundle.expressions import analyse, buffers_of, equal_keys, equal_parts, made_of, made_of_inputs
+from gem_bundle.expressions import (
+    analyse,
+    asked_by,
+    buffers_of,
+    equal_keys,
+    equal_parts,
+    made_of,
+    made_of_inputs,
+    reference,
+)
 from gem_bundle.lineage import MAYBE_NULL, column_keys, uses_of
 from gem_sql.grouping import plain_keys, several_times_over
 from gem_sql.tree import UnknownQuery, item_of, sql_of
@@ -47,7 +56,10 @@ def _whole(tree: Any, query: str, names: list[str]) -> Lineage:
     rule = Made(" ".join(query.split()), None)
     calls: dict[str, tuple[str, ...]] = {}
     for call in tree.find_all(exp.Anonymous):
-        for text, kinds in (buffers_of(sql_of(call), None) or {}).items():
+        whole: Any = call
+        while isinstance(whole.parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+            whole = whole.parent
+        for text, kinds in (buffers_of(sql_of(whole), None) or {}).items():
             # Whatever is one of the values that came is kept as such a value.
             calls[text] = tuple("?value" if kind in _VALUES else kind for kind in kinds)
     kept = Kept((rule,), None, {_ALL: calls}, frozenset({_ALL}))
@@ -159,7 +171,7 @@ def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts
     for name, (_, body) in zip(names, bodies, strict=True):
         found[name] = made_of(body, columns, position=position, earlier=found)
     where = tree.args.get("where")
-    rows = made_of(sql_of(where.this) if where is not None else "true", columns, position=position)
+    rows = made_of(sql_of(where.this), columns, position=position) if where is not None else Made()
     aggregates = [name for name, (_, body) in zip(names, bodies, strict=True) if _aggregates(body, columns)]
     group, distinct = tree.args.get("group"), tree.args.get("distinct")
     if group is None and not aggregates:
@@ -171,10 +183,11 @@ def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts
                 return None
             types = tuple(column.type for column in made.columns or ())
             kept = Kept(tuple(found.values()), types, taken=rows)
-        return Lineage(found, rows, kept)
+        asks = asked_by(sql_of(where.this), [columns]) if where is not None else frozenset[str]()
+        return Lineage(found, rows, kept, asks=_placed(asks, [(position, columns or ())]))
     if distinct is not None or (group is not None and group.args.get("all")):
         return None
-    keys = [_key(sql_of(node), bodies) for node in (plain_keys(group) if group is not None else [])]
+    keys = [_key(sql_of(node), bodies, columns) for node in (plain_keys(group) if group is not None else [])]
     by = tuple(made_of(key, columns, position=position) for key in keys)
     values = {
         name: buffers_of(body, columns, keys)
@@ -200,8 +213,11 @@ def _aggregates(body: str, columns: Sequence[Column] | None) -> bool:
     return analyse(body, columns).aggregates
 
 
-def _key(text: str, bodies: list[tuple[str, str]]) -> str:
+def _key(text: str, bodies: list[tuple[str, str]], columns: Sequence[Column] | None) -> str:
     """What is grouped by: an item by its position or by its name, or an expression."""
     if text.isdecimal() and 1 <= int(text) <= len(bodies):
         return bodies[int(text) - 1][1]
-    return text
+    parts = reference(text)
+    if parts is None or len(parts) > 1 or any(c.name.lower() == parts[0].lower() for c in columns or ()):
+        return text  # a column of the table comes before an item of that name
+    return next((body for name, body in bodies if name.lower() == parts[0].lower()), text)

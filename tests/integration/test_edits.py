@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-COUNT = examples(8, 60)
+COUNT = examples(6, 60)
 # A rule that one edit in hundreds breaks must not stop somebody else's work; the long run draws anew.
 SEED = "" if examples(0, 1) else "e2"
 

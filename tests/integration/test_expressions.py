@@ -226,6 +226,7 @@ def test_operators_over_all_types(typed: DataFrame, expression: str) -> None:
     assert wrong == {}
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("expression", SINGLE)
 def test_operators_over_one_type(typed: DataFrame, expression: str) -> None:
     facts = facts_of(typed)
@@ -322,6 +323,7 @@ BEHIND = {
 }
 
 
+@pytest.mark.sample(60)
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_functions_refuse_types(typed: DataFrame, name: str) -> None:
     """What a function is said not to take first, it doesn't take; and something else it takes."""

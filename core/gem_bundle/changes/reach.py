@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.check.stages.inference import inputs_of
-from gem_bundle.lineage import Kept, Lineage, Made, column_keys
+from gem_bundle.lineage import NEVER_TRUE, Kept, Lineage, Made, column_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _CONJUNCTION = "(<class 'sqlglot.expressions.core.And'>"
 _TRUE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', True)"
+IS_TRUE = f"{_TRUE},))"
+"""The rule of a condition that is `true` and nothing else."""
 _EQUALITY = "sqlglot.expressions.core.EQ'"
 ALL = "*"
 """Stands among columns for all of them."""
@@ -182,7 +184,8 @@ class Flow:
             before = inputs[0].node
             made = self.lineage(before, inputs[0].output)
             if made is None:
-                return None
+                # By what it keeps isn't known, so that the condition may be about that, as behind a pivot.
+                return before if self.keeps(before) else None
             if made.kept is not None:
                 if made.kept.rows:
                     sides = {
@@ -296,38 +299,71 @@ class Flow:
         """The columns of the input at a position that a node reads, for itself or for those behind it."""
         return self._needed[1].get((name, position), {ALL})
 
-    def reaches_as_it_is(self, name: str, position: int, key: str) -> bool:
-        """Whether nothing between a column's watermark and a node computes or leaves out columns.
+    def asked_just_before(self, name: str, position: int, key: str, *, asked: bool) -> bool:
+        """Whether Spark asks for a column that isn't null so near to a node that it still knows it there.
 
-        What may be null is then no longer so for Spark: it asks behind a watermark, and not before it, for
-        event time that isn't null, and what computes or leaves out columns forgets that again.
+        It asks as early as it can: at the source, or behind what a condition can't be put before. What
+        computes or leaves out columns on the way from there makes it forget that again.
 
         Args:
             name: The node.
             position: The position of its input.
             key: The column.
+            asked: The node itself asks for it; a condition before it may too.
         """
         edge = self.side.nodes[name].inputs[position]
-        while not self.watermarks(edge.node):
+        wanted = first = self.needed_of(name, position)
+        tested: set[str] = set()
+        ever = True
+        while True:
             node = self.side.nodes[edge.node]
             lineage = self.lineage(node.id, edge.output)
-            if node.kind != "transform" or lineage is None or edge.output:
+            if node.kind != "transform" or lineage is None:
                 return False
-            wanted = self.needed(node.id)
-            made = [found for column, found in lineage.columns.items() if column in wanted]
+            if self.watermarks(node.id):
+                # A condition is put before it, but for one about event time.
+                if self._is_event_time(node.id, key):
+                    return asked
+            elif self._drops_duplicates(node.id):
+                # What it compares, and what is tested behind it, is left out where nobody reads it.
+                tested |= {use.partition(":")[2] for use in lineage.rows.uses or ()}
+                return asked and ever and (tested <= first or ALL in first)
+            made = [found for column, found in lineage.columns.items() if column in wanted or ALL in wanted]
             passed = {use for found in made if found.rule == "=" for use in found.uses or ()}
             given = {int(use.partition(":")[0]) for m in lineage.columns.values() for use in m.uses or ()}
-            read = {f"{p}:{c}" for p in given for c in self.needed_of(node.id, p)}
+            read = {f"{p}:{c}" for p in given for c in self._read_for(node.id, lineage, p, wanted)}
             filters = (
                 not lineage.kept and len(node.inputs) == 1 and f"0:{key}" not in (lineage.rows.uses or ())
             )
             if len(passed) < len(made) or (read - passed and not filters):
                 return False
-            streams = [other for other in node.inputs if self.side.is_streaming(other.node)]
+            streams = [place for place, other in enumerate(node.inputs) if self.side.is_streaming(other.node)]
             if len(streams) != 1:
                 return False
-            (edge,) = streams
-        return True
+            (place,) = streams
+            if len(node.inputs) == 1:
+                tested |= {use.partition(":")[2] for use in lineage.rows.uses or ()}
+                asked = asked or f"0:{key}" in (lineage.asks or ())
+                ever = ever and NEVER_TRUE not in (lineage.asks or ())
+            wanted = self._read_for(node.id, lineage, place, wanted)
+            edge = node.inputs[place]
+
+    def _read_for(self, name: str, lineage: Lineage, position: int, wanted: Set[str]) -> set[str]:
+        """The columns of an input that a node reads for some of those that it gives."""
+        edge = self.side.nodes[name].inputs[position]
+        facts = self.side.facts.get(edge.key)
+        return _read_of(lineage, position, wanted, column_keys(facts.columns if facts else None) or [ALL])
+
+    def _is_event_time(self, name: str, key: str) -> bool:
+        """Whether a column behind a node carries a watermark."""
+        facts = self.side.facts[name]
+        keys = column_keys(facts.columns) or ()
+        return any(c.watermarked and key == k for k, c in zip(keys, facts.columns or (), strict=False))
+
+    def _drops_duplicates(self, name: str) -> bool:
+        """Whether a node is nothing but a removal of duplicates that keeps state."""
+        kinds = {operator.kind for operator in self.side.operators if operator.node == name}
+        return kinds == {"deduplicate"} and self.keeps(name)
 
     @cached_property
     def _needed(self) -> tuple[dict[str, set[str]], dict[tuple[str, int], set[str]]]:
@@ -350,13 +386,7 @@ class Flow:
                     if lineage is None:
                         read |= every[edge.key]
                         continue
-                    made = [lineage.rows, Made(uses=lineage.reads)]
-                    wanted = outputs[output]
-                    made += [m for key, m in lineage.columns.items() if key in wanted or ALL in wanted]
-                    if lineage.kept is not None:
-                        made += lineage.kept.keys
-                        made += [m for key, m in lineage.columns.items() if key in lineage.kept.reads]
-                    read |= set().union(*(_of_input(found, position, every[edge.key]) for found in made))
+                    read |= _read_of(lineage, position, outputs[output], every[edge.key])
                 taken.setdefault(edge.node, {}).setdefault(edge.output, set()).update(read)
                 if not edge.output:
                     needed[edge.node] |= read
@@ -373,6 +403,16 @@ def _made_of(lineage: Lineage, coming: list[Taint]) -> Taint:
         if any(taint.touches(made, position) for position, taint in enumerate(coming))
     }
     return Taint(rows, columns)
+
+
+def _read_of(lineage: Lineage, position: int, wanted: Set[str], every: Iterable[str]) -> set[str]:
+    """The columns of an input, of all that it has, that are read for some of those that are given."""
+    kept = lineage.kept
+    made = [lineage.rows, Made(uses=lineage.reads), *(kept.keys if kept is not None else ())]
+    for key, column in lineage.columns.items():
+        if key in wanted or ALL in wanted or (kept is not None and key in kept.reads):
+            made.append(column)
+    return set().union(*(_of_input(found, position, every) for found in made))
 
 
 def _of_input(made: Made, position: int, every: Iterable[str]) -> set[str]:

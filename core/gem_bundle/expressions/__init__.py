@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.qualifying import qualified as qualified
     from gem_bundle.expressions.readable import unreadable_query as unreadable_query
     from gem_bundle.expressions.steady import check_steady as check_steady
+    from gem_bundle.expressions.uses import asked_by as asked_by
     from gem_bundle.expressions.uses import buffers_of as buffers_of
     from gem_bundle.expressions.uses import equal_keys as equal_keys
     from gem_bundle.expressions.uses import equal_parts as equal_parts
@@ -90,6 +91,7 @@ _HOMES = {
     "readable": ("unreadable_query",),
     "steady": ("check_steady",),
     "uses": (
+        "asked_by",
         "buffers_of",
         "equal_keys",
         "equal_parts",

@@ -143,7 +143,8 @@ def _made(
             uses |= before.uses
             rule += f" {before.rule}"
         else:
-            return Made(rule, None, nulls)
+            # Two names of which nobody knows what they are aren't one and the same.
+            return Made(f"= {expression.strip().lower()}" if rule == "=" else rule, None, nulls)
     return Made(rule, frozenset(uses), nulls)
 
 
@@ -349,6 +350,27 @@ def _never_null(tree: exp.Expr) -> bool:
     return name in _COUNTS | _LISTS or (name == "coalesce" and any(map(_never_null, tree.expressions)))
 
 
+def asked_by(condition: str, inputs: Sequence[Sequence[Column] | None]) -> frozenset[str] | None:
+    """The columns of which a condition leaves out nulls, as `gem_bundle.lineage.Lineage.asks` has them.
+
+    Args:
+        condition: A boolean expression.
+        inputs: The columns of what it is over.
+    """
+    tree = parsed(condition)
+    if tree is None:
+        return None
+    from gem_bundle.expressions.asked import asked_of
+
+    known = list(enumerate(inputs))
+
+    def resolved(parts: Sequence[str]) -> str | None:
+        # A field that isn't null is asked for by itself, and not what it is a field of.
+        return None if _fields(parts, known) else _resolved(parts, known)
+
+    return asked_of(tree, resolved)
+
+
 def buffers_of(
     expression: str, columns: Sequence[Column] | None, groups: Sequence[str] = ()
 ) -> dict[str, tuple[str, ...]] | None:
@@ -366,17 +388,20 @@ def buffers_of(
         return None
     keys = {made_of(group, columns) for group in groups}
     found: dict[str, tuple[str, ...]] = {}
-    for name, arguments, text in _aggregates(tree, columns):
+    for name, arguments, text, only in _aggregates(tree, columns):
         if name in _ONE_OF_THEM and len(arguments) == 1 and made_of(arguments[0], columns) in keys:
             text = f"one of {sorted(made_of(arguments[0], columns).uses or ())} {arguments[0].lower()}"  # noqa: PLW2901
         kept = _buffers(name, arguments, columns)
         if kept is None:
             return None
-        found.setdefault(text, kept)
+        found.setdefault(f"{text}{only}", kept)
     return found
 
 
-def _aggregates(tree: exp.Expr, columns: Sequence[Column] | None) -> Iterator[tuple[str, list[str], str]]:
+def _aggregates(
+    tree: exp.Expr, columns: Sequence[Column] | None
+) -> Iterator[tuple[str, list[str], str, str]]:
+    """The aggregate functions: name, arguments, what tells them apart, and of which rows they are only."""
     from gem_bundle.expressions.functions import AGGREGATES
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.expressions.walk import shape
@@ -388,7 +413,15 @@ def _aggregates(tree: exp.Expr, columns: Sequence[Column] | None) -> Iterator[tu
             if texts == ["*"] and name != "count" and columns is not None and len(columns) == 1:
                 texts = [f"`{columns[0].name}`"]  # a star is all columns, of which there is one
             known = _columns_of(_names_in(call) or (), [(0, columns)])
-            yield name, texts, _counted(name, texts) or repr(shape(call, known))
+            only = ""
+            around = call.parent
+            while isinstance(around, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+                only += f" {type(around).__name__}"
+                if isinstance(around, exp.Filter):
+                    where = around.expression
+                    only += f" {shape(where, _columns_of(_names_in(where) or (), [(0, columns)]))}"
+                around = around.parent
+            yield name, texts, _counted(name, texts) or repr(shape(call, known)), only
 
 
 def _counted(name: str, arguments: list[str]) -> str | None:

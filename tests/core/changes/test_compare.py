@@ -294,7 +294,9 @@ def test_a_result_that_nobody_reads_is_not_kept() -> None:
     assert verdict(used, later).verdict == "refused"
 
 
-def test_a_watermark_less_before_a_join_is_another_shape_of_its_rows() -> None:
+def test_a_watermark_less_before_a_join_is_another_shape_of_its_rows_where_the_join_asks_for_event_time() -> (
+    None
+):
     pairs = """
         pipeline: shop
         sources:
@@ -303,20 +305,27 @@ def test_a_watermark_less_before_a_join_is_another_shape_of_its_rows() -> None:
         transforms:
           ta: {gem: watermark, input: a, options: {column: at, delay: 1 hour}}
           pairs: {gem: join, inputs: {l: ta, r: b}, options: {condition: l.n = r.m}}
-          flat: {gem: select, input: pairs, options: {columns: [n, seen]}}
+          flat: {gem: select, input: pairs, options: {columns: [n, at, seen]}}
         targets:
           out: {gem: console, input: flat}
     """
-    without = pairs.replace("l: ta", "l: a").replace(
-        "          ta: {gem: watermark, input: a, options: {column: at, delay: 1 hour}}\n", ""
-    )
-    assert codes(verdict(pairs, without)) == [("refused", "GB421")]
-    assert codes(verdict(without, pairs)) == [("refused", "GB420")]
-    other = pairs.replace(
+    timely = pairs.replace("l.n = r.m", "l.n = r.m and l.at <= r.seen")
+
+    def without(text: str) -> str:
+        return text.replace("l: ta", "l: a").replace(
+            "          ta: {gem: watermark, input: a, options: {column: at, delay: 1 hour}}\n", ""
+        )
+
+    assert codes(verdict(timely, without(timely))) == [("refused", "GB422")]
+    # What may be null finds room where something was never null.
+    assert codes(verdict(without(timely), timely)) == [("mixed", "GB420")]
+    assert codes(verdict(pairs, without(pairs))) == [("mixed", "GB421")]
+    assert codes(verdict(without(pairs), pairs)) == [("mixed", "GB420")]
+    other = timely.replace(
         "gem: watermark, input: a, options: {column: at, delay: 1 hour}",
         "gem: filter, input: a, options: {condition: n > 0}",
     )
-    assert verdict(pairs, other).verdict == "refused"
+    assert verdict(timely, other).verdict == "refused"
 
 
 def test_what_was_written_by_the_old_rule_can_be_computed_anew_where_the_target_can() -> None:

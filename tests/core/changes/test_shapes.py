@@ -9,6 +9,9 @@ import pytest
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import Offsets, SparkCheckpoint
 from gem_bundle.changes.compare import compare
+from gem_bundle.expressions import asked_by
+from gem_bundle.facts import Column
+from gem_bundle.lineage import NEVER_TRUE
 from tests.core.changes.edits import plan, verdict
 
 ONE = """
@@ -132,6 +135,32 @@ def test_what_is_kept_of_decimals(old: str, new: str, expected: str) -> None:
     assert of_one(steps.replace("FUNCTION", old), steps.replace("FUNCTION", new)) == expected
 
 
+def test_an_aggregate_of_some_rows_is_another_one_than_of_all() -> None:
+    steps = "  last: {gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {r: FUNCTION, all: count(*)}}}"
+    some, others, every = (
+        steps.replace("FUNCTION", f'"{text}"')
+        for text in ("count(*) filter (where n > 1)", "count(*) filter (where n > 2)", "count(*) + 1")
+    )
+    assert of_one(some, others) == "mixed"
+    assert of_one(some, every) == "refused"
+    query = '  last: {gem: sql, input: clicks, options: {query: "select page, FUNCTION as r, count(*) as c from clicks group by page"}}'
+    some, others, every = (
+        query.replace("FUNCTION", text)
+        for text in ("count(*) filter (where n > 1)", "count(*) filter (where n > 2)", "count(*) + 1")
+    )
+    assert of_one(some, others) == "mixed"
+    assert of_one(some, every) == "refused"
+    # Of results that nobody reads Spark keeps nothing, but what a condition asks for it keeps.
+    having = query.replace("by page", "by page having count(*) > 1").replace(
+        "FUNCTION", "count(*) filter (where n > 1)"
+    )
+    few = (
+        having.replace("last", "sums") + "\n  last: {gem: select, input: sums, options: {columns: [COLUMNS]}}"
+    )
+    assert of_one(few.replace("COLUMNS", "page"), few.replace("COLUMNS", "page, r")) == "refused"
+    assert of_one(few.replace("COLUMNS", "page"), few.replace("COLUMNS", "page, c")) == "from_now_on"
+
+
 def test_columns_that_decide_on_duplicates_are_kept_in_the_order_of_their_names() -> None:
     steps = "  last: {gem: deduplicate, input: clicks, options: {columns: [page, n]}}"
     assert of_one(steps, steps.replace("[page, n]", "[n, page]"), "append") == "refused"
@@ -249,6 +278,47 @@ def test_a_file_source_is_refused_another_place_unless_the_last_micro_batch_had_
     assert "Spark doesn't notice" in found["idle"].changes[0].message
 
 
+@pytest.mark.parametrize("mode", ["update", "complete"])
+def test_what_is_grouped_by_is_what_its_name_stands_for(mode: str) -> None:
+    query = (
+        "select window(at, '1 minute') as w, upper(page) as page, count(*) as c from clicks group by w, page"
+    )
+    steps = f'  last: {{gem: sql, input: clicks, options: {{query: "{query}"}}}}'
+    assert of_one(steps, steps.replace("1 minute", "3 minutes"), mode) == "mixed"
+    # A column of the table comes before an item of that name, so that this is another group.
+    assert of_one(steps, steps.replace("by w, page", "by w, p").replace("as page", "as p"), mode) == "mixed"
+    numbers = '  last: {gem: sql, input: clicks, options: {query: "select n + 1 as k, count(*) as c from clicks group by K"}}'
+    assert of_one(numbers, numbers.replace("n + 1", "x + 1"), mode) == "refused"
+
+
+def test_a_query_without_a_condition_leaves_out_no_rows() -> None:
+    steps = """
+  more: {gem: sql, input: clicks, options: {query: "select page, n, n + 1 as m from clicks WHERE"}}
+  last: {gem: deduplicate, input: more, options: {columns: [page]}}
+"""
+    all_rows, some = (steps.replace("WHERE", text) for text in ("", "where n > 1"))
+    without = steps.partition("  last")[1:]
+    bare = "".join(without).replace("input: more", "input: clicks")
+    assert of_one(all_rows, bare, "append") == "from_now_on"
+    assert of_one(some, bare, "append") == "mixed"
+    assert of_one(all_rows, some, "append") == "mixed"
+    passing = "  more: {gem: filter, input: clicks, options: {condition: 'true'}}\n" + "".join(without)
+    assert of_one(bare, passing, "append") == "continues"
+
+
+@pytest.mark.parametrize("pivot", ["", ", pivot: {column: n, values: ['1', '2']}"])
+def test_a_filter_behind_an_aggregation_is_put_before_it_with_a_pivot_too(pivot: str) -> None:
+    """Measured: with a pivot a group comes out that the filter leaves out, and one without its first rows."""
+    steps = """
+  timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}
+  sums: {gem: aggregate, input: timely, options: {window: {column: at, duration: 1 hour}, group_by: [page], aggregates: {t: sum(n)}PIVOT}}
+  last: {gem: filter, input: sums, options: {condition: "CONDITION"}}
+""".replace("PIVOT", pivot)
+    one, two = (steps.replace("CONDITION", text) for text in ("page = 'x'", "page = 'x' or page = 'a'"))
+    assert of_one(one, two, "append") == "mixed"
+    assert of_one(two, one, "append") == "mixed"
+
+
 def test_a_star_in_a_function_is_the_only_column_that_there_is() -> None:
     query = (
         "  few: {gem: select, input: clicks, options: {columns: [n]}}\n  last: {gem: aggregate, input: few, "
@@ -325,6 +395,81 @@ def test_event_time_that_a_join_asks_for_is_never_null_unless_columns_are_left_o
     """.replace("HOW", "inner")
     assert verdict(text, text.replace("left_semi", "left")).verdict == "refused"
     assert verdict(text.replace("left_semi", "left"), text).verdict == "mixed"
+
+
+def test_a_join_keeps_of_each_column_whether_it_may_be_null() -> None:
+    steps = """
+  told: {gem: with_columns, input: a, options: {columns: {x: "EXPRESSION"}}}
+  pairs: {gem: join, inputs: [told, b], options: {condition: told.n = b.m}}
+  last: {gem: select, input: pairs, options: {columns: [n, x, m, y]}}
+"""
+    filled, plain = (steps.replace("EXPRESSION", text) for text in ("coalesce(x, 0)", "x + 1"))
+    assert of_two(filled, plain) == "refused"
+    assert of_two(plain, filled) == "mixed"
+    assert of_two(plain, steps.replace("EXPRESSION", "x + 2")) == "mixed"
+
+
+ONCE_EACH = """
+  once: {gem: deduplicate, input: clicks, options: {columns: [page]}}
+  pairs: {gem: join, inputs: {l: READ, r: READ}, options: {"on": [page, n]}}
+  last: {gem: select, input: pairs, options: {columns: [page, n]}}
+"""
+
+
+def test_what_a_join_asks_for_right_behind_duplicates_is_never_null() -> None:
+    """Spark asks for it as early as it can, which isn't before duplicates are dropped."""
+    plain = ONCE_EACH.replace("READ", "once")
+    named = '  told: {gem: with_columns, input: once, options: {columns: {page: "EXPRESSION"}}}\n'
+    upper, lower = (
+        ONCE_EACH.replace("READ", "told").replace("  pairs", named.replace("EXPRESSION", text) + "  pairs")
+        for text in ("upper(page)", "lower(page)")
+    )
+    packed = ONCE_EACH.replace("READ", "packed").replace(
+        "  pairs",
+        "  packed: {gem: to_json, input: once, options: {columns: [page, n], column: page, keep: true}}\n  pairs",
+    )
+    assert of_one(plain, upper, "append") == "refused"
+    assert of_one(plain, packed, "append") == "refused"
+    assert of_one(upper, plain, "append") == "mixed"
+    assert of_one(upper, lower, "append") == "mixed"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("x > 1", "x > 2", "mixed"),
+        ("x > 1", "x is not null", "mixed"),
+        ("x > 1", "x is null or x > 1", "refused"),
+        ("x is null or x > 1", "x > 1", "mixed"),
+        ("x > 1", "coalesce(x, 0) > 1", "refused"),
+        ("not (x is null)", "not (x > 1 or d > 1)", "mixed"),
+        ("x > 1", "not (x between 1 and 2)", "refused"),
+        # What is the same for all rows is worked out before Spark asks.
+        ("x > 1 or 'x' = 'a'", "x > 1 or 'x' != 'a'", "refused"),
+        ("x > 1 and lower('A') = 'a'", "x > 1 and upper('A') = 'a'", "refused"),
+        ("x > 1 and 2D > 1", "x > 1", "mixed"),
+    ],
+)
+def test_a_filter_right_behind_duplicates_asks_too(old: str, new: str, expected: str) -> None:
+    steps = """
+  once: {gem: deduplicate, input: clicks, options: {columns: [page]}}
+  some: {gem: filter, input: once, options: {condition: "CONDITION"}}
+  pairs: {gem: join, inputs: {l: some, r: some}, options: {"on": [n]}}
+  last: {gem: select, input: pairs, options: {columns: [n, l.page, l.x, l.d, r.page, r.x, r.d]}}
+"""
+    assert of_one(steps.replace("CONDITION", old), steps.replace("CONDITION", new), "append") == expected
+
+
+def test_columns_of_one_name_are_read_each_for_itself() -> None:
+    steps = """
+  told: {gem: with_columns, input: clicks, options: {columns: {x: "EXPRESSION"}}}
+  pairs: {gem: join, inputs: {l: told, r: clicks}, options: {"on": [n]}}
+  last: {gem: select, input: pairs, options: {columns: [l.page, l.x, r.page, r.x]}}
+"""
+    filled, plain = (steps.replace("EXPRESSION", text) for text in ("coalesce(x, 0)", "x + 1"))
+    assert of_one(filled, plain, "append") == "refused"
+    assert of_one(plain, plain.replace("x + 1", "x + 2"), "append") == "mixed"
+    assert of_one(plain, plain.replace("l.x, ", ""), "append") == "refused"
 
 
 def test_a_condition_that_is_the_same_for_all_rows_is_asked_of_one_side_of_a_join() -> None:
@@ -478,3 +623,31 @@ def test_another_gem_where_a_watermark_was_gives_other_columns_too() -> None:
     parsed = '  last: {gem: from_json, input: clicks, options: {column: page, schema: "a int", keep: true}}'
     assert of_one(timely, parsed, "append") == "from_now_on"
     assert of_one(parsed, timely, "append") == "from_now_on"
+
+
+def test_what_a_join_keeps_is_compared_as_far_as_it_is_known() -> None:
+    steps = """
+  wide: {gem: with_columns, input: a, options: {columns: {later: "timestampadd(HOUR, 1, at)"}}}
+  pairs: {gem: join, inputs: [wide, b], options: {condition: "wide.n = b.m"}}
+  last: {gem: filter, input: pairs, options: {condition: n > 0}}
+"""
+    assert of_two(steps, steps.replace("[wide, b]", "[b, wide]")) == "refused"
+    assert of_two(steps, steps.replace("timestampadd(HOUR, 1, at)", "timestampadd(HOUR, 2, at)")) == "mixed"
+    assert of_two(steps, steps.replace("{later:", "{x: cast(x as int), later:")) == "refused"
+    fewer = steps.replace("{condition: n > 0}", "{columns: [n, x, m]}").replace("filter", "select")
+    assert of_two(steps, fewer) == "refused"
+
+
+def test_what_a_condition_asks_for() -> None:
+    columns = [Column("x", "double"), Column("s", "struct<name: string>"), Column("t", "string")]
+    asked = {
+        "x > 1 and t like 'a%'": {"0:x", "0:t"},
+        "not (x is null)": {"0:x"},
+        "x > 1 or t = 'a'": set(),
+        "s.name = 'a'": set(),
+        "round(x, 1) > 2": set(),
+        "unix_timestamp(t, 'yyyy') > 2": set(),
+        "coalesce(x, 0) > 1": set(),
+        "x > 1 and 1 = 2": {NEVER_TRUE},
+    }
+    assert {condition: asked_by(condition, [columns]) for condition in asked} == asked

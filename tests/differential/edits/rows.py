@@ -28,16 +28,19 @@ class Style(NamedTuple):
         files: When those of each file happened, and how long that went on, by phase: each file is a micro-batch,
             and the last one is so much later that every window closes.
         words: The texts that there are.
-        numbers: How many numbers there are.
+        numbers: How many numbers there are, from 0 on, or which.
         nulls: How many values are null.
-        moments: How many times there are in a file, evenly apart; 0 is any.
+        moments: How many times there are in a file, evenly apart, or how many seconds behind its beginning
+            each of them is; 0 is any.
+        rows: How many rows there are in a file.
     """
 
     files: dict[str, list[tuple[datetime, timedelta]]]
     words: tuple[str, ...] = ("home", "cart", "pay", "x", "a")
-    numbers: int = 5
+    numbers: int | tuple[int, ...] = 5
     nulls: float = 0.04
-    moments: int = 0
+    moments: int | tuple[int, ...] = 0
+    rows: int = 10
 
 
 _COMMON = Style(
@@ -71,9 +74,6 @@ _CLOSED = Style(
     ("home", "cart", "a"),
     3,
 )
-_ROWS = 10
-
-
 _WIDE = Style(
     {
         "a": [(_DAY, timedelta(days=3))] * 2,
@@ -93,7 +93,42 @@ _MIDNIGHT = Style(
     0.2,
     4,
 )
-_STYLES = {"dense": _DENSE, "closed": _CLOSED, "wide": _WIDE, "midnight": _MIDNIGHT}
+# Ranges of time are drawn with these intervals, so that some rows are just within one, and some just not.
+_MINUTE, _HOUR = 60, 3600
+_APART = Style(
+    {
+        "a": [(datetime(2024, 1, 1), timedelta(hours=3))] * 2,
+        "b": [(datetime(2024, 1, 1), timedelta(hours=3)), _END],
+    },
+    ("home", "a"),
+    2,
+    0.1,
+    (
+        *(0, 30, _MINUTE, 90, 5 * _MINUTE, 10 * _MINUTE, 21 * _MINUTE, 30 * _MINUTE),
+        *(_HOUR, _HOUR + 5 * _MINUTE, _HOUR + 30 * _MINUTE, 2 * _HOUR, 3 * _HOUR),
+    ),
+    25,
+)
+# Conditions compare with these, and tweaks make a number twice as much and one.
+_VALUES = Style(
+    {
+        "a": [(_DAY.replace(hour=10), timedelta(minutes=40))] * 2,
+        "b": [(_DAY.replace(hour=10), timedelta(minutes=40)), _END],
+    },
+    ("a", "x", "page", "b", "A", "none", "", "1", "a b"),
+    (-1, 0, 1, 2, 3, 10, 21, 42, 43, 85, 100, 101, 201),
+    0.1,
+    4,
+    25,
+)
+_STYLES = {
+    "dense": _DENSE,
+    "closed": _CLOSED,
+    "wide": _WIDE,
+    "midnight": _MIDNIGHT,
+    "apart": _APART,
+    "values": _VALUES,
+}
 
 
 def again(seed: str, number: int) -> str:
@@ -115,11 +150,8 @@ def write_phase(folder: Path, schema: str, phase: str, seed: str) -> None:
     for number, (start, span) in enumerate(style.files[phase]):
         random = Random(f"{seed}:{folder.name}:{phase}:{number}")
         lines = []
-        for _ in range(_ROWS):
-            seconds = int(span.total_seconds())
-            at = start + timedelta(
-                seconds=random.randrange(0, seconds, seconds // (style.moments or seconds))
-            )
+        for _ in range(style.rows):
+            at = start + timedelta(seconds=_moment(random, int(span.total_seconds()), style))
             row = {field.name: _value(random, field.type, at, style) for field in fields}
             lines.append(json.dumps(row))
         hidden = folder.parent / f".{folder.name}.{phase}{number}"
@@ -128,6 +160,13 @@ def write_phase(folder: Path, schema: str, phase: str, seed: str) -> None:
         written = _DAY.timestamp() + 2 * PHASES.index(phase) + number
         os.utime(hidden, (written, written))
         hidden.rename(folder / f"{phase}{number}.json")
+
+
+def _moment(random: Random, seconds: int, style: Style) -> int:
+    """How many seconds behind a file's beginning something happened."""
+    if isinstance(style.moments, tuple):
+        return random.choice(style.moments)
+    return random.randrange(0, seconds, seconds // (style.moments or seconds))
 
 
 def _value(random: Random, type_: DataType | str | None, at: datetime, style: Style) -> Any:
@@ -154,4 +193,8 @@ def _value(random: Random, type_: DataType | str | None, at: datetime, style: St
         "float": random.randrange(8) / 2,
         "decimal": random.randrange(8) / 2,
     }
+    if isinstance(style.numbers, tuple):
+        number = random.choice(style.numbers)
+        halves = dict.fromkeys(("double", "float", "decimal"), number + random.choice([0, 0.5]))
+        return (made | halves).get(head, number)
     return made.get(head, random.randrange(style.numbers))

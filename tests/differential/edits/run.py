@@ -35,7 +35,7 @@ Judged = Literal["right", "better", "refused missed", "worse", "a little worse",
 EACH = 4
 """How many edits of one pipeline are tried."""
 
-AGAIN: dict[Judged, int] = {"worse": 8, "unshown": 8, "a little worse": 2}
+AGAIN: dict[Judged, int] = {"worse": 6, "unshown": 6, "a little worse": 2}
 """On how many other rows an edit is tried that was called worse than it was on the first."""
 
 _MOST_NODES = 9
@@ -187,8 +187,7 @@ def try_edits(
             for number in range(tries):
                 # What makes no difference to some rows may make one to others.
                 further = known.of(again(seed, number), [before, after], partial(find, number, new))
-                level, before_level = _LEVEL.get(further.outcome, -1), _LEVEL[truth.outcome]
-                if level > before_level or (level == before_level and further.kept > truth.kept == 0):
+                if _shows_more(further, truth):
                     truth, judged = further, judge(edit, said, further)
                 if judged not in AGAIN:
                     break
@@ -210,7 +209,7 @@ def judge(edit: Edit, said: TargetChanges, truth: Truth) -> Judged:
     if said.verdict == "skipped" and true < level and _skips(said):
         # The rows of the second phase wait where version 2 doesn't look.
         return "right"
-    if said.verdict == "mixed" and level > true and not truth.kept:
+    if said.verdict == "mixed" and level > true and (not truth.kept or truth.same):
         return "unshown"
     if level > true:
         return "worse" if level > 1 else "a little worse"
@@ -218,6 +217,14 @@ def judge(edit: Edit, said: TargetChanges, truth: Truth) -> Judged:
         # Which rows are late goes by the watermark of the moment: the old delay's until the edit.
         return "late"
     return "better"
+
+
+def _shows_more(other: Truth, truth: Truth) -> bool:
+    """Whether what became of an edit over other rows is worse, or tells more of what it does."""
+    level, before = _LEVEL.get(other.outcome, -1), _LEVEL[truth.outcome]
+    if level != before:
+        return level > before
+    return other.kept > truth.kept == 0 or (truth.same and not other.same)
 
 
 def _skips(said: TargetChanges) -> bool:

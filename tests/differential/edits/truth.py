@@ -47,12 +47,14 @@ class Written:
 
     Args:
         rows: The rows as text, with how often each came; in complete mode those of the last micro-batch.
+        tables: In complete mode the rows of each micro-batch.
         batches: How many micro-batches wrote something.
         kept: How many rows of state there were in the end.
         error: Why it failed, if it did.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
+    tables: tuple[Counter[str], ...] = ()
     batches: int = 0
     kept: int = 0
     error: Exception | None = None
@@ -75,12 +77,14 @@ class Truth:
         arrived: They are those of version 2 from scratch where the rows of new sources come when they did:
             which of equal rows stays, and which are late, goes by that.
         kept: How many rows of state version 1 had left: without any nothing can be mixed.
+        same: Version 1 by itself would have given the same rows, so that nothing of it could be told apart.
     """
 
     outcome: Outcome
     reason: str = ""
     arrived: bool = False
     kept: int = 1
+    same: bool = False
 
 
 class Experiments:
@@ -120,7 +124,7 @@ class Experiments:
         files = _Files(place / "rows", seed)
         files.take(plan)
         files.add("a")
-        return First(place, files, self._run(plan, target, place / "checkpoint", files))
+        return First(place, files, plan, self._run(plan, target, place / "checkpoint", files))
 
     def of(self, first: First, plan: Plan, target: str) -> Truth:
         """What becomes of an edit.
@@ -153,6 +157,10 @@ class Experiments:
                 return Truth("useless", f"version 2: {then.reason}")
             mode = plan.node(target).output_mode
             truth = replace(_judge(mode, first.written, second, from_scratch, then), kept=first.written.kept)
+            if truth.outcome == "continues":
+                alone = self._alone(first, target)
+                same = _judge(mode, first.written, alone, from_scratch, then).outcome == "continues"
+                truth = replace(truth, same=same and alone.error is None)
             if truth.outcome == "wrong" and files.take_back_new(plan):
                 files.take_back("b")
                 later = place / "later"
@@ -167,6 +175,14 @@ class Experiments:
         finally:
             files.take_back("b")
             shutil.rmtree(place, ignore_errors=True)
+
+    def _alone(self, first: First, target: str) -> Written:
+        """What version 1 writes of the second phase, whose rows are there."""
+        if first.alone is None:
+            checkpoint = first.place / "alone"
+            shutil.copytree(first.place / "checkpoint", checkpoint)
+            first.alone = self._run(first.plan, target, checkpoint, first.files)
+        return first.alone
 
     def _run(self, plan: Plan, target: str, checkpoint: Path, files: _Files) -> Written:
         node = plan.node(target)
@@ -195,8 +211,8 @@ class Experiments:
         except Exception as error:  # noqa: BLE001 (what it raises is the answer)
             return Written(error=error)
         if mode == "complete":
-            return Written(found[-1] if found else Counter(), len(found), kept)
-        return Written(sum(found, Counter()), len(found), kept)
+            return Written(found[-1] if found else Counter(), tuple(found), len(found), kept)
+        return Written(sum(found, Counter()), (), len(found), kept)
 
     def _reader(self, plan: Plan, files: _Files) -> Read:
         def read(node: Node, name: str) -> DataFrame:
@@ -277,14 +293,18 @@ class First:
     Args:
         place: Its folder, with the checkpoint.
         files: The rows of its sources.
+        plan: Its plan.
         written: What it wrote.
         edits: How many edits went on from here.
+        alone: What it writes of the rows of the second phase, once that has been asked for.
     """
 
     place: Path
     files: _Files
+    plan: Plan
     written: Written
     edits: int = 0
+    alone: Written | None = None
 
     @property
     def checkpoint(self) -> SparkCheckpoint:
@@ -300,10 +320,14 @@ class First:
 
 def _judge(mode: str, first: Written, second: Written, scratch: Written, then: Written) -> Truth:
     if mode == "complete":
-        # A table that is written anew with each micro-batch is what the last one made it.
-        if second.rows == then.rows:
-            return Truth("continues") if then.rows else Truth("useless", "nothing comes out")
-        return Truth("wrong", _difference(second.rows, then.rows))
+        # A table that is written anew with each micro-batch has to be right after each of them.
+        if second.rows != then.rows:
+            return Truth("wrong", _difference(second.rows, then.rows))
+        if len(second.tables) == len(then.tables):
+            for table, expected in zip(second.tables, then.tables, strict=True):
+                if table != expected:
+                    return Truth("wrong", _difference(table, expected))
+        return Truth("continues") if any(then.tables) else Truth("useless", "nothing comes out")
     if not then.rows and not second.rows:
         return Truth("useless", "nothing comes out")
     if first.rows + second.rows == scratch.rows + then.rows:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.errors import describe_error
-from gem_bundle.gem import OptionChange
 from gem_bundle.options import metadata
+from gem_bundle.semantics import OptionChange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,6 +11,7 @@ from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from collections.abc import Set as Ids
 
     from gem_bundle.changes.comparison import Comparison, Told
     from gem_bundle.changes.model import Change
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _FIELD = re.compile(r"(?<=[<,\s])[`\w]+:\s*")
 
+# How a type ends: it is never null, may be null, or that isn't known.
+_NULLS = {True: "!", False: "", None: "~"}
 _OUTER = frozenset({"left", "right", "full"})
 
 
@@ -40,7 +43,7 @@ class Shape(NamedTuple):
     node: str
     kind: str
     keys: tuple[str | None, ...] | None
-    values: tuple[str, ...] | None
+    values: tuple[str | None, ...] | None
     results: frozenset[str] | None = None
     never_null: tuple[bool | None, ...] = ()
 
@@ -86,9 +89,9 @@ def _with_nulls(flow: Flow, shape: Shape, kept: Kept) -> Shape:
     return shape._replace(never_null=tuple(made.never_null(coming) for made in kept.parts or kept.keys))
 
 
-def _rows(flow: Flow, node: str) -> tuple[str, ...] | None:
-    """The types of the columns of both inputs that somebody reads."""
-    found: list[str] = []
+def _rows(flow: Flow, node: str) -> tuple[str | None, ...] | None:
+    """The types of the columns of both inputs that somebody reads, None where one isn't known."""
+    found: list[str | None] = []
     for position, edge in enumerate(flow.side.nodes[node].inputs):
         facts = flow.side.facts.get(edge.key)
         lineage = flow.lineage(node)
@@ -99,12 +102,16 @@ def _rows(flow: Flow, node: str) -> tuple[str, ...] | None:
         if keys is None:
             return None
         asked = _asked_of(flow, node, position)
+        never_null = flow.never_null(edge.node, edge.output)
         for key, column in zip(keys, facts.columns, strict=True):
             if key in needed:
                 if column.type is None:
-                    return None
-                never = column.watermarked and key in asked and flow.reaches_as_it_is(node, position, key)
-                found.append(f"{_bare(column.type)}{'!' if never else ''}")
+                    found.append(None)
+                    continue
+                never = never_null.get(key)
+                if not never and flow.asked_just_before(node, position, key, asked=key in asked):
+                    never = True
+                found.append(f"{_bare(column.type)}{_NULLS[never]}")
         found.append("|")
     return tuple(found)
 
@@ -113,14 +120,30 @@ def _asked_of(flow: Flow, node: str, position: int) -> set[str]:
     """The columns of an input that a join's condition is about, where it leaves out rows of that input."""
     lineage = flow.lineage(node)
     how = next((o.how for o in flow.side.stateful if o.node == node and isinstance(o, JoinOperator)), "full")
-    if lineage is None or lineage.rows.uses is None or how in {"full", ("left", "right")[position % 2]}:
+    if lineage is None or how in {"full", ("left", "right")[position % 2]}:
         return set()
-    return {use.partition(":")[2] for use in lineage.rows.uses if use.startswith(f"{position}:")}
+    asks = lineage.rows.uses if lineage.asks is None else lineage.asks
+    return {use.partition(":")[2] for use in asks or () if use.startswith(f"{position}:")}
 
 
 def _bare(kind: str | None) -> str | None:
     """A type without the names of fields, which Spark doesn't compare."""
     return None if kind is None else _FIELD.sub("", kind)
+
+
+def knows_rows(both: Comparison, joins: Ids[str]) -> bool:
+    """Whether it is known what some joins keep of their rows, before and now, so that shapes tell it.
+
+    Args:
+        both: What is compared.
+        joins: The ids of the joins, as they are now.
+    """
+    before = [shape for shape in shapes(both.before) if both.now.get(shape.node) in joins]
+    after = [shape for shape in shapes(both.after) if shape.node in joins]
+    return all(
+        shape.values is not None and not any(value is None or "~" in value for value in shape.values)
+        for shape in (*before, *after)
+    )
 
 
 def refuse_other_state(both: Comparison, changes: Sequence[Told]) -> list[Change]:
@@ -178,7 +201,7 @@ def _difference(old: Shape, new: Shape) -> str:
 
 def _other_inputs(both: Comparison, old: Shape, new: Shape) -> str:
     """Where it isn't known what is kept: which column that comes has another type; empty where none has."""
-    if None not in {old.keys, old.values, new.keys, new.values}:
+    if all(kinds is not None and None not in kinds for kinds in (old.keys, old.values, new.keys, new.values)):
         return ""
     before, after = _coming(both.old, old.node), _coming(both.new, new.node)
     for name, kind in before.items():
@@ -207,16 +230,16 @@ def _fit(old: Sequence[str | None], new: Sequence[str | None]) -> bool:
             continue
         if one.startswith("?") != other.startswith("?"):
             continue  # of one of them the type isn't known
-        if one.removesuffix("!") != other.removesuffix("!"):
+        if one.rstrip("!~") != other.rstrip("!~"):
             return False
-        if one.endswith("!") and not other.endswith("!"):
+        if one.endswith("!") and not other.endswith(("!", "~")):
             return False
     return True
 
 
 def _listed(kinds: Iterable[str | None]) -> str:
     shown = ", ".join(
-        "unknown" if kind is None or kind.startswith("?") else kind.removesuffix("!")
+        "unknown" if kind is None or kind.startswith("?") else kind.rstrip("!~")
         for kind in kinds
         if kind != "|"
     )

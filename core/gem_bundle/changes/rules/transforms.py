@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.changes.comparison import RULE_ONLY, Told, told
-from gem_bundle.changes.reach import ALL, Reach, Taint, local_taint, other_state
+from gem_bundle.changes.reach import ALL, IS_TRUE, Reach, Taint, local_taint, other_state
 from gem_bundle.changes.rules.options import differences
+from gem_bundle.changes.rules.state import knows_rows
 from gem_bundle.gem import Transform
 from gem_bundle.lineage import Lineage, Made, column_keys
 from gem_bundle.operators import AggregateOperator
@@ -102,7 +103,7 @@ def _between(side: Side, flow: Flow, node: NodeRecord, others: set[str]) -> Tain
         if made.rule not in _UNCHANGED or made.uses is None or f"{place}:{key}" not in made.uses
     }
     # A condition that is nothing but a column has the rule of what stays as it is, and uses that column.
-    decides = lineage.rows.rule.strip() not in {"", "="} or lineage.rows.uses != frozenset()
+    decides = lineage.rows.rule.strip() not in {"", "=", IS_TRUE} or lineage.rows.uses != frozenset()
     return Taint(decides, changed | (set(keys) - set(lineage.columns)))
 
 
@@ -221,9 +222,11 @@ def _lateness(
         for operator in side.operators
         if operator.kind == "join"
     }
-    if effect == "mixed" and code != "GB426" and joins & states:
-        # Measured on Spark 4.2: which columns of its rows may be null is another matter without one.
-        message = f"{what}: the rows that {named} keeps get another shape by it, and Spark refuses to go on"
+    if effect == "mixed" and code != "GB426" and not knows_rows(both, joins & states):
+        # Which columns of its rows Spark takes for never null is another matter without one.
+        message = (
+            f"{what}: the rows that {named} keeps may get another shape by it, and Spark may refuse them"
+        )
         return both.change("refused", code, message, node, hint=both.begin_anew, **details)
     if effect == "mixed":
         message = f"{what}: what {named} has kept and let go was decided by the old one"
