@@ -169,6 +169,21 @@ class Unpacking:
             return self.column.lower()
         return parts[0].lower() if len(parts) == 1 else None
 
+    @staticmethod
+    def read_once(df: DataFrame, one: SparkColumn) -> DataFrame:
+        """The rows, with what their message was read as in the column `PARSED`.
+
+        A condition about it would be put before a plain projection, with a copy of it, so that each message
+        would be read several times. None is put before a generator.
+
+        Args:
+            df: The input.
+            one: What was read, as an array of one.
+        """
+        from pyspark.sql.functions import explode
+
+        return df.select("*", explode(one).alias(PARSED))
+
     def placed(self, df: DataFrame, fields: str = PARSED) -> DataFrame:
         """The fields, alone or behind the kept columns.
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _BODY = "__gem_bundle_body"
 _END = "__gem_bundle_end"
+_MESSAGE = "message"
 # Behind each message, so that Spark tells when it has read less of it than there is, or more.
 _MARK = bytes.fromhex("9f4c1d7be2a05836c7d19e0b64f38a25")
 
@@ -175,12 +176,14 @@ class FromAvro(Transform[FromAvroOptions]):
 
     def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The fields as columns."""
-        from pyspark.sql.functions import size
+        from pyspark.sql.functions import col, lit
 
         (df,) = inputs
         if self.options.rejects:
-            whole = self._parsed(df).filter(size(self._reasons()) == 0)
-            return self._unpacking().placed(whole, f"{PARSED}.message")
+            # What is null has no end: there are no reasons just where the end is the mark.
+            whole = self._parsed(df).filter(col(PARSED).getField(_END) == lit(_MARK))
+            fields = PARSED if self._is_flat() else f"{PARSED}.{_MESSAGE}"
+            return self._unpacking().placed(whole, fields).drop(_END)
         df = self._with_bodies(df)
         return self._unpacking().placed(df.select("*", self._read().alias(PARSED)))
 
@@ -303,10 +306,15 @@ class FromAvro(Transform[FromAvroOptions]):
         from pyspark.sql.avro.functions import from_avro
 
         reader, writer = self._reader(), self.options.writer
-        options = {"mode": "PERMISSIVE", "avroSchema": _marked(reader)}
+        flat = self._is_flat()
+        options = {"mode": "PERMISSIVE", "avroSchema": _marked(reader, flat=flat)}
         body = F.concat(self._body(), F.lit(_MARK))
-        parsed = from_avro(body, _marked(writer or reader), options).alias(PARSED)
-        return self._with_bodies(df).select("*", parsed)
+        parsed = from_avro(body, _marked(writer or reader, flat=flat), options)
+        return Unpacking.read_once(self._with_bodies(df), F.array(parsed))
+
+    def _is_flat(self) -> bool:
+        """Whether the mark behind a message is one more of its fields."""
+        return all(map(_is_plain, (self._reader(), self.options.writer or self._reader())))
 
     def _reasons(self) -> "SparkColumn":
         from pyspark.sql import functions as F  # noqa: N812
@@ -340,8 +348,21 @@ class FromAvro(Transform[FromAvroOptions]):
         return Unpacking(self.options.column, self.options.keep, None if reader is None else reader.columns)
 
 
-def _marked(schema: AvroSchema) -> str:
-    """The schema of a message with the mark behind it: a record is no more than its fields, one by one."""
-    end = {"type": "fixed", "name": f"{_END}_bytes", "size": len(_MARK)}
-    fields = [{"name": "message", "type": json.loads(schema.text)}, {"name": _END, "type": end}]
+def _is_plain(schema: AvroSchema) -> bool:
+    """Whether a message is the fields of a record and nothing else: one that may be null isn't."""
+    root = json.loads(schema.text)
+    return isinstance(root, dict) and root.get("type") in {"record", "error"}
+
+
+def _marked(schema: AvroSchema, *, flat: bool) -> str:
+    """The schema of a message with the mark behind it: a record is no more than its fields, one by one.
+
+    Spark takes several times as long for a record in a record, so the mark is rather one of its fields.
+    """
+    root = json.loads(schema.text)
+    mark = {"type": "fixed", "name": f"{_END}_bytes", "namespace": "", "size": len(_MARK)}
+    end = {"name": _END, "type": mark}
+    if flat:
+        return json.dumps({**root, "fields": [*root["fields"], end]})
+    fields = [{"name": _MESSAGE, "type": root}, end]
     return json.dumps({"type": "record", "name": "__gem_bundle_marked", "fields": fields})

@@ -2,7 +2,7 @@
 
 import re
 from functools import reduce
-from operator import and_
+from operator import and_, or_
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import AfterValidator
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import Column, DataFrame
+
+_JUDGED = "__gem_bundle_judged"
+"""The column that says of a row whether it is rejected, and with a number whether it breaks another rule."""
 
 
 def _share_or_number(given: int | str) -> int | str:
@@ -98,9 +101,18 @@ class Expect(Transform[ExpectOptions]):
     def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The rows that keep the rules."""
         df = self._without_failing(self._with_keys(inputs))
-        for rule in self._rules("reject", "drop"):
-            df = df.filter(_kept(rule))
-        return df.drop(*(rule.by.found for rule in self._rules() if rule.by is not None))
+        for broken in (self._rejected(df), *self._broken(df, "drop").values()):
+            df = df.filter(~broken)
+        own = [rule.by.found for rule in self._rules() if rule.by is not None]
+        return df.drop(*own, *(name for name in df.columns if name.startswith(_JUDGED)))
+
+    def judged(self, *inputs: "DataFrame") -> "DataFrame":
+        """The rows, with whether each is rejected, and which of the rules that count or drop it breaks."""
+        df = inputs[0]
+        if any(rule.by is not None for rule in self._rules("reject")):
+            return df  # what is looked for isn't found yet where rows are counted
+        broken = enumerate(self._broken(df, "warn", "drop").values())
+        return df.withColumns({_JUDGED: self._rejected(df), **{f"{_JUDGED}_{n}": rule for n, rule in broken}})
 
     def compares_rows(self) -> bool:
         """With a rule that has `unique`."""
@@ -115,17 +127,15 @@ class Expect(Transform[ExpectOptions]):
             return MostRejected(share=float(given.removesuffix("%")) / 100)
         return MostRejected(given)
 
-    def counts(self, *inputs: "DataFrame") -> Counts:  # noqa: ARG002 (the rules are about any of its rows)
+    def counts(self, *inputs: "DataFrame") -> Counts:
         """The rows that break a rule; a row that is rejected isn't dropped."""
-        from pyspark.sql.functions import lit
-
-        rules = {rule.name: ~_kept(rule) for rule in self._rules("warn", "drop")}
-        rejecting, dropping = self._rules("reject"), self._rules("drop")
+        rejecting, broken = self._rules("reject"), self._broken(inputs[0], "warn", "drop")
         if any(rule.by is not None for rule in rejecting):
-            return Counts(rules)  # what is looked for isn't found yet where rows are counted
-        not_rejected = reduce(and_, map(_kept, rejecting), lit(True))
-        dropped = not_rejected & ~reduce(and_, map(_kept, dropping)) if dropping else None
-        return Counts(rules, dropped, ~not_rejected if rejecting else None)
+            return Counts(broken)
+        rejected = self._rejected(inputs[0])
+        dropping = self._broken(inputs[0], "drop").values()
+        dropped = ~rejected & reduce(or_, dropping) if dropping else None
+        return Counts(broken, dropped, rejected if rejecting else None)
 
     def rejects(self) -> bool:
         """Whether one of the rules rejects."""
@@ -253,6 +263,25 @@ class Expect(Transform[ExpectOptions]):
         """The rules, or those with one of some actions."""
         rules = rules_of(self.options.rules, self.options.action)
         return [rule for rule in rules if not actions or rule.action in actions]
+
+    def _rejected(self, df: "DataFrame") -> "Column":
+        """Whether a row is rejected."""
+        from pyspark.sql.functions import col, lit
+
+        if _JUDGED in df.columns:
+            return col(_JUDGED)
+        return ~reduce(and_, map(_kept, self._rules("reject")), lit(True))
+
+    def _broken(self, df: "DataFrame", *actions: Action) -> "dict[str, Column]":
+        """Whether a row breaks each of the rules that count or drop, of those with some actions, by name."""
+        from pyspark.sql.functions import col
+
+        judged = _JUDGED in df.columns
+        return {
+            rule.name: col(f"{_JUDGED}_{n}") if judged else ~_kept(rule)
+            for n, rule in enumerate(self._rules("warn", "drop"))
+            if rule.action in actions
+        }
 
     def _condition(self) -> str:
         """All that decides which rows stay, in a form for comparisons."""

@@ -9,13 +9,14 @@ from gem_bundle.required import absent_fields, missing_field
 from gem_bundle.schema import fields_of, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from pyspark.sql import Column
 
     from gem_bundle.schema import StructField
 
-_CORRUPT = "__gem_bundle_corrupt"
+CORRUPT = "__gem_bundle_corrupt"
+FITTED, REASONS = "fitted", "reasons"
 _END = "__gem_bundle_end"
 # What is about the schema, and not about how JSON is written.
 _NOT_LEXICAL = frozenset({"mode", "columnNameOfCorruptRecord"})
@@ -24,8 +25,8 @@ _INFINITY = r'(?i)[:\[]\s*"?[-+]?inf(inity)?"?\s*[,}\]]'
 _BEFORE = r"(?s)^(?:\s++|/\*.*?\*/|//[^\n]*+\n)*+"
 
 
-def reasons(text: "Column", schema: str, options: "Mapping[str, str]") -> "Column":
-    """Why each text doesn't fit; an empty array where it does.
+def judged(text: "Column", schema: str, options: "Mapping[str, str]") -> "Column":
+    """What each text is read as, and why it doesn't fit: an array of one struct, `FITTED` and `REASONS`.
 
     Spark's parser tells of values that don't fit. It doesn't tell of what it makes nulls of without a word:
     missing fields, nulls where none may be, texts that are no object, bytes that are no UTF-8, and whatever
@@ -35,36 +36,47 @@ def reasons(text: "Column", schema: str, options: "Mapping[str, str]") -> "Colum
         text: The texts.
         schema: The fields, in DDL.
         options: Those of Spark's parser.
+
+    Returns:
+        `FITTED` are the fields, with one more whose name is `CORRUPT`; `REASONS` is empty where they fit.
     """
     from pyspark.sql import functions as F  # noqa: N812 (as Spark's guide calls it)
 
     fields = fields_of(schema) or ()
     given = {key: value for key, value in options.items() if key not in _NOT_LEXICAL}
-    marked = f"{schema}, {_CORRUPT} string"
-    parsed = F.from_json(text, marked, {**given, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT})
+    marked = f"{schema}, {CORRUPT} string"
+    parsed = F.from_json(text, marked, {**given, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT})
     between = F.concat(F.lit("["), text, F.lit(f'\n,"{_END}"]'))
     values = F.from_json(between, "array<string>", given or None)
-    alone = (F.size(values) == 2) & (F.element_at(values, -1) == _END)
     raw = F.from_json(text, ", ".join(f"{quoted(field.name)} string" for field in fields), given or None)
 
-    def of(fitted: "Column") -> "Column":
+    def of(read: "Column") -> "Column":
+        fitted, values = read.getField(FITTED), read.getField("values")
+        alone = (F.size(values) == 2) & (F.element_at(values, -1) == _END)
         wrong = reduce(
             operator.or_,
             (_endless(fitted, text, field) for field in fields if field.type.name in {"double", "float"}),
-            fitted.isNull() | fitted.getField(_CORRUPT).isNotNull(),
+            fitted.isNull() | fitted.getField(CORRUPT).isNotNull(),
         )
-        return (
+        found = (
             F.when(text.isNull(), _one("no_text", "there is no text: it is null"))
             .when(~text.rlike(r"\S"), _one("no_text", "the text is empty"))
             .when(~F.is_valid_utf8(text), _one("not_utf8", "the text isn't UTF-8"))
             .when(~F.coalesce(alone, F.lit(False)), _one("not_json", "the text isn't one value of JSON"))
             .when(~text.rlike(_BEFORE + r"\{"), _one("not_an_object", "the text is JSON, and no object"))
-            .when(wrong, _wrong(fitted, text, raw, fields))
+            .when(wrong, _once(raw, lambda raw: _wrong(fitted, text, raw, fields)))
             .otherwise(_missing(fitted, fields))
         )
+        return F.struct(fitted.alias(FITTED), found.alias(REASONS))
 
-    # As an argument of `transform` the text is parsed once for all that is asked of it.
-    return F.element_at(F.transform(F.array(parsed), of), 1)
+    return F.transform(F.array(F.struct(parsed.alias(FITTED), values.alias("values"))), of)
+
+
+def _once(column: "Column", made: "Callable[[Column], Column]") -> "Column":
+    """What is made of a column, which is computed once however often it is used."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.element_at(F.transform(F.array(column), made), 1)
 
 
 def _one(name: str, words: "str | Column") -> "Column":

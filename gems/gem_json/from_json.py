@@ -8,7 +8,7 @@ from gem_bundle import Facts, Field, Finding, Lineage, Rejects, Transform
 from gem_bundle.packing import PARSED, ParseMode, Unpacking
 from gem_bundle.schema import SchemaOptions, columns_of
 from gem_bundle.types import Schema
-from gem_json.fitting import reasons
+from gem_json.fitting import CORRUPT, FITTED, REASONS, judged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -137,9 +137,10 @@ class FromJson(Transform[FromJsonOptions]):
 
         (df,) = inputs
         options = self.options
-        text = col(options.column).cast("string")
         if options.rejects:
-            df = df.filter(size(reasons(text, options.schema, options.to_spark())) == 0)
+            whole = self._judged(df).filter(size(col(PARSED).getField(REASONS)) == 0)
+            return self._unpacking().placed(whole, f"{PARSED}.{FITTED}").drop(CORRUPT)
+        text = col(options.column).cast("string")
         # Spark Connect refuses an empty mapping of options.
         parsed = from_json(text, options.schema, options.to_spark() or None).alias(PARSED)
         return self._unpacking().placed(df.select("*", parsed))
@@ -152,9 +153,7 @@ class FromJson(Transform[FromJsonOptions]):
         """The rows whose text doesn't fit."""
         from pyspark.sql.functions import col
 
-        options = self.options
-        text = col(options.column).cast("string")
-        return Rejects(inputs[0], reasons(text, options.schema, options.to_spark()))
+        return Rejects(self._judged(inputs[0]), col(PARSED).getField(REASONS))
 
     def infer(self, *inputs: Facts) -> Facts:
         """The schema's columns, behind the kept ones."""
@@ -170,6 +169,14 @@ class FromJson(Transform[FromJsonOptions]):
         """The column exists and holds text, and no kept column has the name of a field."""
         wanted, hint = "JSON is read from text or bytes", "Name the column that holds the JSON."
         yield from self._unpacking().check(inputs[0], _TEXT_TYPES, wanted, hint, certain=False)
+
+    def _judged(self, df: "DataFrame") -> "DataFrame":
+        """The rows with what their text was read as, and why it doesn't fit."""
+        from pyspark.sql.functions import col
+
+        options = self.options
+        text = col(options.column).cast("string")
+        return Unpacking.read_once(df, judged(text, options.schema, options.to_spark()))
 
     def _unpacking(self) -> Unpacking:
         options = self.options

@@ -117,8 +117,11 @@ def _in_turn(work: str, what: str, pairs: int, folder: Path, rows: int) -> Pairs
 
 
 def _written(name: str, shared: str, count: int, group: str, format_: str) -> str:
+    # By what the function has made: of another column Spark would filter before it, and each query would call it
+    # for its own rows only.
+    part = "cast(floor(amount) as bigint)" if shared == _PYTHON else "team"
     parts = [
-        f"part{n}: {{gem: filter, input: shared, options: {{condition: team % {count} = {n}}}}}"
+        f"part{n}: {{gem: filter, input: shared, options: {{condition: {part} % {count} = {n}}}}}"
         for n in range(count)
     ]
     targets = [

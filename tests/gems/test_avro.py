@@ -288,6 +288,21 @@ def test_why_messages_are_rejected(spark: SparkSession) -> None:
     ]
     nulls = record(("a", ["null", "int"]))
     assert _why(spark, [b"\x00"], schema=nulls) == [(None,)]
+    absent = ["null", CLICK]
+    messages = [b"\x00", b"\x02\x04ab\x00", b"\x02\x04ab", b"\x00\x00"]
+    assert _why(spark, messages, schema=absent) == [(None, None), ("ab", None), bad, bad]
+
+
+@pytest.mark.spark
+def test_a_message_is_read_once(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    df = spark.createDataFrame([(bytearray(b"\x04ab\x00"),)], "value binary")
+    gem = made(FromAvro, column="value", schema=CLICK, rejects=True)
+    good: Any = gem.apply(df)
+    rejected = rejected_rows(gem.reject(df), Rejecting("p", "1", "parsed", "from_avro"))
+    capsys.readouterr()
+    for made_of_it in (good, rejected):
+        made_of_it.explain()
+        assert capsys.readouterr().out.count("from_avro(") == 1
 
 
 @pytest.mark.spark
@@ -310,6 +325,8 @@ def test_messages_of_an_older_schema(spark: SparkSession) -> None:
     newer["fields"].append({"name": "team", "type": "string", "default": "web"})
     found = _why(spark, [b"\x04ab\x02\x0e"], schema=newer, writer_schema=CLICK)
     assert found == [("ab", 7, "web")]
+    elsewhere = {**CLICK, "namespace": "shop"}
+    assert _why(spark, [b"\x04ab\x02\x02"], schema=newer, writer_schema=elsewhere) == [("ab", 1, "web")]
     renamed = record(("url", "string"))
     assert _why(spark, [b"\x04ab\x00"], schema=renamed, writer_schema=CLICK) == [["not_avro"]]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from gem_avro.from_avro import _MARK, _marked
+from gem_avro.from_avro import _MARK, _is_plain, _marked
 from gem_avro.parsing import SchemaTextError, parsed, whole
 from gem_avro.resolution import ResolutionError, UnreadableError, _Resolution, resolve
 from gem_bundle.avro import AvroSchema, AvroSchemaError
@@ -349,10 +349,14 @@ def test_messages_are_resolved_as_spark_resolves_them(spark: SparkSession) -> No
                 own = None
             rows.append((bytearray(message), None if own is None else bytearray(own)))
         df = spark.createDataFrame(rows, "message binary, own binary").coalesce(1)
+        flat = _is_plain(w) and _is_plain(r)
+        marked = _marked(r, flat=flat)
         theirs = from_avro(
-            F.concat("message", F.lit(_MARK)), _marked(w), {"avroSchema": _marked(r), "mode": "PERMISSIVE"}
+            F.concat("message", F.lit(_MARK)),
+            _marked(w, flat=flat),
+            {"avroSchema": marked, "mode": "PERMISSIVE"},
         )
-        ours = from_avro(F.concat("own", F.lit(_MARK)), _marked(r), {"mode": "PERMISSIVE"})
+        ours = from_avro(F.concat("own", F.lit(_MARK)), marked, {"mode": "PERMISSIVE"})
         for row, (message, own) in zip(
             df.select(theirs.alias("t"), ours.alias("o")).collect(), rows, strict=True
         ):
@@ -364,7 +368,7 @@ def test_messages_are_resolved_as_spark_resolves_them(spark: SparkSession) -> No
             ]
             assert (ends[0] or False) == (ends[1] or False), (message, own, row)
             if ends[0]:
-                assert repr(row.t.message) == repr(row.o.message), (message, own)
+                assert repr(row.t) == repr(row.o), (message, own)
             told["read" if ends[0] else "unread"] += 1
 
     agrees()

@@ -105,6 +105,7 @@ targets:
 
 
 @pytest.mark.matrix
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("group", ["", "group: all,"])
 def test_records_that_do_not_parse_are_in_one_of_both_tables_over_restarts(
     spark: SparkSession, tmp_path: Path, group: str
@@ -252,6 +253,7 @@ targets:
 """
 
 
+@pytest.mark.sample(1, by=lambda mode, group, most: mode)
 @pytest.mark.parametrize("most", ["50%", "1"])
 @pytest.mark.parametrize(("mode", "group"), [("", "group: both,"), ("mode: batch", "")])
 def test_too_many_rejected_rows_end_the_query_before_any_is_written(
@@ -276,6 +278,7 @@ def test_too_many_rejected_rows_end_the_query_before_any_is_written(
     assert len(rows(spark, tmp_path / "bad")) == 1
 
 
+@pytest.mark.sample(1, by=lambda mode, group: mode)
 @pytest.mark.parametrize(("mode", "group"), [("", ""), ("", "group: both,"), ("mode: batch", "")])
 def test_what_nobody_takes_is_counted_and_said(
     spark: SparkSession, tmp_path: Path, mode: str, group: str
