@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 import urllib.request
 from typing import TYPE_CHECKING, Any
 
@@ -152,3 +153,89 @@ def test_a_run_whose_queries_are_stopped_one_by_one_ends(spark: SparkSession, tm
     command("stop", file, "--target", "left", "--target", "right", "--now")
     assert background.end().status == "stopped"
     assert ids(spark, tmp_path / "left") == [0]
+
+
+# Ends only what would hang: a busy machine is slow.
+HANGS = 120.0
+APART = """
+pipeline: apart
+sources:
+  few: {gem: file, options: {path: few, format: json, schema: "id bigint"}}
+  many: {gem: file, options: {path: many, format: json, schema: "id bigint"}}
+targets:
+  slow: {gem: foreach_batch, input: few, options: {function: "goes_on:slow"}}
+  quick: {gem: foreach_batch, input: many, options: {function: "goes_on:quick"}}
+"""
+GOES_ON = """
+import pathlib, time
+
+HERE = pathlib.Path(__file__).parent
+
+def ended(name, batch_id):
+    (HERE / f"{name}-{batch_id}.begun").touch()
+    while not (HERE / f"{name}-{batch_id}.goes").exists():
+        time.sleep(0.01)
+    (HERE / f"{name}-{batch_id}.ended").touch()
+
+def slow(df, batch_id):
+    ended("slow", batch_id)
+
+def quick(df, batch_id):
+    ended("quick", batch_id)
+"""
+
+
+def test_no_query_that_stops_waits_for_the_micro_batch_of_another(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    file = write_pipeline(tmp_path, APART)
+    (tmp_path / "goes_on.py").write_text(GOES_ON)
+    for folder in ("few", "many"):
+        add_rows(tmp_path / folder, "0.json", [{"id": 0}])
+    background = Background(file)
+
+    def until(*begun: str, **states: str) -> None:
+        """Wait until micro-batches have begun, and targets are in their states."""
+        began = time.monotonic()
+        while background.thread.is_alive():
+            found = {name: of["state"] for name, of in known(file).get("targets", {}).items()}
+            if (
+                all((tmp_path / f"{name}.begun").exists() for name in begun)
+                and states.items() <= found.items()
+            ):
+                return
+            assert time.monotonic() - began < HANGS, found
+            time.sleep(0.05)
+        raise AssertionError("the run has ended")
+
+    def go(*names: str) -> None:
+        for name in names:
+            (tmp_path / f"{name}.goes").touch()
+
+    try:
+        until("slow-0", "quick-0")
+        # One target after the other, both in the middle of a micro-batch.
+        command("stop", file, "--target", "slow", "--target", "quick")
+        until(slow="stopping", quick="stopping")
+        go("quick-0")
+        until(slow="stopping", quick="stopped")
+        # What is still stopping goes on when it has stopped; others do at once.
+        add_rows(tmp_path / "many", "1.json", [{"id": 1}])
+        command("resume", file, "--target", "slow", "--target", "quick")
+        until("quick-1", slow="stopping", quick="running")
+        go("slow-0")
+        until(slow="running", quick="running")
+        add_rows(tmp_path / "few", "1.json", [{"id": 1}])
+        until("slow-1")
+        # All of the run.
+        command("stop", file)
+        until(slow="stopping", quick="stopping")
+        go("quick-1")
+        until(slow="stopping", quick="stopped")
+    finally:
+        go("slow-0", "slow-1", "quick-0", "quick-1")
+        command("stop", file)
+        report = background.end()
+    assert report.status == "stopped"
+    ended = sorted(path.stem for path in tmp_path.glob("*.ended"))
+    assert ended == ["quick-0", "quick-1", "slow-0", "slow-1"]

@@ -79,6 +79,7 @@ def counted_before(gem: Transform, inputs: list[DataFrame], node: str, observe: 
     """
     from pyspark.sql.functions import count, count_if, lit
 
+    inputs = [gem.judged(*inputs), *inputs[1:]]
     counts = gem.counts(*inputs)
     if not (gem.rejects() or counts.rules or counts.dropped is not None):
         return inputs

@@ -5,36 +5,37 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
+from gem_bundle.contexts import is_over_connect
 from gem_bundle.diagnostics import Diagnostic
-from gem_bundle.gem import WriteContext, is_over_connect
 from gem_bundle.pipeline.groups import groups_of, query_group
 from gem_bundle.pipeline.health import Restarts
 from gem_bundle.pipeline.secrets import hidden
 from gem_bundle.run.behind import Behind
 from gem_bundle.run.failures import build_failure, query_failure
-from gem_bundle.run.frames import Frames, NodeFailure, unmarked
-from gem_bundle.run.groups import GroupQuery
+from gem_bundle.run.frames import NodeFailure
 from gem_bundle.run.health import TargetHealth
-from gem_bundle.run.held import HeldRows, observed_by_stream
+from gem_bundle.run.held import HeldRows
+from gem_bundle.run.leaving import STOP_POLL_SECONDS, Leaving, stop_all
 from gem_bundle.run.passing import passing_reason
-from gem_bundle.run.progress import ROWS_OUT, ProgressReader
+from gem_bundle.run.progress import ProgressReader
+from gem_bundle.run.queries import frames_of, query_of, query_of_group
 from gem_bundle.run.restarts import RestartPlan
 from gem_bundle.run.waiting import Waits, waits_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from gem_bundle.gem import Target
-    from gem_bundle.pipeline.groups import Group
-    from gem_bundle.pipeline.model import Node, Trigger
+    from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.run.groups import GroupQuery
     from gem_bundle.run.progress import MicroBatch, Totals
+    from gem_bundle.run.queries import DescribedQuery
     from gem_bundle.run.report import Report, Status
     from gem_bundle.run.steering import StopRequest
     from gem_bundle.runs.record import State
@@ -67,27 +68,6 @@ class View(Protocol):
 
 
 @dataclass
-class _Query:
-    """What one query writes.
-
-    Args:
-        targets: The targets, several where they are a group.
-        writer: Its configured writer.
-        group: What writes its micro-batches, where they are a group.
-    """
-
-    targets: tuple[Node, ...]
-    writer: DataStreamWriter
-    group: GroupQuery | None = None
-
-    def start(self, plan: Plan) -> StreamingQuery:
-        """Start it."""
-        if self.group is not None:
-            return self.group.start(self.writer)
-        return cast("Target", plan.gems[self.targets[0].id]).start(self.writer)
-
-
-@dataclass
 class _Running:
     query: StreamingQuery
     reader: ProgressReader
@@ -95,6 +75,7 @@ class _Running:
     group: GroupQuery | None
     waits: Waits
     behind: Behind = field(default_factory=Behind)
+    leaving: Leaving | None = None
 
     @property
     def targets(self) -> list[str]:
@@ -142,17 +123,17 @@ def run_queries(
         stop: Asked between two polls.
         stop_timeout: Seconds a micro-batch may take to end after a request to stop.
     """
-    frames = _frames(plan, spark, targets)
-    queries: list[_Query] = []
+    frames = frames_of(plan, spark, targets)
+    queries: list[DescribedQuery] = []
     failures: list[Diagnostic] = []
     groups = {group.name: group for group in groups_of(plan, targets)}
     for node in targets:
         try:
             if name := query_group(plan, node):
                 if (group := groups.pop(name, None)) is not None:
-                    queries.append(_of_group(plan, group, frames))
+                    queries.append(query_of_group(plan, group, frames))
             else:
-                queries.append(_Query((node,), _writer(plan, node, frames)))
+                queries.append(query_of(plan, node, frames))
         except NodeFailure as failure:
             failures.append(build_failure(plan, failure.node, failure.error))
         except Exception as error:  # noqa: BLE001 (whatever a gem raises belongs to its node)
@@ -172,7 +153,7 @@ def run_queries(
         for found in failures:
             if found.node in report.targets:
                 stop.failed(found.node, found)
-        _stop(running, stop, stop_timeout, view.tick)
+        stop_all([entry.query for entry in running], stop, stop_timeout, view.tick)
         report.diagnostics.extend(dict.fromkeys(failures))
         report.end("failed", time.monotonic() - began)
         return
@@ -181,13 +162,9 @@ def run_queries(
     report.end(watch.until_the_end(), time.monotonic() - began)
 
 
-def _frames(plan: Plan, spark: SparkSession, targets: Iterable[Node]) -> Frames:
-    """The DataFrames of a run, with what transforms reject counted where all triggers let it be."""
-    counting = all(counts(node) for node in targets)
-    return Frames(plan, spark, observe=observed_by_stream if counting else None)
-
-
-def _running(plan: Plan, made: _Query, query: StreamingQuery, report: Report, stop: StopRequest) -> _Running:
+def _running(
+    plan: Plan, made: DescribedQuery, query: StreamingQuery, report: Report, stop: StopRequest
+) -> _Running:
     for node in made.targets:
         stop.started(node.id, query)
     totals = [report.targets[node.id] for node in made.targets]
@@ -230,7 +207,10 @@ class _Watch:
         while (self.running or self.restarts) and not self.stop and not self.report.diagnostics:
             for entry in list(self.running):
                 self._show(entry)
-                if not entry.query.isActive:
+                if entry.leaving is not None:
+                    if entry.leaving.is_over():
+                        self._has_left(entry, entry.leaving)
+                elif not entry.query.isActive:
                     self._has_ended(entry, "finished")
             for request in self.stop.asked():
                 self._do(request)
@@ -240,19 +220,47 @@ class _Watch:
                 self._start(nodes[0])
             self.view.tick()
             if self.running and not self.report.diagnostics:
-                _wait(self.running[0].query)
+                self._wait()
             elif self.restarts and not self.report.diagnostics:
                 time.sleep(POLL_SECONDS)
         self.stop.states.update(dict.fromkeys(self.restarts.waiting(), "stopped"))
         if self.running:
-            self._are("stopping", *self.running)
+            for entry in self.running:
+                self._leave(entry, self.timeout)
             self.view.stopping(self.stop.reason or "another target failed")
-            _stop(self.running, self.stop, self.timeout, self.view.tick)
+        while self.running:
             for entry in list(self.running):
-                self._has_ended(entry, "stopped")
+                if self._leave(entry, self.timeout).is_over():
+                    self._has_ended(entry, "stopped")
+            self.view.tick()
+            time.sleep(STOP_POLL_SECONDS)
         if self.report.diagnostics:
             return "failed"
         return "stopped" if "stopped" in self.stop.states.values() else "finished"
+
+    def _wait(self) -> None:
+        """Wait a moment, and not longer than until a query that is to stop has stopped."""
+        leaving = [entry.leaving for entry in self.running if entry.leaving is not None]
+        if not leaving:
+            _wait(self.running[0].query)
+            return
+        until = time.monotonic() + POLL_SECONDS
+        while time.monotonic() < until and not any(each.is_over() for each in leaving):
+            time.sleep(STOP_POLL_SECONDS)
+
+    def _leave(self, entry: _Running, timeout: float) -> Leaving:
+        """Let a query stop when its micro-batch has ended; none waits for that of another."""
+        if entry.leaving is None:
+            self._are("stopping", entry)
+            entry.leaving = Leaving(entry.query, self.stop, timeout)
+        if timeout == 0:
+            entry.leaving.at_once()
+        return entry.leaving
+
+    def _has_left(self, entry: _Running, leaving: Leaving) -> None:
+        self._has_ended(entry, "stopped")
+        if leaving.then is not None and not self.report.diagnostics:
+            leaving.then()
 
     def _are(self, state: State, *entries: _Running) -> None:
         self.stop.states.update({target: state for entry in entries for target in entry.targets})
@@ -293,7 +301,7 @@ class _Watch:
         if time.monotonic() - self.looked < _HEALTH_SECONDS:
             return
         self.looked = time.monotonic()
-        for entry in list(self.running):
+        for entry in [entry for entry in self.running if entry.leaving is None]:
             watched = {target: self.health[target] for target in entry.targets if target in self.health}
             if any(health.asks_for_progress for health in watched.values()) and not _is_at_work(entry.query):
                 for health in watched.values():
@@ -316,19 +324,23 @@ class _Watch:
             failure = _unwell(self.plan, node, broken[0].reason)
             self.stop.failures[target] = failure
             if node.health.on_unhealthy == "restart":
-                nodes = [self.plan.node(name) for name in entry.targets]
                 # What hangs doesn't end by itself: it is run once more, as after a crash.
                 hangs = any(found.limit == "no_progress" for found in broken)
-                self._are("stopping", entry)
-                _stop([entry], self.stop, 0.0 if hangs else self.timeout, self._meanwhile)
-                self._has_ended(entry, "stopped")
-                if self.report.diagnostics or self._start_later(
-                    nodes, broken[0].reason, _restarts(nodes) or Restarts()
-                ):
-                    return
-            self.stop.failed(target, failure)
-            self.report.diagnostics.append(failure)
+                leaving = self._leave(entry, 0.0 if hangs else self.timeout)
+                leaving.then = partial(self._start_unwell, entry.targets, target, failure, broken[0].reason)
+            else:
+                self._give_up(target, failure)
             return
+
+    def _start_unwell(self, targets: list[str], target: str, failure: Diagnostic, reason: str) -> None:
+        """Start a query again that was stopped as a target of it was unwell, or end the run."""
+        nodes = [self.plan.node(name) for name in targets]
+        if not self._start_later(nodes, reason, _restarts(nodes) or Restarts()):
+            self._give_up(target, failure)
+
+    def _give_up(self, target: str, failure: Diagnostic) -> None:
+        self.stop.failed(target, failure)
+        self.report.diagnostics.append(failure)
 
     def _show(self, entry: _Running) -> None:
         for batch in _show(entry, self.view):
@@ -340,22 +352,15 @@ class _Watch:
         """Stop the query of a target, or start it again; what is so already stays so."""
         entry = next((entry for entry in self.running if request.target in entry.targets), None)
         if request.action == "stop" and entry is not None:
-            self._are("stopping", entry)
-            timeout = 0.0 if request.now else self.timeout
-            _stop([entry], self.stop, timeout, self._meanwhile)
-            self._has_ended(entry, "stopped")
+            self._leave(entry, 0.0 if request.now else self.timeout).then = None
         elif request.action == "stop":
             dropped = self.restarts.drop(request.target)
             self.stop.states.update({node.id: "stopped" for node in dropped})
         elif request.action == "resume" and entry is None and request.target in self.report.targets:
             self.restarts.drop(request.target)
             self._start(self.plan.node(request.target))
-
-    def _meanwhile(self) -> None:
-        """Go on reading what the queries report: Spark keeps the last hundred reports of each only."""
-        for entry in self.running:
-            self._show(entry)
-        self.view.tick()
+        elif request.action == "resume" and entry is not None and entry.leaving is not None:
+            entry.leaving.then = partial(self._start, self.plan.node(request.target))
 
     def _start(self, node: Node) -> None:
         """Start the query of a target, and with it those of its group."""
@@ -363,11 +368,11 @@ class _Watch:
         group = next((g for g in groups if node.id in {other.id for other in g.targets}), None)
         try:
             # Built anew, as by a new run: what a static source has grown by is seen.
-            frames = _frames(self.plan, self.spark, self.targets)
+            frames = frames_of(self.plan, self.spark, self.targets)
             if group is None:
-                made = _Query((node,), _writer(self.plan, node, frames))
+                made = query_of(self.plan, node, frames)
             else:
-                made = _of_group(self.plan, group, frames)
+                made = query_of_group(self.plan, group, frames)
             query = made.start(self.plan)
         except Exception as error:  # noqa: BLE001 (whatever a gem raises belongs to its node)
             at, cause = (error.node, error.error) if isinstance(error, NodeFailure) else (node.id, error)
@@ -449,85 +454,9 @@ def _of_target(batch: MicroBatch, group: GroupQuery, target: str) -> MicroBatch:
     return replace(batch, rows_out=group.rows(batch.batch_id, target), held=held)
 
 
-def _stop(running: Sequence[_Running], stop: StopRequest, timeout: float, tick: Callable[[], None]) -> None:
-    """Let each query end its micro-batch, then stop it.
-
-    A stop in the middle leaves a micro-batch that was begun and not committed; it would be run again
-    at the next start, which sinks that write at least once show as doubled rows. So a query is
-    stopped when it is between two triggers, or right after one has ended.
-    """
-    deadline = time.monotonic() + timeout
-    for entry in running:
-        query = entry.query
-        before = query.lastProgress
-        while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
-            latest = query.lastProgress
-            if stop.now or (latest is not None and (before is None or latest.batchId > before.batchId)):
-                break
-            tick()
-        query.stop()
-
-
 def _is_interrupt(error: Exception) -> bool:
     """Whether a query's error is only the stop that interrupted it."""
     text = str(error)
     return any(
         sign in text for sign in ("InterruptedException", "ClosedByInterruptException", "SPARK_JOB_CANCELLED")
     )
-
-
-def _writer(plan: Plan, node: Node, frames: Frames) -> DataStreamWriter:
-    """The configured writer of a target that has a query of its own."""
-    target = cast("Target", plan.gems[node.id])
-    edge = node.inputs[0]
-    query_name = f"{plan.definition.name}_{node.id}"
-    context = WriteContext(node.id, plan.definition.name, node.output_mode, query_name)
-    df = counted(unmarked(frames.of(edge.node, edge.output)), target, node)
-    return _configured(plan, node, target.write_stream(df, context), query_name)
-
-
-def _of_group(plan: Plan, group: Group, frames: Frames) -> _Query:
-    """The query of a group."""
-    written = GroupQuery(plan, group)
-    name = f"{plan.definition.name}_{group.name}"
-    writer = _configured(plan, group.targets[0], written.writer(frames), name)
-    return _Query(group.targets, writer, written)
-
-
-def _configured(plan: Plan, node: Node, writer: DataStreamWriter, query_name: str) -> DataStreamWriter:
-    writer = writer.outputMode(node.output_mode).queryName(query_name)
-    if node.group or cast("Target", plan.gems[node.id]).semantics.restartable:
-        writer = writer.option("checkpointLocation", plan.definition.checkpoint(node.id))
-    settings = trigger_arguments(node.trigger)
-    return writer.trigger(**settings) if settings else writer
-
-
-def counted(df: DataFrame, target: Target, node: Node) -> DataFrame:
-    """The rows, counted on their way where Spark doesn't say how many the sink got.
-
-    Continuous and real-time queries take no such counter.
-    """
-    if target.semantics.counts_rows or not counts(node):
-        return df
-    from pyspark.sql.functions import count, lit
-
-    return df.observe(ROWS_OUT, count(lit(1)).alias("rows"))
-
-
-def counts(node: Node) -> bool:
-    """Whether a query with the trigger of a target takes counters of rows."""
-    return node.trigger.kind not in {"continuous", "real_time"}
-
-
-def trigger_arguments(trigger: Trigger) -> dict[str, Any]:
-    """A trigger as ``DataStreamWriter.trigger`` takes it; empty for the default one."""
-    names = {
-        "processing_time": "processingTime",
-        "available_now": "availableNow",
-        "once": "once",
-        "continuous": "continuous",
-        "real_time": "realTime",
-    }
-    if trigger.kind == "default":
-        return {}
-    return {names[trigger.kind]: trigger.interval if trigger.interval is not None else True}
