@@ -19,10 +19,12 @@ from tests.benchmarks import (
     groups,
     limits,
     merging,
+    pages,
     plugins,
     scale,
     serving,
     start,
+    stopping,
 )
 from tests.benchmarks.report import DOCS, README, falls_short, markdown, with_table
 from tests.benchmarks.timing import Comparison
@@ -63,6 +65,8 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "start-test": (start.test, 5),
     "serve": (serving.alone, 5),
     "serve-crowd": (serving.crowded, 5),
+    "stop": (stopping.stop, 5),
+    "page": (pages.first_picture, 9),
     "step-stateful": (declared_tests.stateful, 9),
     "step-stateless": (declared_tests.stateless, 9),
     "fifty-tests": (declared_tests.fifty, 5),

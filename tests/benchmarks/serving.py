@@ -1,7 +1,7 @@
 """What it costs a run's micro-batches that it serves, with nobody there and with a thousand clients at once.
 
-Both ways are the same run of many micro-batches, one file each. What counts are the micro-batches' own times, as the
-run tells them: the start is measured by others.
+Both ways are the same run of many micro-batches, one file each, in the same session. What counts are the micro-batches'
+own times, as the run tells them: the start is measured by others.
 """
 
 from __future__ import annotations
@@ -9,23 +9,29 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import signal
+import socket
 import subprocess
 import sys
-from contextlib import contextmanager, suppress
+from collections import Counter
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tests.benchmarks.engine import pipeline_in, session_for
 from tests.benchmarks.timing import clean_environment, in_turn
+from tests.benchmarks.worker import ROOT, Worker, answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from gem_bundle.run.progress import MicroBatch, Totals
     from tests.benchmarks.timing import Comparison
 
-GEM_BUNDLE: Final = Path(sys.executable).with_name("gem-bundle")
-MICRO_BATCHES: Final = 26
-# Until then Java compiles.
-WARM: Final = 12
+MODULE: Final = "tests.benchmarks.serving"
+MICRO_BATCHES: Final = 16
+# Until then each client has asked the server for the first time.
+WARM: Final = 4
 ROWS: Final = 20_000
 CLIENTS: Final = 1000
 PIPELINE: Final = """
@@ -40,68 +46,10 @@ targets:
 """
 
 
-class Runs:
-    """A project with many files, and runs of it.
-
-    Args:
-        folder: Where it is made.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "events").mkdir(parents=True)
-        rows = "".join(f'{{"id": {n}, "team": {n % 7}, "amount": {n}.5}}\n' for n in range(ROWS))
-        for number in range(MICRO_BATCHES):
-            (folder / "events" / f"{number}.json").write_text(rows)
-        (folder / "served.yaml").write_text(PIPELINE)
-
-    def busy(self, *options: str, crowd: bool = False) -> float:
-        """The seconds of a run's micro-batches but the first ones.
-
-        Args:
-            options: What the run is given.
-            crowd: Whether a thousand clients ask its server meanwhile.
-        """
-        for name in ("table", "checkpoints"):
-            shutil.rmtree(self.folder / name, ignore_errors=True)
-        command = [GEM_BUNDLE, "run", "served.yaml", "--log-format", "json", *options]
-        found: list[float] = []
-        said: list[str] = []
-        with subprocess.Popen(
-            command,
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=clean_environment(),
-            text=True,
-        ) as process:
-            assert process.stderr is not None
-            for line in process.stderr:
-                said.append(line)
-                if crowd and line.startswith("Serving at "):
-                    with _crowd(line.removeprefix("Serving at http://").strip()):
-                        found += _durations(process.stderr, said)
-                else:
-                    found += _durations([line], [])
-        if process.returncode != 0 or len(found) != MICRO_BATCHES:
-            raise RuntimeError(f"{command} failed:\n{''.join(said)}")
-        return sum(found[WARM:])
-
-
-def _durations(lines: Iterator[str] | list[str], said: list[str]) -> Iterator[float]:
-    for line in lines:
-        said.append(line)
-        with suppress(json.JSONDecodeError):
-            event = json.loads(line)
-            if event["event"] == "progress":
-                yield event["duration_ms"] / 1000
-
-
 def alone(pairs: int, folder: Path) -> Comparison:
     """A run that serves and that nobody asks, against one that doesn't serve."""
-    runs = Runs(folder)
-    found = in_turn(lambda: runs.busy("--serve", "0"), runs.busy, pairs)
+    with Worker(MODULE, "serve", folder, ROWS) as worker:
+        found = in_turn(lambda: worker.run("served"), lambda: worker.run("alone"), pairs)
     return found.compared(
         "serve",
         f"the micro-batches of `gem-bundle run --serve`, each of {ROWS:,} rows",
@@ -112,8 +60,8 @@ def alone(pairs: int, folder: Path) -> Comparison:
 
 def crowded(pairs: int, folder: Path) -> Comparison:
     """A run whose server a thousand clients ask at once, without a break, against one that nobody asks."""
-    runs = Runs(folder)
-    found = in_turn(lambda: runs.busy("--serve", "0", crowd=True), lambda: runs.busy("--serve", "0"), pairs)
+    with Worker(MODULE, "serve", folder, ROWS) as worker:
+        found = in_turn(lambda: worker.run("crowded"), lambda: worker.run("served"), pairs)
     return found.compared(
         "serve-crowd",
         f"the micro-batches of `gem-bundle run --serve` with {CLIENTS:,} clients at once",
@@ -122,39 +70,104 @@ def crowded(pairs: int, folder: Path) -> Comparison:
     )
 
 
+def _work(folder: Path, rows: int) -> Callable[[str], float]:
+    """Runs that are ``alone``, ``served`` or ``crowded``."""
+    from gem_bundle.pipeline.loader import load_file
+    from gem_bundle.run.api import run_pipeline
+    from gem_bundle.run.options import RunOptions, ServeOptions
+    from gem_bundle.run.view import QuietView
+
+    file = pipeline_in(folder, PIPELINE)
+    (folder / "events").mkdir()
+    text = "".join(f'{{"id": {n}, "team": {n % 7}, "amount": {n}.5}}\n' for n in range(rows))
+    for number in range(MICRO_BATCHES):
+        (folder / "events" / f"{number}.json").write_text(text)
+    session_for(file)
+
+    class Durations(QuietView):
+        def __init__(self) -> None:
+            self.seconds: list[float] = []
+
+        def progress(self, batch: MicroBatch, totals: Totals) -> None:
+            self.seconds.append(batch.duration_ms / 1000)
+
+    def run(way: str) -> float:
+        for name in ("table", "checkpoints"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        view, port = Durations(), free_port()
+        serve = None if way == "alone" else ServeOptions(port=port)
+        options = RunOptions(quiet=True, serve=serve)
+        with crowd(port) if way == "crowded" else nullcontext():
+            report = run_pipeline(lambda load: load_file(file, load), options, view)
+        assert report.ok, report.diagnostics
+        assert len(view.seconds) == MICRO_BATCHES
+        return sum(view.seconds[WARM:])
+
+    return run
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
 @contextmanager
-def _crowd(address: str) -> Iterator[None]:
+def crowd(port: int) -> Iterator[None]:
     """Clients in a process of their own that gives way to others: what they take isn't what the server costs."""
-    command = ["nice", "-n", "19", sys.executable, "-m", "tests.benchmarks.serving", address]
-    with subprocess.Popen(command, cwd=Path(__file__).parents[2], env=clean_environment()) as clients:
+    command = ["nice", "-n", "19", sys.executable, "-m", MODULE, "crowd", str(port)]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=clean_environment(), stdout=subprocess.PIPE, text=True
+    ) as clients:
+        assert clients.stdout is not None
         try:
+            clients.stdout.readline()  # they are there
             yield
         finally:
-            clients.terminate()
+            clients.send_signal(signal.SIGTERM)
+            answers = json.loads(clients.stdout.read())
+    # Half of them read what comes; those that are refused are told so, or closed at once.
+    assert sum(answers.values()) > CLIENTS // 2, answers
+    assert answers["200"], answers
 
 
-async def _client(host: str, port: int, number: int) -> None:
+async def _client(port: int, number: int, answers: Counter[str]) -> None:
     """Ask, read slowly or not at all, go and come again; a third of them without leave."""
-    asked = f"GET /api/v1/status HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n"
+    asked = f"GET /api/v1/status HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n"
     if number % 3 == 0:
         asked = "GET /metrics HTTP/1.1\r\nHost: elsewhere.example\r\n\r\n"
     while True:
         with suppress(OSError, asyncio.IncompleteReadError):
-            reader, writer = await asyncio.open_connection(host, port)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
             try:
                 writer.write(asked.encode())
                 if number % 2:
-                    await reader.read(1024)
+                    answers[(await reader.read(1024))[9:12].decode()] += 1
                 await asyncio.sleep(1)
             finally:
                 writer.close()
         await asyncio.sleep(1)
 
 
-async def _clients(address: str) -> None:
-    host, _, port = address.partition(":")
-    await asyncio.gather(*(_client(host, int(port), number) for number in range(CLIENTS)))
+async def _clients(port: int) -> None:
+    answers: Counter[str] = Counter()
+    over = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
+    tasks = [asyncio.create_task(_client(port, number, answers)) for number in range(CLIENTS)]
+    print("ready", flush=True)
+    await over.wait()
+    print(json.dumps(answers), flush=True)
+    for task in tasks:
+        task.cancel()
+
+
+def main(work: str, *arguments: str) -> None:
+    """Be a worker, which answers every line of standard input with the seconds of one run, or be the crowd."""
+    if work == "crowd":
+        asyncio.run(_clients(int(arguments[0])))
+    else:
+        answer(_work(Path(arguments[0]), int(arguments[1])))
 
 
 if __name__ == "__main__":
-    asyncio.run(_clients(sys.argv[1]))
+    main(*sys.argv[1:])

@@ -23,8 +23,8 @@ def _file_option(name: str, help_text: str) -> Callable[[Any], Any]:
     short_help="List the metrics of runs, and write alerts and a dashboard.",
     epilog="Example: gem-bundle metrics --alerts gem-bundle.rules.yml",
 )
-@_file_option("--alerts", "Write alert rules for Prometheus.")
-@_file_option("--grafana", "Write a dashboard that Grafana imports.")
+@_file_option("--alerts", "Write alert rules for Prometheus; - is standard output.")
+@_file_option("--grafana", "Write a dashboard that Grafana imports; - is standard output.")
 @format_option("text", "json")
 def command(alerts: Path | None, grafana: Path | None, output_format: str) -> None:
     """List the metrics that runs with `--serve` have, or write what watches them.
@@ -53,6 +53,9 @@ def command(alerts: Path | None, grafana: Path | None, output_format: str) -> No
 def _write(file: Path, text: str) -> None:
     from gem_bundle.errors import GemError
 
+    if str(file) == "-":
+        click.echo(text, nl=False)
+        return
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:

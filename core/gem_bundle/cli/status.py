@@ -44,7 +44,8 @@ def command(
 
     For each target: the last micro-batch, the watermark, state, totals, and what it
     failed with. The run writes this down beside its checkpoints every 5 seconds.
-    The exit status is 0 only when a run is alive and none of its queries has failed.
+    The exit status is 0 only when a run is alive, none of its queries has failed, and
+    no target breaks a limit of its health.
     """
     from gem_bundle.cli.definition import read_definition
 

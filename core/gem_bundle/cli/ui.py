@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gem_bundle.cli.output import print_error, print_note
+from gem_bundle.cli.output import print_diagnostics, print_error, print_note
 from gem_bundle.cli.params import Address, file_argument, parameter_options, quiet_option
 
 
@@ -51,7 +51,10 @@ def command(
     check_serving(options, None)
     token = token_of(options, None)
     with FilePage(file, parameters, profile) as page:
-        page.check()
+        found = page.check()
+        if any(diagnostic.code == "GB001" for diagnostic in found):
+            print_diagnostics(found)
+            raise SystemExit(1)
         try:
             app = make_file_app(page, options.host, token)
             with answering(app, options, page.events) as address:

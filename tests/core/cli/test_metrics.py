@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from gem_bundle.run.serving.metrics import METRICS
-from gem_bundle.run.serving.watching import ALERTS, PANELS
+from gem_bundle.run.serving.watching import ALERTS, PANELS, alert_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.core.cli.conftest import Cli
 
@@ -78,3 +78,12 @@ def test_a_place_that_can_not_be_written(cli: Cli, project: Callable[..., Path])
     project()
     result = cli("metrics", "--alerts", "gone/rules.yml")
     assert (result.exit_code, "error[GB511]: gone/rules.yml can't be written" in result.stderr) == (1, True)
+
+
+def test_standard_output_takes_them_too(cli: Cli, project: Callable[..., Path]) -> None:
+    project()
+    result = cli("metrics", "--alerts", "-")
+    assert yaml.safe_load(result.stdout) == alert_rules()
+    assert result.stderr == ""
+    assert json.loads(cli("metrics", "--grafana", "-").stdout)["title"] == "gem-bundle"
+    assert not Path("-").exists()

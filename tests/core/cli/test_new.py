@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from click.testing import Result
     from pyspark.sql import SparkSession
 
-    from gem_bundle.gem import Kind
+    from gem_bundle.semantics import Kind
     from tests.core.cli.conftest import Cli
 
 SMALL = Tree("small", {"a.txt": "a\n", "deep/b.txt": "b\n"})

@@ -201,3 +201,10 @@ def test_a_port_that_is_taken_and_one_for_strangers(
     monkeypatch.delenv("GEM_BUNDLE_SERVE_TOKEN", raising=False)
     result = cli("ui", str(file), "--serve", "0.0.0.0:0")
     assert (result.exit_code, "GB518" in result.stderr) == (1, True)
+
+
+def test_a_file_that_is_not_there_has_no_page(cli: Cli, file: Path) -> None:
+    result = cli("ui", str(file.with_name("cliks.yaml")))
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "error[GB001]: the file can't be read" in result.stderr
+    assert "Serving" not in result.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import http.server
 import json
 import threading
@@ -20,6 +21,7 @@ from gem_bundle.run.progress import Totals
 from gem_bundle.run.report import Report
 from gem_bundle.run.steering import StopRequest
 from gem_bundle.run.view import QuietView
+from tests.core.run.openlineage_events import assert_valid
 from tests.core.run.test_report_and_view import BATCH
 
 if TYPE_CHECKING:
@@ -88,7 +90,11 @@ class Run:
 
 
 def read(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text().splitlines()]
+    """The events of a file; each is as OpenLineage wants it."""
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    for event in events:
+        assert_valid(event)
+    return events
 
 
 def kinds(events: list[dict[str, Any]], job: str) -> list[str]:
@@ -127,6 +133,37 @@ def test_what_a_run_tells(tmp_path: Path) -> None:
     assert (output["namespace"], output["name"]) == ("file", str(tmp_path / "out"))
     assert output["outputFacets"]["outputStatistics"]["rowCount"] == 7
     assert run.warnings == []
+
+
+def test_what_openlineage_does_not_want_is_noticed(tmp_path: Path) -> None:
+    file = tmp_path / "events.jsonl"
+    run = Run(tmp_path, str(file))
+    with run.view as view:
+        run.begin("table")
+        view.progress(replace(BATCH, rows_out=7), run.report.targets["table"])
+    event = read(file)[-1]
+    for path, value in (
+        ("eventTime", "yesterday"),
+        ("eventType", "WALKING"),
+        ("producer", "gem-bundle"),
+        ("schemaURL", "https://openlineage.io/spec/1-0-0/OpenLineage.json#/$defs/RunEvent"),
+        ("run.runId", "7"),
+        ("run.facets.parent.job", {"name": "orders"}),
+        ("run.facets.engine", event["run"]["facets"]["processing_engine"]),
+        ("job.facets.jobType.processingType", 1),
+        ("job.facets.parent", event["run"]["facets"]["parent"]),
+        ("outputs.0.colour", "blue"),
+        ("outputs.0.outputFacets.outputStatistics.rowCount", "7"),
+        ("outputs.0.facets.columnLineage.fields.cents.inputFields.0.field", None),
+    ):
+        broken = copy.deepcopy(event)
+        *parts, last = path.split(".")
+        at: Any = broken
+        for part in parts:
+            at = at[int(part) if isinstance(at, list) else part]
+        at[last] = value
+        with pytest.raises((AssertionError, ValueError)):
+            assert_valid(broken)
 
 
 def test_columns_and_where_they_come_from(tmp_path: Path) -> None:
@@ -203,7 +240,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
 def receiver() -> Iterator[tuple[str, type[Receiver]]]:
     handler = type("Handler", (Receiver,), {"events": []})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}", handler
     server.shutdown()

@@ -332,7 +332,8 @@ def test_what_a_run_tells_of_its_health_is_shown(
         assert browser.messages() == []
 
 
-def test_a_hundred_nodes_are_drawn_without_overlaps(browser: Browser, tmp_path: Path) -> None:
+def hundred_nodes() -> str:
+    """A pipeline that is as large as the page is made for."""
     lines = ["pipeline: wide", "sources:"]
     lines += [f"  s{n}: {{gem: rate}}" for n in range(20)]
     lines.append("transforms:")
@@ -351,7 +352,11 @@ def test_a_hundred_nodes_are_drawn_without_overlaps(browser: Browser, tmp_path: 
         f"  target_{n}: {{gem: file, input: t2_{n}, options: {{path: out{n}, format: json}}}}"
         for n in range(20)
     ]
-    with shown(tmp_path, "\n".join(lines)) as run:
+    return "\n".join(lines)
+
+
+def test_a_hundred_nodes_are_drawn_without_overlaps(browser: Browser, tmp_path: Path) -> None:
+    with shown(tmp_path, hundred_nodes()) as run:
         run.begin()
         run.micro_batches()
         for width in (1400, 390):

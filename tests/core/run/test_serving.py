@@ -24,7 +24,7 @@ from gem_bundle.run import serving
 from gem_bundle.run.api import run_file
 from gem_bundle.run.held import HeldRows
 from gem_bundle.run.options import RunOptions, ServeOptions
-from gem_bundle.run.serving import events, server
+from gem_bundle.run.serving import events, patience, server
 from gem_bundle.run.serving.address import is_own, own_names, parse_address
 from gem_bundle.run.serving.assets import assets
 from gem_bundle.run.serving.metrics import METRICS, Metrics
@@ -388,6 +388,42 @@ def test_a_crowd_is_served_or_refused_and_silent_ones_are_sent_away(
             one.close()
         assert run.ask("/health")[0] == 200
         assert run.run.report.targets["table"].micro_batches == 1
+
+
+def test_a_crowd_takes_few_file_handles_and_little_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_MOST_CONNECTIONS", 8)
+    monkeypatch.setattr(patience, "_REFUSED_SECONDS", 60.0)
+    with served(tmp_path) as run:
+        run.begin()
+        port = int(run.server.address.rpartition(":")[2])
+        crowd = [socket.create_connection(("127.0.0.1", port)) for _ in range(100)]
+        # They are taken one after the other: when the last one has been closed, all were.
+        assert beginning(crowd[-1]) == b""
+        state = run.server._server.server_state
+        assert len(state.connections) == 8
+        assert [one for one in crowd if is_closed(one)] == crowd[16:]
+        # Who waits to be refused is, whatever it says; those before it are served as ever.
+        crowd[8].sendall(b"anything\r\n")
+        answer = http.client.HTTPResponse(crowd[8])
+        answer.begin()
+        assert (answer.status, json.loads(answer.read())) == (503, {"error": "Too many ask already."})
+        crowd[7].sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert beginning(crowd[7]) == b"HTTP/1.1 200"
+        for one in crowd:
+            one.close()
+
+
+def is_closed(client: socket.socket) -> bool:
+    """Whether a server has closed a connection."""
+    client.setblocking(False)
+    try:
+        return beginning(client) == b""
+    except BlockingIOError:
+        return False
+    finally:
+        client.setblocking(True)
 
 
 def beginning(client: socket.socket) -> bytes:

@@ -72,12 +72,21 @@ def http_server(app: ASGIApp) -> Any:
     """The server that answers with an application, not started yet; it waits for nobody for long."""
     import uvicorn
 
-    from gem_bundle.run.serving.patience import patient_protocol
+    from gem_bundle.run.serving.patience import Refused, patient_protocol
 
-    return uvicorn.Server(
+    refused: set[Refused] = set()
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().shutdown(sockets)
+            for one in refused:
+                one.close()
+            await asyncio.sleep(0)
+
+    return Server(
         uvicorn.Config(
             app,
-            http=patient_protocol(_HEADER_SECONDS),
+            http=patient_protocol(_HEADER_SECONDS, _MOST_CONNECTIONS, refused),
             ws="none",
             lifespan="off",
             loop="asyncio",
@@ -87,7 +96,6 @@ def http_server(app: ASGIApp) -> Any:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            limit_concurrency=_MOST_CONNECTIONS,
             timeout_keep_alive=5,
             timeout_graceful_shutdown=1,
         )
