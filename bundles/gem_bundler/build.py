@@ -200,9 +200,9 @@ class _Build:
         options, first = self._options, pipelines[0].plan.definition
         entries = self._entries(pipeline.plan.definition for pipeline in pipelines)
         own = set(map(canonicalize_name, contents.own))
-        origins = [e.origin for e in entries if canonicalize_name(e.origin.distribution) not in own]
+        others = [(e.name, e.origin) for e in entries if canonicalize_name(e.origin.distribution) not in own]
         serves = any("serve" in text for text in _job_keys(pipelines))
-        needed = needed_distributions(origins, serve=serves)
+        needed = needed_distributions(others, serve=serves)
         required = _project_requirements(project)
         spark = spark_version()
         beside = Path(first.file).absolute().parent / first.name

@@ -50,7 +50,8 @@ def bundle_folder(project: Path, to: Path, *names: str, thin: bool = False, **ch
     facts: dict[str, Any] = {"gems": gems, "jars": jars, "vendored": bool(jars)}
     lock = None
     if not thin:
-        lock = resolve(DepsRequest(needed_distributions(origins), "4.2.0"), to.parent / "deps.lock")
+        named = [(gem, origin) for (_, gem), origin in zip(sorted(used), origins, strict=True)]
+        lock = resolve(DepsRequest(needed_distributions(named), "4.2.0"), to.parent / "deps.lock")
         facts |= {"deps": "deps.tar.gz", "distributions": lock.distributions}
         write_archive(lock, fetch(lock), to / "deps.tar.gz")
     manifest = draft(project, *names, **{**facts, **changes})

@@ -19,25 +19,27 @@ if TYPE_CHECKING:
 RUNTIME = "gem-bundle"
 
 
-def needed_distributions(origins: Iterable[Origin], *, serve: bool = False) -> tuple[str, ...]:
+def needed_distributions(gems: Iterable[tuple[str, Origin]], *, serve: bool = False) -> tuple[str, ...]:
     """The distributions that some gems come from, and the runtime, as requirements without versions.
 
-    A distribution that has an extra with the name of the plugin (the entry point) gets it: that is what the
-    gems of this plugin can use beside what all need, such as ``gem-bundle[kafka]``.
+    A distribution that has an extra with the name of the plugin (the entry point) or of the gem gets it: that
+    is what they can use beside what all need, such as ``gem-bundle[kafka]``.
 
     Args:
-        origins: Where the gems in use come from: `GemEntry.origin`.
+        gems: The names of the gems in use, and where they come from: `GemEntry.origin`.
         serve: The job has a server.
     """
     extras: dict[str, set[str]] = {RUNTIME: {"serve"} if serve else set()}
-    for each in origins:
+    for gem, each in gems:
         name = canonicalize_name(each.distribution)
         chosen = extras.setdefault(name, set())
         try:
             offered = installed(name).metadata.get_all("Provides-Extra") or []
         except GemError:
             continue
-        chosen.update({canonicalize_name(each.plugin)} & {canonicalize_name(extra) for extra in offered})
+        chosen.update(
+            {canonicalize_name(each.plugin), canonicalize_name(gem)} & set(map(canonicalize_name, offered))
+        )
     return tuple(
         f"{name}[{','.join(sorted(chosen))}]" if chosen else name for name, chosen in sorted(extras.items())
     )

@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from gem_bundle.types import Interval, StringList, interval_length
+from gem_bundle.types import Interval, OnlyTrue, StringList, interval_length
 from gem_bundler.job import cron
 from gem_bundler.job.runtimes import LEAST_RUNTIME, SPARK_OF_RUNTIME, runtime_of
 
@@ -298,7 +298,7 @@ class JobDifferences(_Shape):
         description="How often to see whether the stream is running, and to start it if it isn't.",
         examples=["every 10 minutes"],
     )
-    continuous: Literal[True] | None = Field(
+    continuous: OnlyTrue | None = Field(
         None, description="There is always a run: when one ends or fails, the platform starts the next."
     )
     root: Annotated[str, AfterValidator(_check_root)] | None = Field(

@@ -86,24 +86,34 @@ def test_the_runtime_is_always_needed() -> None:
     assert needed_distributions([]) == ("gem-bundle",)
 
 
-def test_an_extra_with_the_plugin_s_name_is_taken() -> None:
+def test_an_extra_with_the_name_of_the_plugin_or_of_the_gem_is_taken() -> None:
     registry = load_registry({})
-    kafka, delta = registry.get("source", "kafka").origin, registry.get("target", "delta").origin
+    kafka, delta, stateful, plain = (
+        (name, registry.get(kind, name).origin)
+        for kind, name in (
+            ("source", "kafka"),
+            ("target", "delta"),
+            ("transform", "stateful"),
+            ("transform", "python"),
+        )
+    )
 
     assert needed_distributions([delta]) == ("gem-bundle",)
     assert needed_distributions([kafka, delta]) == ("gem-bundle[kafka]",)
     assert needed_distributions([kafka], serve=True) == ("gem-bundle[kafka,serve]",)
+    assert needed_distributions([plain]) == ("gem-bundle",)
+    assert needed_distributions([plain, stateful]) == ("gem-bundle[stateful]",)
 
 
 def test_the_distributions_of_others_come_too(machine: Machine) -> None:
     Made("Acme.Gems", extras=("fast", "slow")).install(machine.site)
-    origins = [
-        Origin("fast", "Acme.Gems", "1.0"),
-        Origin("plain", "Acme.Gems", "1.0"),
-        Origin("x", "gone", "1.0"),
+    gems = [
+        ("quick", Origin("fast", "Acme.Gems", "1.0")),
+        ("plain", Origin("plain", "Acme.Gems", "1.0")),
+        ("x", Origin("x", "gone", "1.0")),
     ]
 
-    assert needed_distributions(origins) == ("acme-gems[fast]", "gem-bundle", "gone")
+    assert needed_distributions(gems) == ("acme-gems[fast]", "gem-bundle", "gone")
 
 
 def test_versions_are_those_that_are_installed(machine: Machine, tmp_path: Path) -> None:
