@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gem_bundle.builder import Pipeline as Pipeline
+    from gem_bundle.contexts import ReadContext as ReadContext
+    from gem_bundle.contexts import StreamReadContext as StreamReadContext
+    from gem_bundle.contexts import WriteContext as WriteContext
+    from gem_bundle.contexts import analysed as analysed
+    from gem_bundle.contexts import is_over_connect as is_over_connect
     from gem_bundle.diagnostics import Diagnostic as Diagnostic
     from gem_bundle.diagnostics import Finding as Finding
     from gem_bundle.errors import GemBundleError as GemBundleError
@@ -23,22 +28,10 @@ if TYPE_CHECKING:
     from gem_bundle.facts import entering as entering
     from gem_bundle.facts import event_times as event_times
     from gem_bundle.facts import merged as merged
-    from gem_bundle.gem import ALL_OUTPUT_MODES as ALL_OUTPUT_MODES
-    from gem_bundle.gem import MICRO_BATCH_TRIGGERS as MICRO_BATCH_TRIGGERS
-    from gem_bundle.gem import OptionChange as OptionChange
     from gem_bundle.gem import PartRead as PartRead
-    from gem_bundle.gem import ReadContext as ReadContext
-    from gem_bundle.gem import RowsReplaced as RowsReplaced
     from gem_bundle.gem import Source as Source
-    from gem_bundle.gem import SourcePart as SourcePart
-    from gem_bundle.gem import SourceSemantics as SourceSemantics
-    from gem_bundle.gem import StreamReadContext as StreamReadContext
     from gem_bundle.gem import Target as Target
-    from gem_bundle.gem import TargetSemantics as TargetSemantics
     from gem_bundle.gem import Transform as Transform
-    from gem_bundle.gem import WriteContext as WriteContext
-    from gem_bundle.gem import analysed as analysed
-    from gem_bundle.gem import is_over_connect as is_over_connect
     from gem_bundle.hookspecs import Register as Register
     from gem_bundle.hookspecs import RegisterCommand as RegisterCommand
     from gem_bundle.hookspecs import RegisterSection as RegisterSection
@@ -64,6 +57,13 @@ if TYPE_CHECKING:
     from gem_bundle.rejected import Rejects as Rejects
     from gem_bundle.rejected import ending as ending
     from gem_bundle.rejected import reason as reason
+    from gem_bundle.semantics import ALL_OUTPUT_MODES as ALL_OUTPUT_MODES
+    from gem_bundle.semantics import MICRO_BATCH_TRIGGERS as MICRO_BATCH_TRIGGERS
+    from gem_bundle.semantics import OptionChange as OptionChange
+    from gem_bundle.semantics import RowsReplaced as RowsReplaced
+    from gem_bundle.semantics import SourcePart as SourcePart
+    from gem_bundle.semantics import SourceSemantics as SourceSemantics
+    from gem_bundle.semantics import TargetSemantics as TargetSemantics
     from gem_bundle.views import NodeView as NodeView
     from gem_bundle.views import PipelineView as PipelineView
     from gem_bundle.waiting import Position as Position
@@ -72,27 +72,11 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "builder": ("Pipeline",),
+    "contexts": ("ReadContext", "StreamReadContext", "WriteContext", "analysed", "is_over_connect"),
     "diagnostics": ("Diagnostic", "Finding"),
     "errors": ("GemBundleError", "GemError", "PassingError", "PipelineError", "UnreachableError"),
     "facts": ("Column", "Facts", "combined", "entering", "event_times", "merged"),
-    "gem": (
-        "ALL_OUTPUT_MODES",
-        "MICRO_BATCH_TRIGGERS",
-        "OptionChange",
-        "PartRead",
-        "ReadContext",
-        "RowsReplaced",
-        "Source",
-        "SourcePart",
-        "SourceSemantics",
-        "StreamReadContext",
-        "Target",
-        "TargetSemantics",
-        "Transform",
-        "WriteContext",
-        "analysed",
-        "is_over_connect",
-    ),
+    "gem": ("PartRead", "Source", "Target", "Transform"),
     "hookspecs": ("Register", "RegisterCommand", "RegisterSection", "hookimpl"),
     "operators": (
         "AggregateOperator",
@@ -107,6 +91,15 @@ _HOMES = {
     "options": ("Field", "NoOptions", "Options"),
     "python": ("import_function",),
     "rejected": ("ORIGIN", "REJECTED_HERE", "Counts", "MostRejected", "Rejects", "ending", "reason"),
+    "semantics": (
+        "ALL_OUTPUT_MODES",
+        "MICRO_BATCH_TRIGGERS",
+        "OptionChange",
+        "RowsReplaced",
+        "SourcePart",
+        "SourceSemantics",
+        "TargetSemantics",
+    ),
     "views": ("NodeView", "PipelineView"),
     "waiting": ("Position", "Waiting", "WaitingContext"),
 }

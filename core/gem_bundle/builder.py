@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from gem_bundle.gem import OutputMode
     from gem_bundle.pipeline.document import Path
     from gem_bundle.plugins import Registry
     from gem_bundle.run.report import Report
+    from gem_bundle.semantics import OutputMode
 
     Mode = Literal["stream", "batch"]
 

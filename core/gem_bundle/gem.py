@@ -13,387 +13,35 @@ Spark Connect. pyspark is imported inside methods or under TYPE_CHECKING.
 from __future__ import annotations
 
 import inspect
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, get_args, get_origin
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, get_args, get_origin
 
 from typing_extensions import TypeVar
 
-from gem_bundle.errors import GemError
 from gem_bundle.facts import UNKNOWN_OPERATOR, Facts, combined
 from gem_bundle.options import NoOptions, Options
 from gem_bundle.rejected import Counts
+from gem_bundle.semantics import SourceSemantics, TargetSemantics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+    from gem_bundle.contexts import ReadContext, StreamReadContext, WriteContext
     from gem_bundle.diagnostics import Finding
     from gem_bundle.facts import Column
     from gem_bundle.lineage import Lineage
-    from gem_bundle.options import Effect
-    from gem_bundle.refusals import Deliver, Refusals
     from gem_bundle.rejected import MostRejected, Rejects
+    from gem_bundle.semantics import ColumnsTaken, Kind, OptionChange, RowsReplaced, SourcePart
     from gem_bundle.waiting import Waiting, WaitingContext
-
-Kind = Literal["source", "transform", "target"]
-OutputMode = Literal["append", "update", "complete"]
-TriggerKind = Literal["default", "processing_time", "available_now", "once", "continuous", "real_time"]
-DeliveryGuarantee = Literal["exactly_once", "at_least_once", "none"]
-SharedPlace = Literal["fine", "conflicts", "loses_rows"]
-ColumnsTaken = Literal["any", "new", "same"]
-LagUnit = Literal["records", "files", "versions", "time"]
-
-MICRO_BATCH_TRIGGERS: frozenset[TriggerKind] = frozenset(
-    {"default", "processing_time", "available_now", "once"}
-)
-ALL_OUTPUT_MODES: frozenset[OutputMode] = frozenset({"append", "update", "complete"})
-
-_SHOWN = 200
 
 OptionsT = TypeVar(  # noqa: PLC0105 (the name stands in every signature)
     "OptionsT", bound=Options, covariant=True, default=Options
 )
-
-
-@dataclass(frozen=True, slots=True)
-class SourceSemantics:
-    """What a source promises.
-
-    Args:
-        batch: It can be read as a static relation (`Source.read`).
-        streaming: It can be read as a stream (`Source.read_stream`).
-        replayable: A restarted query gets the same rows for the same offsets.
-        triggers: The triggers a stream from it can be run with.
-        condition: Under which condition it is replayable, in one sentence.
-        backlog: Rows wait for a query to start, and come to an end when it has caught up; False for a
-            source that makes or gets its rows while the query runs.
-        only_new: A first run passes over what is there already, and reads only what comes after its
-            start: True, or the option by which it does. Such a run reads nothing when it ends by itself.
-        newest_first: The option by which newer rows come before older ones; None when they don't.
-        not_continuous: Options that continuous processing ignores.
-        inline: The rows stand in the options, so reading it touches nothing outside, and the tests of a
-            pipeline read it as it is.
-        lag: What a run can tell of what waits in a stream: how many ``records``, ``files`` or
-            ``versions``, and for how long (``time``). Of sources whose offsets are counts by topic and
-            partition it reads that in Spark's progress; others say it in `Source.waiting`.
-    """
-
-    batch: bool = True
-    streaming: bool = True
-    replayable: bool = True
-    triggers: frozenset[TriggerKind] = MICRO_BATCH_TRIGGERS
-    condition: str = ""
-    backlog: bool = True
-    only_new: bool | str = False
-    newest_first: str | None = None
-    not_continuous: tuple[str, ...] = ()
-    inline: bool = False
-    lag: frozenset[LagUnit] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class TargetSemantics:
-    """What a target promises.
-
-    Args:
-        batch: It can write a static relation (`Target.write`).
-        streaming: It can be the sink of a stream.
-        output_modes: The output modes its sink takes (guide: *Output sinks*).
-        delivery: What a restart does to rows: ``exactly_once``, ``at_least_once``, or ``none`` for a
-            sink that is for looking at.
-        condition: Under which condition that holds, in one sentence.
-        triggers: The triggers a stream into it can be run with.
-        counts_rows: Spark itself reports how many rows the sink got
-            (``StreamingQueryProgress.sink.numOutputRows``); otherwise the runtime counts them.
-        restartable: A query into it can continue from its checkpoint.
-        shared: What becomes of rows when two queries write to one of its places (`Target.places`):
-            it is ``fine``, each ``conflicts`` with the other now and then and has to be started again,
-            or one of them ``loses_rows``, because the place has a log that belongs to one query.
-        async_progress: The option by which Spark writes the checkpoint beside the micro-batches and
-            not between them (guide: *Asynchronous Progress Tracking*); None when it doesn't.
-        replaces_intervals: It has `Target.read_interval`, `Target.replace_interval` and `Target.at`, so that
-            `gem-bundle backfill` can put rows in the place of others.
-        grouped: What a restart does to rows where one query writes several targets (`group`), each through
-            `Target.write_batch`; None when it can't be written so. A target that is always written through
-            that needn't say it: it is its `delivery`.
-    """
-
-    batch: bool = True
-    streaming: bool = True
-    output_modes: frozenset[OutputMode] = ALL_OUTPUT_MODES
-    delivery: DeliveryGuarantee = "at_least_once"
-    condition: str = ""
-    triggers: frozenset[TriggerKind] = MICRO_BATCH_TRIGGERS
-    counts_rows: bool = False
-    restartable: bool = True
-    shared: SharedPlace = "fine"
-    async_progress: str | None = None
-    replaces_intervals: bool = False
-    grouped: DeliveryGuarantee | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SourcePart:
-    """Which part of a source a backfill needs.
-
-    Args:
-        since: What came to the source before this moment isn't needed; None when all may be.
-        until: What came to it at this moment or later isn't needed; None when all may be.
-        offset: Up to where a run has read it, as the checkpoint has it: what lies behind **must not** be
-            read, for the run has yet to write it. None when there is no such bound.
-        log: Reads what Spark keeps of the source itself in the checkpoint: the entries of its log up to now,
-            each as its number and its lines of JSON. A source of files has a line for each file that it
-            has read, one of Kafka the offsets at which it began.
-        complete: What was made of its rows is going to be replaced, so none of them may be missing that the
-            run has read.
-    """
-
-    since: datetime | None = None
-    until: datetime | None = None
-    offset: Any = None
-    log: Callable[[], Sequence[tuple[int, Sequence[str]]]] = tuple
-    complete: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PartRead:
-    """How a source reads a part of itself.
-
-    Args:
-        source: The source whose `read` does it.
-        part: What it reads, for the user: ``whole``, ``up to version 7``.
-    """
-
-    source: Source
-    part: str = "whole"
-
-
-@dataclass(frozen=True, slots=True)
-class RowsReplaced:
-    """What became of an interval of a target.
-
-    Args:
-        written: How many rows there are now; None when that can't be told.
-        removed: How many there were; None when that can't be told.
-        last_batch: The number of the last micro-batch of `WriteContext.query` that was written before
-            the interval was replaced, so that its rows were among those that are gone; None when there was
-            none.
-    """
-
-    written: int | None = None
-    removed: int | None = None
-    last_batch: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OptionChange:
-    """What another value of an option does to a query that goes on from its checkpoint.
-
-    Args:
-        effect: What it does.
-        why: Why, as a sentence to the user without a full stop at its end: what becomes of rows.
-        hint: What to do about it.
-        idle: What becomes of a source's rows, as the end of a sentence, where Spark doesn't refuse what it
-            else does, as the last micro-batch had none of them. Empty where it always refuses.
-    """
-
-    effect: Effect
-    why: str = ""
-    hint: str = ""
-    idle: str = ""
-
-
-def analysed(df: DataFrame) -> DataFrame:
-    """Have Spark analyse a DataFrame now, so that a gem can explain what Spark refuses.
-
-    A session of one's own does so by itself; over Spark Connect it is done when something is asked of the
-    DataFrame, which may be long after the gem has returned it.
-
-    Args:
-        df: The DataFrame.
-
-    Returns:
-        The same one.
-
-    Raises:
-        AnalysisException: PySpark's, when Spark refuses it.
-    """
-    df.schema  # noqa: B018 (the question)
-    return df
-
-
-def is_over_connect(made: object) -> bool:
-    """Whether a session, or a query that was started in one, is over Spark Connect.
-
-    Args:
-        made: The session or the query.
-    """
-    return type(made).__module__.startswith("pyspark.sql.connect")
-
-
-@dataclass(frozen=True)
-class ReadContext:
-    """What a source may use when it is read as a static relation.
-
-    Args:
-        node: The id of the node in the pipeline.
-        spark: The session.
-        undivided: Of a source that `Source.rejects`, give all rows, those that it rejects too.
-    """
-
-    node: str
-    spark: SparkSession = field(repr=False)
-    undivided: bool = False
-
-    @property
-    def reader(self) -> DataFrameReader:
-        """A new batch reader."""
-        return self.spark.read
-
-    def table(self, name: str, options: Mapping[str, str]) -> DataFrame:
-        """A table of the catalog.
-
-        Args:
-            name: The table, with its catalog and schema where it isn't in the current ones.
-            options: What Spark's reader is given.
-
-        Raises:
-            AnalysisException: PySpark's, when there is no such table.
-        """
-        return analysed(self.reader.options(**options).table(name))
-
-
-@dataclass(frozen=True)
-class StreamReadContext:
-    """What a source may use when it is read as a stream.
-
-    Args:
-        node: The id of the node in the pipeline.
-        spark: The session.
-        name: The stable name of this reader: the node's id, with a suffix where the source reaches one
-            query over a second path. Checkpoints find the source again by it.
-        undivided: Of a source that `Source.rejects`, give all rows, those that it rejects too.
-    """
-
-    node: str
-    spark: SparkSession = field(repr=False)
-    name: str = ""
-    undivided: bool = False
-
-    @property
-    def reader(self) -> DataStreamReader:
-        """A new streaming reader that already carries the stable name (from Spark 4.2 on)."""
-        reader = self.spark.readStream
-        return reader.name(self.name) if self._is_named(reader) else reader
-
-    def table(self, name: str, options: Mapping[str, str]) -> DataFrame:
-        """A table of the catalog as a stream, with the stable name of this reader.
-
-        Args:
-            name: The table, with its catalog and schema where it isn't in the current ones.
-            options: What Spark's reader is given.
-
-        Raises:
-            AnalysisException: PySpark's, when there is no such table.
-        """
-        if not is_over_connect(self.spark) or not self._is_named(self.spark.readStream):
-            return analysed(self.reader.options(**options).table(name))
-        from gem_bundle.ddl import literal, quoted
-
-        # Spark 4.2 forgets the name of a table's reader on the way to the server; in SQL it keeps it.
-        given = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in options.items())
-        said = f" WITH ({given})" if given else ""
-        table, own = f"IDENTIFIER({literal(name)})", quoted(self.name)
-        query = f"SELECT * FROM STREAM {table}{said} IDENTIFIED BY {own}"  # noqa: S608 (literals, escaped)
-        return analysed(self.spark.sql(query))
-
-    def _is_named(self, reader: DataStreamReader) -> bool:
-        return bool(self.name) and hasattr(reader, "name")
-
-
-@dataclass(frozen=True)
-class WriteContext:
-    """What a target may use when it writes.
-
-    Args:
-        node: The id of the node in the pipeline.
-        pipeline: The name of the pipeline.
-        output_mode: The output mode of the target.
-        query_name: The name of the streaming query; an empty string in a batch pipeline.
-        query: By what the place may know the query's micro-batches: the id that the checkpoint gives it, in
-            a group with the target's behind it; an empty string where nobody has to know it. `write_batch`
-            is told it, where the query has the name of `query_name`.
-        refusals: Where the rows go that `reject` and `send` are told of; None where they can't go anywhere.
-    """
-
-    node: str
-    pipeline: str = ""
-    output_mode: OutputMode = "append"
-    query_name: str = ""
-    query: str = ""
-    refusals: Refusals | None = field(default=None, repr=False, compare=False)
-
-    def reject(self, rows: DataFrame, why: str | SparkColumn) -> None:
-        """Hand over rows of the micro-batch that were refused where they were to go.
-
-        For targets that say `Target.rejects`. The rows are computed now, and written to whoever takes the
-        output `rejected` before the micro-batch is committed.
-
-        Args:
-            rows: The rows, with the columns that they came with.
-            why: Why: words for all of them, or a column of words, or of what `gem_bundle.reason` makes.
-
-        Raises:
-            GemError: GB508 when they can't go anywhere.
-        """
-        with self._refusals() as refusals:
-            refusals.reject(rows, why)
-
-    def send(self, df: DataFrame, deliver: Deliver, columns: Sequence[SparkColumn] = ()) -> None:
-        """Have executors deliver rows, and hand over those that were refused.
-
-        For targets that say `Target.rejects`.
-
-        Args:
-            df: The rows, with the columns that they came with.
-            deliver: Called on executors for each partition, with pairs of a row and a token for it. It has to
-                take all of them, and gives for each row that was refused its token, the name of the reason
-                and words. What it raises fails the micro-batch. It has to pickle.
-            columns: What `deliver` gets of each row; by default all of it.
-
-        Raises:
-            GemError: GB508 when rows were refused and can't go anywhere.
-        """
-        with self._refusals() as refusals:
-            refusals.send(df, deliver, columns)
-
-    @contextmanager
-    def _refusals(self) -> Iterator[Refusals]:
-        if self.refusals is not None:
-            yield self.refusals
-            return
-        from gem_bundle.refusals import Refusals
-        from gem_bundle.rejected import Rejecting
-
-        refusals = Refusals(Rejecting(self.pipeline, "", self.node, ""))
-        try:
-            yield refusals
-            if refusals.count:
-                row, words = refusals.first()
-                raise GemError(
-                    "GB508",
-                    f"{refusals.count:,} rows were refused, and can't go anywhere from here: {words}. One of "
-                    f"them: {row[:_SHOWN]}",
-                    "Mend them, or run the pipeline in a way that has the output `rejected`.",
-                )
-        finally:
-            refusals.release()
 
 
 class _Delivery:
@@ -672,6 +320,19 @@ class Source(Gem[OptionsT]):
         return PartRead(self) if part.offset is None else None
 
 
+@dataclass(frozen=True, slots=True)
+class PartRead:
+    """How a source reads a part of itself.
+
+    Args:
+        source: The source whose `read` does it.
+        part: What it reads, for the user: ``whole``, ``up to version 7``.
+    """
+
+    source: Source
+    part: str = "whole"
+
+
 class Transform(Gem[OptionsT]):
     """Rows into rows. Implement `apply`, and `infer` as far as it can be known.
 
@@ -799,6 +460,15 @@ class Transform(Gem[OptionsT]):
         rows may be up to their values alone, not to their order.
         """
         return False
+
+    def judged(self, *inputs: DataFrame) -> DataFrame:
+        """The rows of the first input, with what decides on each in columns called ``__gem_bundle_…``.
+
+        Called before `counts` and `apply` where rows are counted. Both are given the result in the place of
+        the first input, and go by its columns where they find them: counted conditions are computed a second
+        time otherwise. `apply` leaves the columns out. By default the rows as they are.
+        """
+        return inputs[0]
 
     def counts(self, *inputs: DataFrame) -> Counts:  # noqa: ARG002 (for those who override it)
         """Which rows are counted on their way, so that the report of a run tells of them.

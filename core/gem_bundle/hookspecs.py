@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gem_bundle.diagnostics import Finding
-    from gem_bundle.gem import Gem, Kind
+    from gem_bundle.gem import Gem
+    from gem_bundle.semantics import Kind
     from gem_bundle.views import PipelineView
 
 hookspec = HookspecMarker("gem_bundle")

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from gem_bundle.diagnostics import Finding
-    from gem_bundle.gem import Gem, Kind
+    from gem_bundle.gem import Gem
+    from gem_bundle.semantics import Kind
     from gem_bundle.views import PipelineView
 
 GROUP = "gem_bundle"

@@ -9,9 +9,10 @@ import os
 import re
 from datetime import date, datetime
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr, ValidationInfo, WithJsonSchema
+from pydantic_core import PydanticKnownError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,6 +28,7 @@ __all__ = [
     "FixedDuration",
     "FunctionReference",
     "Interval",
+    "OnlyTrue",
     "Schema",
     "SecretStr",
     "StringList",
@@ -462,3 +464,13 @@ def _read_text(path: str, info: ValidationInfo) -> str:
 
 TextFile = Annotated[str, AfterValidator(_read_text)]
 """A file with a text beside the pipeline file; what the gem reads is what is in it. It goes into bundles."""
+
+
+def _no_number(value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise PydanticKnownError("literal_error", {"expected": "True"})
+    return value
+
+
+OnlyTrue = Annotated[Literal[True], BeforeValidator(_no_number)]
+"""``true``, where leaving it out is the only other choice; a number isn't, though in Python 1 equals it."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from gem_bundle.facts import Facts
-    from gem_bundle.gem import Kind, OutputMode, TriggerKind
+    from gem_bundle.semantics import Kind, OutputMode, TriggerKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -298,7 +298,7 @@ def test_processes_may_resolve_at_once(repository: Repository, cache: Path) -> N
 @contextmanager
 def serving(folder: Path, handler: type[SimpleHTTPRequestHandler]) -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from jsonschema import Draft202012Validator
 
-    from gem_bundle.gem import Kind
     from gem_bundle.pipeline.document import Document
+    from gem_bundle.semantics import Kind
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {"HOST": "h"}
@@ -257,6 +257,7 @@ def test_a_file_with_another_value_is_not_refused_without_a_reason(tree: Any) ->
         ("processing_time: 10 seconds", "processing_tiem: 10 seconds", "processing_tiem"),
         ("processing_time: 10 seconds", "processing_time: 10 seconds, once: true", "once"),
         ("available_now: true", "available_now: false", "False"),
+        ("available_now: true", "available_now: 1", "1"),
         ("output_mode: complete", "output_mode: all", "all"),
         ("input: asked,", "", "'input'"),
         ("  clicks:\n", "  9clicks:\n", "9clicks"),

@@ -371,7 +371,7 @@ if has_iceberg():
     def test_a_server_is_asked_with_the_token(spark: SparkSession) -> None:
         Answering.asked = []
         server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         try:
             uri = f"http://127.0.0.1:{server.server_port}/catalog"
             lake = Lake(spark, {"kind": "rest", "uri": uri, "warehouse": "prod", "token": "the-token"})

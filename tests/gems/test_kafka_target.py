@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from gem_bundle.gem import OutputMode
+    from gem_bundle.semantics import OutputMode
     from tests.kafka_broker import Broker
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gem_bundle import GemError
-from gem_bundle.gem import StreamReadContext
+from gem_bundle.contexts import StreamReadContext
 from gem_python.stateful import Stateful
 from tests.gems.draining import forget_last_commit, micro_batches
 from tests.gems.transforms import made

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import duckdb
-
 ROOT: Final = Path(__file__).resolve().parents[2]
 EXAMPLES: Final = ROOT / "examples"
 Row = tuple[Any, ...]
@@ -36,6 +34,8 @@ class Flights:
     """Flights and airlines as the daily files have them, in DuckDB."""
 
     def __init__(self, data: Path) -> None:
+        import duckdb  # which the fast tests collect, and would load for nothing
+
         self._db = duckdb.connect()
         self._db.execute(
             "create table flights as select *, make_timestamp(year, month, day, hour, minute, 0) "
@@ -77,6 +77,8 @@ def table_rows(table: Path, columns: str = "*") -> list[Row]:
                 files[str(table / action["add"]["path"])] = None
             elif "remove" in action:
                 del files[str(table / action["remove"]["path"])]
+    import duckdb
+
     with duckdb.connect() as db:
         # Spark's timestamps are instants; the session's time zone says how they read.
         db.execute("set timezone = 'UTC'")

@@ -114,7 +114,7 @@ def amounts(spark: SparkSession, folder: Path) -> list[int]:
     return sorted(row.amount for row in spark.read.json(str(folder / "out")).collect())
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("moment", ["empty", "compose", "journal", "first rename", "second rename", "record"])
 def test_a_kill_in_the_middle_leaves_the_old_or_the_new(
     spark: SparkSession, tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch

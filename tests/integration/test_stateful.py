@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.pipelines import add_rows, command, events, run, write_pipeline
+from tests.integration.pipelines import add_rows, command, events, finish, run, write_pipeline
 from tests.samples import a_killed_program
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def test_a_million_keys_within_two_gigabytes(spark: SparkSession, tmp_path: Path
 
     running = command("run", file, "--available-now", "--log-format", "json")
     last = [event for event in events(running) if event["event"] == "progress"][-1]
-    assert running.wait() == 0
+    assert finish(running)[0] == 0
     assert last["state_rows"] == KEYS
     table = spark.read.format("delta").load(str(tmp_path / "out")).groupBy("device").agg({"s": "max"})
     right = "(device % 7 + 1) * if(device < 200000, 2, 1)"

@@ -140,7 +140,7 @@ def test_there_are_mutants_of_every_kind() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.sample(4, by=lambda mutant: mutant.pipeline)
+@pytest.mark.sample(2, by=lambda mutant: mutant.pipeline)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: f"{Path(m.pipeline).stem}: {m.about}")
 def test_a_mutant_fails_the_examples_tests(mutant: Mutant, spark: SparkSession, tmp_path: Path) -> None:
     original = EXAMPLES / mutant.pipeline

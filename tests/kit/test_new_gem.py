@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from click.testing import Result
     from pyspark.sql import SparkSession
 
-    from gem_bundle.gem import Kind
+    from gem_bundle.semantics import Kind
 
 ROOT = Path(__file__).parents[2]
 NAME = "acme_queue"
@@ -161,6 +161,7 @@ def mypy_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.programs
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_mypy_finds_nothing(kind: Kind, tmp_path: Path, mypy_cache: Path) -> None:
     project = write(gem_tree(gem_names(NAME, kind)), tmp_path)
@@ -262,6 +263,7 @@ class Outcomes:
 
 
 @pytest.mark.spark
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_new_gem_passes_the_conformance_suite(
     kind: Kind, spark: SparkSession, user_modules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -22,10 +22,10 @@ from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.damage import check_checkpoint, has_source_evolution
 from gem_bundle.changes.history import record_of, what_ran
 from gem_bundle.changes.record import Record
+from gem_bundle.contexts import ReadContext, WriteContext
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, PipelineError
 from gem_bundle.files import NoFilesError
-from gem_bundle.gem import ReadContext, WriteContext
 from gem_bundle.pipeline.chosen import chosen_target_ids
 from gem_bundle.pipeline.secrets import hidden
 from gem_bundle.run.api import open_for, prepare
@@ -45,10 +45,11 @@ if TYPE_CHECKING:
     from gem_bundle.backfill.compare import Differences
     from gem_bundle.backfill.interval import Interval
     from gem_bundle.changes.checkpoint import SparkCheckpoint
-    from gem_bundle.gem import PartRead, RowsReplaced, Target
+    from gem_bundle.gem import PartRead, Target
     from gem_bundle.pipeline.loader import Loaded, LoadOptions
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.options import RunOptions
+    from gem_bundle.semantics import RowsReplaced
 
 _CHECKPOINTS_READ = 20
 _TRIES = 5

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, cast
 from gem_bundle.changes.source_log import read_source_log
 from gem_bundle.check.report import from_gem_error
 from gem_bundle.errors import GemError, PipelineError
-from gem_bundle.gem import SourcePart
 from gem_bundle.pipeline.plan import paths_behind, reader_name
 from gem_bundle.run.frames import Built, Frames, read_relation, read_source
+from gem_bundle.semantics import SourcePart
 
 if TYPE_CHECKING:
     from datetime import timedelta

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gem_bundle.describe import GemDescription, OptionDescription
-    from gem_bundle.gem import Kind
     from gem_bundle.plugins import GemEntry, Registry
+    from gem_bundle.semantics import Kind
 
 
 @click.command(

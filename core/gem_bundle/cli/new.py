@@ -14,8 +14,8 @@ from gem_bundle.cli.params import KINDS, quiet_option
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gem_bundle.gem import Kind
     from gem_bundle.scaffold import Tree
+    from gem_bundle.semantics import Kind
 
 _MISUSED = 2
 

@@ -12,7 +12,7 @@ from gem_bundle.cli.complete import complete_file, complete_parameter, complete_
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gem_bundle.gem import Kind
+    from gem_bundle.semantics import Kind
 
     FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
     _PairType = click.ParamType[tuple[str, str]]

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from pydantic.fields import FieldInfo
 
-    from gem_bundle.gem import Gem, Kind, Source, Target, Transform
+    from gem_bundle.gem import Gem, Source, Target, Transform
     from gem_bundle.plugins import GemEntry, Origin
+    from gem_bundle.semantics import Kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ from gem_bundle.pipeline import model, parameters
 if TYPE_CHECKING:
     import re
 
-    from gem_bundle.gem import Gem, Kind, Transform
+    from gem_bundle.gem import Gem, Transform
     from gem_bundle.plugins import Registry, SectionEntry
+    from gem_bundle.semantics import Kind
 
 NULL = {"type": "null"}
 REQUIRED = ("pipeline", "sources", "targets")

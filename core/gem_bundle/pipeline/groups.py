@@ -11,10 +11,11 @@ from gem_bundle.gem import Target
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from gem_bundle.gem import DeliveryGuarantee, Transform
+    from gem_bundle.gem import Transform
     from gem_bundle.operators import Operator
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.semantics import DeliveryGuarantee
 
 
 UNDIVIDED = "__gem_bundle_undivided"

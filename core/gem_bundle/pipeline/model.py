@@ -12,15 +12,15 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from gem_bundle.facts import REJECTED, output_key
 from gem_bundle.pipeline.health import Health, HealthShape, Restarts, RestartsShape
-from gem_bundle.types import Interval, interval_length
+from gem_bundle.types import Interval, OnlyTrue, interval_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path as FilePath
 
-    from gem_bundle.gem import Kind, OutputMode, TriggerKind
     from gem_bundle.pipeline.document import Locator, Path
     from gem_bundle.pipeline.parameters import Parameter
+    from gem_bundle.semantics import Kind, OutputMode, TriggerKind
 
 SECTIONS: "dict[str, Kind]" = {"sources": "source", "transforms": "transform", "targets": "target"}
 EXTENSION_PREFIX = "x-"
@@ -56,11 +56,11 @@ _Pace = Annotated[Interval, AfterValidator(_check_pace)]
 class TriggerShape(_Shape):
     """When micro-batches run (guide: *Triggers*); exactly one kind."""
 
-    available_now: Literal[True] | None = Field(None, description="Process what is there, and end.")
+    available_now: OnlyTrue | None = Field(None, description="Process what is there, and end.")
     processing_time: _Pace | None = Field(
         None, description="How long after the start of a micro-batch the next one starts."
     )
-    once: Literal[True] | None = Field(
+    once: OnlyTrue | None = Field(
         None, description="Process what is there in one micro-batch, and end; `available_now` is better."
     )
     continuous: _Pace | None = Field(

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gem_bundle.describe.facts import GemDescription
-    from gem_bundle.gem import Kind
     from gem_bundle.plugins import GemEntry
+    from gem_bundle.semantics import Kind
 
 _DOES = {"source": "read", "transform": "turn rows into rows", "target": "write"}
 # What is worth comparing; the conditions stand on the gems' own pages.

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import uuid4
 
+from gem_bundle.contexts import WriteContext
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import PipelineError
 from gem_bundle.facts import REJECTED
-from gem_bundle.gem import WriteContext
 from gem_bundle.pipeline.chosen import unknown_node
 from gem_bundle.pipeline.groups import (
     Group,

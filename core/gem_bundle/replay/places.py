@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from gem_bundle.contexts import ReadContext
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, PipelineError
-from gem_bundle.gem import ReadContext
 from gem_bundle.rejected import COLUMNS
 from gem_bundle.run.places import TABLE, absolute_place, targets_at
 from gem_bundle.types import is_remote

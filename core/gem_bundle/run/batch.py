@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, cast
 
-from gem_bundle.gem import WriteContext
+from gem_bundle.contexts import WriteContext
 from gem_bundle.pipeline.groups import in_turn, limited_nodes, rejects
 from gem_bundle.run.failures import build_failure
 from gem_bundle.run.frames import Frames, NodeFailure

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gem_bundle.contexts import is_over_connect
 from gem_bundle.diagnostics import Diagnostic
-from gem_bundle.gem import is_over_connect
 from gem_bundle.pipeline.groups import groups_of
 from gem_bundle.types import is_remote
 

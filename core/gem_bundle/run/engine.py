@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from gem_bundle.gem import analysed, is_over_connect
+from gem_bundle.contexts import analysed, is_over_connect
 from gem_bundle.pipeline.groups import Output, comparing_nodes, groups_of
 from gem_bundle.run.environment import open_plan_session
 from gem_bundle.run.failures import build_failure
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from gem_bundle.diagnostics import Diagnostic
-    from gem_bundle.gem import OutputMode, Source
+    from gem_bundle.gem import Source
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.frames import Read
+    from gem_bundle.semantics import OutputMode
 
 _REMEMBERED = 2000
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Union, cast
 
+from gem_bundle.contexts import ReadContext, StreamReadContext, analysed, is_over_connect
 from gem_bundle.errors import GemError
 from gem_bundle.facts import REJECTED
-from gem_bundle.gem import ReadContext, StreamReadContext, analysed, is_over_connect
 from gem_bundle.pipeline.groups import UNDIVIDED, Output
 from gem_bundle.pipeline.plan import paths_behind, paths_into, reader_name
 from gem_bundle.rejected import (

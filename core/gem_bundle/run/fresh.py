@@ -24,9 +24,9 @@ from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.history import record_of, what_ran
 from gem_bundle.changes.record import Record, write_record
+from gem_bundle.contexts import StreamReadContext
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.files import open_folder
-from gem_bundle.gem import StreamReadContext
 from gem_bundle.run.failures import build_failure, query_failure
 from gem_bundle.run.frames import Built, Frames, NodeFailure, read_source
 from gem_bundle.types import local_path

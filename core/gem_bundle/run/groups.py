@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from gem_bundle.contexts import WriteContext
 from gem_bundle.files import open_folder, split
-from gem_bundle.gem import WriteContext
 from gem_bundle.pipeline.groups import UNDIVIDED, in_turn, limited_nodes, rejects
 from gem_bundle.refusals import Refusals
 from gem_bundle.rejected import Rejecting, event_time_column, with_file

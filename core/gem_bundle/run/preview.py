@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from gem_bundle.contexts import is_over_connect
 from gem_bundle.errors import PipelineError
-from gem_bundle.gem import is_over_connect
 from gem_bundle.run.api import node_dataframe
 from gem_bundle.run.failures import build_failure, query_failure
 from gem_bundle.run.frames import harmless

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.errors import GemError
 
 if TYPE_CHECKING:
-    from gem_bundle.gem import Kind
+    from gem_bundle.semantics import Kind
 
 LONGEST = 32
 """The characters of the longest name: lines of Python that have it several times stay readable."""

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from pathlib import Path as FilePath
 
     from gem_bundle.diagnostics import Place
-    from gem_bundle.gem import Gem, Kind, Source, Transform
+    from gem_bundle.gem import Gem, Source, Transform
     from gem_bundle.options import Options
     from gem_bundle.pipeline.document import Locator, Path
     from gem_bundle.pipeline.model import Definition, Node
     from gem_bundle.plugins import Registry
+    from gem_bundle.semantics import Kind
 
 _CODES = {"unknown": "GB204", "missing": "GB206", "value": "GB205", "together": "GB207"}
 

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gem_bundle.diagnostics import Diagnostic
-    from gem_bundle.gem import Source, SourceSemantics, Target
+    from gem_bundle.gem import Source, Target
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.semantics import SourceSemantics
 
 ENDING_TRIGGERS = frozenset({"available_now", "once"})
 """The triggers of runs that end by themselves."""

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gem_bundle.diagnostics import Diagnostic
-    from gem_bundle.gem import Target, TargetSemantics
+    from gem_bundle.gem import Target
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.semantics import TargetSemantics
 
 _MODES = ("append", "update", "complete")
 

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from gem_bundle.gem import Gem, OutputMode
+    from gem_bundle.gem import Gem
     from gem_bundle.lineage import Lineage
+    from gem_bundle.semantics import OutputMode
     from gem_bundle.testing.conformance.inputs import Given
 
     Rows = Sequence[Mapping[str, Any]]

@@ -9,8 +9,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.contexts import StreamReadContext
 from gem_bundle.facts import Column, Facts
-from gem_bundle.gem import StreamReadContext
 from gem_bundle.operators import WatermarkOperator
 from gem_bundle.schema import type_of
 

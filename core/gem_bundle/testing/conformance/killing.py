@@ -118,7 +118,7 @@ def _in_the_clear(options: Any) -> dict[str, Any]:
 
 
 def _write(work: dict[str, Any]) -> None:
-    from gem_bundle.gem import WriteContext
+    from gem_bundle.contexts import WriteContext
 
     module, _, name = work["gem"].partition(":")
     found: Any = import_module(module)

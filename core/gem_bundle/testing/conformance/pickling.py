@@ -34,7 +34,7 @@ class HandedOverTests(GemConformance):
         """The function of `foreachBatch` or `foreach` can be sent: over Spark Connect it runs elsewhere."""
         from pyspark.cloudpickle import dumps
 
-        from gem_bundle.gem import WriteContext
+        from gem_bundle.contexts import WriteContext
         from gem_bundle.testing.conformance.inputs import Folder
         from gem_bundle.testing.conformance.streams import NAME
 

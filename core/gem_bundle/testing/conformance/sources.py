@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from gem_bundle.gem import ReadContext, Source
+from gem_bundle.contexts import ReadContext
+from gem_bundle.gem import Source
 from gem_bundle.rejected import Rejecting, rejected_rows
 from gem_bundle.testing.conformance.code import CodeTests
 from gem_bundle.testing.conformance.declaration import DeclarationTests, wrong_method

@@ -13,7 +13,7 @@ from datetime import date, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle.gem import StreamReadContext, WriteContext
+from gem_bundle.contexts import StreamReadContext, WriteContext
 from gem_bundle.testing.conformance.suite import fail
 from gem_bundle.testing.running.capture import capture
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from gem_bundle.gem import OutputMode, Source, Target
+    from gem_bundle.gem import Source, Target
+    from gem_bundle.semantics import OutputMode
 
 DEADLINE = 120.0
 """Seconds after which a query that does nothing more is a failure."""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pytest
 
+from gem_bundle.contexts import WriteContext
 from gem_bundle.errors import GemError
-from gem_bundle.gem import Target, WriteContext
+from gem_bundle.gem import Target
 from gem_bundle.pipeline.groups import delivery_in_group
 from gem_bundle.refusals import Refusals
 from gem_bundle.rejected import Rejecting, restored_rows
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from gem_bundle.gem import Gem, OutputMode, TargetSemantics
+    from gem_bundle.gem import Gem
+    from gem_bundle.semantics import OutputMode, TargetSemantics
     from gem_bundle.testing.conformance.suite import GemConformance
 
     Rows = Sequence[Mapping[str, Any]]

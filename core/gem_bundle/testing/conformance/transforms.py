@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from gem_bundle.facts import Facts
-    from gem_bundle.gem import Gem, OutputMode
+    from gem_bundle.gem import Gem
+    from gem_bundle.semantics import OutputMode
     from gem_bundle.testing.conformance.suite import GemConformance
 
     Rows = Sequence[Mapping[str, Any]]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle.gem import Source, SourceSemantics, Target, TargetSemantics
+from gem_bundle.gem import Source, Target
+from gem_bundle.semantics import SourceSemantics, TargetSemantics
 
 if TYPE_CHECKING:
     from gem_bundle.facts import Facts
-    from gem_bundle.gem import OutputMode
+    from gem_bundle.semantics import OutputMode
 
 
 class _Known(Source):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from gem_bundle.types import Schema, Timestamp
+from gem_bundle.types import OnlyTrue, Schema, Timestamp
 
 SUFFIX = ".test.yaml"
 """How the name of a test file ends; what stands before it names the pipeline file beside it."""
@@ -96,7 +96,7 @@ class ReplaceShape(_Shape):
     )
     gem: str | None = Field(None, description="Another gem in the place of the node's own.")
     options: dict[str, Any] | None = Field(None, description="The options of that gem.")
-    real: Literal[True] | None = Field(
+    real: OnlyTrue | None = Field(
         None,
         description="Leave a source as it is: it reads what it always reads, a file beside the pipeline say.",
     )
@@ -149,7 +149,7 @@ class StepShape(_Shape):
     """One step: rows that arrive, and what is expected once they are processed."""
 
     description: str = Field("", description="What the step is about.")
-    restart: Literal[True] | None = Field(
+    restart: OnlyTrue | None = Field(
         None, description="First stop the queries and start them again from their checkpoints."
     )
     add: dict[str, list[Row] | DataShape] | None = Field(

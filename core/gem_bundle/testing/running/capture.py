@@ -8,7 +8,7 @@ import shutil
 import uuid
 from typing import TYPE_CHECKING, Protocol
 
-from gem_bundle.gem import is_over_connect
+from gem_bundle.contexts import is_over_connect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from gem_bundle.gem import OutputMode
+    from gem_bundle.semantics import OutputMode
 
 
 _NOT_IN_FILES = re.compile(r"\b(void|interval)\b")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from gem_bundle.gem import ReadContext, StreamReadContext
+from gem_bundle.contexts import ReadContext, StreamReadContext
 from gem_bundle.run.failures import build_failure, query_failure
 from gem_bundle.run.frames import Frames, NodeFailure, harmless, read_source
 from gem_bundle.testing.running.capture import capture

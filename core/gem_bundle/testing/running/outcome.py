@@ -14,8 +14,8 @@ from gem_bundle.diagnostics import NOWHERE, Place
 
 if TYPE_CHECKING:
     from gem_bundle.diagnostics import Diagnostic
-    from gem_bundle.gem import OutputMode
     from gem_bundle.schema import StructField
+    from gem_bundle.semantics import OutputMode
     from gem_bundle.testing.rows.compare import Difference
 
 Aspect = Literal["rows", "watermark", "failure"]

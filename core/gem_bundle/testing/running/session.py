@@ -12,9 +12,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gem_bundle.contexts import is_over_connect
 from gem_bundle.diagnostics import NOWHERE, Diagnostic, Place
 from gem_bundle.errors import PipelineError
-from gem_bundle.gem import is_over_connect
 from gem_bundle.run.elsewhere import sees
 from gem_bundle.run.environment import (
     class_archives,
