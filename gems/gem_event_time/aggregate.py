@@ -41,7 +41,7 @@ from gem_bundle.operators import any_of
 from gem_bundle.types import ColumnExpressions, Expression, Interval, interval_length
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
@@ -253,32 +253,43 @@ class Aggregate(Transform[AggregateOptions]):
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """Each aggregate of its arguments; the window and the groups decide which rows there are."""
         (facts,) = inputs
-        if self.options.pivot is not None:
-            return None
         columns, made = facts.columns, self.infer(facts).columns
         names = column_keys(made)
         if columns is None or made is None or names is None:
             return None
         groups = [*self._window_made(columns), *(made_of(body, columns) for body in self._groups())]
         grouped: dict[str, Made] = dict(zip(names, groups, strict=False))
-        functions = self.options.aggregates.values()
-        aggregated = {
-            name: made_of(body, columns, earlier=grouped)
-            for name, body in zip(names[len(groups) :], functions, strict=True)
-        }
-        values = {
-            name: buffers_of(body, columns, self._groups())
-            for name, body in zip(names[len(groups) :], functions, strict=True)
-        }
+        types = [column.type for column in made[: len(groups)]]
+        pivot, keys = self.options.pivot, [*groups]
+        twice = _is_pivoted_twice(made[len(groups) :])
+        if pivot is not None and twice is None:
+            return None
+        if pivot is not None and twice:
+            keys.append(made_of(f"cast({pivot.column} as string)", columns))
+            types.append("string")
+        aggregated: dict[str, Made] = {}
+        values: dict[str, Mapping[str, tuple[str, ...]] | None] = {}
+        bodies: dict[str, str] = {}
+        for name, (value, body) in zip(names[len(groups) :], self._computed(), strict=True):
+            found, buffers = made_of(body, columns, earlier=grouped), buffers_of(body, columns, self._groups())
+            if pivot is not None:
+                found = _of_value(value, made_of(pivot.column, columns), found)
+                if len(keys) == len(groups) and buffers is not None:
+                    buffers = {f"{value}: {text}": kinds for text, kinds in buffers.items()}
+            aggregated[name], values[name], bodies[name] = found, buffers, body
         having = made_of(self.options.having or "true", made)
         uses = None if any(group.uses is None for group in groups) else _all_of(groups)
         rows = Made(" ".join([*(group.rule for group in groups), having.rule]), uses)
-        types = tuple(column.type for column in made[: len(groups)])
-        bodies = {name.lower(): body for name, body in self.options.aggregates.items()}
         tested = tested_by(self.options.having or "true", bodies)
         read = frozenset(name for name in names if tested is None or name in tested)
-        kept = Kept(tuple(groups), types, values, read)
+        kept = Kept(tuple(keys), tuple(types), values, read)
         return Lineage(grouped | aggregated, rows, kept)
+
+    def _computed(self) -> "Iterator[tuple[str, str]]":
+        """What is computed, column by column, each behind the value of the pivot that it is for."""
+        for value in self.options.pivot.values if self.options.pivot is not None else ("",):
+            for body in self.options.aggregates.values():
+                yield value, body
 
     def _window_made(self, columns: tuple[Column, ...]) -> "Iterator[Made]":
         """How the window is made."""
@@ -437,13 +448,27 @@ def _all_of(made: list[Made]) -> frozenset[str]:
     return frozenset[str]().union(*(found.uses or () for found in made))
 
 
-def _pivoted(before: Facts, operator: AggregateOperator, made: "tuple[Column, ...]") -> Facts:
-    """The rows behind a pivot: Spark aggregates them by the values too, where all it computes are numbers."""
+def _of_value(value: str, pivot: Made, made: Made) -> Made:
+    """An aggregate of the rows that have one of the pivot's values."""
+    uses = None if pivot.uses is None or made.uses is None else pivot.uses | made.uses
+    return Made(f"pivot {value} {pivot.rule} {made.rule}", uses)
+
+
+def _is_pivoted_twice(made: "Iterable[Column]") -> bool | None:
+    """Whether Spark aggregates by the pivot's values too, as it does where all it computes are numbers."""
     heads = {None if column.type is None else column.type.partition("(")[0] for column in made}
     if heads - {None} - _PIVOTED_TWICE:
+        return False
+    return None if None in heads else True
+
+
+def _pivoted(before: Facts, operator: AggregateOperator, made: "tuple[Column, ...]") -> Facts:
+    """The rows behind a pivot."""
+    twice = _is_pivoted_twice(made)
+    if twice is False:
         return before.after(operator)
     operator = replace(operator, alone=False, event_times=())
-    behind = Operator("unknown") if None in heads else replace(operator, distinct=(), clock="")
+    behind = Operator("unknown") if twice is None else replace(operator, distinct=(), clock="")
     return before.after(operator).after(behind)
 
 

@@ -651,3 +651,37 @@ def test_what_a_condition_asks_for() -> None:
         "x > 1 and 1 = 2": {NEVER_TRUE},
     }
     assert {condition: asked_by(condition, [columns]) for condition in asked} == asked
+
+
+PIVOTED = """
+  timed: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}
+  last:
+    gem: aggregate
+    input: timed
+    options:
+      window: {column: at, duration: 1 hour}
+      aggregates: {v: "FUNCTION"}
+      pivot: {column: page, values: [a, b]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("sum(n)", "sum( n )", "same"),
+        # Numbers are aggregated by the pivot's values first, and then once more.
+        ("count(n)", "sum(n)", "refused"),
+        ("sum(n)", "count(n)", "mixed"),
+        ("min(n)", "max(n)", "mixed"),
+        ("sum(n)", "max(n)", "refused"),
+        ("avg(n)", "avg(x)", "mixed"),
+        ("sum(x)", "max(x)", "mixed"),
+        # Others are aggregated once, by an argument that is null for other values.
+        ("max(page)", "min(page)", "mixed"),
+        ("max(page)", "max(n)", "refused"),
+        ("count(n)", "max(page)", "refused"),
+    ],
+)
+def test_what_is_kept_of_pivots(old: str, new: str, expected: str) -> None:
+    said = of_one(PIVOTED.replace("FUNCTION", old), PIVOTED.replace("FUNCTION", new), "append")
+    assert said == expected
