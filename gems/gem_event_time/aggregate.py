@@ -271,7 +271,8 @@ class Aggregate(Transform[AggregateOptions]):
         values: dict[str, Mapping[str, tuple[str, ...]] | None] = {}
         bodies: dict[str, str] = {}
         for name, (value, body) in zip(names[len(groups) :], self._computed(), strict=True):
-            found, buffers = made_of(body, columns, earlier=grouped), buffers_of(body, columns, self._groups())
+            found = made_of(body, columns, earlier=grouped)
+            buffers = buffers_of(body, columns, self._groups())
             if pivot is not None:
                 found = _of_value(value, made_of(pivot.column, columns), found)
                 if len(keys) == len(groups) and buffers is not None:
