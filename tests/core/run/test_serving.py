@@ -24,7 +24,7 @@ from gem_bundle.run import serving
 from gem_bundle.run.api import run_file
 from gem_bundle.run.held import HeldRows
 from gem_bundle.run.options import RunOptions, ServeOptions
-from gem_bundle.run.serving import events, patience, server
+from gem_bundle.run.serving import door, events, server
 from gem_bundle.run.serving.address import is_own, own_names, parse_address
 from gem_bundle.run.serving.assets import assets
 from gem_bundle.run.serving.metrics import METRICS, Metrics
@@ -394,7 +394,7 @@ def test_a_crowd_takes_few_file_handles_and_little_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "_MOST_CONNECTIONS", 8)
-    monkeypatch.setattr(patience, "_REFUSED_SECONDS", 60.0)
+    monkeypatch.setattr(door, "_REFUSED_SECONDS", 60.0)
     with served(tmp_path) as run:
         run.begin()
         port = int(run.server.address.rpartition(":")[2])
@@ -413,6 +413,31 @@ def test_a_crowd_takes_few_file_handles_and_little_work(
         assert beginning(crowd[7]) == b"HTTP/1.1 200"
         for one in crowd:
             one.close()
+
+
+def test_a_crowd_keeps_out_no_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster would end the run."""
+    monkeypatch.setattr(server, "_MOST_CONNECTIONS", 8)
+    with served(tmp_path) as run:
+        run.begin()
+        port = int(run.server.address.rpartition(":")[2])
+        crowd = [socket.create_connection(("127.0.0.1", port)) for _ in range(16)]
+        crowd[-1].sendall(b"GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert beginning(crowd[-1]) == b"HTTP/1.1 200"
+        assert [run.ask(path)[0] for path in ("/health", "/ready", "/metrics")] == [200, 200, 503]
+        for one in crowd:
+            one.close()
+
+
+def test_so_many_at_once_and_so_many_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(door.time, "monotonic", lambda: now)
+    allowed = door.Allowance(3, 2)
+    assert [allowed.take() for _ in range(4)] == [True, True, True, False]
+    now += 0.5
+    assert [allowed.take() for _ in range(2)] == [True, False]
+    now += 3600
+    assert [allowed.take() for _ in range(4)] == [True, True, True, False]
 
 
 def is_closed(client: socket.socket) -> bool:

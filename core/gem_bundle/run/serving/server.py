@@ -72,21 +72,32 @@ def http_server(app: ASGIApp) -> Any:
     """The server that answers with an application, not started yet; it waits for nobody for long."""
     import uvicorn
 
-    from gem_bundle.run.serving.patience import Refused, patient_protocol
-
-    refused: set[Refused] = set()
+    from gem_bundle.run.serving.door import Door
+    from gem_bundle.run.serving.patience import patient_protocol
 
     class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup([])
+            self._doors = [
+                Door(one, self.server_state.connections, self._protocol, _MOST_CONNECTIONS)
+                for one in sockets or ()
+            ]
+
+        def _protocol(self) -> asyncio.Protocol:
+            make: Any = self.config.http_protocol_class
+            state: Any = self.lifespan.state
+            made: asyncio.Protocol = make(config=self.config, server_state=self.server_state, app_state=state)
+            return made
+
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            for door in self._doors:
+                door.close()
             await super().shutdown(sockets)
-            for one in refused:
-                one.close()
-            await asyncio.sleep(0)
 
     return Server(
         uvicorn.Config(
             app,
-            http=patient_protocol(_HEADER_SECONDS, _MOST_CONNECTIONS, refused),
+            http=patient_protocol(_HEADER_SECONDS),
             ws="none",
             lifespan="off",
             loop="asyncio",
@@ -132,7 +143,7 @@ def answering(app: ASGIApp, options: ServeOptions, events: Events) -> Iterator[s
 
 def _listen(options: ServeOptions) -> tuple[socket.socket, str]:
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    listening = socket.create_server((options.host, options.port), family=family, backlog=256)
+    listening = socket.create_server((options.host, options.port), family=family, backlog=1024)
     host = f"[{options.host}]" if ":" in options.host else options.host
     return listening, f"http://{host}:{listening.getsockname()[1]}"
 
