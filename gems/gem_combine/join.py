@@ -27,6 +27,7 @@ from gem_bundle import (
 from gem_bundle.expressions import (
     analyse,
     asked_by,
+    backquoted,
     check_expression,
     equal_keys,
     equal_parts,
@@ -208,32 +209,38 @@ class Join(Transform[JoinOptions]):
             # Where a row may lack its partner, all of the partner's columns may be null.
             lacking = options.how == "full" or options.how == ("right", "left")[side]
             found[key] = Made("=", uses, frozenset({MAYBE_NULL}) if lacking else uses)
-        if options.condition is not None:
-            rows = made_of_inputs(options.condition, [left.columns, right.columns])
+        condition, columns = self._condition(), [left.columns, right.columns]
+        if condition is not None:
+            rows = made_of_inputs(condition, columns)
         else:
             rows = Made(" ".join(on), frozenset(f"{side}:{name}" for side in (0, 1) for name in on))
         rows = Made(f"{options.how} {rows.rule}", rows.uses)
         both = left.streaming is not False and right.streaming is not False
         kept = self._kept(left, right, rows) if both else None
-        asks = rows.uses
-        if options.condition is not None:
-            asks = asked_by(options.condition, [left.columns, right.columns])
+        asks = rows.uses if condition is None else asked_by(condition, columns)
         return Lineage(found, rows, kept, asks=asks)
 
     def _kept(self, left: Facts, right: Facts, rows: Made) -> Kept:
         """What is kept of two streams: all rows where no watermark lets any go, by what is equal."""
-        options = self.options
-        if options.condition is None:
-            on = [name.lower() for name in options.on or ()]
+        condition, columns = self._condition(), [left.columns, right.columns]
+        if condition is None:
+            on = [name.lower() for name in self.options.on or ()]
             types = tuple(of.type for name in on if (of := left.column(name)) is not None)
             parts = tuple(same(name, side) for name in on for side in (0, 1))
             return Kept((rows,), types, rows=True, parts=parts)
-        columns = [left.columns, right.columns]
         keys = rows
-        if options.how == "inner" and left.watermarked is False and right.watermarked is False:
-            keys = kept_by(options.condition, columns)
-        equal = equal_keys(options.condition, columns)
-        return Kept((keys,), equal, rows=True, parts=equal_parts(options.condition, columns))
+        if self.options.how == "inner" and left.watermarked is False and right.watermarked is False:
+            keys = kept_by(condition, columns)
+        parts = equal_parts(condition, columns)
+        return Kept((keys,), equal_keys(condition, columns), rows=True, parts=parts)
+
+    def _condition(self) -> str | None:
+        """Which rows are pairs, as a condition; None where that can't be written as one."""
+        left, right = self._names()
+        if self.options.on is None or left.lower() == right.lower():
+            return self.options.condition
+        names = [backquoted(name) for name in self.options.on]
+        return " and ".join(f"{backquoted(left)}.{name} = {backquoted(right)}.{name}" for name in names)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns of `on` are in both inputs, and a condition can tell the inputs apart."""

@@ -15,15 +15,20 @@ from gem_bundle.expressions import (
     made_of,
     made_of_inputs,
     reference,
+    tested_by,
 )
 from gem_bundle.lineage import MAYBE_NULL, column_keys, uses_of
+from gem_sql.composing import behind, both, united
 from gem_sql.grouping import plain_keys, several_times_over
-from gem_sql.tree import UnknownQuery, item_of, sql_of
+from gem_sql.reading import facts_of
+from gem_sql.tree import UnknownQuery, columns_in, item_of, only, sql_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gem_bundle import Column, Facts
+
+    Tables = Mapping[str, tuple[int, Facts]]
 
 _PLAIN = frozenset({"expressions", "from_", "where", "group", "having", "distinct"})
 _HAVING = "having"
@@ -39,14 +44,14 @@ def lineage_of(query: str, inputs: Mapping[str, Facts], made: Facts) -> Lineage 
         inputs: The facts of its tables by their names, in the order of the node's inputs.
         made: The facts of its rows.
     """
-    from gem_bundle.expressions.query import exp, query_tree
+    from gem_bundle.expressions.query import query_tree
 
     tree = query_tree(query)
     names = column_keys(made.columns)
     if tree is None or names is None or made.columns is None:
         return None
-    plain = _plain_or_none(tree, inputs, names, made) if isinstance(tree, exp.Select) else None
-    return plain or _whole(tree, query, names)
+    tables = {name.lower(): (position, facts) for position, (name, facts) in enumerate(inputs.items())}
+    return _followed(tree, tables, names, made) or _whole(tree, query, names)
 
 
 def _whole(tree: Any, query: str, names: list[str]) -> Lineage:
@@ -66,38 +71,128 @@ def _whole(tree: Any, query: str, names: list[str]) -> Lineage:
     return Lineage(dict.fromkeys(names, rule), rule, kept)
 
 
-def _plain_or_none(tree: Any, inputs: Mapping[str, Facts], names: list[str], made: Facts) -> Lineage | None:
-    if any(value for name, value in tree.args.items() if name not in {*_PLAIN, "joins"}):
-        return None
-    if tree.args.get("joins"):
-        return _joined_or_none(tree, inputs, names)
-    table = _table(tree, inputs)
-    if table is None:
-        return None
-    position, facts = table
-    if facts.columns is None or len({column.name.lower() for column in facts.columns}) < len(facts.columns):
-        return None
+def _followed(tree: Any, tables: Tables, names: list[str], made: Facts) -> Lineage | None:
+    """What a query makes of what, that of which it reads included; None of one that isn't plain."""
+    from gem_bundle.expressions.query import exp
+
     try:
-        return _plain(tree, position, facts, names, made)
+        known, queries = _with(tree, tables)
+        if isinstance(tree, exp.Union):
+            return _united(tree, known, names, made)
+        inner, called = _read_by(tree, queries)
+        if inner is None:
+            return _plain_or_none(tree, known, names, made)
+        if not _is_plain(tree):
+            return None
+        facts, first = _of_query(inner, known)
+        second = _plain(tree, 0, facts.called(called), names, made)
     except UnknownQuery:
         return None
+    return behind(first, second) if second is not None else None
 
 
-def _joined_or_none(tree: Any, inputs: Mapping[str, Facts], names: list[str]) -> Lineage | None:
+def _of_query(query: Any, tables: Tables) -> tuple[Facts, Lineage]:
+    """The rows of a query within another one, and what it makes of what.
+
+    Raises:
+        UnknownQuery: When that isn't known.
+    """
+    from gem_bundle.expressions.query import exp
+
+    while isinstance(query, exp.Subquery):
+        only(query, frozenset({"this"}))
+        query = query.this
+    facts = facts_of(query, {name: found for name, (_, found) in tables.items()})
+    names = column_keys(facts.columns)
+    found = None if names is None else _followed(query, tables, names, facts)
+    if found is None:
+        raise UnknownQuery
+    return facts, found
+
+
+def _united(tree: Any, tables: Tables, names: list[str], made: Facts) -> Lineage | None:
+    """The rows of two queries, each row once where that is asked for."""
+    only(tree, frozenset({"this", "expression", "distinct", "with_"}))
+    one, other = (_of_query(side, tables)[1] for side in (tree.this, tree.expression))
+    found = united(names, one, other)
+    if found is None or not tree.args.get("distinct"):
+        return found
+    types = tuple(column.type for column in made.columns or ())
+    kept = Kept(tuple(found.columns.values()), types, taken=found.rows)
+    return replace(found, kept=kept if made.streaming else None)
+
+
+def _with(tree: Any, tables: Tables) -> tuple[Tables, dict[str, Any]]:
+    """The tables, with those that are only called otherwise, and the queries that have a name."""
+    clause = tree.args.get("with_")
+    known, queries = dict(tables), {}
+    for cte in clause.expressions if clause is not None else ():
+        name = cte.alias.lower()
+        if clause.args.get("recursive") or cte.args["alias"].args.get("columns") or name in known:
+            raise UnknownQuery
+        table = _named(cte.this.args["from_"].this, known) if _is_a_table(cte.this) else None
+        if table is not None:
+            known[name] = (table[0], table[1].called(name))
+        else:
+            queries[name] = cte.this
+    return known, queries
+
+
+def _is_a_table(query: Any) -> bool:
+    """Whether a query is nothing but `select * from` a table."""
+    from gem_bundle.expressions.query import exp
+
+    given = {name for name, value in query.args.items() if value}
+    stars = [isinstance(item, exp.Star) and not any(item.args.values()) for item in query.expressions]
+    return isinstance(query, exp.Select) and given == {"expressions", "from_"} and stars == [True]
+
+
+def _read_by(tree: Any, queries: Mapping[str, Any]) -> tuple[Any, str]:
+    """The query that a query reads from, with what it is called there; None where it reads tables."""
+    from gem_bundle.expressions.query import exp
+
+    if not isinstance(tree, exp.Select):
+        raise UnknownQuery
+    clause = tree.args.get("from_")
+    source = clause.this if clause is not None else None
+    found = None
+    if isinstance(source, exp.Subquery):
+        only(source, frozenset({"this", "alias"}))
+        found = source.this
+    elif isinstance(source, exp.Table) and source.name.lower() in queries:
+        only(source, frozenset({"this", "alias"}))
+        found = queries[source.name.lower()]
+    return (None, "") if found is None or source is None else (found, source.alias_or_name)
+
+
+def _is_plain(tree: Any) -> bool:
+    return not any(value for name, value in tree.args.items() if name not in {*_PLAIN, "with_"})
+
+
+def _plain_or_none(tree: Any, tables: Tables, names: list[str], made: Facts) -> Lineage | None:
+    if tree.args.get("joins"):
+        return _joined_or_none(tree, tables, names)
+    table = _table(tree, tables)
+    if table is None or not _is_plain(tree):
+        return None
+    return _plain(tree, *table, names, made)
+
+
+def _joined_or_none(tree: Any, known: Tables, names: list[str]) -> Lineage | None:
     """A query over two tables that a condition joins, without groups; None of others."""
-    if any(tree.args.get(name) for name in ("group", "having", "distinct")) or len(tree.args["joins"]) != 1:
+    if any(value for name, value in tree.args.items() if name not in _JOINED) or len(tree.args["joins"]) != 1:
         return None
     (join,) = tree.args["joins"]
     if any(value for name, value in join.args.items() if name not in _JOIN) or join.args.get("on") is None:
         return None
-    tables = [_table(tree, inputs), _named(join.this, inputs)]
+    tables = [_table(tree, known), _named(join.this, known)]
     sides = [(place, facts.columns) for place, facts in filter(None, tables) if facts.columns is not None]
     if len(sides) < 2 or any(column_keys(columns) is None for _, columns in sides):
         return None
-    both = [columns for _, columns in sides]
+    columns_of = [columns for _, columns in sides]
 
     def made(text: str) -> Made:
-        found = made_of_inputs(text, both)
+        found = made_of_inputs(text, columns_of)
         return Made(found.rule, _placed(found.uses, sides), _placed(found.nulls, sides))
 
     on = sql_of(join.args["on"])
@@ -111,22 +206,23 @@ def _joined_or_none(tree: Any, inputs: Mapping[str, Facts], names: list[str]) ->
         if not item.star:
             columns.append(replace(made(item.text), nulls=None))
             continue
-        for (place, known), table in zip(sides, tables, strict=True):
+        for (place, of_side), table in zip(sides, tables, strict=True):
             facts = table[1] if table is not None else None
             if item.owner is None or (facts is not None and item.owner in (facts.qualifiers or ())):
                 columns += [
                     Made("=", frozenset({f"{place}:{key}"}), frozenset({MAYBE_NULL}))
-                    for key in column_keys(known) or ()
+                    for key in column_keys(of_side) or ()
                 ]
     if len(columns) != len(names):
         return None
     streams = all(facts.streaming is not False for _, facts in filter(None, tables))
-    parts = tuple(replace(p, uses=None, nulls=_placed(p.nulls, sides)) for p in equal_parts(on, both))
-    kept = Kept((rows,), equal_keys(on, both), rows=True, taken=decides[1], parts=parts) if streams else None
-    return Lineage(dict(zip(names, columns, strict=True)), rows, kept)
+    parts = tuple(replace(p, uses=None, nulls=_placed(p.nulls, sides)) for p in equal_parts(on, columns_of))
+    kept = Kept((rows,), equal_keys(on, columns_of), rows=True, taken=decides[1], parts=parts)
+    return Lineage(dict(zip(names, columns, strict=True)), rows, kept if streams else None)
 
 
 _JOIN = frozenset({"this", "on", "method", "side", "kind"})
+_JOINED = frozenset({"expressions", "from_", "where", "joins", "with_"})
 
 
 def _placed(
@@ -139,25 +235,25 @@ def _placed(
     return frozenset(f"{sides[int(at)][0]}:{key}" if colon else at for at, colon, key in parted)
 
 
-def _table(tree: Any, inputs: Mapping[str, Facts]) -> tuple[int, Facts] | None:
+def _table(tree: Any, tables: Tables) -> tuple[int, Facts] | None:
     clause = tree.args.get("from_")
-    return _named(clause.this if clause is not None else None, inputs)
+    return _named(clause.this if clause is not None else None, tables)
 
 
-def _named(table: Any, inputs: Mapping[str, Facts]) -> tuple[int, Facts] | None:
+def _named(table: Any, tables: Tables) -> tuple[int, Facts] | None:
     """Which input a table is, with what is known of it, called as the query calls it."""
     from gem_bundle.expressions.query import exp
 
     if not isinstance(table, exp.Table) or table.args.get("joins") or table.args.get("sample"):
         return None
-    for position, (name, facts) in enumerate(inputs.items()):
-        if name.lower() == table.name.lower():
-            return position, facts.called(table.alias or name)
-    return None
+    found = tables.get(table.name.lower())
+    return None if found is None else (found[0], found[1].called(table.alias or table.name))
 
 
 def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts) -> Lineage | None:
     columns = facts.columns
+    if columns is None or len({column.name.lower() for column in columns}) < len(columns):
+        return None
     items = [item_of(node) for node in tree.expressions]
     bodies: list[tuple[str, str]] = []
     for item in items:
@@ -172,6 +268,9 @@ def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts
         found[name] = made_of(body, columns, position=position, earlier=found)
     where = tree.args.get("where")
     rows = made_of(sql_of(where.this), columns, position=position) if where is not None else Made()
+    for name, (_, body) in zip(names, bodies, strict=True):
+        if analyse(body, columns).generator:
+            rows = both(rows, found[name])
     aggregates = [name for name, (_, body) in zip(names, bodies, strict=True) if _aggregates(body, columns)]
     group, distinct = tree.args.get("group"), tree.args.get("distinct")
     if group is None and not aggregates:
@@ -194,19 +293,36 @@ def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts
         for name, (_, body) in zip(names, bodies, strict=True)
         if name in aggregates
     }
-    having = tree.args.get("having")
-    if having is not None:
-        values[_HAVING] = buffers_of(sql_of(having.this), columns)
     types = tuple(analyse(key, columns).column.type for key in keys)
     if several_times_over(group):
         # What isn't grouped by is null then, and which it is is a key of its own.
         by = tuple(replace(key, nulls=frozenset({MAYBE_NULL})) for key in by)
         by = (*by, Made(f"grouping id {sql_of(group)}", nulls=frozenset()))
         types = (*types, "bigint")
-    reads = frozenset({_HAVING} if having is not None else ())
-    condition = sql_of(having.this) if having is not None else ""
-    rule = Made(" ".join([rows.rule, *(key.rule for key in by), condition]), uses_of([rows, *by]))
-    return Lineage(found, rule, Kept(by, types, values, reads, taken=rows) if facts.streaming else None)
+    rule = Made(" ".join([rows.rule, *(key.rule for key in by)]), uses_of([rows, *by]))
+    having = tree.args.get("having")
+    if having is None:
+        return Lineage(found, rule, Kept(by, types, values, taken=rows) if facts.streaming else None)
+    condition = sql_of(having.this)
+    values[_HAVING] = buffers_of(condition, columns)
+    tested = tested_by(condition, dict(zip(names, (body for _, body in bodies), strict=True)))
+    reads = frozenset(name for name in aggregates if tested is None or name in tested) | {_HAVING}
+    asked = made_of(condition, columns, position=position, earlier=found)
+    # What is asked of groups and not of results Spark asks for before.
+    outside = {c.name.lower() for c in columns_in(having.this) if not _is_aggregated(c)} - set(aggregates)
+    kept = Kept(by, types, values, reads, taken=both(rows, asked) if outside else rows)
+    rule = Made(f"{rule.rule} {condition}", rule.uses)
+    return Lineage(found, rule, kept if facts.streaming else None, asked.uses)
+
+
+def _is_aggregated(column: Any) -> bool:
+    """Whether a column stands in an aggregate function."""
+    from gem_bundle.expressions.query import exp
+
+    node = column.parent
+    while node is not None and not (isinstance(node, exp.Anonymous) and _aggregates(f"{node.name}(1)", ())):
+        node = node.parent
+    return node is not None
 
 
 def _aggregates(body: str, columns: Sequence[Column] | None) -> bool:

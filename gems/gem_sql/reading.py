@@ -80,6 +80,19 @@ def read(query: str, inputs: Mapping[str, Facts]) -> Facts:
     return _read(_Reader(), query, inputs)
 
 
+def facts_of(node: Any, tables: Mapping[str, Facts]) -> Facts:
+    """The facts of the rows of a query within another one.
+
+    Args:
+        node: Its tree.
+        tables: The facts of the tables that it may name, by their names in lower case.
+
+    Raises:
+        UnknownQuery: When the query can't be followed.
+    """
+    return _Reader().query(node, tables)
+
+
 def _read(reader: _Reader, query: str, inputs: Mapping[str, Facts]) -> Facts:
     tables = {name.lower(): facts for name, facts in inputs.items()}
     twice = [name for name in defined(query) if name in tables]

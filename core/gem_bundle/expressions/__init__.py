@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.uses import buffers_of as buffers_of
     from gem_bundle.expressions.uses import equal_keys as equal_keys
     from gem_bundle.expressions.uses import equal_parts as equal_parts
+    from gem_bundle.expressions.uses import is_the_same_again as is_the_same_again
     from gem_bundle.expressions.uses import kept_by as kept_by
     from gem_bundle.expressions.uses import made_of as made_of
     from gem_bundle.expressions.uses import made_of_inputs as made_of_inputs
@@ -95,8 +96,8 @@ _HOMES = {
         "buffers_of",
         "equal_keys",
         "equal_parts",
+        "is_the_same_again",
         "kept_by",
-        "equal_parts",
         "made_of",
         "made_of_inputs",
         "tested_by",

@@ -32,6 +32,11 @@ _MOMENTS = {
     "skewness": 4,
     "kurtosis": 5,
 }
+# Of rows that are there twice they make what they make of them once: what is first stays first.
+_SAME_AGAIN = tuple(
+    f"('{name}', " for name in sorted(_ITSELF | {"approx_count_distinct", "first", "first_value"})
+)
+_ONE_OF = "one of "
 _ONE_OF_THEM = _FIRST | {"max", "min"}
 # Spark keeps these as bytes of its own.
 _LISTS = frozenset({"array_agg", "collect_list", "collect_set"})
@@ -390,12 +395,21 @@ def buffers_of(
     found: dict[str, tuple[str, ...]] = {}
     for name, arguments, text, only in _aggregates(tree, columns):
         if name in _ONE_OF_THEM and len(arguments) == 1 and made_of(arguments[0], columns) in keys:
-            text = f"one of {sorted(made_of(arguments[0], columns).uses or ())} {arguments[0].lower()}"  # noqa: PLW2901
+            text = f"{_ONE_OF}{sorted(made_of(arguments[0], columns).uses or ())} {arguments[0].lower()}"  # noqa: PLW2901
         kept = _buffers(name, arguments, columns)
         if kept is None:
             return None
         found.setdefault(f"{text}{only}", kept)
     return found
+
+
+def is_the_same_again(function: str) -> bool:
+    """Whether an aggregate function comes to the same where rows that it has seen come once more.
+
+    Args:
+        function: The function, as `buffers_of` tells it.
+    """
+    return function.startswith((_ONE_OF, *_SAME_AGAIN))
 
 
 def _aggregates(

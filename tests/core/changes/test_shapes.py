@@ -78,6 +78,29 @@ def test_the_keys_of_a_join_are_what_is_compared(old: str, new: str, expected: s
     assert of_two(JOINED.replace("CONDITION", old), JOINED.replace("CONDITION", new)) == expected
 
 
+@pytest.mark.parametrize(
+    ("behind", "expected"),
+    [
+        ("gem: filter, input: pairs, options: {condition: x > 1}", "from_now_on"),
+        ("gem: select, input: pairs, options: {columns: [x, y]}", "continues"),
+    ],
+)
+def test_columns_of_one_name_that_must_be_equal_are_a_condition(behind: str, expected: str) -> None:
+    steps = (
+        """
+  named: {gem: rename, input: b, options: {columns: {m: n, name: page}}}
+  few: {gem: select, input: a, options: {columns: [n, page, x]}}
+  more: {gem: select, input: named, options: {columns: [n, page, y]}}
+  pairs: {gem: join, inputs: [few, more], options: {"on": [n]}}
+"""
+        + f"  last: {{{behind}}}"
+    )
+    condition = steps.replace('"on": [n]', "condition: few.n = more.n")
+    assert of_two(steps, condition) == expected
+    assert of_two(condition, steps) == expected
+    assert of_two(condition, steps.replace("[n]", "[n, page]")) == "refused"
+
+
 QUERIED = '  last: {gem: sql, inputs: [a, b], options: {query: "QUERY"}}'
 
 
@@ -609,6 +632,41 @@ CUT = "  cut: {gem: select, input: pairs, options: {columns: [l.n, r.page]}}\n"
 def test_rows_that_come_again_are_dropped_as_duplicates(steps: str, expected: str) -> None:
     texts = [ONCE.replace("STEPS", steps).replace("NAME", name) for name in ("clicks", "visits")]
     assert verdict(*texts).verdict == expected
+
+
+COUNTED_AGAIN = """
+  timely: {gem: watermark, input: NAME, options: {column: at, delay: 1 hour}}
+  last: {gem: aggregate, input: timely, options: {window: {column: at, duration: 1 hour}, group_by: [page], aggregates: {r: FUNCTION}}}
+"""
+READ_OF_IT = """
+  few: {gem: select, input: last, options: {columns: [window, page]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "function", "behind", "expected"),
+    [
+        ("append", "max(n)", "", "continues"),
+        ("append", "max(n) - min(n)", "", "continues"),
+        ("append", "sum(n)", "", "again"),
+        ("append", "max(n) + count(*)", "", "again"),
+        ("append", "last(n)", "", "again"),
+        ("complete", "first(n)", "", "continues"),
+        ("complete", "max(page)", "", "continues"),
+        ("complete", "max(rand())", "", "again"),
+        # Of the sums nobody reads anything.
+        ("append", "sum(n)", READ_OF_IT, "continues"),
+        # A group that rows come for comes out once more.
+        ("update", "max(n)", "", "again"),
+    ],
+)
+def test_a_greatest_value_is_the_same_of_rows_that_come_again(
+    mode: str, function: str, behind: str, expected: str
+) -> None:
+    steps = COUNTED_AGAIN.replace("FUNCTION", function) + behind
+    last = "few" if behind else "last"
+    text = ONCE.replace("input: last", f"input: {last}, output_mode: {mode}").replace("STEPS", steps)
+    assert verdict(*(text.replace("NAME", name) for name in ("clicks", "visits"))).verdict == expected
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("complete", "continues"), ("update", "again")])

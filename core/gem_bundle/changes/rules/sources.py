@@ -54,12 +54,12 @@ def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Cha
             "from_now_on", "GB410", f"source `{node.id}` is new, and read as it is", node.id, after=node.gem
         )
     if former is not None:
-        dropped = none_passes_twice(both.new, node.id)
+        dropped = none_passes_twice(both.after, node.id)
         return both.change(
             "continues" if dropped else "again",
             "GB412",
             f"source `{former.id}` is called `{node.id}` now, and the checkpoint knows nothing of that: "
-            "all that was read is read again" + ", and dropped as duplicates" * dropped,
+            "all that was read is read again" + ", and changes no result" * dropped,
             node.id,
             hint=f"Write `was: {former.id}` at `{node.id}` if it is the same source.",
             before=former.id,

@@ -1,0 +1,180 @@
+"""Queries over the rows of other queries: what comes of what, from tables to the columns of the last one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gem_bundle import Kept, Lineage, Made
+from gem_bundle.lineage import UNCERTAIN, uses_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    Values = Mapping[str, tuple[str, ...]] | None
+
+_CONDITION = "where"
+
+
+def behind(inner: Lineage, outer: Lineage) -> Lineage | None:
+    """What two queries make of what together; None where both keep something, or one keeps rows.
+
+    Args:
+        inner: What the inner one makes of its tables.
+        outer: What the outer one makes of the inner one's columns, as those of an input 0.
+    """
+    if inner.kept is not None and (outer.kept is not None or inner.kept.rows):
+        return None
+    columns = {key: _moved(inner, made) for key, made in outer.columns.items()}
+    decides = _moved(inner, outer.rows)
+    kept = outer.kept
+    if kept is not None:
+        kept = _kept_behind(inner, outer, kept)
+    elif inner.kept is not None:
+        kept = _kept_before(inner.kept, outer, decides)
+    asks = None
+    if kept is None and inner.asks is not None and outer.asks is not None:
+        asks = inner.asks | {found for use in outer.asks for found in _as_it_is(inner, use)}
+    reads = None if outer.reads is None else _moved(inner, Made(uses=outer.reads)).uses
+    if inner.reads is None or reads is None:
+        reads = None
+    else:
+        reads |= inner.reads
+    return Lineage(columns, both(inner.rows, decides), kept, reads, asks)
+
+
+def united(names: Sequence[str], one: Lineage, other: Lineage) -> Lineage | None:
+    """The rows of two queries one after the other, by their columns' places; None where one keeps something.
+
+    Args:
+        names: What the columns are told apart by.
+        one: What the first query makes of what.
+        other: The same of the second.
+    """
+    pairs = list(zip(one.columns.values(), other.columns.values(), strict=False))
+    if one.kept is not None or other.kept is not None or not len(one.columns) == len(pairs) == len(names):
+        return None
+    columns: dict[str, Made] = {}
+    for name, pair in zip(names, pairs, strict=True):
+        as_they_are = all(made.rule == "=" for made in pair)
+        rule = "union" if as_they_are else f"union of {[(m.rule, sorted(m.uses or ())) for m in pair]}"
+        nulls = [made.uses if made.rule == "=" and made.nulls is None else made.nulls for made in pair]
+        known = None if None in nulls else frozenset[str]().union(*filter(None, nulls))
+        columns[name] = Made(rule, uses_of(pair), known)
+    conditions = (one.rows, other.rows)
+    rows = Made(f"union of {[(m.rule, sorted(m.uses or ())) for m in conditions]}", uses_of(conditions))
+    places = [_places(found) for found in (one, other)]
+    if all(made == Made() for made in conditions) and all(places) and not places[0] & places[1]:
+        rows = Made()  # each row of theirs once
+    reads = None if one.reads is None or other.reads is None else one.reads | other.reads
+    return Lineage(columns, rows, None, reads)
+
+
+def _places(lineage: Lineage) -> set[str]:
+    """The positions of the tables that a query certainly reads."""
+    return {use.partition(":")[0] for made in lineage.columns.values() for use in made.uses or ()}
+
+
+def both(one: Made, other: Made) -> Made:
+    """Two conditions, one behind the other.
+
+    Args:
+        one: The first; one without a rule leaves out nothing.
+        other: The second.
+    """
+    if Made() in (one, other):
+        return other if one == Made() else one
+    return Made(f"{one.rule} then {other.rule}", uses_of([one, other]))
+
+
+def _key(use: str) -> str:
+    return use.partition(":")[2]
+
+
+def _as_it_is(inner: Lineage, use: str) -> frozenset[str]:
+    """The column of a table that a column of the inner query is; none where it is something else."""
+    made = inner.columns.get(_key(use), Made())
+    return made.uses or frozenset() if made.rule == "=" else frozenset()
+
+
+def _moved(inner: Lineage, made: Made) -> Made:
+    """Something made of the inner query's columns, as made of its tables."""
+    if made.uses is None:
+        return made
+    if made.rule == "=" and len(made.uses) == 1 and _key(*made.uses) in inner.columns:
+        return inner.columns[_key(*made.uses)]
+    found = [inner.columns.get(_key(use)) for use in made.uses]
+    known = [one for one in found if one is not None]
+    uses = uses_of(known) if len(known) == len(found) else None
+    return Made(f"{made.rule}{_named(inner, made.uses)}", uses, _nulls(inner, made.nulls))
+
+
+def _named(inner: Lineage, uses: Iterable[str] | None) -> str:
+    """What the names in a rule stand for, where they aren't those of the tables' columns."""
+    keys = sorted(inner.columns if uses is None else map(_key, uses))
+    told: list[tuple[str, str, list[str]]] = []
+    for key in keys:
+        made = inner.columns.get(key, Made("?", None))
+        if made.rule != "=" or {_key(use) for use in made.uses or ()} != {key}:
+            told.append((key, made.rule, sorted(made.uses or ())))
+    return f" of {told}" if told else ""
+
+
+def _nulls(inner: Lineage, nulls: frozenset[str] | None) -> frozenset[str] | None:
+    if nulls is None:
+        return None
+    found: set[str] = set()
+    for null in nulls:
+        if ":" not in null:
+            found.add(null)
+            continue
+        made = inner.columns.get(_key(null), Made("?", None))
+        of = made.uses if made.rule == "=" and made.nulls is None else made.nulls
+        found |= {UNCERTAIN} if of is None else of
+    return frozenset(found)
+
+
+def _kept_behind(inner: Lineage, outer: Lineage, kept: Kept) -> Kept:
+    """What the outer query keeps, of columns that the inner one makes."""
+    values: dict[str, Values] = {}
+    for column, functions in kept.values.items():
+        made = outer.columns.get(column)
+        named = _named(inner, None if made is None else made.uses)
+        values[column] = None if functions is None else {f"{f}{named}": k for f, k in functions.items()}
+    return replace(
+        kept,
+        keys=tuple(_moved(inner, key) for key in kept.keys),
+        parts=tuple(_moved(inner, part) for part in kept.parts),
+        taken=both(inner.rows, _moved(inner, kept.taken)),
+        values=values,
+    )
+
+
+def _kept_before(kept: Kept, outer: Lineage, decides: Made) -> Kept:
+    """What the inner query keeps, by the columns that the outer one makes of its results."""
+    values: dict[str, Values] = {}
+    for column, made in outer.columns.items():
+        found = _values(kept, made.uses)
+        if found is None or found:
+            values[column] = found
+    asked = {_key(use) for use in outer.rows.uses or ()}
+    tested = _values(kept, None if outer.rows.uses is None else {*outer.rows.uses, *kept.reads})
+    taken = kept.taken
+    if outer.rows != Made():
+        # What is asked of results is asked of those that come out; all else Spark asks for before.
+        taken = taken if outer.rows.uses and asked <= set(kept.values) else both(taken, decides)
+    if tested is None or tested:
+        values[_CONDITION] = tested
+    return replace(kept, values=values, reads=frozenset(values) & {_CONDITION}, taken=taken)
+
+
+def _values(kept: Kept, uses: Iterable[str] | None) -> Values:
+    """What is kept for some columns of the inner query; by default for all."""
+    found: dict[str, tuple[str, ...]] = {}
+    wanted = kept.values if uses is None else {_key(use) or use for use in uses}
+    for column in wanted:
+        functions = kept.values.get(column, {})
+        if functions is None:
+            return None
+        found |= functions
+    return found

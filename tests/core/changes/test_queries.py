@@ -1,0 +1,117 @@
+"""Edits of queries over queries: common table expressions, subqueries, unions, and what is asked of groups."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.changes.test_shapes import of_one
+
+QUERY = '  last: {gem: sql, input: clicks, options: {query: "QUERY"}}'
+
+
+def edited(query: str, old: str, new: str, mode: str = "update") -> str:
+    """What an edit of a query is called."""
+    assert old in query
+    before, after = (QUERY.replace("QUERY", text) for text in (query, query.replace(old, new)))
+    return of_one(before, after, mode)
+
+
+DISTINCT = "with step as (select page, n, x from clicks where n > 1) select distinct page, n from step"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("distinct page, n", "distinct page", "refused"),
+        ("distinct page, n", "distinct page, x", "refused"),
+        ("distinct page, n", "distinct page, n + 1", "mixed"),
+        ("page, n, x from", "page, n from", "continues"),
+        ("page, n, x from", "page, n + 1 as n, x from", "mixed"),
+        ("n > 1", "n > 2", "mixed"),
+        ("step", "other", "continues"),
+        ("select distinct page, n from step", "select page, n from step", "refused"),
+    ],
+)
+def test_distinct_rows_of_a_named_query(old: str, new: str, expected: str) -> None:
+    assert edited(DISTINCT, old, new) == expected
+
+
+SUMS = "select page, most * 2 as most from (select page, max(n) as most, sum(n) as s from clicks group by page) q"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("* 2", "* 3", "from_now_on"),
+        ("max(n)", "min(n)", "mixed"),
+        # Nobody reads the sum, so that Spark keeps none.
+        (", sum(n) as s", "", "continues"),
+        ("most * 2 as most", "most * 2 as most, s", "refused"),
+        (") q", ") q where most > 1", "from_now_on"),
+        # A condition that reads it has it kept.
+        (") q", ") q where s > 1", "refused"),
+        # One about groups is asked before.
+        (") q", ") q where page > 'a'", "mixed"),
+        ("group by page", "group by page having s > 1", "refused"),
+        ("group by page", "group by page having page > 'a'", "mixed"),
+        ("group by page", "group by page having most > 1", "from_now_on"),
+    ],
+)
+def test_a_query_over_groups(old: str, new: str, expected: str) -> None:
+    assert edited(SUMS, old, new) == expected
+
+
+def test_groups_over_a_query_are_kept_by_what_its_columns_are_made_of() -> None:
+    query = "select a, max(b) as m from (select page as a, n as b, x as c from clicks) group by a"
+    assert edited(query, "n as b, x as c", "x as c, n as b") == "continues"
+    assert edited(query, "n as b", "n + 1 as b") == "mixed"
+    assert edited(query, "n as b, x as c", "x as b, n as c") == "refused"
+    difference = query.replace("max(b)", "max(b - c)").replace("x as c", "n + 1 as c")
+    assert edited(difference, "n as b, n + 1 as c", "n + 1 as b, n as c") == "mixed"
+
+
+UNITED = "select page, n from clicks union all select page, n + 1 from clicks where n > 1"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("n + 1", "n + 2", "from_now_on"),
+        ("where n > 1", "where n > 2", "from_now_on"),
+        ("union all", "union", "refused"),
+    ],
+)
+def test_rows_of_two_queries(old: str, new: str, expected: str) -> None:
+    assert edited(UNITED, old, new) == expected
+    once = UNITED.replace("union all", "union")
+    if old in once:
+        assert edited(once, old, new) == "mixed"
+
+
+def test_each_row_twice_is_more_rows() -> None:
+    counted = "  last: {gem: aggregate, input: READ, options: {group_by: [page], aggregates: {c: count(*)}}}"
+    twice = QUERY.replace("last", "twice").replace(
+        "QUERY", "select * from clicks union all select * from clicks"
+    )
+    assert (
+        of_one(counted.replace("READ", "clicks"), f"{twice}\n{counted.replace('READ', 'twice')}") == "mixed"
+    )
+
+
+def test_how_many_rows_one_becomes_decides_which_there_are() -> None:
+    query = "select page, explode(split(page, ',')) as item from clicks"
+    counted = QUERY.replace("last", "parts").replace("QUERY", query)
+    counted += (
+        "\n  last: {gem: aggregate, input: parts, options: {group_by: [page], aggregates: {c: count(*)}}}"
+    )
+    assert of_one(counted, counted.replace("','", "'-'")) == "mixed"
+
+
+def test_a_result_that_only_a_condition_reads_is_kept() -> None:
+    query = QUERY.replace("last", "sums").replace(
+        "QUERY", "select page, sum(n) as s, max(n) as m from clicks group by page HAVING"
+    )
+    query += "\n  last: {gem: select, input: sums, options: {columns: [page, m]}}"
+    without, with_it = (query.replace(" HAVING", text) for text in ("", " having s is not null"))
+    assert of_one(without, with_it) == "refused"
+    assert of_one(without, with_it.replace("sum(n) as s", "count(*) as s")) == "from_now_on"
