@@ -131,6 +131,14 @@ class Following(Protocol):
         """A query for the smallest value in a range."""
         ...
 
+    def count(self, followed: Followed, after: Value | None, until: Value | None) -> str:
+        """A query for how many rows have a value in a range; without an end as `reach`."""
+        ...
+
+    def patience(self, seconds: int) -> str:
+        """A statement behind which none of the session takes longer: the server ends it."""
+        ...
+
     def rows(self, followed: Followed, columns: str, after: Value | None, until: Value | None) -> str:
         """A query for the rows in a range; without bounds for those that have a value."""
         ...

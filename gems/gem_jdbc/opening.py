@@ -58,11 +58,11 @@ class Opened:
         if absent is not None:
             raise absent
         self._options = options
-        self._following = following
+        self.following = following
         self._settings = [*following.settings(time_zone)]
         if options.session_init_statement is not None:
             self._settings.append(options.session_init_statement)
-        with self._connected() as connection:
+        with self.connected() as connection:
             refusal = following.refusal(connection)
             if refusal is not None:
                 raise GemError("GB503", refusal, "Give the address of the primary server.", "url")
@@ -105,15 +105,20 @@ class Opened:
         return analysed(context.reader.format(FORMAT).schema(plain).options(**given).load())
 
     @contextmanager
-    def _connected(self) -> Iterator[Connection]:
+    def connected(self) -> Iterator[Connection]:
+        """A connection of its own.
+
+        Raises:
+            GemError: GB503 when the database can't be used, GB207 when the address says what nobody knows.
+        """
         options = self._options
         password = None if options.password is None else options.password.get_secret_value()
         try:
-            address = self._following.address(options.url, options.user, password)
+            address = self.following.address(options.url, options.user, password)
         except ValueError as error:
             raise GemError("GB207", str(error), "Remove it, or name the address otherwise.", "url") from None
         try:
-            connection = Connection(self._following, address, self._settings, password or "")
+            connection = Connection(self.following, address, self._settings, password or "")
             try:
                 yield connection
             finally:
@@ -145,7 +150,7 @@ class Opened:
             hint = "Write it as the database has it, with its capitals; a `query` has to give it."
             raise GemError("GB210", message, hint, "increasing")
         told = self.columns[column]
-        kind = self._following.kind(told)
+        kind = self.following.kind(told)
         if kind is None:
             there = told.get("type") or "something else"
             raise GemError(
@@ -166,14 +171,14 @@ class Opened:
         for field in schema.fields:
             kind = field.dataType.simpleString()
             told: Mapping[str, Any] = self.columns.get(field.name, {})
-            expression = self._following.expression(field.name, kind, told)
+            expression = self.following.expression(field.name, kind, told)
             if expression is None:
                 problems.append(f"`{field.name}` ({kind})")
             else:
                 asked.append(expression)
         columns = ", ".join(asked)
         if not problems:
-            with self._connected() as connection:
+            with self.connected() as connection:
                 try:
                     connection.run(f"SELECT {columns} FROM {self._options.relation} LIMIT 0")  # noqa: S608
                 except UnansweredError:

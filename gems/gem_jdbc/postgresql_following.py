@@ -168,11 +168,7 @@ class PostgresFollowing:
     ) -> str:
         """What the clock hasn't reached is left out: a wrong time in the future doesn't end it all."""
         column = _name(followed.column)
-        conditions = _range(followed, after, until)
-        if followed.kind != "number" and until is None:
-            # Not the clock itself, which goes on while the statement does and sees what was there before.
-            clock = "statement_timestamp()" if followed.kind == "time" else "statement_timestamp()::timestamp"
-            conditions.append(f"{column} < {clock}")
+        conditions = _reached(followed, after, until)
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         if limit is None:
             return f"SELECT {_shown(f'max({column})', followed)} FROM {followed.relation}{where}"
@@ -184,6 +180,15 @@ class PostgresFollowing:
         where = " AND ".join(_range(followed, after, until))
         least = _shown(f"min({_name(followed.column)})", followed)
         return f"SELECT {least} FROM {followed.relation} WHERE {where}"
+
+    def count(self, followed: Followed, after: Value | None, until: Value | None) -> str:
+        """Those with a value: of the index."""
+        where = " AND ".join([*_reached(followed, after, until), f"{_name(followed.column)} IS NOT NULL"])
+        return f"SELECT count(*) FROM {followed.relation} WHERE {where}"
+
+    def patience(self, seconds: int) -> str:
+        """For each statement by itself."""
+        return f"SET statement_timeout TO '{seconds}s'"
 
     def rows(self, followed: Followed, columns: str, after: Value | None, until: Value | None) -> str:
         """The rows with a value in the range."""
@@ -224,6 +229,16 @@ def _range(followed: Followed, after: Value | None, until: Value | None) -> list
     column = _name(followed.column)
     bounds = ((">", after), ("<=", until))
     return [f"{column} {sign} {_literal(value, followed)}" for sign, value in bounds if value is not None]
+
+
+def _reached(followed: Followed, after: Value | None, until: Value | None) -> list[str]:
+    """A range that ends at the clock where it has no end."""
+    conditions = _range(followed, after, until)
+    if followed.kind != "number" and until is None:
+        # Not the clock itself, which goes on while the statement does and sees what was there before.
+        clock = "statement_timestamp()" if followed.kind == "time" else "statement_timestamp()::timestamp"
+        conditions.append(f"{_name(followed.column)} < {clock}")
+    return conditions
 
 
 def _literal(value: Value, followed: Followed) -> str:

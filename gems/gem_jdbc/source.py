@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from gem_bundle import Waiting, WaitingContext
+    from gem_jdbc.waiting import RowsWaiting
+
 _OF_FETCHING = {
     *PARTS,
     "fetch_size",
@@ -50,6 +53,7 @@ class JdbcSource(Source[JdbcSourceOptions]):
     semantics = SourceSemantics(
         condition="As a stream it needs `increasing` and PostgreSQL. A micro-batch that is run again has "
         "the same rows but for those that were changed or deleted in the meantime; what changed comes later.",
+        lag=frozenset({"records", "time"}),
     )
     example = {
         "url": "jdbc:postgresql://localhost:5432/shop",
@@ -60,6 +64,7 @@ class JdbcSource(Source[JdbcSourceOptions]):
 
     def __init__(self, options: JdbcSourceOptions) -> None:
         super().__init__(options)
+        self._waiting: RowsWaiting | None = None
         if options.increasing is not None and options.starting == "latest":
             self.semantics = replace(self.semantics, only_new="starting")
 
@@ -184,12 +189,18 @@ class JdbcSource(Source[JdbcSourceOptions]):
                 followed by the column.
         """
         from gem_jdbc.opening import Opened
+        from gem_jdbc.waiting import RowsWaiting
 
         self._refuse()
         opened = Opened(self.options, str(context.spark.conf.get("spark.sql.session.timeZone")))
+        self._waiting = RowsWaiting(opened, self.options.table or "query")
         # The types are those of the batch.
         schema = self.read(ReadContext(context.node, context.spark)).schema
         return opened.read(schema, context)
+
+    def waiting(self, context: "WaitingContext") -> "Waiting | None":
+        """The rows whose values lie behind those that were read."""
+        return None if self._waiting is None else self._waiting.told(context)
 
     def for_preview(self) -> Self:
         """The same table from its beginning where only new rows are read."""

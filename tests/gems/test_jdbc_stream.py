@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import ValidationError
 
-from gem_bundle import GemError, ReadContext
+from gem_bundle import GemError, Position, ReadContext, Waiting, WaitingContext
+from gem_bundle.run.progress import micro_batch
 from gem_bundle.testing.conformance.streams import all_rows, drained, drained_rows, read_stream
 from gem_jdbc.asking import Connection, missing
 from gem_jdbc.following import Followed, Horizon, RefusedError, UnansweredError, parts
 from gem_jdbc.opening import Opened
 from gem_jdbc.postgresql_following import PostgresFollowing
 from gem_jdbc.source import JdbcSource
+from gem_jdbc.waiting import RowsWaiting
 from tests.gems.draining import make
 from tests.postgres_server import PASSWORD
 
@@ -440,6 +442,62 @@ def test_micro_batches_end_between_values(spark, postgres, tmp_path):
         assert PASSWORD not in text
     with pytest.raises(Exception, match="the checkpoint has values of `part`, and the stream is by `id` now"):
         drained_rows(follow(spark, postgres, table, increasing="id"), tmp_path / "c")
+
+
+def position(**offset: Any) -> Position:
+    return Position("org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStream@1", offset)
+
+
+@pytest.mark.programs
+def test_how_many_rows_wait(postgres):
+    table = f"{postgres.new_schema()}.t"
+    postgres.sql(f"CREATE TABLE {table} AS SELECT n AS id FROM generate_series(1, 20) n")
+    raw = {**postgres.options(), "table": table, "increasing": "id"}
+    waits = RowsWaiting(Opened(make(JdbcSource, raw).options), table)
+
+    def told(*positions: Position) -> Waiting | None:
+        return waits.told(WaitingContext(positions, "checkpoint"))
+
+    assert told(position(id=5)) == Waiting(table, 15, "records", 15)
+    postgres.sql(f"INSERT INTO {table} VALUES (21), (NULL)")
+    # What was read since then counts too, so that it is known how long the others have been there.
+    assert told(Position("KafkaV2[Subscribe[t]]", {"id": 9}), position(id=7)) == Waiting(
+        table, 14, "records", 16
+    )
+    assert told(position(id=21)) == Waiting(table, 0, "records", 16)
+    # Which of two it is isn't known, and of another column it is another one.
+    assert told(position(id=5), position(id=7)) is None
+    assert told(position(at="2024-01-01 00:00:00")) is None
+    assert told() is None
+
+
+@pytest.mark.programs
+def test_who_waits_for_a_count_is_patient_for_so_long(postgres, monkeypatch):
+    slow = "SELECT n AS id FROM generate_series(1, 3) n, pg_sleep(60)"
+    opened = Opened(make(JdbcSource, {**postgres.options(), "query": slow, "increasing": "id"}).options)
+    monkeypatch.setattr(PostgresFollowing, "patience", lambda *_: "SET statement_timeout TO '10ms'")
+    with pytest.raises(RefusedError, match="statement timeout"):
+        RowsWaiting(opened, "query").told(WaitingContext((position(id=1),), "checkpoint"))
+
+
+@pytest.mark.spark
+def test_a_query_tells_by_where_it_is(spark, postgres, tmp_path):
+    table = f"{postgres.new_schema()}.t"
+    postgres.sql(f"CREATE TABLE {table} AS SELECT n AS id FROM generate_series(1, 20) n")
+    made = make(
+        JdbcSource, {**postgres.options(), "table": table, "increasing": "id", "max_rows_per_trigger": 6}
+    )
+    query = (
+        read_stream(made, spark)
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(tmp_path / "c"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    batches = [micro_batch(progress) for progress in query.recentProgress]
+    found = [made.waiting(WaitingContext(batch.positions, "c")) for batch in batches if batch.rows_in]
+    assert [waiting and waiting.count for waiting in found] == [14, 8, 2, 0]
 
 
 @pytest.mark.spark

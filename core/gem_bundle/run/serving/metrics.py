@@ -97,7 +97,7 @@ METRICS = (
     Metric(
         "gem_bundle_lag_records",
         "gauge",
-        "Records behind the newest when the last micro-batch began, of sources with counted offsets (Kafka)",
+        "Records that waited in a topic when the last micro-batch began, or in a followed table behind it",
         ("target", "source"),
     ),
     Metric(
