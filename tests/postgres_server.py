@@ -11,7 +11,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -20,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 import pytest
+
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +59,7 @@ class Postgres:
             owner = pwd.getpwnam("postgres")
             self._as = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
             os.chown(folder, owner.pw_uid, owner.pw_gid)
-        self.port: Final = _free_port()
+        self.port: Final = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         password = folder / "password"
         password.write_text(PASSWORD)
@@ -175,13 +176,6 @@ class Postgres:
             **self._as,
         )
         assert done.returncode == 0, done.stderr
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 def start_postgres() -> Postgres:

@@ -10,7 +10,6 @@ import asyncio
 import json
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections import Counter
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from tests.benchmarks.engine import pipeline_in, session_for
 from tests.benchmarks.timing import clean_environment, in_turn
 from tests.benchmarks.worker import ROOT, Worker, answer
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -104,12 +104,6 @@ def _work(folder: Path, rows: int) -> Callable[[str], float]:
         return sum(view.seconds[WARM:])
 
     return run
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import time
 import urllib.parse
@@ -19,6 +18,7 @@ import yaml
 
 from gem_bundle.run.serving.watching import alert_rules, dashboard
 from tests.core.run.test_serving import Served
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,8 +50,7 @@ class Prometheus:
     """A Prometheus that scrapes one server."""
 
     def __init__(self, folder: Path, target: str, rules: Path) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         config = folder / "prometheus.yml"
         config.write_text(
             yaml.safe_dump(
@@ -113,11 +112,6 @@ def scraped(folder: Path, target: str) -> Iterator[Prometheus]:
         yield made
     finally:
         made.close()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 def test_promtool_has_nothing_against_the_metrics(tmp_path: Path) -> None:
