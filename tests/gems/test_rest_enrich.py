@@ -14,6 +14,7 @@ from gem_rest import calling
 from gem_rest.calling import Calls, Outcome
 from gem_rest.options import pieces_of
 from gem_rest.rest_enrich import RestEnrich
+from tests.clock import set_clock
 from tests.core.checking import check
 from tests.gems.transforms import findings, made, stream_of
 from tests.integration.pipelines import add_rows, run, write_pipeline
@@ -168,7 +169,7 @@ def test_waits_grow_and_hold_to_what_the_service_asks(
     service: RestService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
-    monkeypatch.setattr(calling.time, "sleep", waited.append)
+    set_clock(monkeypatch, calling, sleep=waited.append)
     calls = Calls("GET", backoff=0.5, retries=8, rejects=True, rejects_unreachable=True)
     calls.one(f"{service.url}/500/7", None)
     assert waited == [0.5, 1, 2, 4, 8, 16, 30, 30]
@@ -221,8 +222,7 @@ def test_requests_begin_no_faster_than_they_may(
 ) -> None:
     now = [100.0]
     waited: list[float] = []
-    monkeypatch.setattr(calling.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(calling.time, "sleep", waited.append)
+    set_clock(monkeypatch, calling, monotonic=lambda: now[0], sleep=waited.append)
     list(Calls("GET", timeout=30, concurrency=1, per_second=4).all_of([asked(service.url, 1, 2, 3)]))
     assert waited == [0, 0.25, 0.5]
 

@@ -9,6 +9,7 @@ import pytest
 from gem_bundle.run import asking
 from gem_bundle.runs.record import TargetState
 from gem_bundle.runs.requests import Request, who
+from tests.clock import set_clock
 from tests.core.cli.known_runs import ELSEWHERE, GONE, PIPELINE, asked, known_run
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def test_waiting_ends_with_the_run(
     status: int,
 ) -> None:
     record = known_run(root)
-    monkeypatch.setattr(asking.time, "sleep", lambda _: known_run(root, record.id, **fields))
+    set_clock(monkeypatch, asking, sleep=lambda _: known_run(root, record.id, **fields))
     result = cli("stop", "clicks.yaml", "--wait")
     assert result.exit_code == status
     assert "after 10.0 s" in result.stdout
@@ -81,6 +82,6 @@ def test_waiting_for_a_target_ends_when_it_has_stopped(
         asked(root, record)
         known_run(root, record.id, targets=stopped)
 
-    monkeypatch.setattr(asking.time, "sleep", step)
+    set_clock(monkeypatch, asking, sleep=step)
     result = cli("stop", "clicks.yaml", "--target", "table", "--wait")
     assert (result.exit_code, "  table: stopped" in result.stdout.splitlines()) == (0, True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gem_bundle.cli import watch
+from tests.clock import set_clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -208,7 +209,7 @@ def test_a_save_in_several_steps_is_one_change(tmp_path: Path, monkeypatch: pyte
             lambda: None,
         ]
     )
-    monkeypatch.setattr(watch.time, "sleep", lambda _: next(steps)())
+    set_clock(monkeypatch, watch, sleep=lambda _: next(steps)())
     seen = watch._stamps([file])
 
     now = watch._settled([file], seen)

@@ -30,6 +30,7 @@ from gem_bundle.run.serving.assets import assets
 from gem_bundle.run.serving.metrics import METRICS, Metrics
 from gem_bundle.run.serving.server import RunServer, check_serving
 from gem_bundle.runs.requests import Request
+from tests.clock import set_clock
 from tests.core.run.test_recorder import PIPELINE, Run
 from tests.core.run.test_report_and_view import BATCH
 
@@ -431,7 +432,7 @@ def test_a_crowd_keeps_out_no_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_so_many_at_once_and_so_many_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr(door.time, "monotonic", lambda: now)
+    set_clock(monkeypatch, door, monotonic=lambda: now)
     allowed = door.Allowance(3, 2)
     assert [allowed.take() for _ in range(4)] == [True, True, True, False]
     now += 0.5
