@@ -1,8 +1,8 @@
-"""Two workers share what is dear: who takes which tests, and what one of them makes for both.
+"""Some workers share what is dear: who takes which tests, and what one of them makes for all.
 
-Tests of the warm Spark session want a processor; tests that start programs wait for them. So one worker takes the
-ones from the front of the queue, the other one the others from its end, and they meet among those that start nothing:
-one session is enough for nearly the whole run.
+Tests of the warm Spark session want a processor; tests that start programs wait for them most of the time. So one
+worker takes the ones from the front of the queue, the others the others from its end, and they meet among those that
+start nothing: one session is enough for nearly the whole run.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
             return SERVICES if group == SERVICES else f"{file}@{group}"
 
         def _assign_work_unit(self, node: Any) -> None:
-            if self.nodes.index(node) % 2:
+            if self.nodes.index(node):
                 self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
             super()._assign_work_unit(node)
 
