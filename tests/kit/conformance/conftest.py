@@ -4,7 +4,7 @@ import pytest
 
 STARTS_PYTHON = {"test_the_import_is_light"}
 # Each rule is tried every day, with so many gems of a kind; with all of them by `--long`.
-GEMS = 4
+GEMS = 3
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
