@@ -92,6 +92,7 @@ class Lineage:
             sorted by, each behind the position of its input. None is unknown.
         asks: The columns of which its condition leaves out the nulls, as Spark reads it off its form, each
             behind the position of its input, or `NEVER_TRUE`. None is unknown.
+        only_asks: Its condition leaves out nothing but those.
     """
 
     columns: Mapping[str, Made]
@@ -99,6 +100,7 @@ class Lineage:
     kept: Kept | None = None
     reads: frozenset[str] | None = frozenset()
     asks: frozenset[str] | None = field(default=None, compare=False)
+    only_asks: bool = False
 
 
 def column_keys(columns: Iterable[Column] | None) -> list[str] | None:

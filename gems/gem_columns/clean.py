@@ -8,7 +8,14 @@ from pydantic import model_validator
 
 from gem_bundle import Facts, Field, Finding, GemError, Lineage, Made, Operator, Options, Transform
 from gem_bundle.diagnostics import suggest
-from gem_bundle.expressions import backquoted, check_expression, missing_names
+from gem_bundle.expressions import (
+    asked_by,
+    asks_nothing_else,
+    backquoted,
+    check_expression,
+    made_of,
+    missing_names,
+)
 from gem_bundle.lineage import passed
 from gem_bundle.schema import with_article
 from gem_bundle.types import StringList
@@ -156,13 +163,19 @@ class Clean(Transform[CleanOptions]):
             return None
         rule = repr(self.options.model_dump(exclude={"columns"}))
         made = dict(through)
-        chosen = [key for key, (name, _) in zip(through, kinds, strict=True) if self._means(name)]
         for key, (name, kind) in zip(through, kinds, strict=True):
             if self._means(name) and (kind is None or self._touches(kind)):
                 made[key] = Made(f"clean {rule}", frozenset({f"0:{key}"}))
-        if self.options.drop_rows == "never":
+        tested = [(name, kind) for name, kind in kinds if self._means(name)]
+        if self.options.drop_rows == "never" or not tested:
             return Lineage(made)
-        return Lineage(made, Made(f"clean {rule}", frozenset(f"0:{key}" for key in chosen)))
+        word = "and" if self.options.drop_rows == "any" else "or"
+        condition = f" {word} ".join(f"{backquoted(name)} is not null" for name, _ in tested)
+        rows = made_of(condition, facts.columns)
+        if self.options.empty_as_null and any(kind in {"string", None} for _, kind in tested):
+            return Lineage(made, Made(f"{rows.rule} of clean {rule}", rows.uses))
+        only = asks_nothing_else(condition, [facts.columns])
+        return Lineage(made, rows, asks=asked_by(condition, [facts.columns]), only_asks=only)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns exist, something of them is cleaned, and what fills them fits."""

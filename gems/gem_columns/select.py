@@ -17,6 +17,8 @@ from gem_bundle import (
 )
 from gem_bundle.expressions import (
     analyse,
+    asked_by,
+    asks_nothing_else,
     calls_functions,
     check_expression,
     keyed,
@@ -25,8 +27,9 @@ from gem_bundle.expressions import (
     reference,
     several_windows,
     split_alias,
+    windows_over,
 )
-from gem_bundle.lineage import column_keys, passed
+from gem_bundle.lineage import column_keys, passed, uses_of
 from gem_bundle.types import ColumnExpressions
 from gem_columns.casting import check_casts, counted, fitting, rejects_field, safe, unfitting
 
@@ -166,6 +169,7 @@ def projected(expressions: list[str] | dict[str, str], facts: Facts) -> Lineage 
     columns: dict[str, Made] = {}
     each: list[Made] = []
     generators: list[Made] = []
+    windows: list[str] = []
     for key, expression in keyed(expressions):
         body, alias = split_alias(expression) if isinstance(key, int) else (expression, key)
         if body.strip() == "*":
@@ -181,6 +185,7 @@ def projected(expressions: list[str] | dict[str, str], facts: Facts) -> Lineage 
         made = made_of(body, facts.columns, earlier=columns)
         if found.generator:
             generators.append(made)
+        windows += windows_over(body)
         columns[found.column.name.lower()] = made
         each.append(made)
     if len(columns) < len(each):
@@ -189,15 +194,13 @@ def projected(expressions: list[str] | dict[str, str], facts: Facts) -> Lineage 
         if keys is None or len(keys) != len(each):
             return None
         columns = dict(zip(keys, each, strict=True))
-    rows = Made(
-        " ".join(made.rule for made in generators),
-        None if any(made.uses is None for made in generators) else _all_of(generators),
-    )
-    return Lineage(columns, rows)
-
-
-def _all_of(made: "list[Made]") -> frozenset[str]:
-    return frozenset[str]().union(*(found.uses or () for found in made))
+    if not windows:
+        return Lineage(columns, Made(" ".join(made.rule for made in generators), uses_of(generators)))
+    condition = " and ".join(f"({text}) is not null" for text in dict.fromkeys(windows))
+    decides = made_of(condition, facts.columns, earlier=columns)
+    rows = Made(" ".join(made.rule for made in (decides, *generators)), uses_of([decides, *generators]))
+    only = not generators and asks_nothing_else(condition, [facts.columns])
+    return Lineage(columns, rows, asks=asked_by(condition, [facts.columns]), only_asks=only)
 
 
 def named_stars(columns: dict[str, str]) -> "Iterator[Finding]":

@@ -1,5 +1,6 @@
 """The transform `with_columns`: computed columns beside the existing ones."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from pydantic import field_validator
@@ -87,7 +88,9 @@ class WithColumns(Transform[WithColumnsOptions]):
             return None
         made = projected(self.options.columns, inputs[0])
         through = passed(inputs[0].columns)
-        return None if made is None or through is None else Lineage(through | dict(made.columns), made.rows)
+        return (
+            None if made is None or through is None else replace(made, columns=through | dict(made.columns))
+        )
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """Expressions are over columns that exist, and neither aggregate nor have a star."""

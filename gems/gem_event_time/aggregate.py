@@ -23,6 +23,7 @@ from gem_bundle import (
 from gem_bundle.expressions import (
     WINDOW_TYPE,
     analyse,
+    asked_by,
     buffers_of,
     check_expression,
     column_of,
@@ -35,6 +36,7 @@ from gem_bundle.expressions import (
     split_alias,
     tested_by,
     time_delay,
+    windows_over,
 )
 from gem_bundle.lineage import column_keys
 from gem_bundle.operators import any_of
@@ -183,7 +185,7 @@ class AggregateOptions(Options):
         None,
         description="A condition over the result's columns; groups that don't meet it are left out.",
         examples=["clicks > 10"],
-        change="from_now_on",
+        change="mixed",
     )
 
     @model_validator(mode="after")
@@ -283,8 +285,17 @@ class Aggregate(Transform[AggregateOptions]):
         rows = Made(" ".join([*(group.rule for group in groups), having.rule]), uses)
         tested = tested_by(self.options.having or "true", bodies)
         read = frozenset(name for name in names if tested is None or name in tested)
-        kept = Kept(tuple(keys), tuple(types), values, read)
-        return Lineage(grouped | aggregated, rows, kept)
+        # What is asked of groups and not of results Spark asks for before.
+        asks_groups = having.uses is None or bool(having.uses & {f"0:{name}" for name in grouped})
+        kept = Kept(tuple(keys), tuple(types), values, read, taken=having if asks_groups else Made())
+        return Lineage(grouped | aggregated, rows, kept, asks=self._timely(columns))
+
+    def _timely(self, columns: tuple[Column, ...]) -> frozenset[str]:
+        """What its windows are over: a row for which that is null belongs to none."""
+        over = [window.column for window in (self.options.window, self.options.session) if window is not None]
+        over += [text for body in self._groups() for text in windows_over(body)]
+        found = (asked_by(f"({text}) is not null", [columns]) for text in over)
+        return frozenset[str]().union(*filter(None, found))
 
     def _computed(self) -> "Iterator[tuple[str, str]]":
         """What is computed, column by column, each behind the value of the pivot that it is for."""

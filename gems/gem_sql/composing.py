@@ -33,14 +33,12 @@ def behind(inner: Lineage, outer: Lineage) -> Lineage | None:
     elif inner.kept is not None:
         kept = _kept_before(inner.kept, outer, decides)
     asks = None
-    if kept is None and inner.asks is not None and outer.asks is not None:
+    if inner.kept is None and inner.asks is not None and outer.asks is not None:
         asks = inner.asks | {found for use in outer.asks for found in _as_it_is(inner, use)}
-    reads = None if outer.reads is None else _moved(inner, Made(uses=outer.reads)).uses
-    if inner.reads is None or reads is None:
-        reads = None
-    else:
-        reads |= inner.reads
-    return Lineage(columns, both(inner.rows, decides), kept, reads, asks)
+    read = [Made(uses=inner.reads), Made(uses=outer.reads)]
+    read[1] = _moved(inner, read[1])
+    only = inner.only_asks and outer.rows == Made() and kept is None
+    return Lineage(columns, both(inner.rows, decides), kept, uses_of(read), asks, only_asks=only)
 
 
 def united(names: Sequence[str], one: Lineage, other: Lineage) -> Lineage | None:

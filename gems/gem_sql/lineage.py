@@ -9,6 +9,7 @@ from gem_bundle import Kept, Lineage, Made
 from gem_bundle.expressions import (
     analyse,
     asked_by,
+    asks_nothing_else,
     buffers_of,
     equal_keys,
     equal_parts,
@@ -16,6 +17,7 @@ from gem_bundle.expressions import (
     made_of_inputs,
     reference,
     tested_by,
+    windows_over,
 )
 from gem_bundle.lineage import MAYBE_NULL, column_keys, uses_of
 from gem_sql.composing import behind, both, united
@@ -254,65 +256,86 @@ def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts
     columns = facts.columns
     if columns is None or len({column.name.lower() for column in columns}) < len(columns):
         return None
-    items = [item_of(node) for node in tree.expressions]
-    bodies: list[tuple[str, str]] = []
-    for item in items:
-        if item.star:
-            bodies += [(column.name, f"`{column.name}`") for column in columns or ()]
-        else:
-            bodies.append((item.name or item.text, item.text))
+    bodies = _bodies(tree, columns)
     if len(bodies) != len(names):
         return None
+    texts = dict(zip(names, (body for _, body in bodies), strict=True))
     found: dict[str, Made] = {}
-    for name, (_, body) in zip(names, bodies, strict=True):
+    for name, body in texts.items():
         found[name] = made_of(body, columns, position=position, earlier=found)
+    group, distinct, having = (tree.args.get(name) for name in ("group", "distinct", "having"))
+    keys = [_key(sql_of(node), bodies, columns) for node in (plain_keys(group) if group is not None else [])]
     where = tree.args.get("where")
-    rows = made_of(sql_of(where.this), columns, position=position) if where is not None else Made()
-    for name, (_, body) in zip(names, bodies, strict=True):
-        if analyse(body, columns).generator:
-            rows = both(rows, found[name])
-    aggregates = [name for name, (_, body) in zip(names, bodies, strict=True) if _aggregates(body, columns)]
-    group, distinct = tree.args.get("group"), tree.args.get("distinct")
+    conditions = [sql_of(where.this)] if where is not None else []
+    # A row is in no window where what that is over is null.
+    over = {text: None for body in (*texts.values(), *keys) for text in windows_over(body)}
+    asked = " and ".join(f"({text})" for text in (*conditions, *(f"({text}) is not null" for text in over)))
+    asks = _placed(asked_by(asked, [columns]) if asked else frozenset(), [(position, columns)])
+    aggregates = [name for name, body in texts.items() if analyse(body, columns).aggregates]
     if group is None and not aggregates:
-        if tree.args.get("having") is not None:
+        if having is not None or (distinct is not None and (distinct.args.get("on") or not facts.streaming)):
             return None
-        kept = None
-        if distinct is not None:
-            if distinct.args.get("on") or not facts.streaming:
-                return None
-            types = tuple(column.type for column in made.columns or ())
-            kept = Kept(tuple(found.values()), types, taken=rows)
-        asks = asked_by(sql_of(where.this), [columns]) if where is not None else frozenset[str]()
-        return Lineage(found, rows, kept, asks=_placed(asks, [(position, columns or ())]))
+        rows = made_of(asked, columns, position=position, earlier=found) if asked else Made()
+        several = [found[name] for name, body in texts.items() if analyse(body, columns).generator]
+        for generator in several:
+            rows = both(rows, generator)
+        types = tuple(column.type for column in made.columns or ())
+        kept = Kept(tuple(found.values()), types, taken=rows) if distinct is not None else None
+        only = bool(asked) and not several and kept is None and asks_nothing_else(asked, [columns])
+        return Lineage(found, rows, kept, asks=asks, only_asks=only)
     if distinct is not None or (group is not None and group.args.get("all")):
         return None
-    keys = [_key(sql_of(node), bodies, columns) for node in (plain_keys(group) if group is not None else [])]
+    rows = made_of(conditions[0], columns, position=position) if conditions else Made()
+    kept = _groups(group, keys, columns, position)
+    values = {name: buffers_of(texts[name], columns, keys) for name in aggregates}
+    rule = Made(" ".join([rows.rule, *(key.rule for key in kept.keys)]), uses_of([rows, *kept.keys]))
+    lineage = Lineage(found, rule, replace(kept, values=values, taken=rows), asks=asks)
+    if having is not None:
+        lineage = _with_having(lineage, having.this, columns, position, texts)
+    return lineage if facts.streaming else replace(lineage, kept=None)
+
+
+def _bodies(tree: Any, columns: Sequence[Column]) -> list[tuple[str, str]]:
+    """The items of a `select`, each with its name, or what stands in its place."""
+    found: list[tuple[str, str]] = []
+    for item in map(item_of, tree.expressions):
+        if item.star:
+            found += [(column.name, f"`{column.name}`") for column in columns]
+        else:
+            found.append((item.name or item.text, item.text))
+    return found
+
+
+def _groups(group: Any, keys: list[str], columns: Sequence[Column], position: int) -> Kept:
+    """What an aggregation is kept by."""
     by = tuple(made_of(key, columns, position=position) for key in keys)
-    values = {
-        name: buffers_of(body, columns, keys)
-        for name, (_, body) in zip(names, bodies, strict=True)
-        if name in aggregates
-    }
     types = tuple(analyse(key, columns).column.type for key in keys)
-    if several_times_over(group):
-        # What isn't grouped by is null then, and which it is is a key of its own.
-        by = tuple(replace(key, nulls=frozenset({MAYBE_NULL})) for key in by)
-        by = (*by, Made(f"grouping id {sql_of(group)}", nulls=frozenset()))
-        types = (*types, "bigint")
-    rule = Made(" ".join([rows.rule, *(key.rule for key in by)]), uses_of([rows, *by]))
-    having = tree.args.get("having")
-    if having is None:
-        return Lineage(found, rule, Kept(by, types, values, taken=rows) if facts.streaming else None)
-    condition = sql_of(having.this)
-    values[_HAVING] = buffers_of(condition, columns)
-    tested = tested_by(condition, dict(zip(names, (body for _, body in bodies), strict=True)))
-    reads = frozenset(name for name in aggregates if tested is None or name in tested) | {_HAVING}
-    asked = made_of(condition, columns, position=position, earlier=found)
+    if not several_times_over(group):
+        return Kept(by, types)
+    # What isn't grouped by is null then, and which it is is a key of its own.
+    by = tuple(replace(key, nulls=frozenset({MAYBE_NULL})) for key in by)
+    return Kept((*by, Made(f"grouping id {sql_of(group)}", nulls=frozenset())), (*types, "bigint"))
+
+
+def _with_having(
+    lineage: Lineage, condition: Any, columns: Sequence[Column], position: int, texts: Mapping[str, str]
+) -> Lineage:
+    """An aggregation of which not all groups come out."""
+    kept, text = lineage.kept or Kept(), sql_of(condition)
+    tested = tested_by(text, texts)
+    results = set(kept.values)
+    reads = {name for name in results if tested is None or name in tested} | {_HAVING}
+    decides = made_of(text, columns, position=position, earlier=lineage.columns)
     # What is asked of groups and not of results Spark asks for before.
-    outside = {c.name.lower() for c in columns_in(having.this) if not _is_aggregated(c)} - set(aggregates)
-    kept = Kept(by, types, values, reads, taken=both(rows, asked) if outside else rows)
-    rule = Made(f"{rule.rule} {condition}", rule.uses)
-    return Lineage(found, rule, kept if facts.streaming else None, asked.uses)
+    outside = {c.name.lower() for c in columns_in(condition) if not _is_aggregated(c)} - results
+    kept = replace(
+        kept,
+        values={**kept.values, _HAVING: buffers_of(text, columns)},
+        reads=frozenset(reads),
+        taken=both(kept.taken, decides) if outside else kept.taken,
+    )
+    rule = Made(f"{lineage.rows.rule} {text}", lineage.rows.uses)
+    return replace(lineage, rows=rule, kept=kept, reads=decides.uses)
 
 
 def _is_aggregated(column: Any) -> bool:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.check.stages.inference import inputs_of
+from gem_bundle.expressions import meaning_of
 from gem_bundle.lineage import NEVER_TRUE, Kept, Lineage, Made, column_keys
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ _CONJUNCTION = "(<class 'sqlglot.expressions.core.And'>"
 _TRUE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', True)"
 IS_TRUE = f"{_TRUE},))"
 """The rule of a condition that is `true` and nothing else."""
+UNCHANGED = frozenset({"=", "union"})
+"""The rules of columns that are columns of inputs as they are."""
+_BY_ROW = frozenset({"filter", "generate", "repartition", "union", "watermark"})
 _EQUALITY = "sqlglot.expressions.core.EQ'"
 ALL = "*"
 """Stands among columns for all of them."""
@@ -32,13 +36,15 @@ class Taint:
     Args:
         rows: Other rows come, or more or fewer of them.
         columns: The columns, by `gem_bundle.lineage.column_keys`, that have other values; `ALL` is any.
+        nulls: More or fewer rows come, but each of them has a null in one of these columns.
     """
 
     rows: bool = False
     columns: set[str] = field(default_factory=set)
+    nulls: set[str] = field(default_factory=set)
 
     def __bool__(self) -> bool:
-        return self.rows or bool(self.columns)
+        return self.rows or bool(self.columns) or bool(self.nulls)
 
     def touches(self, made: Made, position: int) -> bool:
         """Whether what is made of an input is different for it."""
@@ -50,10 +56,11 @@ class Taint:
 
     def add(self, other: Taint) -> bool:
         """Take in another one; whether that was news."""
-        before = (self.rows, len(self.columns))
+        before = (self.rows, len(self.columns), len(self.nulls))
         self.rows = self.rows or other.rows
         self.columns |= other.columns
-        return before != (self.rows, len(self.columns))
+        self.nulls |= other.nulls
+        return before != (self.rows, len(self.columns), len(self.nulls))
 
 
 @dataclass
@@ -80,7 +87,7 @@ class Reach:
             now: The ids that its nodes have now.
         """
         states = self.states | {now[name] for name in other.states if name in now}
-        target = Taint(self.target.rows, set(self.target.columns))
+        target = Taint(self.target.rows, set(self.target.columns), set(self.target.nulls))
         target.add(other.target)
         return Reach(states, self.taints, self.outputs, target)
 
@@ -125,6 +132,22 @@ class Flow:
         """Whether a node keeps state, or may."""
         return any(operator.node == name and self.side.may_keep(operator) for operator in self.side.operators)
 
+    def recalls(self, name: str) -> bool:
+        """Whether anything of what a node keeps gets into results, or may.
+
+        Where only which groups there are is read, `update` gives those that rows have just come for.
+        """
+        if not self.keeps(name):
+            return False
+        lineage = self.lineage(name)
+        kept = lineage.kept if lineage is not None else None
+        if kept is None or kept.rows or self.side.nodes[self.side.target].output_mode != "update":
+            return True
+        if [operator.kind for operator in self.side.stateful if operator.node == name] != ["aggregate"]:
+            return True
+        needed = self.needed(name) | kept.reads
+        return bool(kept.values if ALL in needed else kept.values.keys() & needed)
+
     def never_null(self, name: str, output: str = "") -> Mapping[str, bool | None]:
         """Which columns behind a node Spark takes for never null, by its plan's form; None where unknown."""
         if (name, output) not in self._never_null:
@@ -160,11 +183,11 @@ class Flow:
         """The nodes behind a node that keep state, or may."""
         return {other for other in self.side.behind(name) if self.keeps(other)}
 
-    def pushed_below(self, name: str, output: str = "") -> str | None:
-        """The aggregation or join that Spark puts a filter before, though it stands behind.
+    def pushed_below(self, name: str, output: str = "") -> set[str]:
+        """The aggregations and joins that Spark puts a filter before, though it stands behind.
 
-        It does so with conditions over what is grouped by, or over one side of a join. State that was made
-        without the filter, or with it, is then not what the query takes it for.
+        It does so with conditions over what is grouped by, or over one side of a join, in branches of unions
+        too. State that was made without the filter, or with it, is then not what the query takes it for.
 
         Args:
             name: A transform.
@@ -172,44 +195,53 @@ class Flow:
         """
         lineage = self.lineage(name, output)
         if lineage is None or lineage.kept is not None or lineage.rows.uses is None:
-            return None
+            return set()
         # What is the same for all rows is asked of the first input of a join, and isn't moved elsewhere.
         constant = not lineage.rows.uses
         if constant and (not lineage.rows.rule.startswith("(") or lineage.rows.rule.startswith(_TRUE)):
-            return None
-        several = lineage.rows.rule.startswith(_CONJUNCTION)
-        wanted = {use.partition(":")[2] for use in lineage.rows.uses}
+            return set()
+        if lineage.only_asks:
+            never = self.never_null_before(name)
+            if all(never.get(use) for use in lineage.rows.uses):
+                return set()  # it asks for nothing
         inputs = self.side.nodes[name].inputs
-        while len(inputs) == 1:
-            before = inputs[0].node
-            made = self.lineage(before, inputs[0].output)
-            if made is None:
-                # By what it keeps isn't known, so that the condition may be about that, as behind a pivot.
-                return before if self.keeps(before) else None
-            if made.kept is not None:
-                if made.kept.rows:
-                    sides = {
-                        use.partition(":")[0]
-                        for column in wanted & set(made.columns)
-                        for use in made.columns[column].uses or ("?:",)
-                    }
-                    if constant:
-                        return before
-                    # With both sides' columns it becomes a part of the join's condition.
-                    return before if several or len(sides) == 1 or _EQUALITY in lineage.rows.rule else None
-                if constant:
-                    return None
-                keys = set(made.columns) - set(made.kept.values)
-                found = bool(wanted & keys) if several else wanted <= keys
-                return before if found and (made.kept.values or self._is_distinct(before)) else None
-            moved: set[str] = set()
-            for column in wanted:
-                step = made.columns.get(column)
-                if step is None or step.rule != "=" or step.uses is None:
-                    return None
-                moved |= {use.partition(":")[2] for use in step.uses}
-            wanted, inputs = moved, self.side.nodes[before].inputs
-        return None
+        wanted = {use.partition(":")[2] for use in lineage.rows.uses}
+        return self._below(inputs[0], wanted, lineage.rows) if len(inputs) == 1 else set()
+
+    def _below(self, edge: InputRecord, wanted: set[str], rows: Made) -> set[str]:
+        """Those among the nodes from an input on, for a condition over some of its columns."""
+        before, made = edge.node, self.lineage(edge.node, edge.output)
+        if made is None:
+            # By what it keeps isn't known, so that the condition may be about that.
+            return {before} if self.keeps(before) else set()
+        several = rows.rule.startswith(_CONJUNCTION)
+        if made.kept is not None and made.kept.rows:
+            sides = {
+                use.partition(":")[0]
+                for column in wanted & set(made.columns)
+                for use in made.columns[column].uses or ("?:",)
+            }
+            # With both sides' columns it becomes a part of the join's condition.
+            gets_before = not rows.uses or several or len(sides) == 1 or _EQUALITY in rows.rule
+            return {before} if gets_before else set()
+        if made.kept is not None:
+            keys = set(made.columns) - set(made.kept.values)
+            gets_before = bool(rows.uses) and (bool(wanted & keys) if several else wanted <= keys)
+            gets_before = gets_before and (bool(made.kept.values) or self._is_distinct(before))
+            return {before} if gets_before else set()
+        steps = [made.columns.get(column) for column in wanted]
+        if any(step is None or step.rule not in UNCHANGED or step.uses is None for step in steps):
+            return set()
+        uses = {use for step in steps if step is not None for use in step.uses or ()}
+        inputs = self.side.nodes[before].inputs
+        if len(inputs) > 1 and any(step is not None and step.rule == "=" for step in steps):
+            inputs = inputs if len({use.partition(":")[0] for use in uses}) == 1 else ()
+        found: set[str] = set()
+        for position, other in enumerate(inputs):
+            moved = {use.partition(":")[2] for use in uses if use.startswith(f"{position}:")}
+            if moved or not wanted:
+                found |= self._below(other, moved, rows)
+        return found
 
     def _is_distinct(self, name: str) -> bool:
         """Whether a node keeps by an aggregation which rows there are, and they come out of its state."""
@@ -231,7 +263,7 @@ class Flow:
         """
         named = {(name, output): found for output, found in (outputs or {}).items()}
         reach = Reach(taints={name: taint}, outputs=named)
-        if own_state and self.keeps(name):
+        if own_state and self.recalls(name):
             reach.states.add(name)
         order = self.side.order
         for other in order[order.index(name) + 1 :] if name in order else ():
@@ -259,7 +291,8 @@ class Flow:
         if edge.node == first and (edge.node, edge.output) in reach.outputs:
             return reach.outputs[edge.node, edge.output]
         if edge.node != first and lineage is not None:
-            return _made_of(lineage, [self._coming(other, first, reach) for other in before])
+            coming = [self._coming(other, first, reach) for other in before]
+            return _made_of(lineage, coming, by_row=self._is_by_row(edge.node))
         tainted = any(reach.taints.get(name) for name in (edge.node, *(other.node for other in before)))
         return Taint(rows=True, columns={ALL}) if tainted or edge.node == first else Taint()
 
@@ -270,16 +303,20 @@ class Flow:
             if self.keeps(name):
                 reach.states.add(name)
             return Taint(rows=True, columns={ALL})
-        found = _made_of(lineage, coming)
+        found = _made_of(lineage, coming, by_row=self._is_by_row(name))
         rows, columns = found.rows, found.columns
         kept = lineage.kept if self.keeps(name) else None
         if kept is not None:
             by = any(taint.touches(made, p) for made in kept.keys for p, taint in enumerate(coming))
-            if self._is_kept(name, kept, rows=rows or by, columns=columns):
+            if self._is_kept(name, kept, rows=rows or by, columns=columns) and self.recalls(name):
                 reach.states.add(name)
             if (rows or by) and kept.values:
                 columns |= set(kept.values)
-        return Taint(rows, columns)
+        return Taint(rows, columns, found.nulls)
+
+    def _is_by_row(self, name: str) -> bool:
+        """Whether a node lets each row through, or not, whatever others there are."""
+        return all(operator.kind in _BY_ROW for operator in self.side.operators if operator.node == name)
 
     def _is_kept(self, name: str, kept: Kept, *, rows: bool, columns: set[str]) -> bool:
         """Whether what is different gets into what is kept, and from there into what anybody reads."""
@@ -341,7 +378,7 @@ class Flow:
             if len(streams) != 1:
                 return False
             (place,) = streams
-            if len(node.inputs) == 1:
+            if len(node.inputs) == 1 and not lineage.kept:
                 tested |= {use.partition(":")[2] for use in lineage.rows.uses or ()}
                 asked = asked or f"0:{key}" in (lineage.asks or ())
                 ever = ever and NEVER_TRUE not in (lineage.asks or ())
@@ -394,15 +431,44 @@ class Flow:
         return needed, by_edge
 
 
-def _made_of(lineage: Lineage, coming: list[Taint]) -> Taint:
+def _made_of(lineage: Lineage, coming: list[Taint], *, by_row: bool) -> Taint:
     """What is different about rows that are made of inputs."""
     rows = any(taint.rows or taint.touches(lineage.rows, position) for position, taint in enumerate(coming))
+    nulls: set[str] = set()
+    for use in (f"{position}:{name}" for position, taint in enumerate(coming) for name in taint.nulls):
+        if len(coming) == 1 and use in (lineage.asks or ()):
+            continue  # it leaves them out itself
+        passed = _passed(lineage, use) if by_row else set()
+        nulls |= passed
+        rows = rows or not passed
     columns = {
         key
         for key, made in lineage.columns.items()
         if any(taint.touches(made, position) for position, taint in enumerate(coming))
     }
-    return Taint(rows, columns)
+    return Taint(rows, columns, nulls)
+
+
+def _passed(lineage: Lineage, use: str) -> set[str]:
+    """The columns that come out and are a column of an input as it is, at least in the rows of that input."""
+    return {
+        key for key, made in lineage.columns.items() if made.rule in UNCHANGED and use in (made.uses or ())
+    }
+
+
+def asked_nulls(lineage: Lineage, never_null: Mapping[str, bool | None]) -> Taint:
+    """What is different about rows for a condition that is there in one version only.
+
+    Args:
+        lineage: What the node with the condition makes of what.
+        never_null: Which columns of its inputs are never null.
+    """
+    if lineage.rows.rule.strip() in {"", "=", IS_TRUE} and lineage.rows.uses == frozenset():
+        return Taint()
+    if not lineage.only_asks or lineage.asks is None or len({use[:1] for use in lineage.asks}) > 1:
+        return Taint(rows=True)
+    each = [_passed(lineage, use) for use in lineage.asks if never_null.get(use) is not True]
+    return Taint(rows=not all(each), nulls=set().union(*each))
 
 
 def _read_of(lineage: Lineage, position: int, wanted: Set[str], every: Iterable[str]) -> set[str]:
@@ -421,12 +487,15 @@ def _of_input(made: Made, position: int, every: Iterable[str]) -> set[str]:
     return {use.partition(":")[2] for use in made.uses if use.partition(":")[0] == str(position)}
 
 
-def local_taint(old: Lineage | None, new: Lineage | None) -> Taint:
+def local_taint(
+    old: Lineage | None, new: Lineage | None, never_null: Mapping[str, bool | None] | None = None
+) -> Taint:
     """What is different about the rows of one node whose options have changed.
 
     Args:
         old: What it made of what.
         new: What it makes of what.
+        never_null: Which columns of its inputs are never null, before and now.
     """
     if old is None or new is None:
         return Taint(rows=True, columns={ALL})
@@ -435,7 +504,11 @@ def local_taint(old: Lineage | None, new: Lineage | None) -> Taint:
         for key in {*old.columns, *new.columns}
         if old.columns.get(key, Made("-")) != new.columns.get(key, Made("-"))
     }
-    return Taint(old.rows != new.rows, changed)
+    if old.rows == new.rows:
+        return Taint(rows=False, columns=changed)
+    rows = asked_nulls(old, never_null or {})
+    rows.add(asked_nulls(new, never_null or {}))
+    return Taint(rows.rows, changed, rows.nulls)
 
 
 def other_state(
@@ -464,5 +537,5 @@ def _functions(kept: Kept, needed: Set[str]) -> set[str | None]:
     found: set[str | None] = set()
     for column, functions in kept.values.items():
         if not column or ALL in needed or column in needed | kept.reads:
-            found |= {None} if functions is None else set(functions)
+            found |= {None} if functions is None else set(map(meaning_of, functions))
     return found

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gem_bundle.expressions.spark_parser import exp
 from gem_bundle.expressions.trees import bare, parts_of
+from gem_bundle.expressions.walk import UNIT_FIRST, shape
 from gem_bundle.lineage import NEVER_TRUE
 
 if TYPE_CHECKING:
@@ -21,14 +22,25 @@ _UNKNOWN = object()
 # What is null wherever one of its operands is, and Spark knows it of.
 _INTOLERANT = (
     *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Cast, exp.Between, exp.Extract),
-    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.RegexpLike),
+    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.ILike, exp.RegexpLike),
+    *(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot, exp.Bracket, exp.Substring),
 )
+# Measured on Spark 4.2; `trim`, `concat`, `round`, `size` and `date_trunc` aren't among them.
 _CALLS = """
-    abs bigint contains date date_add date_sub datediff day double endswith hour initcap int
-    isnotnull length lower md5 minute month replace second startswith string substr substring
-    timestamp to_date trim upper year
+    abs add_months array_contains array_position arrays_overlap ascii base64 bigint bin binary bit_count
+    boolean char_length character_length contains convert_timezone crc32 date date_add date_diff
+    date_format date_from_unix_date date_part date_sub dateadd datediff day dayofmonth dayofweek dayofyear
+    decimal div double element_at endswith exp factorial float from_unixtime from_utc_timestamp getbit hex
+    hour ilike initcap instr int isnotnull last_day left length levenshtein like ln log10 lower lpad
+    make_dt_interval map_contains_key md5 minute mod month months_between next_day octet_length pmod pow
+    power quarter regexp_extract regexp_replace repeat replace reverse rlike rpad second sha sha1
+    sha2 shiftleft shiftright sign signum smallint sort_array soundex split split_part sqrt startswith
+    string substr substring substring_index timestamp timestamp_seconds timestampadd timestampdiff tinyint
+    to_utc_timestamp translate try_add ucase unix_date unix_millis unix_seconds upper weekofyear year
 """
 _INTOLERANT_CALLS = frozenset(_CALLS.split())
+# With a second argument they are other expressions.
+_INTOLERANT_ALONE = frozenset({"ceil", "ceiling", "floor", "to_date", "to_timestamp"})
 _COMPARE: dict[type[exp.Expr], Callable[[Any, Any], bool]] = {
     exp.EQ: operator.eq,
     exp.NEQ: operator.ne,
@@ -36,6 +48,14 @@ _COMPARE: dict[type[exp.Expr], Callable[[Any, Any], bool]] = {
     exp.LTE: operator.le,
     exp.GT: operator.gt,
     exp.GTE: operator.ge,
+}
+_OPPOSITE: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.EQ: exp.NEQ,
+    exp.NEQ: exp.EQ,
+    exp.LT: exp.GTE,
+    exp.GTE: exp.LT,
+    exp.GT: exp.LTE,
+    exp.LTE: exp.GT,
 }
 _TEXTS: dict[str, Callable[[str], str]] = {
     # Spark's own trim takes spaces only.
@@ -52,12 +72,30 @@ def asked_of(tree: exp.Expr, resolved: Callable[[Sequence[str]], str | None]) ->
         tree: The condition.
         resolved: Called with the parts of a name: the column that it is, None where that isn't known.
     """
-    found: set[str] = set()
-    for part in _all_of(tree, negated=False):
-        if part is None:
-            return frozenset({NEVER_TRUE})
-        found |= _needed(part, resolved)
-    return frozenset(found)
+    parts = _all_of(tree, negated=False)
+    if None in parts or _contradicts([part for part in parts if part is not None]):
+        return frozenset({NEVER_TRUE})
+    return frozenset[str]().union(*(_needed(part, resolved) for part in parts if part is not None))
+
+
+def asks_nothing_else(tree: exp.Expr, resolved: Callable[[Sequence[str]], str | None]) -> bool:
+    """Whether a condition leaves out nothing but rows with nulls in the columns that it asks for.
+
+    Args:
+        tree: The condition.
+        resolved: Called with the parts of a name: the column that it is, None where that isn't known.
+    """
+    node = bare(tree)
+    if isinstance(node, exp.And):
+        return all(asks_nothing_else(side, resolved) for side in (node.this, node.expression))
+    tested: exp.Expr | None = None
+    if isinstance(node, exp.Not) and isinstance(bare(node.this), exp.Is):
+        test = bare(node.this)
+        tested = test.this if isinstance(bare(test.expression), exp.Null) else None
+    elif isinstance(node, exp.Anonymous) and node.name.lower() == "isnotnull":
+        tested = node.expressions[0] if len(node.expressions) == 1 else None
+    parts = None if tested is None else parts_of(bare(tested))
+    return parts is not None and resolved(parts) is not None
 
 
 def _all_of(tree: exp.Expr, *, negated: bool) -> list[exp.Expr | None]:
@@ -76,16 +114,71 @@ def _all_of(tree: exp.Expr, *, negated: bool) -> list[exp.Expr | None]:
         for one, other in (sides, sides[::-1]):
             if None in one:
                 return other
-        return [] if [] in sides else [exp.Null()]
+        return _either(*sides)
     if isinstance(node, exp.Between) and negated:
         return [exp.Null()]  # before the one bound or behind the other
+    if isinstance(node, exp.In) and len(node.expressions) == 1:
+        return [_maybe_not(exp.EQ(this=node.this, expression=node.expressions[0]), negated=negated)]
     if isinstance(node, exp.Is) and isinstance(bare(node.expression), exp.Null):
-        return [node.this] if negated else [exp.Null()]
+        return [exp.Anonymous(this="isnotnull", expressions=[node.this])] if negated else [exp.Null()]
     if isinstance(node, exp.Anonymous) and node.name.lower() == "isnull":
-        return list(node.expressions) if negated else [exp.Null()]
+        return [exp.Anonymous(this="isnotnull", expressions=node.expressions)] if negated else [exp.Null()]
     if isinstance(node, exp.Anonymous) and node.name.lower() == "isnotnull":
-        return [exp.Null()] if negated else list(node.expressions)
-    return [node]
+        return [exp.Null()] if negated else [node]
+    return [_maybe_not(node, negated=negated)]
+
+
+def _maybe_not(node: exp.Expr, *, negated: bool) -> exp.Expr:
+    """A comparison, or its opposite; of others the opposite is null where they are."""
+    opposite = _OPPOSITE.get(type(node)) if negated else None
+    return node if opposite is None else opposite(this=node.this, expression=node.expression)
+
+
+def _either(one: list[exp.Expr | None], other: list[exp.Expr | None]) -> list[exp.Expr | None]:
+    """What must hold where one of two conditions does: what both ask for, and maybe more."""
+    if [] in (one, other):
+        return []
+    known = {_shape(part) for part in other}
+    common = [part for part in one if _shape(part) in known]
+    left_over = [
+        len({_shape(part) for part in side}) > len({_shape(part) for part in common}) for side in (one, other)
+    ]
+    return [*common, exp.Null()] if all(left_over) else common
+
+
+def _shape(part: exp.Expr | None) -> object:
+    return None if part is None else shape(part)
+
+
+def _contradicts(parts: list[exp.Expr]) -> bool:
+    """Whether parts of a condition never hold together, as Spark finds it by their form."""
+    bares = [bare(part) for part in parts]
+    compared = [part for part in bares if type(part) in _COMPARE]
+    shapes = {(type(part), _shape(part.this), _shape(part.expression)) for part in compared}
+    values: dict[object, Any] = {}
+    for part in compared:
+        name, value = _column_and_value(part)
+        if name is not None and isinstance(part, exp.EQ) and values.setdefault(name, value) != value:
+            return True
+    for part in compared:
+        one, other = _shape(part.this), _shape(part.expression)
+        if (_OPPOSITE[type(part)], one, other) in shapes:
+            return True
+        if one == other and parts_of(bare(part.this)) is not None and not _COMPARE[type(part)](0, 0):
+            return True
+        name, value = _column_and_value(part)
+        known = values.get(name)
+        if name is not None and type(known) is type(value) and not _COMPARE[type(part)](known, value):
+            return True
+    return False
+
+
+def _column_and_value(part: exp.Expr) -> tuple[object, Any]:
+    """The column that a comparison is about and the text or number behind it; None for another one."""
+    value = _value(part.expression)
+    if parts_of(bare(part.this)) is None or not isinstance(value, str | Decimal):
+        return None, None
+    return _shape(part.this), value
 
 
 def _needed(node: exp.Expr, resolved: Callable[[Sequence[str]], str | None]) -> set[str]:
@@ -97,10 +190,13 @@ def _needed(node: exp.Expr, resolved: Callable[[Sequence[str]], str | None]) -> 
         return set() if found is None else {found}
     if isinstance(node, exp.Cast):
         return _needed(node.this, resolved)
-    if isinstance(node, _INTOLERANT) or (
-        isinstance(node, exp.Anonymous) and node.name.lower() in _INTOLERANT_CALLS
-    ):
+    if isinstance(node, _INTOLERANT):
         return set().union(*(_needed(inner, resolved) for inner in node.iter_expressions()))
+    if isinstance(node, exp.Anonymous):
+        name, arguments = node.name.lower(), node.expressions
+        if name in _INTOLERANT_CALLS or (name in _INTOLERANT_ALONE and len(arguments) == 1):
+            given = arguments[1:] if name in UNIT_FIRST and len(arguments) == 3 else arguments
+            return set().union(*(_needed(inner, resolved) for inner in given))
     return set()
 
 
@@ -127,10 +223,14 @@ def _value(tree: exp.Expr) -> Any:
     if isinstance(node, exp.Is) and isinstance(bare(node.expression), exp.Null):
         value = _value(node.this)
         return _UNKNOWN if value is _UNKNOWN else value is None
+    if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
+        return None if all(_value(choice) is None for choice in node.expressions) else _UNKNOWN
     if isinstance(node, exp.DPipe):
         return _of_values(node, str, lambda one, other: one + other)
     if type(node) in _COMPARE:
         values = [_value(node.this), _value(node.expression)]
+        if None in values:
+            return None
         # Of a text and a number Spark casts one.
         alike = all(isinstance(v, str) for v in values) or all(isinstance(v, Decimal) for v in values)
         return _COMPARE[type(node)](*values) if alike else _UNKNOWN

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.facts import Column
 
+_WINDOWS = frozenset({"window", "session_window"})
 _COUNTS = frozenset({"count", "count_if"})
 _ITSELF = frozenset(
     {"any_value", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "every", "max", "min", "some"}
@@ -36,7 +37,7 @@ _MOMENTS = {
 _SAME_AGAIN = tuple(
     f"('{name}', " for name in sorted(_ITSELF | {"approx_count_distinct", "first", "first_value"})
 )
-_ONE_OF = "one of "
+_ONE_OF = " is one of "
 _ONE_OF_THEM = _FIRST | {"max", "min"}
 # Spark keeps these as bytes of its own.
 _LISTS = frozenset({"array_agg", "collect_list", "collect_set"})
@@ -243,26 +244,20 @@ def kept_by(condition: str, inputs: Sequence[Sequence[Column] | None]) -> Made:
     for term in conjuncts(tree):
         made = _made(term.sql(dialect="spark"), list(enumerate(inputs)), {})
         uses = made.uses or frozenset()
-        compared = len({use.partition(":")[0] for use in uses}) > 1 and _is_comparison(term)
-        rules.append(f"of {sorted(uses)}" if compared else made.rule)
+        if len({use.partition(":")[0] for use in uses}) > 1 and _is_of_pairs(term):
+            rules.append(f"of pairs {sorted(asked_by(term.sql(dialect='spark'), inputs) or ())}")
+        else:
+            rules.append(made.rule)
     return Made(" and ".join(rules), whole.uses)
 
 
-def _is_comparison(term: exp.Expr) -> bool:
-    """Whether a term compares columns, maybe with something added, so that none of them may be null."""
+def _is_of_pairs(term: exp.Expr) -> bool:
+    """Whether a term is asked of pairs, and nothing of it before of rows, but for nulls, or what is equal."""
     from gem_bundle.expressions.spark_parser import exp
-    from gem_bundle.expressions.trees import bare, parts_of
 
-    waiting = [term.this, term.expression]
-    if not isinstance(term, exp.LT | exp.LTE | exp.GT | exp.GTE | exp.NEQ):
-        return False
-    while waiting:
-        node = bare(waiting.pop())
-        if isinstance(node, exp.Add | exp.Sub):
-            waiting += [node.this, node.expression]
-        elif parts_of(node) is None and not isinstance(node, exp.Literal | exp.Interval):
-            return False
-    return True
+    if term.find(exp.Or, exp.And, exp.Case, exp.In) is not None:
+        return False  # of such Spark takes out what is about one side
+    return isinstance(term, exp.NEQ) or term.find(exp.EQ, exp.NEQ, exp.NullSafeEQ) is None
 
 
 def _equal(
@@ -367,13 +362,45 @@ def asked_by(condition: str, inputs: Sequence[Sequence[Column] | None]) -> froze
         return None
     from gem_bundle.expressions.asked import asked_of
 
+    return asked_of(tree, lambda parts: _resolved(parts, list(enumerate(inputs))))
+
+
+def asks_nothing_else(condition: str, inputs: Sequence[Sequence[Column] | None]) -> bool:
+    """Whether a condition leaves out nothing but rows with nulls in the columns that `asked_by` tells.
+
+    Args:
+        condition: A boolean expression.
+        inputs: The columns of what it is over.
+    """
+    tree = parsed(condition)
+    if tree is None:
+        return False
+    from gem_bundle.expressions import asked
+
     known = list(enumerate(inputs))
 
     def resolved(parts: Sequence[str]) -> str | None:
-        # A field that isn't null is asked for by itself, and not what it is a field of.
+        # What has a field that is null may be there.
         return None if _fields(parts, known) else _resolved(parts, known)
 
-    return asked_of(tree, resolved)
+    return asked.asks_nothing_else(tree, resolved)
+
+
+def windows_over(expression: str) -> list[str]:
+    """What the windows in an expression are over: Spark leaves out the rows for which that is null.
+
+    Args:
+        expression: An expression.
+    """
+    if "window" not in expression.lower():
+        return []
+    tree = parsed(expression)
+    if tree is None:
+        return []
+    from gem_bundle.expressions.spark_parser import exp
+
+    calls = (call for call in tree.find_all(exp.Anonymous) if call.name.lower() in _WINDOWS)
+    return list(dict.fromkeys(call.expressions[0].sql(dialect="spark") for call in calls if call.expressions))
 
 
 def buffers_of(
@@ -395,7 +422,7 @@ def buffers_of(
     found: dict[str, tuple[str, ...]] = {}
     for name, arguments, text, only in _aggregates(tree, columns):
         if name in _ONE_OF_THEM and len(arguments) == 1 and made_of(arguments[0], columns) in keys:
-            text = f"{_ONE_OF}{sorted(made_of(arguments[0], columns).uses or ())} {arguments[0].lower()}"  # noqa: PLW2901
+            text += f"{_ONE_OF}{sorted(made_of(arguments[0], columns).uses or ())} {arguments[0].lower()}"  # noqa: PLW2901
         kept = _buffers(name, arguments, columns)
         if kept is None:
             return None
@@ -409,7 +436,16 @@ def is_the_same_again(function: str) -> bool:
     Args:
         function: The function, as `buffers_of` tells it.
     """
-    return function.startswith((_ONE_OF, *_SAME_AGAIN))
+    return _ONE_OF in function or function.startswith(_SAME_AGAIN)
+
+
+def meaning_of(function: str) -> str:
+    """What an aggregate function comes to: the greatest of equal values is the least of them.
+
+    Args:
+        function: The function, as `buffers_of` tells it.
+    """
+    return function.partition(_ONE_OF)[2] or function
 
 
 def _aggregates(

@@ -72,6 +72,11 @@ JOINED = """
         ("a.n = b.m and a.x >= b.m", "a.n = b.m and a.n >= b.y", "mixed"),
         ("a.n = b.m and a.x >= b.y", "a.n = b.m and coalesce(a.x, 0) >= b.y", "mixed"),
         ("a.n = b.m and a.x > 1", "a.n = b.m and a.x > 2", "mixed"),
+        # Whatever is asked of pairs is asked of no row of one side.
+        ("a.n = b.m and a.x > b.y is true", "a.n = b.m and a.x < b.y is true", "from_now_on"),
+        ("a.n = b.m and greatest(a.x, b.y) > 1", "a.n = b.m and greatest(a.x, b.y) > 2", "from_now_on"),
+        ("a.n = b.m and greatest(a.x, b.y) > 1", "a.n = b.m and a.x > b.y", "mixed"),
+        ("a.n = b.m and (a.x > b.y or a.x > 1)", "a.n = b.m and (a.x > b.y or a.x > 2)", "mixed"),
     ],
 )
 def test_the_keys_of_a_join_are_what_is_compared(old: str, new: str, expected: str) -> None:
@@ -342,6 +347,18 @@ def test_a_filter_behind_an_aggregation_is_put_before_it_with_a_pivot_too(pivot:
     assert of_one(two, one, "append") == "mixed"
 
 
+def test_a_filter_behind_a_union_is_put_before_what_is_in_its_branches() -> None:
+    steps = """
+  sums: {gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {s: sum(n)}}}
+  plain: {gem: select, input: clicks, options: {columns: {page: page, s: cast(n as bigint)}}}
+  both: {gem: union, inputs: [plain, sums]}
+  last: {gem: filter, input: both, options: {condition: "CONDITION"}}
+"""
+    for old, new, expected in (("page > 'a'", "page > 'b'", "mixed"), ("s > 1", "s > 2", "from_now_on")):
+        one, other = (steps.replace("CONDITION", text) for text in (old, new))
+        assert of_one(one, other) == expected
+
+
 def test_a_star_in_a_function_is_the_only_column_that_there_is() -> None:
     query = (
         "  few: {gem: select, input: clicks, options: {columns: [n]}}\n  last: {gem: aggregate, input: few, "
@@ -522,6 +539,9 @@ def test_the_greatest_of_what_is_grouped_by_is_the_least_too() -> None:
     query = "  last: {gem: sql, input: clicks, options: {query: 'select n + 1 as m, max(n + 1) as r from clicks group by n + 1'}}"
     assert of_one(query, query.replace("max(", "min(")) == "from_now_on"
     assert of_one(query, query.replace("max(n + 1)", "max(n + 2)")) == "mixed"
+    # They are kept each for itself nevertheless.
+    both = steps.replace("max(COLUMN)", "max(page) || min(page)")
+    assert of_one(both, both.replace("max(page)", "min(page)")) == "refused"
 
 
 def test_a_limit_of_what_an_aggregation_gives_anew_keeps_nothing() -> None:
@@ -697,15 +717,44 @@ def test_what_a_join_keeps_is_compared_as_far_as_it_is_known() -> None:
 
 
 def test_what_a_condition_asks_for() -> None:
-    columns = [Column("x", "double"), Column("s", "struct<name: string>"), Column("t", "string")]
+    columns = [
+        Column("x", "double"),
+        Column("s", "struct<name: string>"),
+        Column("t", "string"),
+        Column("at", "timestamp"),
+        Column("tags", "array<string>"),
+    ]
     asked = {
         "x > 1 and t like 'a%'": {"0:x", "0:t"},
         "not (x is null)": {"0:x"},
         "x > 1 or t = 'a'": set(),
-        "s.name = 'a'": set(),
+        # A field that isn't null is one of something.
+        "s.name = 'a'": {"0:s"},
         "round(x, 1) > 2": set(),
         "unix_timestamp(t, 'yyyy') > 2": set(),
         "coalesce(x, 0) > 1": set(),
+        "array_contains(tags, 'a')": {"0:tags"},
+        "tags[0] = 'a' and date_format(at, 'yyyy') = '2024'": {"0:tags", "0:at"},
+        "timestampadd(HOUR, 1, at) > timestamp '2024-01-01'": {"0:at"},
+        "regexp_extract(t, '(a)', 1) = 'a' and pmod(x, 7) = 1": {"0:t", "0:x"},
+        "trim(t) = 'a' or x is null": set(),
+        "trim(t) = 'a'": set(),
+        "floor(x) > 1": {"0:x"},
+        "floor(x, 1) > 1": set(),
+        # What both sides ask for.
+        "(x > 1 and t = 'a') or (t = 'b' and x > 1)": {"0:x"},
+        "x > 1 or (x > 1 and t = 'a')": {"0:x"},
+        "x is not null or x > 1": set(),
+        "x in (1)": {"0:x"},
+        "x in (1, 2)": set(),
+        # What never holds, by its form.
+        "x != x": {NEVER_TRUE},
+        "x = x": {"0:x"},
+        "x = 1 and x = 2": {NEVER_TRUE},
+        "x = 1 and x > 2": {NEVER_TRUE},
+        "x > 1 and x < 0": {"0:x"},
+        "x > 1 and not (x > 1)": {NEVER_TRUE},
+        "x > null or x in (null)": {NEVER_TRUE},
         "x > 1 and 1 = 2": {NEVER_TRUE},
     }
     assert {condition: asked_by(condition, [columns]) for condition in asked} == asked

@@ -295,11 +295,12 @@ def _mode(node: NodeRecord) -> str:
 def _readers(both: Comparison, node: NodeRecord, lost: set[str], come: set[str]) -> Change:
     names = ", ".join(f"`{name}`" for name in sorted(lost | come))
     if come:
+        dropped = none_passes_twice(both.after, node.id)
         return both.change(
-            "again",
+            "continues" if dropped else "again",
             "GB418",
             f"source `{node.id}` reaches the target on another path than before, with a reader of its own "
-            f"({names}): what was read is read again there",
+            f"({names}): what was read is read again there" + ", and changes no result" * dropped,
             node.id,
             hint="Keep the inputs of the node where the paths meet under their names.",
             before=sorted(lost),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.changes.comparison import RULE_ONLY, Told, told
-from gem_bundle.changes.reach import ALL, IS_TRUE, Reach, Taint, local_taint, other_state
+from gem_bundle.changes.reach import ALL, UNCHANGED, Reach, Taint, asked_nulls, local_taint, other_state
 from gem_bundle.changes.rules.options import differences
 from gem_bundle.changes.rules.state import knows_rows
 from gem_bundle.gem import Transform
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from gem_bundle.changes.sides import Side
 
 _ANY = Taint(rows=True, columns={ALL})
-_UNCHANGED = frozenset({"=", "union"})
 
 
 def compare_transforms(both: Comparison) -> Iterator[Told]:
@@ -52,9 +51,8 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
         yield Told(_lateness(both, both.after.states_behind(node.id), "GB420", what, node.id, "mixed"))
         if not taint:
             return
-    pushed = both.after.pushed_below(node.id)
-    if pushed is not None and both.new.nodes[both.new.target].output_mode != "update":
-        reach.states.add(pushed)
+    if both.new.nodes[both.new.target].output_mode != "update":
+        reach.states |= both.after.pushed_below(node.id)
     if both.after.keeps(node.id):
         message = f"{what} and keeps state, which the checkpoint doesn't have: Spark refuses to go on"
         made = both.change(
@@ -77,9 +75,7 @@ def _removed(both: Comparison, node: NodeRecord) -> Iterator[Told]:
         yield Told(both.change("refused", "GB422", message, node.id, hint=both.begin_anew, before=node.gem))
         return
     reach = Reach().join(both.before.behind(node.id, taint), both.now)
-    pushed = both.before.pushed_below(node.id)
-    if pushed in both.now:
-        reach.states.add(both.now[pushed])
+    reach.states |= {both.now[name] for name in both.before.pushed_below(node.id) if name in both.now}
     before = _origin_of(both.old, node, {other.id for other in both.removed})
     if before in both.now:
         reach = both.after.behind(both.now[before], taint).join(reach, {n: n for n in reach.states})
@@ -100,11 +96,10 @@ def _between(side: Side, flow: Flow, node: NodeRecord, others: set[str]) -> Tain
     changed = {
         key
         for key, made in lineage.columns.items()
-        if made.rule not in _UNCHANGED or made.uses is None or f"{place}:{key}" not in made.uses
+        if made.rule not in UNCHANGED or made.uses is None or f"{place}:{key}" not in made.uses
     }
-    # A condition that is nothing but a column has the rule of what stays as it is, and uses that column.
-    decides = lineage.rows.rule.strip() not in {"", "=", IS_TRUE} or lineage.rows.uses != frozenset()
-    return Taint(decides, changed | (set(keys) - set(lineage.columns)))
+    found = asked_nulls(lineage, flow.never_null_before(node.id))
+    return Taint(found.rows, changed | (set(keys) - set(lineage.columns)), found.nulls)
 
 
 def _origin_of(side: Side, node: NodeRecord, passed: set[str]) -> str | None:
@@ -135,7 +130,7 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
         yield from _replaced(both, old, new)
         return
     lineages = both.before.lineage(old.id), both.after.lineage(new.id)
-    local = local_taint(*lineages)
+    local = local_taint(*lineages, _never_null(both, old, new))
     keeps = both.after.keeps(new.id)
     for found in differences(old, new, both.new.gems.get(new.id), stateful=keeps):
         effect = found.change.effect
@@ -153,7 +148,7 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
                 *lineages, both.before.needed(old.id), both.after.needed(new.id)
             )
             reach = both.reach(old, new, local, own_state=own)
-            if local.rows:
+            if local.rows or local.nulls:
                 reach.states |= _pushed(both, old, new)
             yield Told(tell(both, reach, "GB423", what, new.id, hint=found.change.hint, **details), reach)
         else:
@@ -176,16 +171,21 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
         yield Told(made, reach)
 
 
+def _never_null(both: Comparison, old: NodeRecord, new: NodeRecord) -> dict[str, bool | None]:
+    """Which columns of a node's inputs are never null, before and now."""
+    before, after = both.before.never_null_before(old.id), both.after.never_null_before(new.id)
+    return {use: never and before.get(use) for use, never in after.items()}
+
+
 def _pushed(both: Comparison, old: NodeRecord, new: NodeRecord) -> set[str]:
     """The aggregations that another filter behind them gets before."""
     found: set[str] = set()
     different = both.outputs(old, new)
     for output in {*both.before.outputs(old.id), *both.after.outputs(new.id)}:
-        if output in different and not different[output].rows:
+        if output in different and not (different[output].rows or different[output].nulls):
             continue
-        before, after = both.before.pushed_below(old.id, output), both.after.pushed_below(new.id, output)
-        found |= {both.now[before]} if before in both.now else set()
-        found |= {after} if after else set()
+        found |= {both.now[n] for n in both.before.pushed_below(old.id, output) if n in both.now}
+        found |= both.after.pushed_below(new.id, output)
     return found
 
 

@@ -1,0 +1,90 @@
+"""Conditions that leave out nothing but nulls: no row is different where those are left out anyway."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.changes.test_shapes import of_one
+
+HOURS = """
+  HERE
+  hours: {gem: aggregate, input: INPUT, options: {WINDOW, group_by: [page], aggregates: {c: count(*)}}}
+  last: {gem: filter, input: hours, options: {condition: c > 1}}
+"""
+BY_WINDOW = "window: {column: at, duration: 1 hour}"
+CLEAN = "some: {gem: clean, input: clicks, options: {columns: [COLUMNS], drop_rows: any}}"
+FILTER = 'some: {gem: filter, input: clicks, options: {condition: "CONDITION"}}'
+
+
+def added(step: str, window: str) -> str:
+    """What it is called to put a step before groups."""
+    steps = HOURS.replace("WINDOW, ", f"{window}, " if window else "")
+    without = steps.replace("HERE", "").replace("INPUT", "clicks")
+    given = steps.replace("HERE", step).replace("INPUT", "some")
+    verdicts = {of_one(without, given, "complete"), of_one(given, without, "complete")}
+    assert len(verdicts) == 1
+    return verdicts.pop()
+
+
+@pytest.mark.parametrize(
+    ("step", "window", "expected"),
+    [
+        # A row without event time is in no window.
+        (CLEAN.replace("COLUMNS", "at"), BY_WINDOW, "continues"),
+        (CLEAN.replace("COLUMNS", "at"), "", "mixed"),
+        (CLEAN.replace("COLUMNS", "at, n"), BY_WINDOW, "mixed"),
+        (CLEAN.replace("COLUMNS", "at").replace("any", "all"), BY_WINDOW, "continues"),
+        (FILTER.replace("CONDITION", "at is not null"), BY_WINDOW, "continues"),
+        (FILTER.replace("CONDITION", "isnotnull(AT) and not (at is null)"), BY_WINDOW, "continues"),
+        (FILTER.replace("CONDITION", "at is not null or n > 1"), BY_WINDOW, "mixed"),
+        (FILTER.replace("CONDITION", "at > timestamp '2024-01-01'"), BY_WINDOW, "mixed"),
+        (FILTER.replace("CONDITION", "at is not null"), "session: {column: at, gap: 1 hour}", "continues"),
+    ],
+)
+def test_rows_that_are_in_no_window_anyway(step: str, window: str, expected: str) -> None:
+    assert added(step, window) == expected
+
+
+def test_nulls_are_followed_under_other_names() -> None:
+    steps = """
+  some: {gem: filter, input: clicks, options: {condition: "CONDITION"}}
+  named: {gem: BETWEEN}
+  last: {gem: sql, input: named, options: {query: "select window(moment, '1 hour') as w, count(*) as c from named group by w"}}
+"""
+    renamed = steps.replace("BETWEEN", "rename, input: some, options: {columns: {at: moment}}")
+    assert (
+        of_one(renamed.replace("CONDITION", "at is not null"), renamed.replace("CONDITION", "true"))
+        == "continues"
+    )
+    filled = steps.replace(
+        "BETWEEN", "with_columns, input: some, options: {columns: {moment: 'coalesce(at, now())'}}"
+    )
+    assert (
+        of_one(filled.replace("CONDITION", "at is not null"), filled.replace("CONDITION", "true")) == "mixed"
+    )
+
+
+def test_a_window_that_nobody_reads_leaves_out_rows() -> None:
+    steps = """
+  wide: {gem: with_columns, input: clicks, options: {columns: {w: "EXPRESSION"}}}
+  last: {gem: aggregate, input: wide, options: {group_by: [page], aggregates: {c: count(*)}}}
+"""
+    one, other = (
+        steps.replace("EXPRESSION", text) for text in ("date_trunc('hour', at)", "window(at, '1 hour')")
+    )
+    assert of_one(one, other) == "mixed"
+    assert of_one(other, other.replace("1 hour", "2 hours")) == "continues"
+
+
+def test_what_is_never_null_isnt_asked_for() -> None:
+    steps = HOURS.replace("WINDOW", BY_WINDOW).replace("HERE", "").replace("INPUT", "clicks")
+    for condition, expected in (("window is not null", "continues"), ("page is not null", "mixed")):
+        edited = steps.replace("condition: c > 1", f"condition: {condition}")
+        assert of_one(steps.replace("condition: c > 1", "condition: 'true'"), edited, "complete") == expected
+
+
+def test_a_condition_on_groups_is_asked_before_them() -> None:
+    steps = "  last: {gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {c: count(*)}, having: HAVING}}"
+    one, other, results = (steps.replace("HAVING", text) for text in ("page > 'a'", "page > 'b'", "c > 1"))
+    assert of_one(one, other) == "mixed"
+    assert of_one(results, results.replace("c > 1", "c > 2")) == "from_now_on"
