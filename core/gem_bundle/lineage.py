@@ -92,7 +92,8 @@ class Lineage:
             sorted by, each behind the position of its input. None is unknown.
         asks: The columns of which its condition leaves out the nulls, as Spark reads it off its form, each
             behind the position of its input, or `NEVER_TRUE`. None is unknown.
-        only_asks: Its condition leaves out nothing but those.
+        only_nulls: Where its condition leaves out nothing but nulls: the columns that are null, all of them,
+            in a row that it leaves out, for each kind of such rows.
     """
 
     columns: Mapping[str, Made]
@@ -100,7 +101,7 @@ class Lineage:
     kept: Kept | None = None
     reads: frozenset[str] | None = frozenset()
     asks: frozenset[str] | None = field(default=None, compare=False)
-    only_asks: bool = False
+    only_nulls: frozenset[frozenset[str]] = field(default=frozenset(), compare=False)
 
 
 def column_keys(columns: Iterable[Column] | None) -> list[str] | None:

@@ -10,11 +10,11 @@ from gem_bundle import Facts, Field, Finding, GemError, Lineage, Made, Operator,
 from gem_bundle.diagnostics import suggest
 from gem_bundle.expressions import (
     asked_by,
-    asks_nothing_else,
     backquoted,
     check_expression,
     made_of,
     missing_names,
+    nulls_left_out,
 )
 from gem_bundle.lineage import passed
 from gem_bundle.schema import with_article
@@ -174,8 +174,8 @@ class Clean(Transform[CleanOptions]):
         rows = made_of(condition, facts.columns)
         if self.options.empty_as_null and any(kind in {"string", None} for _, kind in tested):
             return Lineage(made, Made(f"{rows.rule} of clean {rule}", rows.uses))
-        only = asks_nothing_else(condition, [facts.columns])
-        return Lineage(made, rows, asks=asked_by(condition, [facts.columns]), only_asks=only)
+        only = nulls_left_out(condition, [facts.columns])
+        return Lineage(made, rows, asks=asked_by(condition, [facts.columns]), only_nulls=only)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns exist, something of them is cleaned, and what fills them fits."""

@@ -18,11 +18,11 @@ from gem_bundle import (
 from gem_bundle.expressions import (
     analyse,
     asked_by,
-    asks_nothing_else,
     calls_functions,
     check_expression,
     keyed,
     made_of,
+    nulls_left_out,
     project,
     reference,
     several_windows,
@@ -199,8 +199,8 @@ def projected(expressions: list[str] | dict[str, str], facts: Facts) -> Lineage 
     condition = " and ".join(f"({text}) is not null" for text in dict.fromkeys(windows))
     decides = made_of(condition, facts.columns, earlier=columns)
     rows = Made(" ".join(made.rule for made in (decides, *generators)), uses_of([decides, *generators]))
-    only = not generators and asks_nothing_else(condition, [facts.columns])
-    return Lineage(columns, rows, asks=asked_by(condition, [facts.columns]), only_asks=only)
+    only = frozenset[frozenset[str]]() if generators else nulls_left_out(condition, [facts.columns])
+    return Lineage(columns, rows, asks=asked_by(condition, [facts.columns]), only_nulls=only)
 
 
 def named_stars(columns: dict[str, str]) -> "Iterator[Finding]":

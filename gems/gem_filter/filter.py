@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gem_bundle import Facts, Field, Finding, Lineage, Operator, Options, Transform
-from gem_bundle.expressions import analyse, asked_by, asks_nothing_else, check_expression, made_of
+from gem_bundle.expressions import analyse, asked_by, check_expression, made_of, nulls_left_out
 from gem_bundle.lineage import passed
 from gem_bundle.types import Expression
 
@@ -52,7 +52,7 @@ class Filter(Transform[FilterOptions]):
             through,
             made_of(condition, columns),
             asks=asked_by(condition, [columns]),
-            only_asks=asks_nothing_else(condition, [columns]),
+            only_nulls=nulls_left_out(condition, [columns]),
         )
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":

@@ -37,8 +37,8 @@ def behind(inner: Lineage, outer: Lineage) -> Lineage | None:
         asks = inner.asks | {found for use in outer.asks for found in _as_it_is(inner, use)}
     read = [Made(uses=inner.reads), Made(uses=outer.reads)]
     read[1] = _moved(inner, read[1])
-    only = inner.only_asks and outer.rows == Made() and kept is None
-    return Lineage(columns, both(inner.rows, decides), kept, uses_of(read), asks, only_asks=only)
+    only = inner.only_nulls if outer.rows == Made() and kept is None else frozenset[frozenset[str]]()
+    return Lineage(columns, both(inner.rows, decides), kept, uses_of(read), asks, only_nulls=only)
 
 
 def united(names: Sequence[str], one: Lineage, other: Lineage) -> Lineage | None:

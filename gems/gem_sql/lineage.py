@@ -9,12 +9,12 @@ from gem_bundle import Kept, Lineage, Made
 from gem_bundle.expressions import (
     analyse,
     asked_by,
-    asks_nothing_else,
     buffers_of,
     equal_keys,
     equal_parts,
     made_of,
     made_of_inputs,
+    nulls_left_out,
     reference,
     tested_by,
     windows_over,
@@ -281,8 +281,9 @@ def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts
             rows = both(rows, generator)
         types = tuple(column.type for column in made.columns or ())
         kept = Kept(tuple(found.values()), types, taken=rows) if distinct is not None else None
-        only = bool(asked) and not several and kept is None and asks_nothing_else(asked, [columns])
-        return Lineage(found, rows, kept, asks=asks, only_asks=only)
+        nulls = nulls_left_out(asked, [columns]) if asked and not several and kept is None else ()
+        only = frozenset(_placed(each, [(position, columns)]) or frozenset() for each in nulls)
+        return Lineage(found, rows, kept, asks=asks, only_nulls=only)
     if distinct is not None or (group is not None and group.args.get("all")):
         return None
     rows = made_of(conditions[0], columns, position=position) if conditions else Made()

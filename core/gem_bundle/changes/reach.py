@@ -36,12 +36,12 @@ class Taint:
     Args:
         rows: Other rows come, or more or fewer of them.
         columns: The columns, by `gem_bundle.lineage.column_keys`, that have other values; `ALL` is any.
-        nulls: More or fewer rows come, but each of them has a null in one of these columns.
+        nulls: More or fewer rows come, but each of them has nulls in all columns of one of these.
     """
 
     rows: bool = False
     columns: set[str] = field(default_factory=set)
-    nulls: set[str] = field(default_factory=set)
+    nulls: set[frozenset[str]] = field(default_factory=set)
 
     def __bool__(self) -> bool:
         return self.rows or bool(self.columns) or bool(self.nulls)
@@ -200,10 +200,10 @@ class Flow:
         constant = not lineage.rows.uses
         if constant and (not lineage.rows.rule.startswith("(") or lineage.rows.rule.startswith(_TRUE)):
             return set()
-        if lineage.only_asks:
+        if lineage.only_nulls:
             never = self.never_null_before(name)
-            if all(never.get(use) for use in lineage.rows.uses):
-                return set()  # it asks for nothing
+            if all(any(never.get(use) for use in uses) for uses in lineage.only_nulls):
+                return set()  # it leaves out nothing
         inputs = self.side.nodes[name].inputs
         wanted = {use.partition(":")[2] for use in lineage.rows.uses}
         return self._below(inputs[0], wanted, lineage.rows) if len(inputs) == 1 else set()
@@ -434,13 +434,15 @@ class Flow:
 def _made_of(lineage: Lineage, coming: list[Taint], *, by_row: bool) -> Taint:
     """What is different about rows that are made of inputs."""
     rows = any(taint.rows or taint.touches(lineage.rows, position) for position, taint in enumerate(coming))
-    nulls: set[str] = set()
-    for use in (f"{position}:{name}" for position, taint in enumerate(coming) for name in taint.nulls):
-        if len(coming) == 1 and use in (lineage.asks or ()):
-            continue  # it leaves them out itself
-        passed = _passed(lineage, use) if by_row else set()
-        nulls |= passed
-        rows = rows or not passed
+    nulls: set[frozenset[str]] = set()
+    for position, taint in enumerate(coming):
+        for names in taint.nulls:
+            uses = {f"{position}:{name}" for name in names}
+            if len(coming) == 1 and uses & (lineage.asks or frozenset()):
+                continue  # it leaves them out itself
+            passed = _passed(lineage, uses) if by_row else frozenset()
+            nulls |= {passed} if passed else set()
+            rows = rows or not passed
     columns = {
         key
         for key, made in lineage.columns.items()
@@ -449,11 +451,13 @@ def _made_of(lineage: Lineage, coming: list[Taint], *, by_row: bool) -> Taint:
     return Taint(rows, columns, nulls)
 
 
-def _passed(lineage: Lineage, use: str) -> set[str]:
-    """The columns that come out and are a column of an input as it is, at least in the rows of that input."""
-    return {
-        key for key, made in lineage.columns.items() if made.rule in UNCHANGED and use in (made.uses or ())
-    }
+def _passed(lineage: Lineage, uses: Iterable[str]) -> frozenset[str]:
+    """The columns that come out and are some columns of an input as they are, at least in its rows."""
+    wanted = frozenset(uses)
+    known = lineage.columns.items()
+    return frozenset(
+        key for key, made in known if made.rule in UNCHANGED and wanted & (made.uses or frozenset())
+    )
 
 
 def asked_nulls(lineage: Lineage, never_null: Mapping[str, bool | None]) -> Taint:
@@ -465,10 +469,11 @@ def asked_nulls(lineage: Lineage, never_null: Mapping[str, bool | None]) -> Tain
     """
     if lineage.rows.rule.strip() in {"", "=", IS_TRUE} and lineage.rows.uses == frozenset():
         return Taint()
-    if not lineage.only_asks or lineage.asks is None or len({use[:1] for use in lineage.asks}) > 1:
+    if not lineage.only_nulls or len({use.partition(":")[0] for use in lineage.rows.uses or ()}) != 1:
         return Taint(rows=True)
-    each = [_passed(lineage, use) for use in lineage.asks if never_null.get(use) is not True]
-    return Taint(rows=not all(each), nulls=set().union(*each))
+    left_out = [uses for uses in lineage.only_nulls if not any(never_null.get(use) for use in uses)]
+    each = {_passed(lineage, uses) for uses in left_out}
+    return Taint(rows=not all(each), nulls=each - {frozenset()})
 
 
 def _read_of(lineage: Lineage, position: int, wanted: Set[str], every: Iterable[str]) -> set[str]:

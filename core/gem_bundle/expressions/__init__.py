@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.readable import unreadable_query as unreadable_query
     from gem_bundle.expressions.steady import check_steady as check_steady
     from gem_bundle.expressions.uses import asked_by as asked_by
-    from gem_bundle.expressions.uses import asks_nothing_else as asks_nothing_else
     from gem_bundle.expressions.uses import buffers_of as buffers_of
     from gem_bundle.expressions.uses import equal_keys as equal_keys
     from gem_bundle.expressions.uses import equal_parts as equal_parts
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.uses import made_of as made_of
     from gem_bundle.expressions.uses import made_of_inputs as made_of_inputs
     from gem_bundle.expressions.uses import meaning_of as meaning_of
+    from gem_bundle.expressions.uses import nulls_left_out as nulls_left_out
     from gem_bundle.expressions.uses import tested_by as tested_by
     from gem_bundle.expressions.uses import windows_over as windows_over
 
@@ -96,7 +96,7 @@ _HOMES = {
     "steady": ("check_steady",),
     "uses": (
         "asked_by",
-        "asks_nothing_else",
+        "nulls_left_out",
         "buffers_of",
         "equal_keys",
         "equal_parts",

@@ -49,6 +49,8 @@ _COMPARE: dict[type[exp.Expr], Callable[[Any, Any], bool]] = {
     exp.GT: operator.gt,
     exp.GTE: operator.ge,
 }
+# Of more kinds of nulls nobody writes a condition.
+_KINDS = 100
 _OPPOSITE: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.EQ: exp.NEQ,
     exp.NEQ: exp.EQ,
@@ -78,16 +80,21 @@ def asked_of(tree: exp.Expr, resolved: Callable[[Sequence[str]], str | None]) ->
     return frozenset[str]().union(*(_needed(part, resolved) for part in parts if part is not None))
 
 
-def asks_nothing_else(tree: exp.Expr, resolved: Callable[[Sequence[str]], str | None]) -> bool:
-    """Whether a condition leaves out nothing but rows with nulls in the columns that it asks for.
+def nulls_left_out(
+    tree: exp.Expr, resolved: Callable[[Sequence[str]], str | None]
+) -> frozenset[frozenset[str]]:
+    """What `gem_bundle.lineage.Lineage.only_nulls` has of a condition that leaves out nothing but nulls.
 
     Args:
         tree: The condition.
         resolved: Called with the parts of a name: the column that it is, None where that isn't known.
     """
     node = bare(tree)
-    if isinstance(node, exp.And):
-        return all(asks_nothing_else(side, resolved) for side in (node.this, node.expression))
+    if isinstance(node, exp.And | exp.Or):
+        one, other = (nulls_left_out(side, resolved) for side in (node.this, node.expression))
+        if not one or not other or len(one) * len(other) > _KINDS:
+            return frozenset()
+        return one | other if isinstance(node, exp.And) else frozenset(a | b for a in one for b in other)
     tested: exp.Expr | None = None
     if isinstance(node, exp.Not) and isinstance(bare(node.this), exp.Is):
         test = bare(node.this)
@@ -95,7 +102,8 @@ def asks_nothing_else(tree: exp.Expr, resolved: Callable[[Sequence[str]], str | 
     elif isinstance(node, exp.Anonymous) and node.name.lower() == "isnotnull":
         tested = node.expressions[0] if len(node.expressions) == 1 else None
     parts = None if tested is None else parts_of(bare(tested))
-    return parts is not None and resolved(parts) is not None
+    found = None if parts is None else resolved(parts)
+    return frozenset() if found is None else frozenset({frozenset({found})})
 
 
 def _all_of(tree: exp.Expr, *, negated: bool) -> list[exp.Expr | None]:

@@ -365,8 +365,8 @@ def asked_by(condition: str, inputs: Sequence[Sequence[Column] | None]) -> froze
     return asked_of(tree, lambda parts: _resolved(parts, list(enumerate(inputs))))
 
 
-def asks_nothing_else(condition: str, inputs: Sequence[Sequence[Column] | None]) -> bool:
-    """Whether a condition leaves out nothing but rows with nulls in the columns that `asked_by` tells.
+def nulls_left_out(condition: str, inputs: Sequence[Sequence[Column] | None]) -> frozenset[frozenset[str]]:
+    """What `gem_bundle.lineage.Lineage.only_nulls` has of a condition that leaves out nothing but nulls.
 
     Args:
         condition: A boolean expression.
@@ -374,7 +374,7 @@ def asks_nothing_else(condition: str, inputs: Sequence[Sequence[Column] | None])
     """
     tree = parsed(condition)
     if tree is None:
-        return False
+        return frozenset()
     from gem_bundle.expressions import asked
 
     known = list(enumerate(inputs))
@@ -383,7 +383,7 @@ def asks_nothing_else(condition: str, inputs: Sequence[Sequence[Column] | None])
         # What has a field that is null may be there.
         return None if _fields(parts, known) else _resolved(parts, known)
 
-    return asked.asks_nothing_else(tree, resolved)
+    return asked.nulls_left_out(tree, resolved)
 
 
 def windows_over(expression: str) -> list[str]:

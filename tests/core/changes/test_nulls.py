@@ -34,9 +34,22 @@ def added(step: str, window: str) -> str:
         (CLEAN.replace("COLUMNS", "at"), "", "mixed"),
         (CLEAN.replace("COLUMNS", "at, n"), BY_WINDOW, "mixed"),
         (CLEAN.replace("COLUMNS", "at").replace("any", "all"), BY_WINDOW, "continues"),
+        # What is all null has no event time either.
+        (CLEAN.replace("COLUMNS", "at, n").replace("any", "all"), BY_WINDOW, "continues"),
+        (CLEAN.replace("COLUMNS", "x, n").replace("any", "all"), BY_WINDOW, "mixed"),
         (FILTER.replace("CONDITION", "at is not null"), BY_WINDOW, "continues"),
         (FILTER.replace("CONDITION", "isnotnull(AT) and not (at is null)"), BY_WINDOW, "continues"),
         (FILTER.replace("CONDITION", "at is not null or n > 1"), BY_WINDOW, "mixed"),
+        (
+            FILTER.replace("CONDITION", "(at is not null or n is not null) and isnotnull(at)"),
+            BY_WINDOW,
+            "continues",
+        ),
+        (
+            FILTER.replace("CONDITION", "(at is not null or n is not null) and isnotnull(n)"),
+            BY_WINDOW,
+            "mixed",
+        ),
         (FILTER.replace("CONDITION", "at > timestamp '2024-01-01'"), BY_WINDOW, "mixed"),
         (FILTER.replace("CONDITION", "at is not null"), "session: {column: at, gap: 1 hour}", "continues"),
     ],

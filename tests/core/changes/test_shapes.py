@@ -575,6 +575,16 @@ def test_another_watermark_is_nothing_to_groups_without_event_time() -> None:
     assert of_one(by_page, without.replace("input: timely", "input: clicks")) == "continues"
 
 
+def test_a_group_of_all_rows_comes_out_with_each_micro_batch_that_a_watermark_makes() -> None:
+    with_it = GROUPED.replace("group_by: [BY], ", "")
+    without = with_it.replace(
+        "  timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}\n", ""
+    ).replace("input: timely", "input: clicks")
+    for mode, expected in (("update", "from_now_on"), ("complete", "continues")):
+        assert of_one(with_it, without, mode) == expected
+        assert of_one(without, with_it, mode) == expected
+
+
 QUERY = """
   last: {gem: sql, inputs: INPUTS, options: {query: "select n, page from a union all select m, name from b"}}
 """

@@ -211,7 +211,14 @@ def _lateness(
     both: Comparison, states: set[str], code: str, what: str, node: str, effect: Verdict, **details: Any
 ) -> Change:
     """Another watermark: it matters to those whose state goes by it, and they have gone by the old one."""
+    alone = sorted(name for name in states if _is_one_group(both.after, name))
     states = {name for name in states if _goes_by_event_time(both, name)}
+    if not states and alone and both.new.nodes[both.new.target].output_mode == "update":
+        message = (
+            f"{what}; nothing behind it keeps state by event time, but {_listed(alone)} gives its row with "
+            "each micro-batch, those without rows too, which only a watermark has Spark run"
+        )
+        return both.change("from_now_on", code, message, node, **details)
     if not states:
         message = f"{what}; nothing behind it keeps state by event time, so no row is different for it"
         return both.change("continues", code, message, node, **details)
@@ -236,6 +243,14 @@ def _lateness(
         "watermark of the checkpoint never goes back"
     )
     return both.change("from_now_on", code, message, node, **details)
+
+
+def _is_one_group(flow: Flow, node: str) -> bool:
+    """Whether a node aggregates all rows into one."""
+    lineage = flow.lineage(node)
+    kinds = {operator.kind for operator in flow.side.stateful if operator.node == node}
+    kept = lineage.kept if lineage is not None else None
+    return kinds == {"aggregate"} and kept is not None and not kept.keys
 
 
 def _goes_by_event_time(both: Comparison, node: str) -> bool:
