@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 
 import pytest
 from pydantic import ValidationError
@@ -54,6 +55,10 @@ def problem(**raw):
         source(**raw)
     (error,) = caught.value.errors()
     return error["msg"].removeprefix("Value error, ")
+
+
+START = 1_760_000_000
+"""A moment of the past, in seconds since 1970."""
 
 
 def write_json(folder, name, *rows):
@@ -488,8 +493,9 @@ def test_micro_batches_are_limited_and_a_restart_reads_only_what_is_new(spark, t
 @pytest.mark.spark
 @pytest.mark.parametrize("way", ["archive", "delete"])
 def test_files_that_were_read_are_cleaned_up_but_not_by_a_preview(spark, tmp_path, way):
-    for name in ("a.json", "b.json"):
-        write_json(tmp_path / "in", name, {"a": name})
+    for number, name in enumerate(("a.json", "b.json")):
+        # Of files of one moment the first is the one that the file system lists first.
+        os.utime(write_json(tmp_path / "in", name, {"a": name}), (START + number, START + number))
     raw = {
         "format": "json",
         "path": "in",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -185,6 +186,9 @@ sources:
     for number, hour in enumerate([9, 9, 12, 15]):
         line: dict[str, Any] = {"at": f"2024-05-01T{hour:02}:00:00Z", "amount": -1}
         add(tmp_path, f"{number}.txt", [json.dumps(line)])
+        # Of files of one moment the first is the one that the file system lists first.
+        at = 1_760_000_000 + number
+        os.utime(tmp_path / "orders" / f"{number}.txt", (at, at))
     assert [found.code for found in Pipeline.load(file).check()] == ["GB340"]
     report = run(file, available_now=True)
     assert report.status == "finished"
