@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -29,6 +29,7 @@ from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.files import open_folder
 from gem_bundle.run.failures import build_failure, query_failure
 from gem_bundle.run.frames import Built, Frames, NodeFailure, read_source
+from gem_bundle.run.setting import setting
 from gem_bundle.types import local_path
 
 if TYPE_CHECKING:
@@ -245,7 +246,7 @@ def _run_empty(plan: Plan, node: Node, spark: SparkSession, work: Path) -> Diagn
         df = Frames(plan, spark, read).of(edge.node, edge.output)
     except NodeFailure as failed:
         return build_failure(plan, failed.node, failed.error)
-    with _setting(spark, _CHANGELOG, "false"):  # a whole snapshot instead
+    with setting(spark, _CHANGELOG, "false"):  # a whole snapshot instead
         writer = df.writeStream.format("noop").outputMode(node.output_mode).trigger(availableNow=True)
         try:
             query = writer.option("checkpointLocation", str(work / "checkpoint")).start()
@@ -255,16 +256,6 @@ def _run_empty(plan: Plan, node: Node, spark: SparkSession, work: Path) -> Diagn
             query.awaitTermination()
     failure = query.exception()
     return None if failure is None else query_failure(plan, node.id, failure)
-
-
-@contextmanager
-def _setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
-    before = spark.conf.get(key, None)
-    spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        spark.conf.unset(key) if before is None else spark.conf.set(key, before)
 
 
 def _compose(old: Path, checkpoint: SparkCheckpoint, empty: Path, new: Path) -> str:

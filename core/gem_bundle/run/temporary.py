@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from gem_bundle.run.setting import setting
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -16,12 +18,5 @@ _DELETE = "spark.sql.streaming.forceDeleteTempCheckpointLocation"
 @contextmanager
 def temporary_checkpoints(spark: SparkSession) -> Iterator[None]:
     """Let queries that are started without a checkpoint leave none, also when they fail."""
-    before = spark.conf.get(_DELETE, None)
-    spark.conf.set(_DELETE, True)
-    try:
+    with setting(spark, _DELETE, "true"):
         yield
-    finally:
-        if before is None:
-            spark.conf.unset(_DELETE)
-        else:
-            spark.conf.set(_DELETE, before)
