@@ -81,3 +81,27 @@ def test_a_self_join_keeps_its_offsets_when_a_transform_is_put_between(
     assert last.state_rows == 4, "each of the two readers has read each file once"
     found = spark.read.format("delta").load(str(tmp_path / "out/pairs")).collect()
     assert sorted(row.id for row in found) == [1, 2]
+
+
+def test_its_state_keeps_its_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    """Another machine has other processors, and with them another number of partitions."""
+    once = (
+        "pipeline: once\nspark: {spark.sql.shuffle.partitions: 1}\n"
+        'sources:\n  rows: {gem: file, options: {path: in, format: json, schema: "id string"}}\n'
+        "transforms:\n  new: {gem: deduplicate, input: rows}\n"
+        "targets:\n  out: {gem: delta, input: new, options: {path: out}}\n"
+    )
+    seen: list[str] = []
+    for number, partitions in enumerate((1, 3, 2)):
+        seen.append(f"row {number}")
+        add_rows(tmp_path / "in", f"{number}.json", [{"id": name} for name in seen])
+        file = write_pipeline(tmp_path, once.replace("partitions: 1", f"partitions: {partitions}"))
+        before = spark.conf.get("spark.sql.shuffle.partitions")
+        report = run(file, available_now=True)
+        assert report.ok, report.diagnostics
+        assert spark.conf.get("spark.sql.shuffle.partitions") == before
+    found = spark.read.format("delta").load(str(tmp_path / "out")).collect()
+    assert sorted(row.id for row in found) == seen
+    assert [
+        path.name for path in (tmp_path / "checkpoints/once/out/state/0").iterdir() if path.name[0] != "_"
+    ] == ["0"]

@@ -166,6 +166,20 @@ class SparkCheckpoint:
         state = below(self.location, "state")
         return tuple(_kind(_described(below(state, str(n)))) for n in sorted(numbered(_names(state))))
 
+    @property
+    def partitions(self) -> int | None:
+        """How many partitions its state has, by what is said of it; None without state or when unknown."""
+        state = below(self.location, "state")
+        described = (_described(below(state, str(n))) for n in numbered(_names(state)))
+        found = [
+            _number(store.get("numPartitions"))
+            for operator in described
+            for store in operator.get("stateStoreInfo") or ()
+            if isinstance(store, dict)
+        ]
+        # A limit of all rows has one, whatever the others have.
+        return max((count for count in found if count is not None), default=None)
+
     @cached_property
     def source_logs(self) -> tuple[str, ...]:
         """The names of the sources that keep something of their own."""

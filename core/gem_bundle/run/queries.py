@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.contexts import WriteContext
 from gem_bundle.run.frames import Frames, unmarked
 from gem_bundle.run.groups import GroupQuery
 from gem_bundle.run.held import observed_by_stream
 from gem_bundle.run.progress import ROWS_OUT
+from gem_bundle.run.setting import setting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.groups import Group
     from gem_bundle.pipeline.model import Node, Trigger
     from gem_bundle.pipeline.plan import Plan
+
+_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 @dataclass
@@ -38,11 +43,17 @@ class DescribedQuery:
     writer: DataStreamWriter
     group: GroupQuery | None = None
 
-    def start(self, plan: Plan) -> StreamingQuery:
-        """Start it."""
-        if self.group is not None:
-            return self.group.start(self.writer)
-        return cast("Target", plan.gems[self.targets[0].id]).start(self.writer)
+    def start(self, plan: Plan, spark: SparkSession) -> StreamingQuery:
+        """Start it.
+
+        Args:
+            plan: The pipeline.
+            spark: The session of its DataFrames.
+        """
+        with _partitions_of_state(plan, self.targets[0], spark):
+            if self.group is not None:
+                return self.group.start(self.writer)
+            return cast("Target", plan.gems[self.targets[0].id]).start(self.writer)
 
 
 def frames_of(plan: Plan, spark: SparkSession, targets: Iterable[Node]) -> Frames:
@@ -93,6 +104,24 @@ def counted(df: DataFrame, target: Target, node: Node) -> DataFrame:
 def counts(node: Node) -> bool:
     """Whether a query with the trigger of a target takes counters of rows."""
     return node.trigger.kind not in {"continuous", "real_time"}
+
+
+@contextmanager
+def _partitions_of_state(plan: Plan, target: Node, spark: SparkSession) -> Iterator[None]:
+    """Start a query with as many partitions as its state has.
+
+    A checkpoint keeps their number, as the guide says. Spark 4.2 writes it into version 2 of the offset log
+    from the first restart on only: a session with another number looks for state that nobody has written.
+    """
+    count = None
+    if plan.restartable([target]):
+        # What can't be read from here, Spark reads by itself.
+        with suppress(UnseenError):
+            found = read_checkpoint(plan.definition.checkpoint(target.id))
+            if found is not None and found.named and _PARTITIONS not in found.settings:
+                count = found.partitions
+    with nullcontext() if count is None else setting(spark, _PARTITIONS, str(count)):
+        yield
 
 
 def trigger_arguments(trigger: Trigger) -> dict[str, Any]:

@@ -144,7 +144,7 @@ def run_queries(
     if not failures:
         for made in queries:
             try:
-                query = made.start(plan)
+                query = made.start(plan, spark)
             except Exception as error:  # noqa: BLE001
                 failures.append(build_failure(plan, made.targets[0].id, error))
                 break
@@ -373,7 +373,7 @@ class _Watch:
                 made = query_of(self.plan, node, frames)
             else:
                 made = query_of_group(self.plan, group, frames)
-            query = made.start(self.plan)
+            query = made.start(self.plan, self.spark)
         except Exception as error:  # noqa: BLE001 (whatever a gem raises belongs to its node)
             at, cause = (error.node, error.error) if isinstance(error, NodeFailure) else (node.id, error)
             failure = build_failure(self.plan, at, cause)
