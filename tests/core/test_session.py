@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import zlib
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from tests.spark_classes import OPTIONS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -391,3 +391,30 @@ def test_a_brief_session_has_room_for_the_code_of_a_long_one(spark: "SparkSessio
     beans = spark._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()  # type: ignore[union-attr]
     room = sum(bean.getUsage().getMax() for bean in beans if bean.getName().startswith("Code"))
     assert room >= 240 << 20
+
+
+def test_the_session_that_a_query_worked_with_is_not_taken_for_the_running_one(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """PySpark calls the session active in which a DataFrame was last made, on whatever thread that was."""
+    spark.createDataFrame([(1,)], "n int").write.parquet(str(tmp_path / "rows"))
+
+    def look_up(df: "DataFrame", _: int) -> None:
+        assert df.sparkSession.createDataFrame([(1,)], "n int").count() == 1
+
+    query = (
+        spark.readStream.name("rows")
+        .schema("n int")
+        .parquet(str(tmp_path / "rows"))
+        .writeStream.foreachBatch(look_up)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    spark.conf.set("spark.my.mark", "the run's")
+    try:
+        with closing(open_session(SessionRequest("next"))) as session:
+            assert session.spark.conf.get("spark.my.mark", None) == "the run's"
+    finally:
+        spark.conf.unset("spark.my.mark")

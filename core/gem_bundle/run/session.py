@@ -41,6 +41,8 @@ __all__ = ["Session", "SessionRequest", "Setting", "brings_jars", "open_session"
 
 _REMOTE = "SPARK_REMOTE"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
+# Spark 4.2 sets it in the copy of a session that a streaming query works with.
+_OF_A_QUERY = "spark.sql.streaming.internal.stateStore.partitions"
 # What a pipeline or a project gives stands in `extraJavaOptions`, and counts before these.
 _JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
 
@@ -128,9 +130,14 @@ def _running() -> SparkSession | None:
     from pyspark.sql import SparkSession
 
     try:
-        return SparkSession.active()
+        session = SparkSession.active()
     except PySparkException:
         return None
+    # PySpark calls the session active in which a DataFrame was last made, on any thread: where a function of
+    # `foreachBatch` makes one, that is the copy that its query works with, also when the query has ended.
+    if session.conf.get(_OF_A_QUERY, None) is None:
+        return session
+    return SparkSession.builder.getOrCreate()
 
 
 def _adopt(spark: SparkSession, request: SessionRequest, *, owned: bool) -> Session:
