@@ -27,7 +27,7 @@ from gem_bundle.run.options import RunOptions, ServeOptions
 from gem_bundle.run.serving import door, events, server
 from gem_bundle.run.serving.address import is_own, own_names, parse_address
 from gem_bundle.run.serving.assets import assets
-from gem_bundle.run.serving.metrics import METRICS, Metrics
+from gem_bundle.run.serving.metrics import METRICS, MOST_SOURCES, OTHERS, Metrics
 from gem_bundle.run.serving.server import RunServer, check_serving
 from gem_bundle.runs.requests import Request
 from tests.clock import set_clock
@@ -549,6 +549,29 @@ def test_the_table_of_metrics_is_what_there_is() -> None:
     families = list(made.registry.collect())
     assert [(family.name, family.type) for family in families] == [(m.name, m.kind) for m in METRICS]
     assert all(family.samples for family in families)
+
+
+def test_topics_that_come_and_go_leave_no_labels_behind() -> None:
+    metrics = Metrics("clicks", "1.0.0", "0.1.0")
+
+    def lagging(*topics: str) -> dict[tuple[str, str], float]:
+        lag, seconds = dict.fromkeys(topics, 2), dict.fromkeys(topics, 1.5)
+        metrics.add("table", replace(BATCH, lag=lag, lag_units={}, lag_seconds=seconds))
+        return {
+            (sample.name, sample.labels["source"]): sample.value
+            for family in metrics.registry.collect()
+            for sample in family.samples
+            if "source" in sample.labels
+        }
+
+    records, time = "gem_bundle_lag_records", "gem_bundle_lag_seconds"
+    assert lagging("a", "b") == {(records, "a"): 2, (records, "b"): 2, (time, "a"): 1.5, (time, "b"): 1.5}
+    assert lagging("b", "c").keys() == {(records, "b"), (records, "c"), (time, "b"), (time, "c")}
+    # A micro-batch that tells nothing changes nothing.
+    assert lagging().keys() == {(records, "b"), (records, "c"), (time, "b"), (time, "c")}
+    many = lagging("c", *(f"a{number:03}" for number in range(MOST_SOURCES + 4)))
+    assert len(many) == 2 * (MOST_SOURCES + 1)
+    assert (many[records, "c"], many[records, OTHERS], many[time, OTHERS]) == (2, 10, 1.5)
 
 
 def test_strangers_are_let_in_with_a_token_only() -> None:

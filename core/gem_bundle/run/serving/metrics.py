@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from gem_bundle.run.progress import MicroBatch
 
 Kind = Literal["counter", "gauge", "histogram"]
+MOST_SOURCES = 100
+"""Of so many topics, paths and tables a target's lag is told by name; the label of the others is `OTHERS`."""
+OTHERS = "(others)"
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 
@@ -147,6 +150,7 @@ class Metrics:
                 found = shape(metric.name, metric.help, labels, registry=self.registry)
             made[metric.name.removeprefix("gem_bundle_")] = found
         self._made = made
+        self._lagging: dict[str, set[tuple[str, str]]] = {}
         self._of("run", version, gem_bundle, platform.python_version()).set(1)
         self._of("run_start_timestamp_seconds").set(time.time())
 
@@ -183,16 +187,35 @@ class Metrics:
         self._of("state_rows", target).set(batch.state_rows)
         self._of("state_memory_bytes", target).set(batch.state_bytes)
         self._of("state_commit_seconds", target).inc(batch.state_commit_ms / 1000)
-        for source, count in batch.lag.items():
-            self._of(f"lag_{batch.lag_units.get(source, 'records')}", target, source).set(count)
-        for source, seconds in batch.lag_seconds.items():
-            self._of("lag_seconds", target, source).set(seconds)
+        self._set_lag(target, batch)
         began = seconds_of(batch.timestamp)
         if began is not None:
             self._of("last_success_timestamp_seconds", target).set(began + batch.duration_ms / 1000)
         watermark = seconds_of(batch.watermark)
         if watermark is not None:
             self._of("watermark_timestamp_seconds", target).set(watermark)
+
+    def _set_lag(self, target: str, batch: MicroBatch) -> None:
+        """Set what waits in the sources: topics of a pattern come and go, and none stays for ever."""
+        told = batch.lag.keys() | batch.lag_seconds.keys()
+        if not told:
+            return
+        before = self._lagging.get(target, set())
+        named = {source for _, source in before} & told
+        named |= set(sorted(told - named)[: MOST_SOURCES - len(named)])
+        found: dict[tuple[str, str], float] = {}
+        for source, count in batch.lag.items():
+            unit = f"lag_{batch.lag_units.get(source, 'records')}"
+            key = (unit, source if source in named else OTHERS)
+            found[key] = found.get(key, 0) + count
+        for source, seconds in batch.lag_seconds.items():
+            key = ("lag_seconds", source if source in named else OTHERS)
+            found[key] = max(found.get(key, 0), seconds)
+        for name, source in before - found.keys():
+            self._made[name].remove(self._pipeline, target, source)
+        for (name, source), value in found.items():
+            self._of(name, target, source).set(value)
+        self._lagging[target] = set(found)
 
     def happened(self, event: str, facts: Mapping[str, Any]) -> None:
         """Count what else happened to a target."""
