@@ -52,6 +52,10 @@ def test_ci_runs_the_same_command() -> None:
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))["jobs"]
     runs = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
     assert runs == ["scripts/test", "scripts/test --long"]
+    for job in jobs.values():
+        (ran, kept) = job["steps"][-2:]
+        assert ran["env"]["GEM_BUNDLE_PICTURES"] == kept["with"]["path"]
+        assert kept["if"] == "always()", "what failed is to be seen above all"
 
 
 def test_who_reports_something_is_asked_for_the_version_and_the_debug_output() -> None:
