@@ -164,6 +164,11 @@ def test_the_job_says_everything() -> None:
     assert bundle_file["variables"]["root"]["description"]
 
 
+def test_the_run_of_a_job_with_a_server_answers() -> None:
+    (task,) = job_in(bundle(merged(ON_DATABRICKS, serve="8080")))["tasks"]
+    assert task["python_wheel_task"]["parameters"][-2:] == ["--serve", "8080"]
+
+
 def test_dev_and_prod_have_checkpoints_of_their_own() -> None:
     bundle_file, _, request = read(bundle(ON_DATABRICKS))
 

@@ -129,6 +129,12 @@ def test_it_hands_over_the_bundle(place: Place) -> None:
 
 
 @pytest.mark.programs
+def test_the_run_of_a_job_with_a_server_answers(tmp_path: Path) -> None:
+    words = Place(tmp_path, bundle({"serve": "8080"})).words()
+    assert words[-2:] == ["--serve", "8080"]
+
+
+@pytest.mark.programs
 def test_it_says_what_the_job_says(full: Place) -> None:
     words = full.words()
     own = settings(words)
