@@ -7,11 +7,12 @@ still run? A lease answers that through fsspec, so on object stores too.
 A lease is a small file ``.<target>.lease.<generation>`` in the folder that the checkpoint lies in. Whoever
 holds the newest generation runs the stream, and rewrites the file every few seconds. Nobody compares the
 clocks of two machines: who wants the lease watches the file, and calls its owner dead when the file's
-content stays the same for as long as six beats take by the watcher's own clock. A process of this machine
-is asked directly. Taking over means to create the next generation, which only one can do where the store
-creates files atomically; elsewhere the winner is who finds its own words there some moments later. An
-owner that finds a newer generation, or that can't reach the store for four beats, has lost the lease and
-stops its queries gracefully.
+content stays the same for as long as six beats take by the watcher's own clock. So clocks may tell whatever
+time they like; that they go a little faster or slower does no harm. A process of this machine is asked
+directly. Taking over means to create the next generation, which only one can do where the store creates
+files atomically; elsewhere the winner is who finds its own words there some moments later. An owner that
+finds a newer generation, or that can't reach the store for four beats, has lost the lease and stops its
+queries gracefully.
 
 It is a courtesy that prevents double work, and no more than that. A store without an atomic create, an
 owner that was suspended for longer than six beats, somebody who deletes the file: in each of these cases two
