@@ -34,9 +34,6 @@ the_flights: Final = pytest.mark.sample(1, rule="the flights")
 over_connect: Final = pytest.mark.sample(1, rule="over Spark Connect")
 """What is the same over Spark Connect. A daily run always has a run and its restart, and what a server lacks."""
 
-in_an_object_store: Final = pytest.mark.sample(1, rule="in an object store")
-"""A pipeline whose rows, tables and checkpoints lie in an object store."""
-
 a_session_of_its_own: Final = pytest.mark.sample(1, rule="a session of its own")
 """How Spark is started, and with what, in programs that do nothing else."""
 

@@ -11,7 +11,6 @@ import fsspec
 import pytest
 
 from tests.integration.pipelines import command, events, finish, write_pipeline
-from tests.samples import in_an_object_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.s3_server import S3
 
-pytestmark = [pytest.mark.spark, in_an_object_store]
+pytestmark = pytest.mark.spark
 
 PAGE = Path(__file__).parents[2] / "docs/running.md"
 SERVER = """
@@ -84,6 +83,7 @@ def assert_right(spark: SparkSession, place: str, files: int, folder: Path) -> N
     ]
 
 
+@pytest.mark.sample(0)  # a daily run has the one that is killed, and is started again
 def test_a_run_and_its_restart(spark: SparkSession, tmp_path: Path, s3: S3) -> None:
     file, place = project(tmp_path, s3)
     put(place, range(1))
