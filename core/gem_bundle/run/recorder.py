@@ -169,7 +169,15 @@ class Recorder:
     @property
     def current(self) -> RunRecord:
         """The record as it would be written now; may be asked for from any thread."""
-        return replace(self.record, heartbeat=now_text())
+        seconds = self.record.seconds if self.record.ended else self._lasted
+        return replace(self.record, heartbeat=now_text(), seconds=seconds)
+
+    @property
+    def _lasted(self) -> float:
+        """How long the queries have run, in seconds."""
+        if self._report.ended or self._began is None:
+            return self._report.seconds
+        return round(time.monotonic() - self._began, 3)
 
     def serves_at(self, address: str) -> None:
         """Note the address of the run's server."""
@@ -190,13 +198,12 @@ class Recorder:
         elif isinstance(error, Exception):
             found.append(Diagnostic("GB508", "error", f"the run failed: {describe_error(error)}"))
         ended = state in ENDED
-        lasted = 0.0 if self._began is None else time.monotonic() - self._began
         return replace(
             self.record,
             state=state,
             reason=hidden(self._stop.reason),
             ended=now_text() if ended else "",
-            seconds=report.seconds if report.ended else round(lasted, 3),
+            seconds=self._lasted,
             targets={name: self._target(name, totals, state) for name, totals in report.targets.items()},
             diagnostics=tuple(diagnostic.rewritten(hidden).as_dict() for diagnostic in found),
         )

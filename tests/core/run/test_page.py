@@ -185,6 +185,10 @@ def test_it_shows_a_run_while_it_goes_on_and_its_report_at_the_end(browser: Brow
         browser.until(
             lambda: page_numbers(browser)["totals"]["micro-batches"] == "86", "the new ones are shown"
         )
+        # After the last event the totals are asked for once; behind that only time goes on.
+        for what in ("the last event", "the run gets older"):
+            before = browser.text("#summary")
+            browser.until(lambda before=before: browser.text("#summary") != before, what)  # type: ignore[misc]
         run.end()
         browser.until_text("#connection", "The run has ended")
         assert_shows(browser, run.report.as_dict())

@@ -125,6 +125,19 @@ def test_the_record_follows_the_run_and_ends_with_its_report(definition: Definit
     assert run.warnings == []
 
 
+def test_a_run_gets_older_while_nothing_happens(definition: Definition) -> None:
+    run = Run(definition)
+    with run.recorder as recorder:
+        assert recorder.current.seconds == 0.0
+        recorder.started(run.report)
+        written, shown = recorder.record.seconds, recorder.current.seconds
+        while recorder.current.seconds <= shown:
+            threading.Event().wait(0.01)
+        assert recorder.record.seconds == written
+        run.end()
+    assert recorder.current.seconds == 12.0
+
+
 def test_what_a_run_is_asked_reaches_it(definition: Definition) -> None:
     run = Run(definition)
     with run.recorder:

@@ -9,6 +9,7 @@ import { bytes, clock, duration, place, rate, seconds, sum, whole } from "./word
 const MOST_POINTS = 720;
 const MOST_RECENT = 20;
 const REFRESH_MS = 1000;
+const IDLE_MS = 5000;
 
 const state = { pipeline: null, run: null, history: null, over: false, listening: false };
 const graph = new Graph(byId("graph"), (id) => showDetails(id));
@@ -105,6 +106,11 @@ function refresh() {
     }
   }, REFRESH_MS);
 }
+
+// Where nothing arrives, the run gets older all the same, and its watermark falls behind.
+setInterval(() => {
+  if (isLive() && !document.hidden) refresh();
+}, IDLE_MS);
 
 function remember(target, batch) {
   const ended = seconds(batch.timestamp) + batch.duration_ms / 1000;
