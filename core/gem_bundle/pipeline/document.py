@@ -243,7 +243,14 @@ def _compose(text: str, document: Document) -> _Node | None:
     import yaml
 
     try:
-        return _Composer(document).compose(text)
+        try:
+            return _Composer(document).compose(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        except yaml.scanner.ScannerError as error:
+            # Newer libyaml reads ahead up to a limit of its own, and says nothing of what stands before that.
+            if "nesting depth" not in (error.problem or ""):
+                raise
+            document.diagnostics.clear()
+            return _Composer(document).compose(text, yaml.SafeLoader)
     except yaml.YAMLError as error:
         context = str(getattr(error, "context", None) or "")
         problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or error)
@@ -275,10 +282,9 @@ class _Composer:
         self._keys: list[_Node | None] = []
         self._root: _Node | None = None
 
-    def compose(self, text: str) -> _Node | None:
+    def compose(self, text: str, loader: Any) -> _Node | None:
         import yaml
 
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         budget = MAX_VALUES
         event: Any
         for event in yaml.parse(text, Loader=loader):
