@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import http.client
 import json
@@ -414,6 +415,31 @@ def test_a_crowd_takes_few_file_handles_and_little_work(
         assert beginning(crowd[7]) == b"HTTP/1.1 200"
         for one in crowd:
             one.close()
+
+
+def test_who_comes_in_while_another_does_is_counted_once() -> None:
+    async def come_in_while_another_does() -> int:
+        inside: set[object] = set()
+        clients = []
+
+        class Served(asyncio.Protocol):
+            def connection_made(self, transport: object) -> None:
+                inside.add(self)
+                if len(inside) == 1:
+                    # The door is asked next, and the task of this connection hasn't ended.
+                    clients.append(socket.create_connection(listening.getsockname()))
+
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            opened = door.Door(listening, inside, Served, 2)
+            clients.append(socket.create_connection(listening.getsockname()))
+            while len(inside) < 2 and not opened._silent:
+                await asyncio.sleep(0)
+            opened.close()
+            for one in clients:
+                one.close()
+        return len(inside)
+
+    assert asyncio.run(come_in_while_another_does()) == 2
 
 
 def test_a_crowd_keeps_out_no_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Sized
+    from collections.abc import Callable, Set
 
 _REFUSED_SECONDS = 1.0
 _BREATH_SECONDS = 0.05
@@ -67,7 +67,7 @@ class Door:
     def __init__(
         self,
         listening: socket.socket,
-        served: Sized,
+        served: Set[object],
         protocol: Callable[[], asyncio.Protocol],
         most: int,
     ) -> None:
@@ -76,7 +76,7 @@ class Door:
         self._served = served
         self._protocol = protocol
         self._most = most
-        self._coming: set[asyncio.Task[object]] = set()
+        self._coming: dict[asyncio.Task[None], asyncio.Protocol] = {}
         self._silent: dict[socket.socket, asyncio.TimerHandle] = {}
         self._allowed = Allowance(most, _A_SECOND)
         self._probes = Allowance(_PROBES_A_SECOND, _PROBES_A_SECOND)
@@ -109,7 +109,7 @@ class Door:
                 refused = True
                 break
             one.setblocking(False)
-            if len(self._served) + len(self._coming) < self._most and self._allowed.take():
+            if self._inside < self._most and self._allowed.take():
                 self._let_in(one)
             else:
                 refused = True
@@ -118,14 +118,20 @@ class Door:
             self._loop.remove_reader(self._listening)
             self._pause = self._loop.call_later(_BREATH_SECONDS, self._open)
 
-    def _let_in(self, one: socket.socket) -> None:
-        task = self._loop.create_task(self._serve(one))
-        self._coming.add(task)
-        task.add_done_callback(self._coming.discard)
+    @property
+    def _inside(self) -> int:
+        """How many are served or about to be; a task ends a little after its connection is among the served."""
+        return len(self._served) + sum(one not in self._served for one in self._coming.values())
 
-    async def _serve(self, one: socket.socket) -> None:
+    def _let_in(self, one: socket.socket) -> None:
+        protocol = self._protocol()
+        task = self._loop.create_task(self._serve(one, protocol))
+        self._coming[task] = protocol
+        task.add_done_callback(self._coming.pop)
+
+    async def _serve(self, one: socket.socket, protocol: asyncio.Protocol) -> None:
         with suppress(OSError):
-            await self._loop.connect_accepted_socket(self._protocol, one)
+            await self._loop.connect_accepted_socket(lambda: protocol, one)
 
     def _refuse(self, one: socket.socket) -> None:
         """Refuse what a client asks; where it has asked nothing yet, wait a moment for that."""
