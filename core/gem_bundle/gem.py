@@ -109,6 +109,14 @@ class Gem(Generic[OptionsT]):
         """
         return ()
 
+    def jar_classes(self) -> Iterable[str]:
+        """Java classes that are there when this node's jars are: one of each, by its full name.
+
+        Asked for in sessions whose jars somebody else chose (a Spark Connect server, a notebook,
+        ``spark-submit``), so that what is missing is said before anything starts.
+        """
+        return ()
+
     def session_settings(self) -> Mapping[str, str]:
         """Spark settings the session must start with for this node, for example an extension.
 

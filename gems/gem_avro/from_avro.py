@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 from pydantic import model_validator
 
 from gem_avro.options import (
+    AVRO_CLASS,
     AVRO_JAR,
     CONNECT_SECONDS,
     HEADER_BYTES,
@@ -173,6 +174,10 @@ class FromAvro(Transform[FromAvroOptions]):
     def jars(self) -> tuple[str, ...]:
         """Spark's Avro."""
         return (AVRO_JAR,)
+
+    def jar_classes(self) -> tuple[str, ...]:
+        """What Spark knows it by."""
+        return (AVRO_CLASS,)
 
     def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The fields as columns."""

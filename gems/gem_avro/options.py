@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gem_avro.registry import Registry
 
 AVRO_JAR = "org.apache.spark:spark-avro_{scala}:{spark}"
+AVRO_CLASS = "org.apache.spark.sql.avro.AvroFileFormat"
 HEADER_BYTES = 5
 CONNECT_SECONDS = 2.5
 

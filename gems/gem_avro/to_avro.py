@@ -7,6 +7,7 @@ from pydantic import model_validator
 
 from gem_avro.fitting import misfits
 from gem_avro.options import (
+    AVRO_CLASS,
     AVRO_JAR,
     CONNECT_SECONDS,
     AvroFile,
@@ -128,6 +129,10 @@ class ToAvro(Transform[ToAvroOptions]):
     def jars(self) -> tuple[str, ...]:
         """Spark's Avro."""
         return (AVRO_JAR,)
+
+    def jar_classes(self) -> tuple[str, ...]:
+        """What Spark knows it by."""
+        return (AVRO_CLASS,)
 
     def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The messages, alone or beside the input's columns."""

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DELTA_JAR = "io.delta:delta-spark_{spark_minor}_{scala}:4.4.0"
+DELTA_CLASS = "io.delta.sql.DeltaSparkSessionExtension"
 SESSION_SETTINGS: "Mapping[str, str]" = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.extensions": DELTA_CLASS,
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 # Delta reads a table's log with 50 tasks, which take longer than the log of a small table, and looks with

@@ -24,6 +24,7 @@ from gem_bundle import (
 )
 from gem_bundle.types import ByteSize, DataPath, Timestamp, local_path
 from gem_delta.connection import (
+    DELTA_CLASS,
     DELTA_JAR,
     LOCAL_SETTINGS,
     SESSION_SETTINGS,
@@ -240,6 +241,10 @@ class DeltaSource(Source[DeltaSourceOptions]):
     def jars(self) -> tuple[str, ...]:
         """Delta's own."""
         return (DELTA_JAR,)
+
+    def jar_classes(self) -> tuple[str, ...]:
+        """What Spark knows Delta by."""
+        return (DELTA_CLASS,)
 
     def session_settings(self) -> "Mapping[str, str]":
         """Delta's extension and catalog."""

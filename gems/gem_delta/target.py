@@ -19,6 +19,7 @@ from gem_bundle import (
 from gem_bundle.expressions import missing_names
 from gem_bundle.types import local_path
 from gem_delta.connection import (
+    DELTA_CLASS,
     DELTA_JAR,
     LOCAL_SETTINGS,
     SESSION_SETTINGS,
@@ -144,6 +145,10 @@ class DeltaTarget(Target[DeltaTargetOptions]):
     def jars(self) -> tuple[str, ...]:
         """Delta's own."""
         return (DELTA_JAR,)
+
+    def jar_classes(self) -> tuple[str, ...]:
+        """What Spark knows Delta by."""
+        return (DELTA_CLASS,)
 
     def session_settings(self) -> "Mapping[str, str]":
         """Delta's extension and catalog."""

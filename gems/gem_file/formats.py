@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Format = Literal["csv", "json", "parquet", "orc", "text", "avro", "xml"]
 AVRO_JAR = "org.apache.spark:spark-avro_{scala}:{spark}"
+AVRO_CLASS = "org.apache.spark.sql.avro.AvroFileFormat"
 
 WHY_NOT = {
     "text": "each line of a text is a row, whatever it says",

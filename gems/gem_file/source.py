@@ -25,7 +25,7 @@ from gem_bundle import (
 from gem_bundle.rejected import accepted_rows
 from gem_bundle.schema import columns_of, quoted, schema_of
 from gem_bundle.types import local_path
-from gem_file.formats import AVRO_JAR
+from gem_file.formats import AVRO_CLASS, AVRO_JAR
 from gem_file.paths import has_wildcards, is_missing
 from gem_file.reading import FileSourceOptions
 
@@ -102,6 +102,10 @@ class FileSource(Source[FileSourceOptions]):
     def jars(self) -> tuple[str, ...]:
         """Avro is no part of Spark's own distribution."""
         return (AVRO_JAR,) if self.options.format == "avro" else ()
+
+    def jar_classes(self) -> tuple[str, ...]:
+        """What Spark knows its Avro by."""
+        return (AVRO_CLASS,) if self.options.format == "avro" else ()
 
     def read(self, context: ReadContext) -> "DataFrame":
         """The rows of all files that are there now.

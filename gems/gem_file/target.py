@@ -20,6 +20,7 @@ from gem_bundle import (
 from gem_bundle.expressions import missing_names
 from gem_bundle.types import DataPath, FixedDuration, StringList, local_path
 from gem_file.formats import (
+    AVRO_CLASS,
     AVRO_JAR,
     FileOptions,
     RawOptions,
@@ -150,6 +151,10 @@ class FileTarget(Target[FileTargetOptions]):
     def jars(self) -> tuple[str, ...]:
         """Avro is no part of Spark's own distribution."""
         return (AVRO_JAR,) if self.options.format == "avro" else ()
+
+    def jar_classes(self) -> tuple[str, ...]:
+        """What Spark knows its Avro by."""
+        return (AVRO_CLASS,) if self.options.format == "avro" else ()
 
     def begins_anew(self) -> OptionChange | None:
         """The folder's log knows micro-batches by their number, whoever wrote them."""

@@ -95,6 +95,11 @@ class ConnectionOptions(Options):
         found = self.jar or self.dialect.jar
         return () if found is None else (found,)
 
+    def jar_classes(self) -> tuple[str, ...]:
+        """The driver's class, where it is known."""
+        found = self.driver or self.dialect.driver
+        return () if found is None else (found,)
+
     def login(self) -> dict[str, str]:
         """What Spark has to know to connect; with the password in the clear."""
         found = {"url": self.url, **self.dialect.properties}

@@ -110,6 +110,10 @@ class JdbcSource(Source[JdbcSourceOptions]):
         """The database's driver."""
         return self.options.jars()
 
+    def jar_classes(self) -> tuple[str, ...]:
+        """The driver."""
+        return self.options.jar_classes()
+
     def check(self, *inputs: Facts) -> "Iterator[Finding]":  # noqa: ARG002 (a source has none)
         """The driver is known, the bounds are in order, and the options are for what it is read as."""
         yield from self.options.check_driver()

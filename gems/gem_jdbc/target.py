@@ -78,6 +78,10 @@ class JdbcTarget(Target[JdbcTargetOptions]):
         """The database's driver."""
         return self.options.jars()
 
+    def jar_classes(self) -> tuple[str, ...]:
+        """The driver."""
+        return self.options.jar_classes()
+
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The key is there and has one row in a micro-batch; the database has types for the columns."""
         (facts,) = inputs

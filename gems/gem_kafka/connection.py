@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 KAFKA_JAR = "org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}"
+KAFKA_CLASS = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",

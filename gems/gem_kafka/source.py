@@ -19,7 +19,7 @@ from gem_bundle import (
     SourceSemantics,
     StreamReadContext,
 )
-from gem_kafka.connection import KAFKA_JAR
+from gem_kafka.connection import KAFKA_CLASS, KAFKA_JAR
 from gem_kafka.offsets import EARLIEST, LATEST, PerPartition
 from gem_kafka.reading import ENDS, STARTS, STREAM_ONLY, KafkaSourceOptions
 
@@ -102,6 +102,10 @@ class KafkaSource(Source[KafkaSourceOptions]):
     def jars(self) -> tuple[str, ...]:
         """Spark's connector for Kafka."""
         return (KAFKA_JAR,)
+
+    def jar_classes(self) -> tuple[str, ...]:
+        """What Spark knows the connector by."""
+        return (KAFKA_CLASS,)
 
     def check(self, *inputs: Facts) -> Iterable[Finding]:  # noqa: ARG002 (a source has none)
         """Options of batch reads in a stream, or the other way round."""

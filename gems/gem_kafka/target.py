@@ -16,7 +16,7 @@ from gem_bundle import (
     TargetSemantics,
     WriteContext,
 )
-from gem_kafka.connection import KAFKA_JAR
+from gem_kafka.connection import KAFKA_CLASS, KAFKA_JAR
 from gem_kafka.writing import KafkaTargetOptions
 
 if TYPE_CHECKING:
@@ -74,6 +74,10 @@ class KafkaTarget(Target[KafkaTargetOptions]):
     def jars(self) -> tuple[str, ...]:
         """Spark's connector for Kafka."""
         return (KAFKA_JAR,)
+
+    def jar_classes(self) -> tuple[str, ...]:
+        """What Spark knows the connector by."""
+        return (KAFKA_CLASS,)
 
     def check(self, *inputs: Facts) -> Iterable[Finding]:
         """The columns that the options name exist."""

@@ -13,6 +13,7 @@ from gem_bundle.types import DataPath, TableName
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+ICEBERG_CLASS = "org.apache.iceberg.spark.SparkCatalog"
 ICEBERG_JAR = "org.apache.iceberg:iceberg-spark-runtime-{spark_minor}_{scala}:1.11.0"
 POSTGRES_JAR = "org.postgresql:postgresql:42.7.14"
 NEWEST_SPARK = "4.1"
@@ -123,6 +124,10 @@ class CatalogOptions(Options):
         driver = self.driver_jar or known
         return (ICEBERG_JAR,) if driver is None else (ICEBERG_JAR, driver)
 
+    def jar_classes(self) -> tuple[str, ...]:
+        """What Spark knows the catalog by; which of a database's drivers it takes, the driver says itself."""
+        return (ICEBERG_CLASS,)
+
     def spark_settings(self, table: str) -> dict[str, str]:
         """What Spark has to be told of the catalog; with its passwords in the clear.
 
@@ -143,7 +148,7 @@ class CatalogOptions(Options):
             for name, value in self.settings.items()
         }
         prefix = f"spark.sql.catalog.{name_of(table)}"
-        found = {prefix: "org.apache.iceberg.spark.SparkCatalog"}
+        found = {prefix: ICEBERG_CLASS}
         for name, value in said.items():
             if value is not None:
                 secret = value.get_secret_value() if isinstance(value, SecretStr) else value

@@ -87,6 +87,10 @@ class TableSource(Source[TableSourceOptions]):
         """Those of the catalog."""
         return () if self.options.catalog is None else self.options.catalog.jars()
 
+    def jar_classes(self) -> tuple[str, ...]:
+        """Those of the catalog."""
+        return () if self.options.catalog is None else self.options.catalog.jar_classes()
+
     def session_settings(self) -> "Mapping[str, str]":
         """The catalog."""
         options = self.options

@@ -173,6 +173,34 @@ def test_a_signal_lets_the_micro_batch_end(connect_server: ConnectServer, tmp_pa
         assert stopped["targets"][target]["rows_in"] + rest["targets"][target]["rows_in"] == 6
 
 
+TICKING = """
+pipeline: ticking
+sources:
+  ticks: {gem: rate, options: {rows_per_second: 50, num_partitions: 1}}
+targets:
+  steady: {gem: noop, input: ticks, trigger: {continuous: 1 second}}
+  often: {gem: noop, input: ticks, trigger: {processing_time: 1 second}}
+"""
+
+
+@over_connect
+def test_queries_go_by_their_triggers(connect_server: ConnectServer, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, TICKING)
+    report = tmp_path / "report.json"
+    process = connect_server.command("run", file, "--log-format", "json", "--report", report)
+    # Spark tells no progress of a continuous query, here as elsewhere.
+    for event in events(process):
+        if event["event"] == "progress" and event["rows_in"]:
+            break
+    assert event["target"] == "often"
+    process.send_signal(signal.SIGTERM)
+    status, _, err = finish(process)
+    assert status == 0, err
+    stopped = json.loads(report.read_text())
+    assert (stopped["status"], stopped["diagnostics"]) == ("stopped", [])
+    assert stopped["targets"]["often"]["rows_in"] > 0
+
+
 @over_connect
 def test_previews_leave_nothing_behind(connect_server: ConnectServer, tmp_path: Path) -> None:
     file = write_pipeline(tmp_path, PREVIEWED)
@@ -468,10 +496,17 @@ def test_the_python_api_and_the_engine_s_verdict(connect_server: ConnectServer, 
     )
 
 
+H2 = """\
+  shop:
+    gem: jdbc
+    input: orders
+    options: {url: "jdbc:h2:./shop", table: orders, driver: org.h2.Driver, jar: "com.h2database:h2:2.3.232"}
+"""
 # In one client: what is said of a pipeline whose file the server sees, and once it doesn't.
 LACKING = """
 import json, sys
 from pathlib import Path
+from gem_bundle.errors import PipelineError
 from gem_bundle.pipeline.loader import load_file
 from gem_bundle.run.api import open_for, prepare
 from gem_bundle.run.elsewhere import lacking
@@ -480,11 +515,16 @@ from gem_bundle.run.options import RunOptions
 options = RunOptions(quiet=True)
 file = Path(sys.argv[1])
 plan, _ = prepare(lambda loads: load_file(file, loads), options)
+try:
+    with open_for(prepare(lambda loads: load_file(Path(sys.argv[2]), loads), options)[0], ["shop"], options):
+        jars = []
+except PipelineError as error:
+    jars = [found.as_dict() for found in error.diagnostics]
 with open_for(plan, plan.order, options) as session:
     seen = [found.as_dict() for found in lacking(plan, session, plan.order)]
     file.unlink()
     unseen = [found.as_dict() for found in lacking(plan, session, plan.order)]
-print(json.dumps([seen, unseen]))
+print(json.dumps([seen, unseen, jars]))
 """
 
 
@@ -501,7 +541,10 @@ def test_what_a_server_lacks_is_said_before_the_start(connect_server: ConnectSer
         in said
     )
 
-    seen, unseen = connect_server.python(LACKING, file)
+    shop = write_pipeline(tmp_path, HOURLY + H2, "shop.yaml")
+    seen, unseen, (jars,) = connect_server.python(LACKING, file, shop)
+    assert (jars["code"], jars["node"]) == ("GB502", "shop")
+    assert jars["message"].endswith("has no `org.h2.Driver`, which the gem `jdbc` needs")
     assert [found["code"] for found in seen] == ["GB513"]
     (found,) = [found for found in unseen if found["code"] == "GB514"]
     assert found["message"].endswith(

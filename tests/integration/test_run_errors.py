@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gem_bundle.check.checker import check_file
 from gem_bundle.errors import PipelineError
+from gem_bundle.run.elsewhere import has_class
 from tests.integration.pipelines import add_rows, command, events, finish, run, write_pipeline
 
 if TYPE_CHECKING:
@@ -44,6 +46,44 @@ def test_a_missing_path(spark: SparkSession, tmp_path: Path) -> None:
     (found,) = refused(write_pipeline(tmp_path, TEXT))
     assert (found.code, found.node, found.line) == ("GB505", "orders", 6)
     assert str(tmp_path / "orders") in found.message
+
+
+def test_a_session_that_is_there_lacks_jars(spark: SparkSession, tmp_path: Path) -> None:
+    add_rows(tmp_path / "orders", "1.json", [{"id": 1}])
+    shop = 'url: "jdbc:h2:./shop", table: orders, driver: org.h2.Driver, jar: "com.h2database:h2:2.3.232"'
+    file = write_pipeline(tmp_path, f"{TEXT}  shop: {{gem: jdbc, input: orders, options: {{{shop}}}}}\n")
+    (found,) = refused(file, available_now=True)
+    assert (found.code, found.node, found.line) == ("GB502", "shop", 9)
+    assert "the session that runs has no `org.h2.Driver`, which the gem `jdbc` needs" in found.message
+    assert "with `--packages com.h2database:h2:2.3.232`." in found.hint
+    assert not (tmp_path / "out").exists(), "no other target has started"
+
+
+WITH_JARS = """
+pipeline: jars
+sources:
+  topic: {gem: kafka, options: {bootstrap_servers: "localhost:1", subscribe: clicks}}
+  files: {gem: file, options: {path: in, format: avro, schema: "id int"}}
+  lake: {gem: delta, options: {path: lake, schema: "id int"}}
+transforms:
+  read: {gem: from_avro, input: topic, options: {column: value, schema: '"long"', field: id}}
+  packed: {gem: to_avro, input: files, options: {columns: [id]}}
+targets:
+  sent: {gem: kafka, input: packed, options: {bootstrap_servers: "localhost:1", topic: out}}
+  kept: {gem: delta, input: read, options: {path: out}}
+  avro: {gem: file, input: lake, options: {path: avro, format: avro}}
+  rows: {gem: jdbc, input: files, options: {url: "jdbc:postgresql://localhost/shop", table: rows}}
+"""
+
+
+def test_the_classes_that_gems_ask_for_are_in_their_jars(spark: SparkSession, tmp_path: Path) -> None:
+    plan = check_file(write_pipeline(tmp_path, WITH_JARS)).plan
+    assert plan is not None
+    for name, gem in plan.gems.items():
+        assert list(gem.jars()), name
+        assert list(gem.jar_classes()), name
+        assert [found for found in gem.jar_classes() if not has_class(spark, found)] == [], name
+    assert not has_class(spark, "org.example.Nothing")
 
 
 def test_a_missing_secret_says_every_place_it_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,12 +37,28 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.model import Definition, Node
     from gem_bundle.pipeline.plan import Plan
 
-FROZEN = re.compile(
-    r"spark\.sql\.(?:shuffle\.partitions|optimizer\.pruneFiltersCanPruneStreamingSubplan"
-    r"|streaming\.(?:multipleWatermarkPolicy"
-    r"|(?:aggregation|flatMapGroupsWithState|join|offsetLog|queryEvolution|stateStore|statefulOperator)\.[\w.]+))"
+FROZEN = frozenset(
+    {"spark.sql.shuffle.partitions", "spark.sql.optimizer.pruneFiltersCanPruneStreamingSubplan"}
+    | {
+        f"spark.sql.streaming.{name}"
+        for name in (
+            "aggregation.stateFormatVersion",
+            "flatMapGroupsWithState.stateFormatVersion",
+            "join.stateFormatVersion",
+            "multipleWatermarkPolicy",
+            "offsetLog.formatVersion",
+            "queryEvolution.enableSourceEvolution",
+            "stateStore.compression.codec",
+            "stateStore.encodingFormat",
+            "stateStore.providerClass",
+            "stateStore.rocksdb.formatVersion",
+            "stateStore.rocksdb.mergeOperatorVersion",
+            "stateStore.rowChecksum.enabled",
+            "statefulOperator.useStrictDistribution",
+        )
+    }
 )
-"""The settings that a checkpoint may keep from its first run on."""
+"""The settings that a checkpoint keeps from its first run on, by the offset logs of Spark 4.0 to 4.2."""
 
 # Of `spark_options`: what Spark itself hides of its settings, and the login of Kafka.
 _SPARK_SECRET = re.compile(r"secret|password|token|access[.]?key|jaas|credential", re.IGNORECASE)
@@ -332,4 +348,4 @@ def _settings(
     for name in plan.upstream([target]):
         said |= plan.gems[name].session_settings()
     said |= plan.definition.spark
-    return {key: clean(value) for key, value in sorted(said.items()) if FROZEN.fullmatch(key)}
+    return {key: clean(value) for key, value in sorted(said.items()) if key in FROZEN}

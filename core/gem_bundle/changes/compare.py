@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.comparison import Comparison
 from gem_bundle.changes.model import Change, TargetChanges
 from gem_bundle.changes.rules.columns import compare_columns
+from gem_bundle.changes.rules.left import SPARK_NAMES, compare_left, kinds_of
 from gem_bundle.changes.rules.settings import compare_settings
 from gem_bundle.changes.rules.sources import begin_of, compare_sources
 from gem_bundle.changes.rules.state import refuse_other_state
@@ -17,7 +18,7 @@ from gem_bundle.changes.sides import new_side, old_side
 from gem_bundle.plugins import load_registry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.changes.record import VersionRecord
@@ -105,77 +106,22 @@ def compare_with_checkpoint(plan: Plan, version: VersionRecord, checkpoint: Spar
             f"target `{target.id}`: no record tells what ran on its checkpoint: what Spark left is compared",
             target.id,
         ),
-        *_sources_left(both, checkpoint),
-        *_operators_left(both, checkpoint),
+        *compare_left(both, checkpoint),
     ]
     note = (
-        "whether filters, columns, keys and aggregates are those that ran can't be known; the next run keeps "
-        "a record"
+        "whether filters, columns and aggregates are those that ran, and what keys are made of, can't be "
+        "known; the next run keeps a record"
     )
     return TargetChanges(target.id, tuple(in_order(changes)), (note,))
-
-
-def _sources_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change]:
-    if checkpoint.newest is None or not checkpoint.named:
-        return
-    left = dict.fromkeys(checkpoint.newest.sources)
-    for node in both.new.version.nodes:
-        if node.kind != "source" or node.mode == "batch":
-            continue
-        if not set(node.readers) & set(left):
-            begins = begin_of(both.new.gems.get(node.id))
-            message = f"the checkpoint has no source `{node.id}`: it is read {begins}"
-            yield both.change("again" if left else "continues", "GB410", message, node.id, after=node.gem)
-        for name in node.readers:
-            left.pop(name, None)
-    for name in left:
-        message = (
-            f"the checkpoint has a source `{name}` that the pipeline doesn't: what waits there is never read"
-        )
-        yield both.change("skipped", "GB411", message, before=name)
-
-
-_SPARK_NAMES = {
-    "aggregate": frozenset({"stateStoreSave", "sessionWindowStateStoreSaveExec"}),
-    "deduplicate": frozenset({"dedupe", "dedupeWithinWatermark"}),
-    "join": frozenset({"symmetricHashJoin"}),
-}
 
 
 def _without_state(ran: Side, checkpoint: SparkCheckpoint) -> frozenset[str]:
     """The nodes that may have kept state and haven't: all that is in the checkpoint is others'."""
     unknown = frozenset(operator.node for operator in ran.operators if operator.stateful is None)
     known = [operator.kind for operator in ran.operators if operator.stateful]
-    if not unknown or not checkpoint.commits or not set(known) <= set(_SPARK_NAMES):
+    if not unknown or not checkpoint.commits or not set(known) <= set(SPARK_NAMES):
         return frozenset()
-    return unknown if sorted(known) == _kinds(checkpoint.kinds) else frozenset()
-
-
-def _kinds(names: Iterable[str]) -> list[str]:
-    """What Spark calls operators in the words of pipelines."""
-    return sorted(next((k for k, found in _SPARK_NAMES.items() if name in found), name) for name in names)
-
-
-def _operators_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change]:
-    found = checkpoint.kinds
-    known = [
-        operator for operator in both.new.stateful if operator.stateful and operator.kind in _SPARK_NAMES
-    ]
-    if len(known) != len(both.new.stateful) or "" in found:
-        return
-    wanted = sorted(operator.kind for operator in known)
-    there = _kinds(found)
-    if wanted != there:
-        node = known[-1].node if known else both.new.target
-        message = (
-            f"the checkpoint has state of {_named(there)}, and the query keeps {_named(wanted)}: Spark "
-            "refuses to go on"
-        )
-        yield both.change("refused", "GB422", message, node, before=there, after=wanted)
-
-
-def _named(kinds: Sequence[str]) -> str:
-    return ", ".join(f"`{kind}`" for kind in kinds) or "nothing"
+    return unknown if sorted(known) == kinds_of(checkpoint.kinds) else frozenset()
 
 
 def in_order(changes: Iterable[Change]) -> list[Change]:

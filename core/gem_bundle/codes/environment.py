@@ -27,6 +27,10 @@ ENVIRONMENT = (
             Where a repository lacks a version, name another one or another repository in
             gem-bundle.toml, under [jars]. What Spark needs for an object store is no gem's: name it there
             as one of the `packages`.
+
+            A session that somebody else started (a Spark Connect server, a notebook, `spark-submit`) has the
+            jars that it was started with. It is asked before anything starts whether it has those that the
+            gems need, and has to be started with them where it hasn't.
         """,
         breaks="""
             # gem-bundle.toml

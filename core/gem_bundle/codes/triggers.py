@@ -1,4 +1,4 @@
-"""GB360 to GB370: triggers, and the Spark that a pipeline is for."""
+"""GB360 to GB372: triggers, and the Spark that a pipeline is for."""
 
 from __future__ import annotations
 
@@ -237,5 +237,37 @@ TRIGGERS = (
             [check]
             spark_version = "4.1"
         """,
+    ),
+    note(
+        "GB372",
+        "this Spark knows the sources of a checkpoint by their order",
+        why="""
+            A checkpoint has an offset for each source that its query reads. Since Spark 4.2 they stand there
+            by the sources' ids, so that sources can be added, removed and put in another order. Older Sparks
+            have them by their order in the query only: after such an edit one source would go on where
+            another ended, or the query doesn't start. `gem-bundle plan` says what an edit does.
+
+            Which Spark that is, is said as for GB370: by the pipeline's job, by `spark_version` in the table
+            `[check]` of the project's settings, or by what is installed.
+        """,
+        breaks="""
+            sources: {ticks: {gem: rate}, tocks: {gem: rate}}
+            transforms: {both: {gem: union, inputs: [ticks, tocks]}}
+            targets: {screen: {gem: noop, input: both}}
+
+            # gem-bundle.toml
+            [check]
+            spark_version = "4.1"
+        """,
+        keeps="""
+            sources: {ticks: {gem: rate}, tocks: {gem: rate}}
+            transforms: {both: {gem: union, inputs: [ticks, tocks]}}
+            targets: {screen: {gem: noop, input: both}}
+
+            # gem-bundle.toml
+            [check]
+            spark_version = "4.2"
+        """,
+        source="Guide, Recovery Semantics after Changes in a Streaming Query",
     ),
 )

@@ -22,7 +22,7 @@ from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.model import Trigger
 from gem_bundle.pipeline.secrets import SecretStore, hidden
 from gem_bundle.run.batch import run_batch
-from gem_bundle.run.elsewhere import check_groups, lacking
+from gem_bundle.run.elsewhere import check_groups, check_jars, lacking
 from gem_bundle.run.environment import open_plan_session
 from gem_bundle.run.frames import Frames, NodeFailure
 from gem_bundle.run.fresh import begin_fresh, check_fresh, finish_fresh
@@ -417,6 +417,9 @@ def open_for(
                 report(str(diagnostic.rewritten(hidden)))
         if options.show_settings:
             _show_settings(session)
+        missing = check_jars(plan, session, needed)
+        if missing:
+            raise PipelineError(missing)
         yield session
     except BaseException:
         session.drop_classes()

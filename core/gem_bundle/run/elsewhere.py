@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.contexts import is_over_connect
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.pipeline.groups import groups_of
+from gem_bundle.run.jars import fill, spark_version
 from gem_bundle.types import is_remote
 
 if TYPE_CHECKING:
@@ -33,6 +34,46 @@ def lacking(plan: Plan, session: Session, nodes: Iterable[str]) -> Iterator[Diag
     yield from _fixed_settings(plan, session)
     if is_over_connect(session.spark):
         yield from _unseen_places(plan, session.spark, list(nodes))
+
+
+def check_jars(plan: Plan, session: Session, nodes: Iterable[str]) -> list[Diagnostic]:
+    """GB502: jars that a session whose jars somebody else chose hasn't got.
+
+    Args:
+        plan: The pipeline.
+        session: The session; of one that was started with this run's jars nothing is asked.
+        nodes: The ids of the nodes that are to run.
+    """
+    if session.has_own_jars or _is_databricks(session.spark):
+        return []
+    wanted = {name: list(plan.gems[name].jar_classes()) for name in nodes if name in plan.gems}
+    every = dict.fromkeys(found for classes in wanted.values() for found in classes)
+    absent = {found for found in every if not has_class(session.spark, found)}
+    return [
+        _without_jars(plan, name, missing)
+        for name, classes in wanted.items()
+        if (missing := [found for found in classes if found in absent])
+    ]
+
+
+def has_class(spark: SparkSession, name: str) -> bool:
+    """Whether a session has a Java class, without using it.
+
+    Spark's function ``reflect`` looks for the class and then for the method when a query is analysed, and
+    says which of them isn't there.
+
+    Args:
+        spark: The session, of whatever kind.
+        name: The full name of the class.
+    """
+    from pyspark.errors import AnalysisException
+    from pyspark.sql.functions import lit, reflect
+
+    try:
+        spark.range(1).select(reflect(lit(name), lit("none"))).schema  # noqa: B018 (asks Spark)
+    except AnalysisException as error:
+        return error.getCondition() != "DATATYPE_MISMATCH.UNEXPECTED_CLASS_TYPE"
+    return True
 
 
 def check_groups(plan: Plan, session: Session, targets: Iterable[Node]) -> list[Diagnostic]:
@@ -64,6 +105,21 @@ def check_groups(plan: Plan, session: Session, targets: Iterable[Node]) -> list[
         for name, group in grouped.items()
         for node in [plan.node(name)]
     ]
+
+
+def _is_databricks(spark: SparkSession) -> bool:
+    """Whether Databricks runs the session: it has Delta, Kafka and drivers of its own, under other names."""
+    return spark.conf.get("spark.databricks.clusterUsageTags.sparkVersion", None) is not None
+
+
+def _without_jars(plan: Plan, name: str, missing: list[str]) -> Diagnostic:
+    node = plan.node(name)
+    filled = [fill(jar, spark_version=spark_version()) for jar in plan.gems[name].jars()]
+    named = ", ".join(f"`{found}`" for found in missing)
+    message = f"{node.kind} `{name}`: the session that runs has no {named}, which the gem `{node.gem}` needs"
+    place = plan.definition.locator.place(node.path, key=True)
+    hint = f"Start that session, or its server, with `--packages {','.join(filled)}`."
+    return Diagnostic("GB502", "error", message, name, node.path, place, hint)
 
 
 def _fixed_settings(plan: Plan, session: Session) -> Iterator[Diagnostic]:

@@ -56,12 +56,14 @@ class Session:
         owned: Whether it was started for this run, so that `close` stops it.
         settings: What it was started with, or what a run wants of it, by name.
         refused: What was wanted but is fixed in the session that was there.
+        has_own_jars: Its jars are those of this run; otherwise somebody else chose them.
     """
 
     spark: SparkSession
     owned: bool
     settings: tuple[Setting, ...]
     refused: tuple[Setting, ...] = ()
+    has_own_jars: bool = False
     _before: Mapping[str, str | None] = field(default_factory=dict, repr=False)
     _archive: ClassArchive | None = field(default=None, repr=False)
 
@@ -159,7 +161,7 @@ def _adopt(spark: SparkSession, request: SessionRequest, *, owned: bool) -> Sess
             refused.append(setting)
         else:
             found[key], before[key] = setting, value
-    return Session(spark, owned, _sorted(found), tuple(refused), before)
+    return Session(spark, owned, _sorted(found), tuple(refused), _before=before)
 
 
 def _value(spark: SparkSession, key: str) -> str | None:
@@ -277,10 +279,10 @@ def _start_with(
                 f"{where}`gem-bundle run --show-settings` lists what it is started with.",
             ) from error
     if archive is None or not archive.recorded:
-        return Session(spark, True, _sorted(told))
+        return Session(spark, True, _sorted(told), has_own_jars=True)
     values = {key: setting.value for key, setting in settings.items()}
     kept = archive.finish(java, values, SparkContext.getSystemProperty("java.class.path"))
-    return Session(spark, True, _sorted(told), _archive=archive if kept else None)
+    return Session(spark, True, _sorted(told), has_own_jars=True, _archive=archive if kept else None)
 
 
 def _watched(request: SessionRequest) -> AbstractContextManager[None]:

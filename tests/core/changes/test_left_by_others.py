@@ -83,6 +83,36 @@ def test_it_is_planned_as_far_as_spark_tells(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (COUNTED.replace("id string", "id int"), "string), not (struct<timestamp, timestamp>, int)"),
+        (
+            COUNTED.replace("[id]", "[id, n]").replace("n: sum", "m: sum"),
+            "string), not (struct<timestamp, timestamp>, string, int)",
+        ),
+    ],
+)
+def test_keys_of_other_types_are_refused(tmp_path: Path, version: str, text: str, why: str) -> None:
+    folder = beside(tmp_path, version, "aggregation")
+    (found,), wrong = plan_changes(plan(text.replace("SPARK", UNNAMED), str(folder)))
+    assert wrong == []
+    (refused,) = [change for change in found.changes if change.verdict == "refused"]
+    assert (refused.code, refused.node) == ("GB422", "counts")
+    assert why in refused.message
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_settings_that_a_checkpoint_has_otherwise_have_no_effect(tmp_path: Path, version: str) -> None:
+    same = "spark.sql.streaming.multipleWatermarkPolicy: min"
+    given = UNNAMED.replace("}", f", spark.sql.shuffle.partitions: 7, {same}}}")
+    folder = beside(tmp_path, version, "aggregation")
+    (found,), _ = plan_changes(plan(COUNTED.replace("SPARK", given), str(folder)))
+    (setting,) = [change for change in found.changes if change.code == "GB440"]
+    assert (setting.verdict, setting.before, setting.after) == ("continues", "2", "7")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_sources_without_names_are_told_with_the_way_out(tmp_path: Path, version: str) -> None:
     """Source evolution can't be switched on for a checkpoint that was made without it."""
     found, (wrong,) = plan_changes(

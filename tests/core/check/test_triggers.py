@@ -355,6 +355,20 @@ def test_older_sparks_only_append_the_rows_of_a_join_of_streams(
     assert all(f"not in {version}" in d.message and "`j`" in d.message for d in told)
 
 
+@pytest.mark.parametrize("version", ["4.0.1", "4.1.1", "4.2.0"])
+def test_older_sparks_know_sources_by_their_order(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gem_bundle.check import checker
+    from gem_bundle.settings import Settings
+
+    monkeypatch.setattr(checker, "load_settings", lambda _: Settings(spark_version=version))
+    only = "targets: {only: {gem: any, input: a}, "
+    checked = check(f"pipeline: p{JOINED.format(mode='append')}".replace("targets: {", only), **GEMS)
+
+    told = [d for d in checked.diagnostics if d.code == "GB372"]
+    assert [(d.node, d.severity, d.line) for d in told] == ([("t", "note", 4)] if version < "4.2" else [])
+    assert all(f"not in {version}" in d.message and "(`a`, `b`)" in d.message for d in told)
+
+
 def test_without_pyspark_it_is_the_version_that_all_is_tested_with(monkeypatch: pytest.MonkeyPatch) -> None:
     from gem_bundle.check.stages import versions
 

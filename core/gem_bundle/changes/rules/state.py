@@ -199,6 +199,19 @@ def _difference(old: Shape, new: Shape) -> str:
     return ""
 
 
+def keys_differ(left: tuple[str, ...], shape: Shape) -> str:
+    """Why Spark doesn't take the keys of a checkpoint for those of an operator; empty when it does.
+
+    Args:
+        left: The types of the keys in the checkpoint.
+        shape: What the operator keeps.
+    """
+    old = tuple(map(_bare, left))
+    if shape.keys is None or _fit(old, shape.keys):
+        return ""
+    return f"its keys in the checkpoint are {_listed(old)}, not {_listed(shape.keys)}"
+
+
 def _other_inputs(both: Comparison, old: Shape, new: Shape) -> str:
     """Where it isn't known what is kept: which column that comes has another type; empty where none has."""
     if all(kinds is not None and None not in kinds for kinds in (old.keys, old.values, new.keys, new.values)):

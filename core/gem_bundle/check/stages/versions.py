@@ -59,6 +59,7 @@ def check_versions(plan: Plan, target: TargetSpark) -> Iterator[Diagnostic]:
             yield at_key(plan, node, "GB370", message, "trigger", target.hint)
         yield from _newer_joins(plan, node, target)
         yield from _newer_processors(plan, node, target)
+        yield from _unnamed_sources(plan, node, target)
     for setting in plan.definition.spark:
         since = _SETTINGS.get(setting.lower())
         if since and target.lacks(since):
@@ -91,6 +92,20 @@ def _newer_processors(plan: Plan, node: Node, target: TargetSpark) -> Iterator[D
             message = f"Spark has processors of rows since 4.1, not in {target.version}"
             hint = "Write `form: pandas`, and let the processor take and give pandas data frames."
             yield at_operator(plan, operator, "GB370", message, hint)
+
+
+def _unnamed_sources(plan: Plan, node: Node, target: TargetSpark) -> Iterator[Diagnostic]:
+    """The sources of a target that older Sparks tell apart by their order only."""
+    names = [name for name in plan.definition.nodes if name in plan.streaming_sources(node.id)]
+    if len(names) < 2 or not target.lacks("4.2"):
+        return
+    named = ", ".join(f"`{name}`" for name in names)
+    message = (
+        f"Spark knows the sources of a checkpoint by their names since 4.2, not in {target.version}, which "
+        f"knows those of `{node.id}` ({named}) by their order"
+    )
+    hint = "Leave sources and the order of inputs as they are once it has run, or begin a new checkpoint."
+    yield at_key(plan, node, "GB372", message, "input", hint, "note")
 
 
 def _newer_types(plan: Plan, node: Node, target: TargetSpark) -> Iterator[Diagnostic]:

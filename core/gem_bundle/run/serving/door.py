@@ -120,7 +120,7 @@ class Door:
 
     @property
     def _inside(self) -> int:
-        """How many are served or about to be; a task ends a little after its connection is among the served."""
+        """How many are served or about to be: a task ends a little after its connection is served."""
         return len(self._served) + sum(one not in self._served for one in self._coming.values())
 
     def _let_in(self, one: socket.socket) -> None:

@@ -1,0 +1,128 @@
+"""What Spark left where no record tells what ran: its sources, its operators and their keys, its settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle.changes.comparison import told
+from gem_bundle.changes.rules.sources import begin_of
+from gem_bundle.changes.rules.state import keys_differ, shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from gem_bundle.changes.checkpoint import SparkCheckpoint, StateOperator
+    from gem_bundle.changes.comparison import Comparison
+    from gem_bundle.changes.model import Change
+    from gem_bundle.changes.rules.state import Shape
+
+_PARTITIONS = "spark.sql.shuffle.partitions"
+SPARK_NAMES = {
+    "aggregate": frozenset({"stateStoreSave", "sessionWindowStateStoreSaveExec"}),
+    "deduplicate": frozenset({"dedupe", "dedupeWithinWatermark"}),
+    "join": frozenset({"symmetricHashJoin"}),
+}
+"""What Spark calls the operators of a kind."""
+
+
+def compare_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change]:
+    """What can be said of an edit by what Spark left alone.
+
+    Args:
+        both: The new version, on both sides.
+        checkpoint: What Spark left.
+    """
+    yield from _sources_left(both, checkpoint)
+    refused = list(_operators_left(both, checkpoint))
+    yield from refused or _keys_left(both, checkpoint)
+    yield from _settings_left(both, checkpoint)
+
+
+def _sources_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change]:
+    if checkpoint.newest is None or not checkpoint.named:
+        return
+    left = dict.fromkeys(checkpoint.newest.sources)
+    for node in both.new.version.nodes:
+        if node.kind != "source" or node.mode == "batch":
+            continue
+        if not set(node.readers) & set(left):
+            begins = begin_of(both.new.gems.get(node.id))
+            message = f"the checkpoint has no source `{node.id}`: it is read {begins}"
+            yield both.change("again" if left else "continues", "GB410", message, node.id, after=node.gem)
+        for name in node.readers:
+            left.pop(name, None)
+    for name in left:
+        message = (
+            f"the checkpoint has a source `{name}` that the pipeline doesn't: what waits there is never read"
+        )
+        yield both.change("skipped", "GB411", message, before=name)
+
+
+def kinds_of(names: Iterable[str]) -> list[str]:
+    """What Spark calls operators in the words of pipelines."""
+    return sorted(next((k for k, found in SPARK_NAMES.items() if name in found), name) for name in names)
+
+
+def _operators_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change]:
+    found = checkpoint.kinds
+    known = [operator for operator in both.new.stateful if operator.stateful and operator.kind in SPARK_NAMES]
+    if len(known) != len(both.new.stateful) or "" in found:
+        return
+    wanted = sorted(operator.kind for operator in known)
+    there = kinds_of(found)
+    if wanted != there:
+        node = known[-1].node if known else both.new.target
+        message = (
+            f"the checkpoint has state of {_named(there)}, and the query keeps {_named(wanted)}: Spark "
+            "refuses to go on"
+        )
+        yield both.change("refused", "GB422", message, node, before=there, after=wanted)
+
+
+def _named(kinds: Sequence[str]) -> str:
+    return ", ".join(f"`{kind}`" for kind in kinds) or "nothing"
+
+
+def _keys_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change]:
+    """The operators whose keys have other types than those in the checkpoint.
+
+    Which operator is which is plain only where there is one of its kind.
+    """
+    kept = shapes(both.after)
+    kinds = [operator.kind for operator in both.new.stateful]
+    there = kinds_of(operator.name for operator in checkpoint.operators)
+    for shape, kind in zip(kept, kinds, strict=True):
+        if kinds.count(kind) > 1 or there.count(kind) > 1:
+            continue
+        found = next((o for o in checkpoint.operators if o.name in SPARK_NAMES.get(kind, ())), None)
+        why = _other_keys(shape, found) if found is not None else ""
+        if why:
+            message = f"the state of `{shape.node}` has another shape, and Spark refuses to go on: {why}"
+            yield both.change("refused", "GB422", message, shape.node, hint=both.begin_anew)
+
+
+def _other_keys(shape: Shape, left: StateOperator) -> str:
+    # Of a join each side has stores, whose keys begin with what is compared; the first is that of the left.
+    store = next((store for store in left.stores if store.keys is not None), None)
+    if store is None or store.keys is None or shape.kind.startswith("join"):
+        return ""
+    return keys_differ(tuple(kind for _, kind in store.keys), shape)
+
+
+def _settings_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change]:
+    """The settings that the pipeline gives, and that the checkpoint has otherwise."""
+    frozen = dict(checkpoint.settings)
+    if checkpoint.partitions is not None:
+        # Spark 4.2 writes them into the log from the first restart on only.
+        frozen[_PARTITIONS] = str(checkpoint.partitions)
+    for key, value in both.new.version.settings.items():
+        if key in frozen and frozen[key] != value:
+            yield both.change(
+                "continues",
+                "GB440",
+                f"the setting `{key}` is {told(value)}, and the checkpoint of `{both.new.target}` has "
+                f"{told(frozen[key])} from its first run, so it has no effect",
+                hint=f"For the new value to count, begin anew with {both.fresh}.",
+                before=frozen[key],
+                after=value,
+            )
