@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).resolve().parent.parent
 # Ends only what would hang: a busy machine is slow.
 TIMEOUT: Final = 120.0
+# As WebDriver names keys.
+TAB: Final = "\ue004"
+ENTER: Final = "\ue007"
 AXE: Final = (
     "axe-core",
     "4.14.1",

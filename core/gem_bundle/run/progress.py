@@ -42,7 +42,7 @@ class MicroBatch:
         lag: How much waited when it began, by source: records behind a topic's newest one; or behind it, of
             sources that tell it themselves: files of a path, versions of a table.
         lag_units: Of what, by source, where it isn't records.
-        lag_seconds: For how long that had been there, by source (`gem_bundle.run.behind`).
+        lag_seconds: For how long that had been there, by source.
         newest: How much there was in all, by source: of a topic the sum over its partitions.
         positions: Up to where it has read its sources.
     """
@@ -67,10 +67,18 @@ class MicroBatch:
     positions: tuple[Position, ...] = ()
 
     @property
+    def lag_by_unit(self) -> dict[str, int]:
+        """What waits, of all sources that count the same, by what they count."""
+        found: dict[str, int] = {}
+        for name, count in self.lag.items():
+            unit = self.lag_units.get(name, "records")
+            found[unit] = found.get(unit, 0) + count
+        return found
+
+    @property
     def lag_records(self) -> int | None:
         """The records that wait, of all sources; None where none counts records."""
-        counts = [count for name, count in self.lag.items() if name not in self.lag_units]
-        return sum(counts) if counts else None
+        return self.lag_by_unit.get("records")
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers as JSON takes them."""

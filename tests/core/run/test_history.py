@@ -72,7 +72,21 @@ def test_as_json_it_is_in_columns() -> None:
         "table", batch(1, phases_ms={"walCommit": 1}, watermark="2026-01-05T09:00:00.000Z", duration_ms=500)
     )
     found = json.loads(json.dumps(history.as_dict()))["targets"]["table"]
-    assert found["lag_records"] == [5, None]
+    assert (found["lag"], found["lag_seconds"]) == ({"records": [5, None]}, [None, None])
     assert found["phases_ms"] == {"addBatch": [7, 0], "walCommit": [0, 1]}
     assert found["watermark_seconds"] == [None, 10.5]
     assert found["time"][1] == BEGAN.timestamp() + 10.5
+
+
+def test_what_waits_is_kept_by_unit_and_what_was_said_last_of_it() -> None:
+    history = History(4)
+    units = {"in": "files", "out": "files", "table": "versions"}
+    told = {"lag": {"in": 4, "out": 1, "table": 2, "clicks": 900}, "lag_units": units}
+    history.add("table", batch(0, **told, lag_seconds={"in": 2.5, "clicks": 61.0}))
+    for number in range(1, 5):
+        history.add("table", batch(number, lag={"clicks": number}))
+    found = history.as_dict()["targets"]["table"]
+    assert found["micro_batches"] == [2, 1, 1, 1]
+    none = [None] * 3
+    assert found["lag"] == {"files": [5, *none], "versions": [2, *none], "records": [1, 2, 3, 4]}
+    assert found["lag_seconds"] == [61.0, *none]

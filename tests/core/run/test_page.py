@@ -21,7 +21,7 @@ from gem_bundle.run.serving.server import RunServer
 from gem_bundle.run.steering import StopRequest
 from gem_bundle.run.view import QuietView
 from gem_bundle.runs.requests import Request
-from tests.browser import page_numbers
+from tests.browser import ENTER, TAB, page_numbers
 from tests.core.run.test_report_and_view import BATCH
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Shown:
             self.stop.started(name)
         self.server.started(self.report)
 
-    def micro_batches(self, count: int = 1) -> None:
+    def micro_batches(self, count: int = 1, **numbers: Any) -> None:
         for _ in range(count):
             number = self.batches
             self.batches += 1
@@ -107,6 +107,7 @@ class Shown:
                     lag={"clicks": 900 - 10 * (number % 9)},
                     held=HeldRows({"parsed": number % 2}, {}),
                 )
+                batch = replace(batch, **numbers)
                 totals.add(batch)
                 self.server.progress(batch, totals)
 
@@ -155,6 +156,22 @@ def expected_numbers(report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+LAG_CHARTS = {
+    "Records behind": "behind 7",
+    "Files behind": "behind 5",
+    "Versions behind": "behind 1",
+    "Behind for": "time 1 min 1 s",
+}
+
+
+def charts_of(browser: Browser) -> dict[str, str]:
+    """The charts by their titles, with their newest values as screen readers tell them."""
+    labels = browser.run(
+        "return [...document.querySelectorAll('#charts [role=img]')].map((e) => e.getAttribute('aria-label'))"
+    )
+    return dict(label.split(", newest: ") for label in labels)
+
+
 def assert_shows(browser: Browser, report: dict[str, Any]) -> None:
     """The page shows what a report says, as soon as it has drawn it."""
     expected = expected_numbers(report)
@@ -181,7 +198,9 @@ def test_it_shows_a_run_while_it_goes_on_and_its_report_at_the_end(browser: Brow
         assert browser.run("return document.querySelectorAll('.node').length") == 8
         assert browser.barriers() == []
         browser.picture("run-light")
-        run.micro_batches(3)
+        lag = {"clicks": 7, "in": 3, "out": 2, "orders": 1}
+        units = {"in": "files", "out": "files", "orders": "versions"}
+        run.micro_batches(3, lag=lag, lag_units=units, lag_seconds={"in": 61, "clicks": 2})
         browser.until(
             lambda: page_numbers(browser)["totals"]["micro-batches"] == "86", "the new ones are shown"
         )
@@ -189,6 +208,10 @@ def test_it_shows_a_run_while_it_goes_on_and_its_report_at_the_end(browser: Brow
         for what in ("the last event", "the run gets older"):
             before = browser.text("#summary")
             browser.until(lambda before=before: browser.text("#summary") != before, what)  # type: ignore[misc]
+        # The same by what the page was told while it was open, and by what the server has kept.
+        assert charts_of(browser).items() >= LAG_CHARTS.items()
+        browser.open(run.address)
+        browser.until(lambda: charts_of(browser).items() >= LAG_CHARTS.items(), "one chart for each unit")
         run.end()
         browser.until_text("#connection", "The run has ended")
         assert_shows(browser, run.report.as_dict())
@@ -199,7 +222,7 @@ def test_in_the_dark_and_on_a_phone(browser: Browser, tmp_path: Path) -> None:
     with shown(tmp_path) as run:
         run.begin()
         run.micro_batches(12)
-        for name, width, dark in (("dark", 1400, True), ("phone", 390, False)):
+        for name, width, dark in (("dark", 1400, True), ("phone", 390, False), ("phone-dark", 390, True)):
             browser.open(run.address, width=width, dark=dark)
             browser.until_text("#state", "running")
             browser.until_text("#batches", "addBatch")
@@ -221,14 +244,14 @@ def test_it_is_used_by_keyboard(browser: Browser, tmp_path: Path) -> None:
         browser.until_text("#stop", "Stop")
         seen: list[str] = []
         while "skip" not in seen[1:] and len(seen) < 60:
-            browser.press("\ue004")
+            browser.press(TAB)
             seen.append(
                 browser.run(
                     "const e = document.activeElement; return e.dataset.id ?? (e.id || e.className || e.textContent)"
                 )
             )
             if seen[-1] == "parsed":
-                browser.press("\ue007")
+                browser.press(ENTER)
                 assert "page string, at timestamp" in browser.text("#details")
         wanted = ["skip", "stop", "smaller", "fit", "larger", "graph", "clicks", "pages", "parsed", "details"]
         assert [name for name in seen if name in wanted][: len(wanted)] == wanted
@@ -359,6 +382,29 @@ def hundred_nodes() -> str:
     return "\n".join(lines)
 
 
+def assert_a_hundred_nodes_are_readable(browser: Browser) -> None:
+    """No box and no label covers another one, and what is written into a box stays in it."""
+    boxes = browser.run(
+        """
+        return [...document.querySelectorAll(".node, .edge-label")].map((element) => {
+          const {left, top, right, bottom} = element.getBoundingClientRect();
+          return [element.dataset.id ?? "label", left, top, right, bottom];
+        })
+        """
+    )
+    assert len([box for box in boxes if box[0] != "label"]) == 100
+    assert len(boxes) == 100 + 95, "each edge has its label"
+    overlaps = [
+        (one[0], other[0])
+        for at, one in enumerate(boxes)
+        for other in boxes[at + 1 :]
+        if one[1] < other[3] and other[1] < one[3] and one[2] < other[4] and other[2] < one[4]
+    ]
+    assert overlaps == []
+    too_small = "return [...document.querySelectorAll('.node')].filter((e) => e.scrollHeight > e.clientHeight + 1).length"
+    assert browser.run(too_small) == 0
+
+
 def test_a_hundred_nodes_are_drawn_without_overlaps(browser: Browser, tmp_path: Path) -> None:
     with shown(tmp_path, hundred_nodes()) as run:
         run.begin()
@@ -366,30 +412,7 @@ def test_a_hundred_nodes_are_drawn_without_overlaps(browser: Browser, tmp_path: 
         for width in (1400, 390):
             browser.open(run.address, width=width)
             browser.until_text('.node[data-id="target_0"]', "rows/s")
-            boxes = browser.run(
-                """
-                return [...document.querySelectorAll(".node, .edge-label")].map((element) => {
-                  const {left, top, right, bottom} = element.getBoundingClientRect();
-                  return [element.dataset.id ?? "label", left, top, right, bottom];
-                })
-                """
-            )
-            assert len([box for box in boxes if box[0] != "label"]) == 100
-            assert len(boxes) == 100 + 95, "each edge has its label"
-            overlaps = [
-                (one[0], other[0])
-                for at, one in enumerate(boxes)
-                for other in boxes[at + 1 :]
-                if one[1] < other[3] and other[1] < one[3] and one[2] < other[4] and other[2] < one[4]
-            ]
-            assert overlaps == []
-            # What is written into a box stays in it.
-            assert (
-                browser.run(
-                    "return [...document.querySelectorAll('.node')].filter((e) => e.scrollHeight > e.clientHeight + 1).length"
-                )
-                == 0
-            )
+            assert_a_hundred_nodes_are_readable(browser)
         browser.open(run.address)
         browser.until_text('.node[data-id="target_0"]', "rows/s")
         browser.click("#fit")

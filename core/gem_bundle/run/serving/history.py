@@ -32,8 +32,11 @@ class Point:
         state_rows: Rows in the state stores after the last of them.
         state_bytes: Memory of the state stores after the last of them.
         watermark_seconds: How far the watermark was behind the last of them, or None without one.
-        lag_records: How many records it was behind the newest, or None where they aren't counted.
-        phases_ms: How long their phases took, added up.
+        lag_seconds: For how long what waits had been there, of all sources the longest; None where that
+            isn't known.
+        lag: How much waited, of all sources that count the same, by what they count: records, files,
+            versions.
+        phases_ms: How long their phases took, added up, by Spark's names.
     """
 
     time: float
@@ -46,7 +49,8 @@ class Point:
     state_rows: int
     state_bytes: int
     watermark_seconds: float | None
-    lag_records: int | None
+    lag_seconds: float | None
+    lag: Mapping[str, int] = field(default_factory=dict)
     phases_ms: Mapping[str, int] = field(default_factory=dict)
 
     def then(self, later: Point) -> Point:
@@ -64,6 +68,9 @@ class Point:
             busy_ms=self.busy_ms + later.busy_ms,
             late_rows=self.late_rows + later.late_rows,
             rejected_rows=self.rejected_rows + later.rejected_rows,
+            # Sources that take long aren't asked after each micro-batch: what they said last counts.
+            lag_seconds=self.lag_seconds if later.lag_seconds is None else later.lag_seconds,
+            lag={**self.lag, **later.lag},
             phases_ms=phases,
         )
 
@@ -100,12 +107,14 @@ class History:
         """All points as JSON takes them: for each target the names of the numbers with their values."""
         with self._lock:
             found = {target: list(points) for target, points in self._points.items()}
-        names = [name for name in Point.__slots__ if name != "phases_ms"]
+        names = [name for name in Point.__slots__ if name not in {"lag", "phases_ms"}]
         columns: dict[str, Any] = {}
         for target, points in found.items():
             phases = dict.fromkeys(phase for point in points for phase in point.phases_ms)
+            units = dict.fromkeys(unit for point in points for unit in point.lag)
             columns[target] = {
                 **{name: [getattr(point, name) for point in points] for name in names},
+                "lag": {unit: [point.lag.get(unit) for point in points] for unit in units},
                 "phases_ms": {phase: [point.phases_ms.get(phase, 0) for point in points] for phase in phases},
             }
         return {"targets": columns}
@@ -125,6 +134,7 @@ def _point(batch: MicroBatch) -> Point:
         state_rows=batch.state_rows,
         state_bytes=batch.state_bytes,
         watermark_seconds=None if watermark is None else round(ended - watermark, 3),
-        lag_records=batch.lag_records,
+        lag_seconds=max(batch.lag_seconds.values(), default=None),
+        lag=batch.lag_by_unit,
         phases_ms=dict(batch.phases_ms),
     )

@@ -5,9 +5,11 @@ import { bytes, duration, rate, whole } from "./words.js";
 
 const HEIGHT = 160;
 const MOST_PHASES = 4;
+// Half a file is no mark at an axis.
+const WHOLE_STEPS = Array.from({ length: 15 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
 
 // The numbers of a chart are columns of the history; a chart without any number isn't shown.
-const CHARTS = [
+const FIRST = [
   {
     title: "Rows per second",
     word: rate,
@@ -18,7 +20,9 @@ const CHARTS = [
     word: duration,
     series: (found) => ({ "whole micro-batch": each(found, found.busy_ms), ...phases(found) }),
   },
-  { title: "Records behind the newest", word: whole, series: (found) => ({ behind: found.lag_records }) },
+];
+const BEHIND_FOR = { title: "Behind for", word: duration, spansGaps: true, series: (found) => ({ time: found.lag_seconds }) };
+const LAST = [
   { title: "Watermark behind", word: duration, series: (found) => ({ watermark: found.watermark_seconds }) },
   { title: "Rows in the state", word: whole, series: (found) => ({ rows: some(found.state_rows) }) },
   { title: "Memory of the state", word: bytes, series: (found) => ({ memory: some(found.state_bytes) }) },
@@ -28,6 +32,17 @@ const CHARTS = [
     series: (found) => ({ late: some(found.late_rows), rejected: some(found.rejected_rows) }),
   },
 ];
+
+// One for each unit that occurs: records, files, versions are no sum. Sources that take long are asked now and then.
+function chartsOf(found) {
+  const behind = Object.keys(found.lag).map((unit) => ({
+    title: `${unit[0].toUpperCase()}${unit.slice(1)} behind`,
+    word: whole,
+    spansGaps: true,
+    series: () => ({ behind: found.lag[unit] }),
+  }));
+  return [...FIRST, ...behind, BEHIND_FOR, ...LAST];
+}
 
 function some(column) {
   return column.some((value) => value) ? column : null;
@@ -74,7 +89,15 @@ export class Charts {
 
   update(found) {
     this.found = found;
-    for (const chart of CHARTS) {
+    const charts = chartsOf(found);
+    // Another run may have no source that counts what those of the last one did.
+    for (const [title, { plot, figure }] of this.drawn) {
+      if (charts.some((chart) => chart.title === title)) continue;
+      plot.destroy();
+      figure.remove();
+      this.drawn.delete(title);
+    }
+    for (const chart of charts) {
       const series = Object.entries(found.time.length > 1 ? chart.series(found) : {}).filter(
         ([, values]) => values && values.some((value) => value !== null && value !== undefined),
       );
@@ -92,7 +115,7 @@ export class Charts {
       this.tell(this.drawn.get(chart.title), null);
     }
     // In the order of the list, wherever one has come or gone.
-    const figures = CHARTS.map(({ title }) => this.drawn.get(title)?.figure).filter(Boolean);
+    const figures = charts.map(({ title }) => this.drawn.get(title)?.figure).filter(Boolean);
     figures.forEach((figure, at) => {
       if (this.region.children[at] !== figure) this.region.insertBefore(figure, this.region.children[at] ?? null);
     });
@@ -121,7 +144,7 @@ export class Charts {
         scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.08 : 1] } },
         axes: [
           { ...axis, values: (_, ticks) => ticks.map((tick) => new Date(tick * 1000).toISOString().slice(11, 19)), space: 80, size: 30 },
-          { ...axis, values: words, size: 72 },
+          { ...axis, values: words, size: 72, ...(chart.word === whole ? { incrs: WHOLE_STEPS } : {}) },
         ],
         series: [
           {},
@@ -129,7 +152,7 @@ export class Charts {
             label: name,
             stroke: colour(`--line-${at}`),
             width: 1.75,
-            spanGaps: false,
+            spanGaps: chart.spansGaps ?? false,
             points: { show: data[0].length < 60, size: 5 },
           })),
         ],

@@ -115,7 +115,6 @@ setInterval(() => {
 function remember(target, batch) {
   const ended = seconds(batch.timestamp) + batch.duration_ms / 1000;
   const found = (state.history.targets[target] ??= emptyHistory());
-  const lags = Object.entries(batch.lag ?? {}).filter(([source]) => !batch.lag_units?.[source]);
   const point = {
     time: ended,
     micro_batches: 1,
@@ -127,18 +126,38 @@ function remember(target, batch) {
     state_rows: batch.state_rows,
     state_bytes: batch.state_bytes,
     watermark_seconds: batch.watermark ? ended - seconds(batch.watermark) : null,
-    lag_records: lags.length ? sum(Object.fromEntries(lags)) : null,
+    lag_seconds: longest(batch.lag_seconds),
   };
   if (found.time.length && found.time.at(-1) >= ended) return; // it came with the history
   const before = found.time.length;
   for (const [name, value] of Object.entries(point)) found[name].push(value);
-  for (const [name, took] of Object.entries(batch.phases_ms ?? {})) {
-    (found.phases_ms[name] ??= new Array(before).fill(0))[before] = took;
-  }
-  for (const column of Object.values(found.phases_ms)) if (column.length === before) column.push(0);
+  rememberEach(found.phases_ms, batch.phases_ms ?? {}, before, 0);
+  rememberEach(found.lag, lagByUnit(batch), before, null);
   if (found.time.length > MOST_POINTS) {
     keepHistory(); // the server thins what it keeps
   }
+}
+
+// Columns that begin when there is something to put into them; at other times they hold what stands for nothing.
+function rememberEach(columns, values, before, nothing) {
+  for (const [name, value] of Object.entries(values)) {
+    (columns[name] ??= new Array(before).fill(nothing))[before] = value;
+  }
+  for (const column of Object.values(columns)) if (column.length === before) column.push(nothing);
+}
+
+function lagByUnit(batch) {
+  const found = {};
+  for (const [source, behind] of Object.entries(batch.lag ?? {})) {
+    const unit = batch.lag_units?.[source] ?? "records";
+    found[unit] = (found[unit] ?? 0) + behind;
+  }
+  return found;
+}
+
+function longest(seconds) {
+  const all = Object.values(seconds ?? {});
+  return all.length ? Math.max(...all) : null;
 }
 
 async function keepHistory() {
@@ -152,8 +171,8 @@ async function keepHistory() {
 
 function emptyHistory() {
   const names = ["time", "micro_batches", "rows_in", "rows_out", "busy_ms", "late_rows", "rejected_rows"];
-  names.push("state_rows", "state_bytes", "watermark_seconds", "lag_records");
-  return { ...Object.fromEntries(names.map((name) => [name, []])), phases_ms: {} };
+  names.push("state_rows", "state_bytes", "watermark_seconds", "lag_seconds");
+  return { ...Object.fromEntries(names.map((name) => [name, []])), lag: {}, phases_ms: {} };
 }
 
 function drawPipeline() {
