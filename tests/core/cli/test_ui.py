@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gem_bundle.check.checker import check_file
 from gem_bundle.files import open_folder
 from gem_bundle.run.options import ServeOptions
 from gem_bundle.run.serving.server import answering
 from gem_bundle.runs.record import runs_place, write_run
 from gem_bundle.ui import page as ui_page
 from gem_bundle.ui.page import FilePage, make_file_app
+from tests.browser import ENTER, TAB
+from tests.core.run.test_page import assert_a_hundred_nodes_are_readable, hundred_nodes
 from tests.core.run.test_report_and_view import BATCH
 from tests.core.runs.test_record import RECORD
 
@@ -141,32 +144,9 @@ def test_only_what_it_asks_for_is_previewed(file: Path) -> None:
         assert ui.ask("/api/v1/pipeline")[0] == 401
 
 
-@pytest.mark.programs
-def test_in_a_browser(browser: Browser, file: Path) -> None:
-    with shown(file) as ui:
-        browser.open(ui.address)
-        browser.until_text("#title", "clicks")
-        browser.click('.node[data-id="ticks"]')
-        assert "It ticks." in browser.text("#details")
-        assert "timestamp\ttimestamp" in browser.text("#details")
-        assert browser.text("#details .preview button") == "First rows"
-        file.write_text(TEXT.replace("value %", "valeu %"))
-        ui.page.check()
-        browser.until_text("#problems", f"{file}:6:")
-        assert browser.run("return document.querySelector('#line-6').dataset.severity") == "error"
-        browser.click('.node[data-id="even"]')
-        browser.click("#details .preview button")
-        browser.until_text("#details .preview", "error[")
-        assert browser.barriers() == []
-        browser.picture("ui")
-        file.write_text(TEXT)
-        ui.page.check()
-        browser.until(lambda: not browser.text("#problems"), "the problem is gone")
-        assert [message for message in browser.messages() if "422" not in message] == []
-
-
-@pytest.mark.programs
-def test_the_command_serves_until_it_is_asked_to_end(file: Path) -> None:
+@contextmanager
+def command(file: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """`gem-bundle ui` as somebody starts it: the address that it says, and its process."""
     process = subprocess.Popen(
         [sys.executable, "-m", "gem_bundle", "ui", str(file)],
         stdin=subprocess.DEVNULL,
@@ -176,18 +156,105 @@ def test_the_command_serves_until_it_is_asked_to_end(file: Path) -> None:
     )
     try:
         assert process.stderr is not None
-        line = process.stderr.readline()
-        address = line.strip().removeprefix("Serving at ")
+        address = process.stderr.readline().strip().removeprefix("Serving at ")
         assert "Watching 1 file" in process.stderr.readline()
+        yield address, process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.programs
+def test_the_page_follows_the_file_while_it_is_written(browser: Browser, file: Path) -> None:
+    with command(file) as (address, _):
+        browser.open(address)
+        browser.until_text("#title", "clicks")
+        browser.click('.node[data-id="ticks"]')
+        assert "It ticks." in browser.text("#details")
+        assert "timestamp\ttimestamp" in browser.text("#details")
+        browser.click('.node[data-id="even"]')
+        assert "condition\tvalue % 2 = 0" in browser.text("#details")
+
+        file.write_text(TEXT.replace("value %", "valeu %"))
+        (found,) = check_file(file).diagnostics
+        browser.until_text("#problems", f"error[{found.code}] {found.place}")
+        assert found.line == 6
+        assert browser.run("return document.querySelector('#line-6').dataset.severity") == "error"
+        assert "error" in browser.text('.node[data-id="even"]').split("\n")
+        assert "condition\tvaleu % 2 = 0" in browser.text("#details"), (
+            "what is shown of a node is what it is now"
+        )
+        assert found.message in browser.text("#details")
+        assert browser.barriers() == []
+        browser.picture("ui")
+
+        fourth = "  fourth: {gem: filter, input: even, description: And of four., options: {condition: value % 4 = 0}}"
+        text = TEXT.replace("targets:", f"{fourth}\ntargets:").replace(
+            "input: even, options: {path", "input: fourth, options: {path"
+        )
+        file.write_text(text)
+        browser.until(lambda: not browser.text("#problems"), "the problem is gone")
+        nodes = "return [...document.querySelectorAll('.node')].map((e) => e.dataset.id)"
+        assert browser.run(nodes) == ["ticks", "even", "fourth", "table"]
+        edges = (
+            "return [...document.querySelectorAll('.edge')].map((e) => `${e.dataset.from} ${e.dataset.to}`)"
+        )
+        assert browser.run(edges) == ["ticks even", "even fourth", "fourth table"]
+        assert "error" not in browser.text('.node[data-id="even"]')
+        browser.click('.node[data-id="fourth"]')
+        assert "And of four." in browser.text("#details")
+        assert "condition\tvalue % 4 = 0" in browser.text("#details")
+        assert browser.messages() == []
+
+
+@pytest.mark.programs
+def test_the_page_of_a_file_is_for_everybody(browser: Browser, file: Path) -> None:
+    file.write_text(TEXT.replace("value %", "valeu %"))
+    with shown(file) as ui:
+        browser.open(ui.address)
+        browser.until_text("#problems", "valeu")
+        pressed: list[str] = []
+        while "file" not in pressed and len(pressed) < 40:
+            browser.press(TAB)
+            focus = "const e = document.activeElement; return e.dataset.id ?? (e.id || e.innerText)"
+            pressed.append(browser.run(focus))
+            if pressed[-1] == "even":
+                browser.press(ENTER)
+            elif pressed[-1] == "First rows":
+                browser.press(ENTER)
+                browser.until_text("#details .preview", "error[")
+        wanted = ["graph", "ticks", "even", "table", "details", "Close", "First rows", "file"]
+        assert [name for name in pressed if name in wanted] == wanted
+        for width, dark in ((390, False), (390, True), (1400, True)):
+            browser.open(ui.address, width=width, dark=dark)
+            browser.until_text("#problems", "valeu")
+            browser.click('.node[data-id="even"]')
+            assert browser.barriers() == []
+            assert browser.run("return document.documentElement.scrollWidth") <= width
+            browser.picture(f"ui-{width}-{'dark' if dark else 'light'}")
+        assert [message for message in browser.messages() if "422" not in message] == []
+
+
+@pytest.mark.programs
+def test_a_file_with_a_hundred_nodes_is_drawn_without_overlaps(browser: Browser, file: Path) -> None:
+    file.write_text(hundred_nodes())
+    with shown(file) as ui:
+        for width in (1400, 390):
+            browser.open(ui.address, width=width)
+            browser.until_text("#title", "wide")
+            assert_a_hundred_nodes_are_readable(browser)
+
+
+@pytest.mark.programs
+def test_the_command_serves_until_it_is_asked_to_end(file: Path) -> None:
+    with command(file) as (address, process):
         connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=60)
         connection.request("GET", "/api/v1/pipeline")
         assert json.loads(connection.getresponse().read())["pipeline"] == "clicks"
         connection.close()
         process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
         assert (process.wait(60), process.stderr.read().strip()) == (0, "")
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def test_a_port_that_is_taken_and_one_for_strangers(
