@@ -1,4 +1,4 @@
-"""The reference as Markdown: gems, commands, hooks, diagnostics, settings and the keys of pipeline files.
+"""The reference as Markdown: gems, commands, hooks, diagnostics, settings, and keys of files and of JSON.
 
 It is made from what is running: the registry of gems, the commands, the models and the catalogue of codes. A
 plugin's authors make the pages of their own gems, commands and sections with it::
@@ -69,6 +69,7 @@ def _pages(registry: Registry, distribution: str | None) -> Iterator[tuple[str, 
     if names:
         yield "commands.md", commands_page(main, "gem-bundle", names)
     if own:
+        from gem_bundle.reference.answers import answers_page
         from gem_bundle.reference.declared_tests import declared_tests_page
         from gem_bundle.reference.diagnostics import diagnostics_pages
         from gem_bundle.reference.hooks import hooks_page
@@ -77,6 +78,7 @@ def _pages(registry: Registry, distribution: str | None) -> Iterator[tuple[str, 
 
         yield "test-file.md", declared_tests_page()
         yield "settings.md", settings_page()
+        yield "json-of-runs.md", answers_page()
         yield "hooks.md", hooks_page()
         yield "types.md", types_page()
         if find_spec("pytest") is not None:

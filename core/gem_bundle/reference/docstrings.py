@@ -37,16 +37,31 @@ def docstring_markdown(text: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
+def documented_arguments(text: str) -> dict[str, str]:
+    """What a docstring says of its arguments, by their names."""
+    for block in re.split(r"\n\s*\n", inspect.cleandoc(text)):
+        head, _, body = block.partition("\n")
+        if head == "Args:":
+            matches = [_ENTRY.match(entry) for entry in _entries(body)]
+            return {match[1]: match[2] for match in matches if match}
+    return {}
+
+
 def _section(head: str, body: str) -> str:
-    """A section of arguments or the like: each begins at the margin, and goes on further in."""
+    """A section of arguments or the like, as a list."""
+    told = []
+    for entry in _entries(body):
+        match = _ENTRY.match(entry)
+        told.append(f"- `{match[1]}`: {match[2]}" if match else f"- {entry}")
+    return f"**{head}**\n\n" + "\n".join(told)
+
+
+def _entries(body: str) -> list[str]:
+    """The entries of a section: each begins at the margin, and goes on further in."""
     entries: list[list[str]] = []
     for line in dedent(body).splitlines():
         if line.startswith(" ") and entries:
             entries[-1].append(line.strip())
         else:
             entries.append([line])
-    told = []
-    for lines in entries:
-        match = _ENTRY.match(" ".join(lines).replace("``", "`"))
-        told.append(f"- `{match[1]}`: {match[2]}" if match else f"- {' '.join(lines)}")
-    return f"**{head}**\n\n" + "\n".join(told)
+    return [" ".join(lines).replace("``", "`") for lines in entries]

@@ -27,7 +27,7 @@ class Unwell:
 
     Args:
         limit: The name of the limit.
-        level: ``warn`` or ``fail``.
+        level: ``warn`` where it is worth a look, ``fail`` where the target is unwell.
         value: What was measured when it was broken.
         bound: What it may be.
         reason: That in words.
@@ -59,6 +59,10 @@ class Change:
     event: Literal["unhealthy", "healthy"]
     target: str
     unwell: Unwell
+
+    def as_dict(self) -> dict[str, Any]:
+        """It as JSON takes it, and as views are told: the target, and the limit."""
+        return {"target": self.target, **self.unwell.as_dict()}
 
 
 class TargetHealth:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gem_bundle.pipeline.health import Restarts
     from gem_bundle.pipeline.model import Node
@@ -25,6 +25,30 @@ class Start:
 
     targets: tuple[Node, ...]
     due: float
+
+
+@dataclass(frozen=True, slots=True)
+class Restarting:
+    """That the query of a target will be started again, as views are told.
+
+    Args:
+        target: The id of the target.
+        reason: Why, in words.
+        restarts: How often it was started again, this time counted.
+        wait: How long it waits before that.
+        failure: The diagnostic of what the target has failed with, as ``--format json`` has diagnostics; None
+            where it was another one of the same query.
+    """
+
+    target: str
+    reason: str
+    restarts: int
+    wait: float
+    failure: Mapping[str, Any] | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """It as JSON takes it."""
+        return asdict(self)
 
 
 class RestartPlan:

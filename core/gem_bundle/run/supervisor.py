@@ -22,7 +22,7 @@ from gem_bundle.run.leaving import STOP_POLL_SECONDS, Leaving, stop_all
 from gem_bundle.run.passing import passing_reason
 from gem_bundle.run.progress import ProgressReader
 from gem_bundle.run.queries import frames_of, query_of, query_of_group
-from gem_bundle.run.restarts import RestartPlan
+from gem_bundle.run.restarts import Restarting, RestartPlan
 from gem_bundle.run.waiting import Waits, waits_of
 
 if TYPE_CHECKING:
@@ -290,10 +290,10 @@ class _Watch:
         for target in ids:
             totals = self.report.targets[target]
             totals.restarts += 1
-            facts = {"target": target, "reason": reason, "restarts": totals.restarts, "wait": limits.wait}
             failure = self.stop.failures.get(target)
             told = failure.rewritten(hidden).as_dict() if failure is not None else None
-            self.view.happened("restarting", {**facts, "failure": told})
+            event = Restarting(target, reason, totals.restarts, limits.wait, told)
+            self.view.happened("restarting", event.as_dict())
         return True
 
     def _judge(self) -> None:
@@ -309,7 +309,7 @@ class _Watch:
             for target, health in watched.items():
                 for change in health.look():
                     self.stop.unwell[target] = [unwell.as_dict() for unwell in health.unwell.values()]
-                    self.view.happened(change.event, {"target": target, **change.unwell.as_dict()})
+                    self.view.happened(change.event, change.as_dict())
             if entry in self.running:
                 self._treat(entry)
 

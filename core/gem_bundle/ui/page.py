@@ -44,6 +44,7 @@ _TIMEOUT_SECONDS = 30.0
 _LOOK_SECONDS = 1.0
 # A look at a store lists a folder, which costs money there.
 _LOOK_SECONDS_REMOTE = 10.0
+_NEVER_READ = {"pipeline": "", "version": "", "description": "", "mode": "", "nodes": []}
 _KEY = re.compile(r"[\"']?(?P<key>[\w.\-]+)[\"']?\s*:")
 
 
@@ -103,9 +104,7 @@ class FilePage:
             "diagnostics": before.without_secrets(found.as_dict() for found in diagnostics),
             "text": before.conceal(_without_pairs(document.source)),
         }
-        return Drawn(
-            {"pipeline": "", "version": "", "nodes": [], **before.content, **changed}, before.conceal
-        )
+        return Drawn({**_NEVER_READ, **before.content, **changed}, before.conceal)
 
     # What the server asks.
 

@@ -22,9 +22,9 @@ class Health:
     """Whether something is well, and what is wrong where it isn't.
 
     Args:
-        ok: Whether it is.
+        ok: Whether it is well.
         state: How the run is.
-        reason: What is wrong.
+        reason: What is wrong; empty where nothing is.
     """
 
     ok: bool
