@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import threading
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
@@ -170,6 +171,8 @@ def told_by_run(run: Shown, told: Told) -> None:
 
 def told_by_commands(file: Path, run: Shown, told: Told) -> None:
     """What the commands print of it while it is alive."""
+    while not list(file.parent.glob("checkpoints/clicks/.runs/run-*.json")):
+        threading.Event().wait(0.01)
     for answer, arguments in zip(
         COMMANDS, (["status", str(file), "--plan"], ["runs", str(file)]), strict=False
     ):
