@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gem_bundle.reference.run_shapes import EVENTS
 from gem_bundle.run.view import QuietView
 from tests.integration.pipelines import add_rows, run, write_pipeline
 
@@ -53,12 +54,13 @@ def write(df, batch_id):
 
 
 class Told(QuietView):
-    """Remembers what happened."""
+    """Remembers what happened, which is told as the reference says."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, Mapping[str, Any]]] = []
 
     def happened(self, event: str, facts: Mapping[str, Any]) -> None:
+        EVENTS[event][0].model_validate_json(json.dumps(facts))
         self.events.append((event, facts))
 
 

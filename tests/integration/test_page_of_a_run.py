@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gem_bundle.reference.run_shapes import HISTORY, PIPELINE, PLAN, REPORT, RUN
 from gem_bundle.run.options import ServeOptions
 from gem_bundle.run.serving.server import answering
 from gem_bundle.ui.page import FilePage, make_file_app
 from tests.browser import page_numbers
+from tests.core.run.test_answers import ask
 from tests.core.run.test_page import assert_shows
 from tests.integration.flights import Flights, lay_out, link_days, table_rows
 from tests.integration.pipelines import add_rows, run, write_pipeline
@@ -96,6 +99,13 @@ def test_the_flights_are_watched_and_stopped_on_the_page(
         assert "StateStoreSave" in browser.text("#plan")
         assert browser.run("return document.querySelectorAll('.node').length") == 8
         assert "2 columns" in browser.text("#graph")
+        for path, shape in (
+            ("status", RUN),
+            ("pipeline", PIPELINE),
+            ("history", HISTORY),
+            ("plan?target=table", PLAN),
+        ):
+            shape.model_validate_json(json.dumps(ask(served.address, f"GET /api/v1/{path}")[1]))
         browser.run("scrollTo(0, 0)")
         browser.picture("flights", whole=False)
         browser.click("#stop")
@@ -103,6 +113,7 @@ def test_the_flights_are_watched_and_stopped_on_the_page(
         browser.until_text("#connection", "The run has ended")
         report = served.end()
         assert report.status == "stopped"
+        REPORT.model_validate_json(json.dumps(report.as_dict()))
         assert_shows(browser, report.as_dict())
         browser.picture("flights-stopped")
         assert browser.messages() == []
