@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +16,7 @@ from tests.core.cli.known_runs import ELSEWHERE, FAILURE, GONE, PIPELINE, known_
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.core.cli.conftest import Cli
 
@@ -137,20 +136,6 @@ def test_where_nothing_ran_it_says_so(cli: Cli, root: Path) -> None:
     unseen = cli("status", "clicks.yaml", "-p", "root=nowhere://there")
     assert (unseen.exit_code, "error[GB406]" in unseen.stderr) == (1, True)
     assert "GB001" in cli("status", "gone.yaml").stderr
-
-
-def test_every_key_of_the_json_is_documented(cli: Cli, root: Path) -> None:
-    known_run(root)
-    (run,) = json.loads(cli("status", "clicks.yaml", "--format", "json").stdout)["runs"]
-    page = (Path(__file__).parents[3] / "docs/watching.md").read_text()
-    rows = re.findall(
-        r"^\| (`.*?) \| (.*) \|$", page.partition("### As JSON")[2].partition("## Over")[0], re.M
-    )
-    keys = {key for first, _ in rows for key in re.findall(r"`(\w+)`", first)}
-    assert keys == run.keys()
-    said = dict(rows)
-    for key, fields in (("process", run["process"]), ("targets", run["targets"]["table"])):
-        assert fields.keys() <= set(re.findall(r"`(\w+)`", said[f"`{key}`"]))
 
 
 @pytest.mark.programs
