@@ -1,30 +1,34 @@
 """Holds OpenLineage's events against what OpenLineage says of them.
 
-The official schemas are in no package. But OpenLineage makes the classes of its Python client of them, which have
-their fields, which of these have to be there, and their types; a class checks its own values hardly at all. So it is
-held here, for each event as it was sent: that no field is missing or unknown, that each value is of its type, that each
-facet is what the address of its schema says, is allowed where it stands and has the name that belongs to it, and
-that moments, ids and addresses are such. What only the schemas have isn't: the patterns of texts, and bounds of numbers.
+Its official schemas lie beside this module, and each event is held against them as it was sent, and each of its facets
+against its own. They let pass what they don't know, such as a field that is misspelt. OpenLineage makes the
+classes of its Python client of the same schemas, so these are asked too: that no field is unknown, that each value is of
+its type, that each facet is what the address of its schema says, is allowed where it stands and has the name that belongs
+to it, and that moments, ids and addresses are such.
 """
 
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import types
 import typing
 from datetime import datetime
 from enum import Enum
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
 import attr
+from jsonschema import Draft202012Validator
 from openlineage.client import event_v2, facet_v2
+from referencing import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _FORMATS: dict[str, Callable[[str], object]] = {
     "runId": UUID,
@@ -37,8 +41,46 @@ _SUFFIX = re.compile(r"(_(?:input|output))?_(?:dataset|job|run)$")
 def assert_valid(event: dict[str, Any]) -> None:
     """An event of a run is as OpenLineage wants it."""
     assert event["schemaURL"] == event_v2.RunEvent._get_schema()
+    _hold(event, event["schemaURL"])
+    for name, facet in _facets_of(event):
+        schema = _schema(facet["_schemaURL"])
+        assert name in schema["properties"], name
+        _hold({name: facet}, schema["$id"])
     _check(event, event_v2.RunEvent, "event")
     assert event["eventType"] in {"START", "RUNNING", "COMPLETE", "FAIL"}
+
+
+@cache
+def _schemas() -> dict[str, dict[str, Any]]:
+    """The official schemas, by the names of their files."""
+    folder = Path(__file__).with_name("openlineage_schemas")
+    return {file.name: json.loads(file.read_text()) for file in folder.glob("*.json")}
+
+
+def _schema(url: str) -> dict[str, Any]:
+    """The official schema that an address names: of the same major version, which is what may not change."""
+    version, name = urlsplit(url).path.split("/")[-2:]
+    schema = _schemas()[name]
+    assert version.partition("-")[0] == schema["$id"].split("/")[-2].partition("-")[0], url
+    return schema
+
+
+def _hold(value: Any, url: str) -> None:
+    """Hold a value against an official schema, or the part of it that an address names."""
+    wanted = f"{_schema(url)['$id']}#{urlsplit(url).fragment}"
+    registry: Registry[Any] = Registry().with_contents((each["$id"], each) for each in _schemas().values())
+    validator = Draft202012Validator(
+        {"$ref": wanted}, registry=registry, format_checker=Draft202012Validator.FORMAT_CHECKER
+    )
+    validator.validate(value)
+
+
+def _facets_of(event: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """All facets of an event, with their names."""
+    holders = [event["run"], event["job"], *event.get("inputs", ()), *event.get("outputs", ())]
+    for holder in holders:
+        for kind in ("facets", "inputFacets", "outputFacets"):
+            yield from holder.get(kind, {}).items()
 
 
 @cache

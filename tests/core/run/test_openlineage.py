@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from jsonschema import ValidationError
 
 from gem_bundle.check.checker import check_file
 from gem_bundle.diagnostics import Diagnostic
@@ -144,8 +145,10 @@ def test_what_openlineage_does_not_want_is_noticed(tmp_path: Path) -> None:
     event = read(file)[-1]
     for path, value in (
         ("eventTime", "yesterday"),
+        ("eventTime", "2026-01-05 09:00+00:00"),
         ("eventType", "WALKING"),
         ("producer", "gem-bundle"),
+        ("producer", "https://gem bundle"),
         ("schemaURL", "https://openlineage.io/spec/1-0-0/OpenLineage.json#/$defs/RunEvent"),
         ("run.runId", "7"),
         ("run.facets.parent.job", {"name": "orders"}),
@@ -162,7 +165,7 @@ def test_what_openlineage_does_not_want_is_noticed(tmp_path: Path) -> None:
         for part in parts:
             at = at[int(part) if isinstance(at, list) else part]
         at[last] = value
-        with pytest.raises((AssertionError, ValueError)):
+        with pytest.raises((AssertionError, ValueError, ValidationError, KeyError)):
             assert_valid(broken)
 
 
