@@ -17,11 +17,13 @@ from gem_bundle.run.options import ServeOptions
 from tests.integration.pipelines import add_rows, run, write_pipeline
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from gem_bundle.run.report import Report
+    from gem_bundle.run.supervisor import View
 
 pytestmark = pytest.mark.spark
 
@@ -48,27 +50,34 @@ def known(file: Path) -> dict[str, Any]:
 
 
 class Background:
-    """A run in a thread of its own."""
+    """A run in a thread of its own, with a server."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, view: View | None = None, port: int = 0, **options: Any) -> None:
         self.file = file
         self.reports: list[Report] = []
-        self.thread = threading.Thread(target=lambda: self.reports.append(run(file, serve=ServeOptions())))
+        self.thread = threading.Thread(
+            target=lambda: self.reports.append(run(file, view, serve=ServeOptions(port=port), **options))
+        )
         self.thread.start()
 
-    def until(self, rows: dict[str, int], **states: str) -> dict[str, Any]:
-        """Wait until the record says how many rows were written, and how the targets are."""
+    def when(self, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Wait until something is true of the targets in the record, and give the record."""
         while self.thread.is_alive():
             found = known(self.file)
-            targets = found.get("targets", {})
-            if targets and all(
-                targets[name]["totals"]["rows_out"] == count
-                and targets[name]["state"] == states.get(name, "running")
-                for name, count in rows.items()
-            ):
+            if found.get("targets") and holds(found["targets"]):
                 return found
             self.thread.join(0.2)
         raise AssertionError("the run has ended")
+
+    def until(self, rows: dict[str, int], **states: str) -> dict[str, Any]:
+        """Wait until the record says how many rows were written, and how the targets are."""
+        return self.when(
+            lambda targets: all(
+                targets[name]["totals"]["rows_out"] == count
+                and targets[name]["state"] == states.get(name, "running")
+                for name, count in rows.items()
+            )
+        )
 
     def end(self) -> Report:
         self.thread.join()

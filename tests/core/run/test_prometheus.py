@@ -90,6 +90,17 @@ class Prometheus:
     def values(self, expression: str) -> list[float]:
         return [float(found["value"][1]) for found in self.ask("query", query=expression)["result"]]
 
+    def history(self, metric: str) -> list[float]:
+        """All that was scraped of one series within an hour, in its order, whatever came between."""
+        (found,) = self.ask("query", query=f"{metric}[1h]")["result"]
+        return [float(value) for _, value in found["values"]]
+
+    def scraped_after(self, moment: float) -> None:
+        """Wait until the server was scraped after a moment."""
+        while not any(at > moment for at in self.values("timestamp(gem_bundle_run)")):
+            assert self.process.poll() is None, "Prometheus has ended"
+            time.sleep(0.2)
+
     def until(self, expression: str, value: float) -> None:
         """Wait until a query has one value."""
         while self.process.poll() is None:
