@@ -112,6 +112,27 @@ def test_a_mistake_in_the_pipeline_is_never_tried_again(spark: SparkSession, tmp
     assert report.targets["out"].restarts == 0
 
 
+WORDS = """
+pipeline: words
+restarts: {max: 2, wait: 0 seconds}
+sources:
+  texts: {gem: file, options: {path: in, format: json, schema: "text string"}}
+transforms:
+  numbers: {gem: with_columns, input: texts, options: {columns: {number: cast(text as bigint)}}}
+targets:
+  out: {gem: file, input: numbers, trigger: {available_now: true}, options: {path: out, format: json}}
+"""
+
+
+def test_rows_that_read_like_a_passing_failure_are_a_mistake(spark: SparkSession, tmp_path: Path) -> None:
+    add_rows(tmp_path / "in", "0.json", [{"text": "Connection refused"}])
+    told = Told()
+    report = run(write_pipeline(tmp_path, WORDS), told)
+    assert report.status == "failed"
+    assert "Connection refused" in report.diagnostics[0].message
+    assert told.events == []
+
+
 UNWELL = """
 pipeline: unwell
 restarts: {max: 1, wait: 0 seconds}

@@ -26,11 +26,12 @@ _OF_THE_NETWORK = frozenset(
     }
 )
 _UNREACHED = "a system outside can't be reached"
-# What never passes, whatever else the text says.
+# What never passes, whatever else the text says. By SQL's states Spark tells of values that it can't compute
+# with, of what it doesn't know or do, and of what an expression raises: such a text may quote any row.
 _LASTING = re.compile(
     r"UNKNOWN_TOPIC_OR_PARTITION|UnknownTopicOrPartition|AuthenticationException|AuthorizationException"
     r"|SaslAuthentication|SslAuthentication|No resolvable bootstrap urls|ConfigException"
-    r"|password authentication"
+    r"|password authentication|SQLSTATE: (?:0A|21|22|42|P0)"
 )
 _PASSING: tuple[tuple[str, re.Pattern[str]], ...] = (
     (

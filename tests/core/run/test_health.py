@@ -184,6 +184,8 @@ def test_what_passes(text: str) -> None:
     [
         f"{_JAVA}java.lang.ArithmeticException: [DIVIDE_BY_ZERO] Division by zero",
         f"{_JAVA}[UNRESOLVED_COLUMN] x",
+        f"{_JAVA}[CAST_INVALID_INPUT] The value 'Connection refused' is malformed. SQLSTATE: 22018",
+        f"{_JAVA}[USER_RAISED_EXCEPTION] Broken pipe SQLSTATE: P0001",
         f"{_JAVA}org.apache.spark.SparkFileNotFoundException: File does not exist",
         f"{_JAVA}[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] …",
         f"{_JAVA}org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host",
