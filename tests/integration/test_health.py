@@ -173,7 +173,7 @@ def test_a_query_that_is_unwell_is_started_again_and_at_last_ends_the_run(
 
     told = Feeding()
     report = run(write_pipeline(tmp_path, UNWELL % "restart"), told)
-    assert [event for event, _ in told.events] == ["unhealthy", "restarting", "unhealthy"]
+    assert [event for event, _ in told.events] == ["unhealthy", "restarting", "healthy", "unhealthy"]
     assert [d.code for d in report.diagnostics] == ["GB520"]
     assert report.targets["out"].restarts == 1
     assert ids(spark, tmp_path / "out") == [0, 1]

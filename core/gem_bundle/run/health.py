@@ -90,11 +90,14 @@ class TargetHealth:
         """Whether it has to be told when its query is between two micro-batches."""
         return any(limit.name == "no_progress" for limit in self._node.health.limits)
 
-    def begin(self) -> None:
-        """Its query was started: what was measured before says nothing any more."""
+    def begin(self) -> list[Change]:
+        """Its query was started again: what was measured before says nothing any more, and breaks nothing."""
         self._alive = self._now()
         self._recent.clear()
         self._broken.clear()
+        found = [Change("healthy", self._node.id, unwell) for unwell in self.unwell.values()]
+        self.unwell.clear()
+        return found
 
     def ended(self, batch: MicroBatch) -> None:
         """A micro-batch ended."""

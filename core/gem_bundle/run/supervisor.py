@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.groups import GroupQuery
+    from gem_bundle.run.health import Change
     from gem_bundle.run.progress import MicroBatch, Totals
     from gem_bundle.run.queries import DescribedQuery
     from gem_bundle.run.report import Report, Status
@@ -259,8 +260,14 @@ class _Watch:
 
     def _has_left(self, entry: _Running, leaving: Leaving) -> None:
         self._has_ended(entry, "stopped")
-        if leaving.then is not None and not self.report.diagnostics:
+        if self.report.diagnostics:
+            return
+        if leaving.then is not None:
             leaving.then()
+            return
+        for target in entry.targets:
+            if target in self.health:
+                self._tell(self.health[target].begin())
 
     def _are(self, state: State, *entries: _Running) -> None:
         self.stop.states.update({target: state for entry in entries for target in entry.targets})
@@ -306,12 +313,17 @@ class _Watch:
             if any(health.asks_for_progress for health in watched.values()) and not _is_at_work(entry.query):
                 for health in watched.values():
                     health.rests()
-            for target, health in watched.items():
-                for change in health.look():
-                    self.stop.unwell[target] = [unwell.as_dict() for unwell in health.unwell.values()]
-                    self.view.happened(change.event, change.as_dict())
+            for health in watched.values():
+                self._tell(health.look())
             if entry in self.running:
                 self._treat(entry)
+
+    def _tell(self, changes: Iterable[Change]) -> None:
+        """Tell of limits that are broken now, or are not any more."""
+        for change in changes:
+            unwell = self.health[change.target].unwell.values()
+            self.stop.unwell[change.target] = [found.as_dict() for found in unwell]
+            self.view.happened(change.event, change.as_dict())
 
     def _treat(self, entry: _Running) -> None:
         """Start a query again, or end the run, where a target of it is unwell and that is to be done then."""
@@ -323,10 +335,10 @@ class _Watch:
                 continue
             failure = _unwell(self.plan, node, broken[0].reason)
             self.stop.failures[target] = failure
+            # What hangs doesn't end by itself: it is run once more, as after a crash.
+            hangs = any(found.limit == "no_progress" for found in broken)
+            leaving = self._leave(entry, 0.0 if hangs else self.timeout)
             if node.health.on_unhealthy == "restart":
-                # What hangs doesn't end by itself: it is run once more, as after a crash.
-                hangs = any(found.limit == "no_progress" for found in broken)
-                leaving = self._leave(entry, 0.0 if hangs else self.timeout)
                 leaving.then = partial(self._start_unwell, entry.targets, target, failure, broken[0].reason)
             else:
                 self._give_up(target, failure)
@@ -384,9 +396,8 @@ class _Watch:
                 self.report.diagnostics.append(failure)
             return
         for found in made.targets:
-            self.stop.unwell.pop(found.id, None)
             if found.id in self.health:
-                self.health[found.id] = TargetHealth(found)
+                self._tell(self.health[found.id].begin())
         self.running.append(_running(self.plan, made, query, self.report, self.stop))
 
 

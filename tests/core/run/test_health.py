@@ -62,6 +62,14 @@ def test_a_limit_is_broken_once_and_well_again_once() -> None:
     assert health.unwell == {}
 
 
+def test_with_another_start_nothing_is_broken() -> None:
+    health, _ = watched(Limit("batch_time", "seconds", fail=1))
+    health.ended(BATCH)
+    (broken,) = health.look()
+    assert health.begin() == [replace(broken, event="healthy")]
+    assert (health.begin(), health.unwell, health.look()) == ([], {}, [])
+
+
 def test_levels_follow_each_other_and_last() -> None:
     health, clock = watched(Limit("state_rows", "count", warn=10, fail=20, lasting=30))
     health.ended(replace(BATCH, state_rows=25))
