@@ -154,9 +154,9 @@ class KafkaSourceOptions(ConnectionOptions):
     )
     fetch_offset_num_retries: int | None = Field(
         None,
-        ge=0,
+        ge=1,
         spark="fetchOffset.numRetries",
-        description="How often to try again to get offsets; by default 3 times.",
+        description="How often to try to get offsets, the first time included; by default 3 times.",
         advanced=True,
     )
     fetch_offset_retry_interval_ms: int | None = Field(

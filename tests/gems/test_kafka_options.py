@@ -266,6 +266,7 @@ def test_names_that_no_topic_has(name: str) -> None:
             "(9) can't be more than `max_offsets_per_trigger` (8)",
         ),
         ({"subscribe": "a", "max_trigger_delay": "5 s"}, "no effect without `min_offsets_per_trigger`"),
+        ({"subscribe": "a", "fetch_offset_num_retries": 0}, "greater than or equal to 1"),
         ({"subscribe": "a", "group_id": "g", "group_id_prefix": "p"}, "no effect beside `group_id`"),
         ({"subscribe": "a", "starting_offsets": {"b": {0: 1}}}, "topic `b`, which is not read"),
         ({"subscribe": "a,b", "starting_offsets": {"b": {0: 1}}}, "every topic that is read; `a` is missing"),
