@@ -129,7 +129,8 @@ def test_rows_that_read_like_a_passing_failure_are_a_mistake(spark: SparkSession
     told = Told()
     report = run(write_pipeline(tmp_path, WORDS), told)
     assert report.status == "failed"
-    assert "Connection refused" in report.diagnostics[0].message
+    (failure,) = report.diagnostics
+    assert (failure.code, "Connection refused" in failure.message) == ("GB508", True)
     assert told.events == []
 
 

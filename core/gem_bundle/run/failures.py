@@ -56,6 +56,7 @@ _KNOWN = (
     _Known(
         re.compile(
             r"Timed out waiting for a node assignment|Failed to construct kafka|bootstrap urls"
+            r"|kafka\.common\.errors\.(?:Timeout|Disconnect|Network)Exception|Cannot fetch record for offset"
             r"|TimeoutException: Topic|describeTopics|listOffsets|Connection refused"
         ),
         "GB503",
@@ -83,6 +84,9 @@ _KNOWN = (
         "Stop the other run; two runs on one checkpoint corrupt it.",
     ),
 )
+# By SQL's states, what Spark can't compute with and what an expression raises: such a text quotes values. The
+# state 22000 says nothing, and records that Kafka has lost are told with it.
+_OF_VALUES = re.compile(r"SQLSTATE: (?:22(?!000)|P0)")
 _BUILD_CODE = "GB320"
 # What a gem raises about a micro-batch; on its way through Spark it becomes a text.
 _OF_GEMS = {"GemError": "GB508", "UnreachableError": "GB503", "PassingError": "GB503"}
@@ -182,7 +186,7 @@ def _described(plan: Plan, node: Node, error: Exception, default: str) -> Diagno
         return _at(plan, node, "GB507", message, "Mend the function, then run again: no row is lost.")
     sentence = _CONDITION.sub("", text)
     condition = _CONDITION.match(text)
-    for known in _KNOWN:
+    for known in () if _OF_VALUES.search(full) else _KNOWN:
         if known.sign.search(full):
             return _at(plan, node, known.code, sentence, known.hint)
     if "DATA_SOURCE_NOT_FOUND" in full and (jars := list(plan.gems[node.id].jars())):

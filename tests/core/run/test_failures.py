@@ -146,3 +146,27 @@ def test_what_a_gem_says_on_an_executor(kind: str, code: str, tmp_path: Path) ->
         code,
         "target `all`: the registry can't be reached: refused; Start it.",
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (
+            "org.apache.kafka.common.errors.TimeoutException: Expiring 1 record(s) for t-0:9 ms has passed",
+            "GB503",
+        ),
+        (
+            "java.util.concurrent.TimeoutException: Cannot fetch record for offset 7 in 9 milliseconds",
+            "GB503",
+        ),
+        ("[CAST_INVALID_INPUT] The value 'Connection refused' is malformed. SQLSTATE: 22018", "GB508"),
+        ("[USER_RAISED_EXCEPTION] no PATH_NOT_FOUND is meant SQLSTATE: P0001", "GB508"),
+    ],
+)
+def test_what_can_not_be_reached_and_what_only_reads_so(text: str, code: str, tmp_path: Path) -> None:
+    (tmp_path / "ticks.yaml").write_text(
+        "pipeline: ticks\nsources: {ticks: {gem: rate}}\ntargets: {all: {gem: noop, input: ticks}}\n"
+    )
+    plan = check_definition(load_file(tmp_path / "ticks.yaml")).plan
+    assert plan is not None
+    assert query_failure(plan, "all", RuntimeError(f"[STREAM_FAILED] {text}")).code == code
