@@ -67,7 +67,7 @@ class Background:
             if found.get("targets") and holds(found["targets"]):
                 return found
             self.thread.join(0.2)
-        raise AssertionError("the run has ended")
+        raise AssertionError(f"the run has ended: {self.reports}")
 
     def until(self, rows: dict[str, int], **states: str) -> dict[str, Any]:
         """Wait until the record says how many rows were written, and how the targets are."""
