@@ -35,9 +35,10 @@ TESTS = (
         "GB702",
         "a test names a node that it can't use so",
         why="""
-            Rows are given to sources, or to transforms that they would come out of, and expected of targets.
-            What a test gives must reach a target that it runs: those named in `targets`, or else those that
-            its steps expect something of.
+            Rows are given to sources, or to transforms that they would come out of, and expected of targets,
+            or as `id.rejected` of what a node rejects, whether a target takes that or not. What a test gives
+            must reach something that it runs: the targets named in `targets`, and what its steps expect
+            something of.
         """,
         breaks="""
             # clicks.test.yaml

@@ -35,7 +35,7 @@ from gem_bundle.testing.running.event_time import (
     moment,
     watermark_text,
 )
-from gem_bundle.testing.running.outcome import Mismatch, StepOutcome, TestOutcome
+from gem_bundle.testing.running.outcome import Mismatch, StepOutcome, TestOutcome, called, is_output
 from gem_bundle.testing.running.prepared import Circumstances, Feed, Replace
 from gem_bundle.testing.running.report import explanation
 from gem_bundle.testing.running.runner import Course, failure_mismatch, is_of_the_test, run
@@ -137,10 +137,11 @@ class CheckRows(Step):
     """Compare what a target got in the last `Process`, or in complete mode its whole result.
 
     Args:
-        target: The target.
+        target: The target; or what a node rejected, as ``id.rejected``.
         rows: The rows that are expected, written as `AddRows` takes them.
         ordered: They come in this order.
-        subset: They name only some of the columns, and the others don't matter.
+        subset: They name only some of the columns, and the others don't matter; so with rejected rows
+            always, since when they were rejected no test knows.
         count: How many rows are expected.
         schema: The columns that are expected, as DDL.
     """
@@ -156,7 +157,8 @@ class CheckRows(Step):
         """Compare."""
         captured = course.captured(found).get(self.target)
         if captured is not None:
-            expected = Expected(self.rows, self.ordered, self.subset, self.count, self.schema)
+            subset = self.subset or is_output(self.target)
+            expected = Expected(self.rows, self.ordered, subset, self.count, self.schema)
             found.mismatches += course.compare_rows(self.target, expected, captured, found.place)
 
 
@@ -361,7 +363,7 @@ def run_steps(
     place = place or NOWHERE
     outcome = TestOutcome(name, place.file, place)
     checked = dict.fromkeys(step.target for step in steps if isinstance(step, CheckRows | CheckWatermark))
-    chosen = targets or [target for target in checked if target is not None]
+    chosen = [*targets, *(name for name in checked if name and (not targets or is_output(name)))]
     said = Circumstances(
         profile=profile,
         parameters=parameters or {},
@@ -419,6 +421,6 @@ def _shown(captured: Captured, time_zone: str) -> list[str]:
     """What a target got."""
     shower = Shower(time_zone)
     rows = captured.rows.rows
-    lines = [f"target `{captured.target}` got {len(rows)} row{'' if len(rows) == 1 else 's'}"]
+    lines = [f"{called(captured.target)} got {len(rows)} row{'' if len(rows) == 1 else 's'}"]
     lines += [f"    {flow(shower.row(row, captured.rows.fields))}" for row in rows[:_MOST_SHOWN]]
     return [*lines, f"    and {len(rows) - _MOST_SHOWN} more"] if len(rows) > _MOST_SHOWN else lines

@@ -23,6 +23,7 @@ from gem_bundle.testing.declared.model import (
     TestShape,
 )
 from gem_bundle.testing.rows.compare import Expected
+from gem_bundle.testing.running.outcome import is_output
 
 if TYPE_CHECKING:
     import os
@@ -73,17 +74,19 @@ class Replacement:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What is expected of one target in one step.
+    """What is expected of one target in one step, or of what a node rejects.
 
     Args:
         shape: What is expected.
         path: The keys that lead to it; to the list of rows, where there is only that.
         place: Where it stands: the target's key.
+        subset: The rows name only some of the columns.
     """
 
     shape: ExpectShape
     path: Path = ()
     place: Place = NOWHERE
+    subset: bool = False
 
     def expected(self, rows: list[Any] | None) -> Expected:
         """The expectation as it is compared.
@@ -95,7 +98,7 @@ class Delivery:
         return Expected(
             rows=rows,
             ordered=shape.ordered,
-            subset=shape.columns is not None,
+            subset=self.subset,
             count=shape.count,
             schema=shape.schema,
         )
@@ -159,7 +162,7 @@ class DeclaredTest:
         secrets: Secrets by ``scope/key``.
         spark: Settings that win over the pipeline's.
         replace: What stands for nodes.
-        targets: The targets to run; empty for those that the steps expect something of.
+        targets: The targets to run beside those that the steps expect something of.
         steps: The steps.
         fails: The problem that keeps the pipeline from starting.
         path: The keys that lead to it.
@@ -344,7 +347,9 @@ class _Reader:
 
     def _delivery(self, written: Any, path: Path) -> Delivery:
         shape = ExpectShape(rows=written) if isinstance(written, list) else written
-        return Delivery(shape, path, self._document.place(path, key=True))
+        # When a row was rejected no test knows.
+        subset = shape.columns is not None or is_output(str(path[-1]))
+        return Delivery(shape, path, self._document.place(path, key=True), subset)
 
     def _failure(self, shape: str | FailsShape | None, path: Path) -> Failure | None:
         if shape is None:

@@ -121,7 +121,8 @@ class ExpectShape(_Shape):
     file: str | None = Field(None, description="The rows, in a CSV or JSON file beside the test.")
     ordered: bool = Field(False, description="Whether they come in this order.")
     columns: Literal["subset"] | None = Field(
-        None, description="The rows name only some of the columns, and the others don't matter."
+        None,
+        description="The rows name only some of the columns, and the others don't matter. Rejected rows always do.",
     )
     count: int | None = Field(None, ge=0, description="How many rows there are.")
     schema: Schema | None = Field(None, description=_DDL)  # type: ignore[assignment]
@@ -156,7 +157,7 @@ class StepShape(_Shape):
         None, description="The rows that arrive, by the ids of sources; those of one step in one micro-batch."
     )
     expect: dict[str, list[Row] | ExpectShape] | None = Field(
-        None, description="What the targets get, by their ids."
+        None, description="What the targets get, by their ids, and what nodes reject, as `id.rejected`."
     )
     watermark: Timestamp | dict[str, Timestamp] | None = Field(
         None, description="The event-time watermark after the step, of all targets or by their ids."
@@ -194,7 +195,8 @@ class TestShape(_Common):
 
     description: str = Field("", description="What the test is about.")
     targets: list[str] | None = Field(
-        None, description="The targets to run; by default those that the steps expect something of."
+        None,
+        description="Targets to run beside those that the steps expect something of.",
     )
     steps: list[StepShape] | None = Field(None, description="The steps, in order.")
     fails: CodeText | FailsShape | None = Field(

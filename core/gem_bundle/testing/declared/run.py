@@ -51,10 +51,8 @@ def circumstances(test: DeclaredTest) -> Circumstances:
     """What a test says about its pipeline."""
     place = test.document.place
     # All targets run where a failure is all that is expected.
-    named = test.targets or tuple(
-        dict.fromkeys(
-            name for step in test.steps for name in (*step.expect, *step.watermark) if name is not None
-        )
+    named = dict.fromkeys(test.targets) | dict.fromkeys(
+        name for step in test.steps for name in (*step.expect, *step.watermark) if name is not None
     )
     places = {name: _place_of_target(test, name) for name in named}
     feeds = [

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -18,10 +19,11 @@ from gem_bundle.testing.declared.data import expected_rows
 from gem_bundle.testing.declared.edit import CannotEditError, Editor, Entry
 from gem_bundle.testing.rows.matching import Table
 from gem_bundle.testing.rows.notation import flow
+from gem_bundle.testing.running.outcome import is_output
 from gem_bundle.testing.values import Shower
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path as FilePath
 
     from gem_bundle.pipeline.document import Path
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from gem_bundle.testing.declared.load import DeclaredStep, DeclaredTest, Delivery, TestFile
     from gem_bundle.testing.rows.matching import Pair
     from gem_bundle.testing.running.outcome import Captured, StepOutcome, TestOutcome
+
+_SAID = ("reasons", "row")
 
 
 @dataclass
@@ -172,7 +176,7 @@ def _entries(
 ) -> list[Entry]:
     """The rows that came, each in the place of the expected row that it is or is nearest to."""
     shape = delivery.shape
-    table = Table.of(written, rows, fields, zone, subset=shape.columns is not None, lenient=True)
+    table = Table.of(written, rows, fields, zone, subset=delivery.subset, lenient=True)
     shower = Shower(zone)
     as_list = bool(written) and isinstance(written[0], list)
     pairs = [pair for pair in table.pairs() if pair.came is not None]
@@ -184,12 +188,20 @@ def _entries(
         assert pair.came is not None
         values = shower.row(table.came[pair.came], table.fields)
         if pair.wanted is None:
+            if is_output(str(delivery.path[-1])):
+                values = _told_of_rejected(values, written)
             (kept if shape.ordered else new).append(Entry(list(values.values()) if as_list else values))
         elif isinstance(before := written[pair.wanted], list):
             kept.append(_changed_list(before, list(values.values()), pair))
         else:
             kept.append(_changed_row(before, values, table, pair))
     return kept + sorted(new, key=lambda entry: flow(entry.value))
+
+
+def _told_of_rejected(values: dict[str, Any], written: Sequence[Any]) -> dict[str, Any]:
+    """Of a rejected row why it was, what it was, and what the other rows say; when it was is never the same."""
+    named = {*_SAID, *(name for row in written if isinstance(row, Mapping) for name in row)}
+    return {name: value for name, value in values.items() if name in named}
 
 
 def _changed_list(before: list[Any], values: list[Any], pair: Pair) -> Entry:

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Protocol
 from gem_bundle.contexts import is_over_connect
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, Row
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from gem_bundle.semantics import OutputMode
+
+    Through = Callable[[DataFrame], DataFrame]
 
 
 _NOT_IN_FILES = re.compile(r"\b(void|interval)\b")
@@ -41,7 +43,13 @@ class Capture(Protocol):
 
 
 def capture(
-    df: DataFrame, output_mode: OutputMode, name: str, checkpoint: Path, *, each: bool = False
+    df: DataFrame,
+    output_mode: OutputMode,
+    name: str,
+    checkpoint: Path,
+    *,
+    each: bool = False,
+    through: Through | None = None,
 ) -> Capture:
     """The way to take a query's rows.
 
@@ -51,9 +59,11 @@ def capture(
         name: The name that the query will have.
         checkpoint: The query's checkpoint.
         each: Micro-batches are asked for one by one.
+        through: What becomes of each micro-batch on its way to the target; only where this process drives
+            Spark.
     """
     if not is_over_connect(df.sparkSession):
-        return _Here(df, output_mode)
+        return _Here(df, output_mode, through)
     if output_mode == "complete" or not (each or (checkpoint / "offsets").is_dir()):
         return _Table(df, output_mode, name)
     if output_mode == "append" and not _NOT_IN_FILES.search(df.schema.simpleString()):
@@ -64,9 +74,10 @@ def capture(
 class _Here:
     """In this process, which drives Spark."""
 
-    def __init__(self, df: DataFrame, output_mode: OutputMode) -> None:
+    def __init__(self, df: DataFrame, output_mode: OutputMode, through: Through | None = None) -> None:
         self._df = df
         self._output_mode = output_mode
+        self._through = through
         self._got: dict[int, list[Row]] = {}
 
     def writer(self) -> DataStreamWriter:
@@ -74,7 +85,7 @@ class _Here:
         return self._df.writeStream.foreachBatch(self._take).outputMode(self._output_mode)
 
     def _take(self, batch: DataFrame, batch_id: int) -> None:
-        self._got[batch_id] = batch.collect()
+        self._got[batch_id] = (batch if self._through is None else self._through(batch)).collect()
 
     def taken(self, batches: Sequence[int]) -> list[Row]:
         """What the function got."""

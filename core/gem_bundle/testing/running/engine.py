@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from gem_bundle.contexts import ReadContext, StreamReadContext
+from gem_bundle.contexts import ReadContext, StreamReadContext, is_over_connect
 from gem_bundle.run.failures import build_failure, query_failure
 from gem_bundle.run.frames import Frames, NodeFailure, harmless, read_source
+from gem_bundle.testing.running.behind import Behind, forks
 from gem_bundle.testing.running.capture import capture
 from gem_bundle.testing.running.outcome import Captured, Rows
 from gem_bundle.testing.running.stand_ins import read_lines, to_lines
@@ -163,6 +164,7 @@ class Engine:
         plan = harmless(prepared.plan)
         found: list[_Query] = []
         wrong: list[Diagnostic] = []
+        ends = {} if is_over_connect(self._spark) else forks(plan, prepared.targets)
         for name in prepared.targets:
             node = prepared.plan.node(name)
             folder = self._folder / "targets" / name
@@ -170,8 +172,11 @@ class Engine:
             query.result = self._results.get(name, Rows())
             frames = Frames(plan, self._spark, read=lambda n, r, q=query: self._read(n, r, q))  # type: ignore[misc]
             try:
-                edge = node.inputs[0]
-                query.df = frames.of(edge.node, edge.output)
+                edge, fork = node.inputs[0], ends.get(name)
+                query.df = frames.of(*(fork or (edge.node, edge.output)))
+                if fork is not None:
+                    query.behind = Behind(plan, node, fork, lambda n, r: self._read(n, r, None))
+                query.fields = query.columns()
             except NodeFailure as failure:
                 wrong.append(build_failure(prepared.plan, failure.node, failure.error))
             found.append(query)
@@ -251,10 +256,11 @@ class _Query:
     result: Rows = field(default_factory=Rows)
     query: StreamingQuery | None = None
     readers: dict[str, str] = field(default_factory=dict)  # what they read, by the readers' names
+    behind: Behind | None = None
+    fields: tuple[StructField, ...] = ()
     _arriving: list[tuple[Path, Path]] = field(default_factory=list)
     _fed: set[str] = field(default_factory=set)
     _capture: Capture | None = None
-    _fields: tuple[StructField, ...] = ()
     _last_batch: int = -1
     _planned: int = -1
 
@@ -264,6 +270,16 @@ class _Query:
         folder = self.folder / "rows" / fed.name
         folder.mkdir(parents=True, exist_ok=True)
         return folder
+
+    def columns(self) -> tuple[StructField, ...]:
+        """The columns of the rows that the target gets.
+
+        Raises:
+            NodeFailure: When a gem behind the fork can't build its part.
+        """
+        assert self.df is not None
+        df = self.df if self.behind is None else self.behind.empty(self.df)
+        return fields_of_schema(df.schema)
 
     def lay_out(self, rows: Mapping[str, list[Row]], step: int) -> None:
         """Write the files of a step where the query doesn't see them yet."""
@@ -295,11 +311,12 @@ class _Query:
         self._last_batch = max(_batches(checkpoint / "commits"), default=-1)
         # One that failed is run again with the rows that it had.
         self._planned = max(_batches(checkpoint / "offsets"), default=-1)
-        self._fields = fields_of_schema(self.df.schema)
-        name = f"{self.prepared.definition.name}_{self.node.id}"
+        # Where it names a table too, a point would be one between a table and its namespace.
+        name = f"{self.prepared.definition.name}_{self.node.id}".replace(".", "__")
         self.spark.conf.set(_POLLING, _REST_OF_SEVERAL if len(self.readers) > 1 else _REST)
         try:
-            self._capture = capture(self.df, self.node.output_mode, name, checkpoint)
+            through = None if self.behind is None else self.behind.rows
+            self._capture = capture(self.df, self.node.output_mode, name, checkpoint, through=through)
             writer = self._capture.writer().queryName(name)
             self.query = writer.option("checkpointLocation", str(checkpoint)).start()
         except Exception as error:
@@ -314,6 +331,9 @@ class _Query:
         try:
             self.query.processAllAvailable()
         except Exception as error:
+            failure = self.behind.failure if self.behind is not None else None
+            if failure is not None:
+                raise _QueryError(build_failure(self.prepared.plan, failure.node, failure.error)) from error
             cause = self.query.exception() or error
             raise _QueryError(query_failure(self.prepared.plan, self.node.id, cause)) from error
 
@@ -331,7 +351,7 @@ class _Query:
         assert self._capture is not None
         got = self._capture.taken(new) if new else []
         if new or self.node.output_mode != "complete":
-            self.result = Rows(self._fields, tuple(take_row(row, self._fields) for row in got))
+            self.result = Rows(self.fields, tuple(take_row(row, self.fields) for row in got))
         late, state = self._numbers(new)
         return Captured(
             target=self.node.id,

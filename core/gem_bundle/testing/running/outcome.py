@@ -21,6 +21,16 @@ if TYPE_CHECKING:
 Aspect = Literal["rows", "watermark", "failure"]
 
 
+def is_output(name: str) -> bool:
+    """Whether a test means an output of a node, and no target."""
+    return "." in name
+
+
+def called(name: str) -> str:
+    """What a report calls that of which rows were expected."""
+    return f"`{name}`" if is_output(name) else f"target `{name}`"
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Rows with their columns.
@@ -62,7 +72,7 @@ class Mismatch:
     place: Place = NOWHERE
 
     def __str__(self) -> str:
-        subject = f"target `{self.target}`: " if self.target else ""
+        subject = f"{called(self.target)}: " if self.target else ""
         lines = [f"{subject}{self.message}"]
         if self.difference is not None:
             lines += [f"    {line}" for line in self.difference.lines()]

@@ -13,6 +13,8 @@ from gem_bundle.facts import UNKNOWN_DELAY, output_key
 from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.secrets import Secret, SecretStore
 from gem_bundle.schema import StructField, fields_of, type_of
+from gem_bundle.testing.running.outcome import is_output
+from gem_bundle.testing.running.outputs import misnamed, rejects_nothing, with_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
@@ -73,7 +75,8 @@ class Circumstances:
         secrets: Secrets by ``scope/key``. One that isn't given has its name for a value.
         spark: Spark settings that win over the pipeline's.
         replace: What stands for nodes.
-        targets: The targets to run with the places where they are named; empty for all.
+        targets: The targets to run, and what nodes reject as ``id.rejected``, with the places where they are
+            named; empty for all targets.
         feeds: The nodes that get rows.
         place: Where the test stands.
     """
@@ -119,7 +122,7 @@ class Prepared:
 
     Args:
         plan: The pipeline; a transform that gets rows is a source in it.
-        targets: The ids of the targets that run.
+        targets: The ids of the targets that run; ``id.rejected`` is one for what a node rejects.
         fed: The nodes whose rows come from the test, by the names that tests call them by.
         real: The sources that are read as they are.
         spark: The Spark settings of the test.
@@ -162,7 +165,7 @@ def prepare(pipeline: str | os.PathLike[str] | Pipeline, said: Circumstances) ->
     checked = check_definition(loaded)
     if checked.plan is None:
         raise PipelineError(_about_secrets(found, loaded.definition, said) for found in checked.diagnostics)
-    return _fed_by_the_test(checked.plan, said)
+    return _fed_by_the_test(_with_outputs(checked.plan, said), said)
 
 
 def _load(pipeline: str | os.PathLike[str] | Pipeline, said: Circumstances) -> Loaded:
@@ -218,7 +221,11 @@ def _unknown_nodes(loaded: Loaded, said: Circumstances) -> list[Diagnostic]:
         found.append(Diagnostic("GB702", "error", message, place=place, hint=hint))
 
     for name, place in said.targets.items():
-        if name not in targets and name not in loaded.broken:
+        if is_output(name):
+            wrong = misnamed(name, loaded)
+            if wrong is not None:
+                report(wrong.message, place, wrong.hint)
+        elif name not in targets and name not in loaded.broken:
             what = "no target: it is a " + nodes[name].kind if name in nodes else "no target of the pipeline"
             report(f"`{name}` is {what}", place, suggest(name, targets, what="targets"))
     for feed in said.feeds:
@@ -270,6 +277,18 @@ class _ReplacedLocator:
     def text(self, path: Sequence[str | int]) -> str | None:
         """See `Locator.text`."""
         return None if tuple(path[:2]) in self._places else self._inner.text(path)
+
+
+def _with_outputs(plan: Plan, said: Circumstances) -> Plan:
+    """The plan with a target for what each node rejects of which the test expects rows."""
+    named = [name for name in said.targets if is_output(name)]
+    wrong = {name: found for name in named if (found := rejects_nothing(name, plan)) is not None}
+    if wrong:
+        raise PipelineError(
+            Diagnostic("GB702", "error", found.message, place=said.targets[name], hint=found.hint)
+            for name, found in wrong.items()
+        )
+    return with_outputs(plan, named)
 
 
 def _fed_by_the_test(plan: Plan, said: Circumstances) -> Prepared:

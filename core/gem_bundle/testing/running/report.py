@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 from gem_bundle.pipeline.secrets import hidden
 from gem_bundle.testing.running.event_time import watermark_text
+from gem_bundle.testing.running.outcome import called
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -75,7 +76,7 @@ def _mismatch(mismatch: Mismatch, paint: Paint | None) -> list[str]:
 
 
 def _subject(mismatch: Mismatch) -> str:
-    return f"target `{mismatch.target}`: {mismatch.message}" if mismatch.target else mismatch.message
+    return f"{called(mismatch.target)}: {mismatch.message}" if mismatch.target else mismatch.message
 
 
 def _diagnostics(diagnostics: Iterable[Diagnostic]) -> list[str]:
