@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.kept import let_go
 from gem_bundle.rejected import (
     COLUMNS,
     JSON_OPTIONS,
@@ -110,7 +111,7 @@ class Refusals:
     def release(self) -> None:
         """Forget the rows: they have been written."""
         for part in self._parts:
-            part.unpersist()
+            let_go(part)
         self._parts = []
 
     def _keep(self, rows: DataFrame) -> None:
@@ -119,13 +120,13 @@ class Refusals:
         try:
             count = kept.count()
         except BaseException:
-            kept.unpersist()
+            let_go(kept)
             raise
         self.count += count
         if count:
             self._parts.append(kept)
         else:
-            kept.unpersist()
+            let_go(kept)
 
 
 def no_rows(spark: SparkSession) -> DataFrame:

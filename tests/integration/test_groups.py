@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from collections import Counter
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -159,6 +160,30 @@ def refuse(df, batch_id):
     save(df, batch_id)
 """
 
+# It says what is kept, and fails; or stops its query while a job runs that would take long; or passes.
+WAITING = """
+import threading
+import time
+
+from pyspark.sql import SparkSession
+
+def wait(df, batch_id):
+    spark = df.sparkSession
+    manager = spark._jsparkSession.sharedState().cacheManager()
+    (HERE / "seen").write_text(f"nothing is kept: {manager.isEmpty()}")
+    if (HERE / "stop").exists() and not (HERE / "mended").exists():
+        (query,) = SparkSession.builder.getOrCreate().streams.active
+        threading.Thread(target=stop, args=(spark.sparkContext.statusTracker(), query)).start()
+        spark.range(10**15).selectExpr("sum(id % 7)").collect()
+    refuse(df, batch_id)
+
+def stop(tracker, query):
+    while not tracker.getActiveJobsIds():
+        time.sleep(0.01)
+    (HERE / "stopped").touch()
+    query.stop()
+"""
+
 
 @pytest.mark.matrix
 def test_one_that_fails_is_named_and_alone_gets_the_micro_batch_again(
@@ -179,6 +204,44 @@ def test_one_that_fails_is_named_and_alone_gets_the_micro_batch_again(
     (tmp_path / "mended").touch()
     assert run(file, available_now=True).ok
     assert (tmp_path / "saved").read_text() == "0 10\n0 10\n", "the other function wasn't called again"
+    assert len(table(spark, tmp_path / "out/table")) == 10
+
+
+def kept(spark: SparkSession) -> tuple[list[str], bool]:
+    """The RDDs that are kept in memory or on disk, and whether no query is told to keep its rows."""
+    java: Any = spark
+    manager = java._jsparkSession.sharedState().cacheManager()
+    rdds = java.sparkContext._jsc.getPersistentRDDs().values()
+    names = [str(rdd.name()) for rdd in rdds]
+    # Delta keeps the logs of its tables, and forgets them by itself.
+    return [name for name in names if not name.startswith("Delta Table State")], bool(manager.isEmpty())
+
+
+def test_what_a_group_keeps_is_let_go_of_however_its_micro_batch_ends(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    file = write_pipeline(tmp_path, TWO.replace(":refuse", ":wait"))
+    (tmp_path / "jobs_of_a_group.py").write_text(JOBS + WAITING)
+    add(tmp_path, "a.txt", range(10))
+    before = kept(spark)
+    assert before == ([], True), "another test keeps something"
+
+    assert run(file, available_now=True).status == "failed"
+    assert (tmp_path / "seen").read_text() == "nothing is kept: False", "or this would prove nothing"
+    assert kept(spark) == before
+
+    # Stopped in the middle of the micro-batch: its job is cancelled, and its thread goes on to its end.
+    (tmp_path / "stop").touch()
+    run(file, available_now=True)
+    assert (tmp_path / "stopped").exists()
+    deadline = time.monotonic() + 60
+    while kept(spark) != before:
+        assert time.monotonic() < deadline, kept(spark)
+        time.sleep(0.05)
+
+    (tmp_path / "mended").touch()
+    assert run(file, available_now=True).ok
+    assert kept(spark) == before
     assert len(table(spark, tmp_path / "out/table")) == 10
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from gem_bundle.contexts import WriteContext
 from gem_bundle.files import open_folder, split
+from gem_bundle.kept import let_go
 from gem_bundle.pipeline.groups import UNDIVIDED, in_turn, limited_nodes, rejects
 from gem_bundle.refusals import Refusals
 from gem_bundle.rejected import Rejecting, event_time_column, with_file
@@ -270,7 +271,7 @@ def kept(df: DataFrame, several: bool) -> Iterator[DataFrame]:
         held.count()
         yield held
     finally:
-        held.unpersist()
+        let_go(held)
 
 
 class _Counted:
