@@ -122,7 +122,8 @@ class ExpectShape(_Shape):
     ordered: bool = Field(False, description="Whether they come in this order.")
     columns: Literal["subset"] | None = Field(
         None,
-        description="The rows name only some of the columns, and the others don't matter. Rejected rows always do.",
+        description="The rows name only some of the columns, and the others don't matter. Rejected rows "
+        "always do.",
     )
     count: int | None = Field(None, ge=0, description="How many rows there are.")
     schema: Schema | None = Field(None, description=_DDL)  # type: ignore[assignment]

@@ -199,7 +199,7 @@ def _entries(
 
 
 def _told_of_rejected(values: dict[str, Any], written: Sequence[Any]) -> dict[str, Any]:
-    """Of a rejected row why it was, what it was, and what the other rows say; when it was is never the same."""
+    """Of a rejected row what it was, why, and what other rows say: when it was is never the same."""
     named = {*_SAID, *(name for row in written if isinstance(row, Mapping) for name in row)}
     return {name: value for name, value in values.items() if name in named}
 
