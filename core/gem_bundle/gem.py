@@ -460,6 +460,15 @@ class Transform(Gem[OptionsT]):
         """
         return None
 
+    def ends(self) -> bool:
+        """Whether a row may end the query, as `gem_bundle.ending` has it.
+
+        Where several targets are written of the same rows, as in a group, such a row is looked for before
+        any of them is, among the rows of `reject` where it `rejects`, else among those of `apply`: nothing of
+        the micro-batch is written then.
+        """
+        return False
+
     def compares_rows(self) -> bool:
         """Whether what becomes of a row is up to other rows of its micro-batch, or in a batch of its table.
 

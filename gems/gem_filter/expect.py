@@ -91,7 +91,7 @@ class Expect(Transform[ExpectOptions]):
     query starts, and in a group for each micro-batch.
 
     With `fail` the micro-batch is not written by targets that write it as a whole, such as Delta tables and
-    files; of others some rows may have gone out already.
+    files; of others some rows may have gone out already. In a group nothing of it is written to any target.
     """
 
     example = {"rules": {"paid": "amount > 0", "known": {"column": "page", "in": ["home", "cart"]}}}
@@ -117,6 +117,10 @@ class Expect(Transform[ExpectOptions]):
     def compares_rows(self) -> bool:
         """With a rule that has `unique`."""
         return any(rule.unique is not None for rule in self._rules())
+
+    def ends(self) -> bool:
+        """Where one of the rules fails."""
+        return bool(self._rules("fail"))
 
     def most_rejected(self) -> MostRejected | None:
         """What `max_rejected` says."""

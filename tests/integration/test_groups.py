@@ -16,7 +16,7 @@ from gem_bundle.check import check_file
 from gem_bundle.errors import PipelineError
 from tests.gems.draining import forget_last_commit
 from tests.integration.kill_series import kill_often
-from tests.integration.pipelines import command, events, finish, run, write_pipeline
+from tests.integration.pipelines import add_rows, command, events, finish, run, write_pipeline
 from tests.samples import a_killed_program, drawn, examples
 
 if TYPE_CHECKING:
@@ -205,6 +205,63 @@ def test_one_that_fails_is_named_and_alone_gets_the_micro_batch_again(
     assert run(file, available_now=True).ok
     assert (tmp_path / "saved").read_text() == "0 10\n0 10\n", "the other function wasn't called again"
     assert len(table(spark, tmp_path / "out/table")) == 10
+
+
+STRICT = """
+pipeline: strict
+sources:
+  orders: {gem: file, options: {path: in, format: json, schema: "id int, amount double"}}
+transforms:
+  plausible: {gem: expect, input: orders, options: {OPTIONS}}
+  counted: {gem: filter, input: plausible, options: {condition: id > 0}}
+targets:
+  good: {gem: delta, input: plausible, group: all, options: {path: out/good}}
+  positive: {gem: delta, input: counted, group: all, options: {path: out/positive}}
+  all_orders: {gem: delta, input: orders, group: all, options: {path: out/all_orders}}
+  called: {gem: foreach_batch, input: orders, group: all, options: {function: "jobs_of_a_group:save"}}
+  unpaid: {gem: delta, input: plausible.rejected, options: {path: out/unpaid}}
+"""
+FAILING = "rules: {counted: {condition: id > 0, action: fail}, paid: amount > 0}"
+LIMITED = "rules: {counted: id > 0, paid: amount > 0}, max_rejected: 1"
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (FAILING, 'a row breaks the rule `counted`: `id > 0` is false. The row: {"id":-5,"amount":5.0}'),
+        (LIMITED, "2 of 4 rows are rejected, and 1 may be"),
+    ],
+)
+def test_what_ends_a_micro_batch_leaves_nothing_of_it_in_any_target(
+    spark: SparkSession, tmp_path: Path, options: str, says: str
+) -> None:
+    file = write_pipeline(tmp_path, STRICT.replace("OPTIONS", options))
+    (tmp_path / "jobs_of_a_group.py").write_text(JOBS)
+    add_rows(tmp_path / "in", "a.json", [{"id": n, "amount": n} for n in (1, 2, 3)])
+    assert run(file, available_now=True).ok
+    # To `positive` and `all_orders` the row that ends it would never get, or without any rule.
+    rows = [{"id": n, "amount": amount} for n, amount in ((4, 4), (-5, 5), (6, -6), (7, 7))]
+    add_rows(tmp_path / "in", "b.json", rows)
+
+    failed = run(file, available_now=True)
+
+    (found,) = failed.diagnostics
+    assert (found.code, found.node) == ("GB515", "plausible")
+    assert says in found.message
+    for name in ("good", "positive", "all_orders"):
+        assert ids(spark, tmp_path / "out" / name) == [1, 2, 3]
+    assert table(spark, tmp_path / "out/unpaid") == []
+    assert (tmp_path / "saved").read_text() == "0 3\n"
+
+    write_pipeline(tmp_path, STRICT.replace("OPTIONS", "rules: {paid: amount > 0}"))
+    assert run(file, available_now=True).ok
+    assert ids(spark, tmp_path / "out/good") == [-5, 1, 2, 3, 4, 7]
+    assert ids(spark, tmp_path / "out/positive") == [1, 2, 3, 4, 7]
+    assert ids(spark, tmp_path / "out/all_orders") == [-5, 1, 2, 3, 4, 6, 7]
+    (unpaid,) = table(spark, tmp_path / "out/unpaid")
+    assert json.loads(unpaid.row)["id"] == 6
+    assert (tmp_path / "saved").read_text() == "0 3\n1 4\n"
 
 
 def kept(spark: SparkSession) -> tuple[list[str], bool]:

@@ -206,6 +206,19 @@ def limited_nodes(plan: Plan, targets: Iterable[str] | None = None) -> list[str]
     return _transforms(plan, lambda gem: gem.most_rejected() is not None, names)
 
 
+def ending_nodes(plan: Plan, targets: Collection[str], fork: Output | None = None) -> list[str]:
+    """The nodes of which a row may end the query when the first of several targets is written already.
+
+    Args:
+        plan: The pipeline.
+        targets: The ids of the targets that are written of the same rows.
+        fork: Where their query forks: what lies before it is computed before any is written.
+    """
+    before = set(plan.upstream([fork.node])) if fork is not None else set()
+    names = [name for name in plan.upstream(targets) if name not in before] if len(targets) > 1 else []
+    return _transforms(plan, lambda gem: gem.ends(), names)
+
+
 def comparing_nodes(plan: Plan) -> list[str]:
     """The nodes that compare the rows of a micro-batch with each other.
 

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.contexts import WriteContext
-from gem_bundle.pipeline.groups import in_turn, limited_nodes, rejects
+from gem_bundle.pipeline.groups import ending_nodes, in_turn, limited_nodes, rejects
 from gem_bundle.run.failures import build_failure
 from gem_bundle.run.frames import Frames, NodeFailure
 from gem_bundle.run.groups import counted_refusals, kept, refusals_of, released
@@ -54,7 +54,8 @@ def run_batch(
     began = time.monotonic()
     report.start()
     view.started(report)
-    for name in limited_nodes(plan, [node.id for node in targets]):
+    names = [node.id for node in targets]
+    for name in dict.fromkeys([*limited_nodes(plan, names), *ending_nodes(plan, names)]):
         try:
             frames.hold(name)
         except NodeFailure as failure:

@@ -126,12 +126,14 @@ class Frames:
         Raises:
             NodeFailure: When a gem on the way raises.
         """
-        key: Path = (name, frozenset())
+        self._build_with_inputs(name)
+        return self._output((name, frozenset()), output)
+
+    def _build_with_inputs(self, name: str) -> None:
         there = {*self._refused, *([self._given[0].node] if self._given else [])}
         for wanted in paths_behind(self._plan, name, there):
             if wanted not in self._built:
                 self._built[wanted] = self._build(wanted)
-        return self._output(key, output)
 
     def refuse(self, node: str, rows: DataFrame) -> None:
         """Take what a node has rejected, a target mostly, so that those who take it can be built.
@@ -143,26 +145,33 @@ class Frames:
         self._refused[node] = rows
 
     def hold(self, name: str) -> None:
-        """Count what a node rejects, before anything is written, where it may only reject so much.
+        """Look, before anything is written, for a row that ends the query, and for too many rejected ones.
 
         Args:
-            name: The id of the node.
+            name: The id of a node that may end it.
 
         Raises:
-            NodeFailure: With GB515 when it rejects more, and when a gem on the way raises.
+            NodeFailure: With GB515 when it rejects more than it may; when a row ends the query, with what
+                Spark says of that; and when a gem on the way raises.
         """
         from pyspark.sql import functions as F  # noqa: N812
 
         gem = cast("Transform", self._plan.gems[name])
         most = gem.most_rejected()
-        self.of(name)
-        assert most is not None
+        self._build_with_inputs(name)
         with _failing_as(name):
-            rejects = gem.reject(*self._settled_inputs((name, frozenset())))
+            inputs = self._settled_inputs((name, frozenset()))
+            rejects = gem.reject(*inputs) if gem.rejects() else None
+            if gem.ends():
+                found = rejects.rows if rejects is not None else cast("Built", gem.apply(*inputs))
+                for df in _frames_of(found):
+                    df.write.format("noop").mode("overwrite").save()
+            if most is None or rejects is None:
+                return
             broken = F.count_if(F.size(rejects.reasons) > 0)
-            (found,) = rejects.rows.agg(F.count(F.lit(1)).alias("rows"), broken.alias("rejected")).collect()
-        if most.is_exceeded(found["rejected"], found["rows"]):
-            message = f"{found['rejected']:,} of {found['rows']:,} rows are rejected, and {most} may be"
+            (counted,) = rejects.rows.agg(F.count(F.lit(1)).alias("rows"), broken.alias("rejected")).collect()
+        if most.is_exceeded(counted["rejected"], counted["rows"]):
+            message = f"{counted['rejected']:,} of {counted['rows']:,} rows are rejected, and {most} may be"
             hint = "Nothing of them is written. Mend the data or the rules, or allow more by `max_rejected`."
             raise NodeFailure(name, GemError("GB515", message, hint, "max_rejected"))
 
@@ -295,13 +304,17 @@ class Frames:
     def _analysed(self, built: Built) -> Built:
         """What a gem gave; its mistakes a server tells when it is next asked, which would be for another."""
         if is_over_connect(self._spark):
-            for df in built.values() if isinstance(built, Mapping) else [built]:
+            for df in _frames_of(built):
                 analysed(df)
         return built
 
     def _read_source(self, node: Node, reader_name: str) -> Built:
         source = cast("Source", self._plan.gems[node.id])
         return read_source(source, node, reader_name, self._spark)
+
+
+def _frames_of(built: Built) -> list[DataFrame]:
+    return list(built.values()) if isinstance(built, Mapping) else [built]
 
 
 def read_source(source: Source, node: Node, reader_name: str, spark: SparkSession) -> Built:

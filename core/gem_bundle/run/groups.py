@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 from gem_bundle.contexts import WriteContext
 from gem_bundle.files import open_folder, split
 from gem_bundle.kept import let_go
-from gem_bundle.pipeline.groups import UNDIVIDED, in_turn, limited_nodes, rejects
+from gem_bundle.pipeline.groups import UNDIVIDED, ending_nodes, in_turn, limited_nodes, rejects
 from gem_bundle.refusals import Refusals
 from gem_bundle.rejected import Rejecting, event_time_column, with_file
 from gem_bundle.run.frames import Frames, NodeFailure, unmarked
@@ -59,6 +59,8 @@ class GroupQuery:
         self._written: dict[int, dict[str, int]] = {}
         self._held: dict[int, HeldRows] = {}
         self._limited = limited_nodes(plan, self._targets)
+        # What may end the query when its rows are there already: it is asked before any is written.
+        self._ending = dict.fromkeys([*self._limited, *ending_nodes(plan, self._targets, group.fork)])
         self._taken = plan.definition.with_rejected_taken()
         self._rejecting = any(rejects(plan, node) for node in group.targets)
         self._turns = in_turn(plan.definition.nodes, group.targets)
@@ -137,7 +139,7 @@ class GroupQuery:
             )
             done = self._done.of(query, batch_id)
             rows: dict[str, int] = {}
-            for name in self._limited:
+            for name in self._ending:
                 try:
                     frames.hold(name)
                 except NodeFailure as failure:
