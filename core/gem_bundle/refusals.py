@@ -14,9 +14,11 @@ from gem_bundle.kept import let_go
 from gem_bundle.rejected import (
     COLUMNS,
     JSON_OPTIONS,
+    RejectedIn,
     Rejecting,
     Rejects,
     reason,
+    rejected_at,
     rejected_by,
     rejected_rows,
     told_of,
@@ -42,12 +44,21 @@ class Refusals:
         by: The target.
         event_time: The column that is event time, where there is one.
         taken: Somebody takes the rows; else they are only counted.
+        micro_batch: The micro-batch, where it is known.
     """
 
-    def __init__(self, by: Rejecting, event_time: str | None = None, *, taken: bool = True) -> None:
+    def __init__(
+        self,
+        by: Rejecting,
+        event_time: str | None = None,
+        *,
+        taken: bool = True,
+        micro_batch: RejectedIn | None = None,
+    ) -> None:
         self._by = by
         self._event_time = event_time
         self._taken = taken
+        self._micro_batch = micro_batch
         self._parts: list[DataFrame] = []
         self.count = 0
 
@@ -58,10 +69,8 @@ class Refusals:
             rows: The rows.
             why: As `WriteContext.reject` has it.
         """
-        reasons = _reasons(rows, why)
-        self._keep(
-            rejected_rows(Rejects(with_event_time(rows, self._event_time), reasons), self._by, ask=False)
-        )
+        rejects = Rejects(with_event_time(rows, self._event_time), _reasons(rows, why))
+        self._keep(rejected_rows(rejects, self._by, ask=False, micro_batch=self._micro_batch))
 
     def send(self, df: DataFrame, deliver: Deliver, columns: Sequence[Column]) -> None:
         """Have executors deliver rows, and take over those that were refused.
@@ -74,7 +83,8 @@ class Refusals:
         from pyspark.sql import functions as F  # noqa: N812
 
         given = F.struct(*columns) if columns else F.struct("*")
-        named, told = told_of(with_event_time(df, self._event_time), {_ROW: given}, ask=False)
+        rows = with_event_time(df, self._event_time)
+        named, told = told_of(rows, {_ROW: given}, ask=False, micro_batch=self._micro_batch)
         schema = told.pop("row_schema")
         # As text the row comes back from Python with the types and the values that it had.
         text = F.to_json(F.struct(*(value.alias(name) for name, value in told.items())), JSON_OPTIONS)
@@ -89,7 +99,7 @@ class Refusals:
             **{name: known[name] for name in told},
             "row_schema": schema,
             "reasons": F.array(_reason(F.col("name"), F.col("words"))),
-            "rejected_at": F.current_timestamp(),
+            "rejected_at": rejected_at(self._micro_batch),
         }
         self._keep(found.select(*(made[column.name].alias(column.name) for column in COLUMNS)))
 

@@ -132,6 +132,18 @@ class Rejecting:
     gem: str
 
 
+class RejectedIn(NamedTuple):
+    """The micro-batch that rows are rejected of, where it is known. When it comes again this is the same.
+
+    Args:
+        number: Its number within its query.
+        at: When it was made, in milliseconds since 1970; None where that isn't known.
+    """
+
+    number: int
+    at: int | None = None
+
+
 def reason(name: str, words: str | SparkColumn) -> SparkColumn:
     """One reason for which a row is rejected, for `Rejects`.
 
@@ -234,24 +246,39 @@ def without_file(df: DataFrame) -> DataFrame:
     return df.drop(_FILE)
 
 
-def rejected_rows(rejects: Rejects, by: Rejecting, *, ask: bool = True, at: int | None = None) -> DataFrame:
+def rejected_rows(
+    rejects: Rejects, by: Rejecting, *, ask: bool = True, micro_batch: RejectedIn | None = None
+) -> DataFrame:
     """The rejected rows with the columns that they have everywhere, `COLUMNS`.
 
     Args:
         rejects: What a gem rejects.
         by: Who it is.
         ask: Ask Spark for the file that each row is from; else only `with_file` tells it.
-        at: When, in milliseconds since 1970; None for when they are computed, in a stream the time of the
-            micro-batch.
+        micro_batch: That of the rows; without it `rejected_at` is when they are computed, which Spark takes
+            for the time of the micro-batch in a stream.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    now = F.current_timestamp() if at is None else F.timestamp_millis(F.lit(at))
-    df, told = told_of(rejects.rows, {_REASONS: rejects.reasons}, ask=ask)
+    df, told = told_of(rejects.rows, {_REASONS: rejects.reasons}, ask=ask, micro_batch=micro_batch)
+    now = rejected_at(micro_batch)
     made = {**rejected_by(by), "reasons": F.col(_REASONS), **told, "rejected_at": now}
     return df.filter(F.size(_REASONS) > 0).select(
         *(made[column.name].alias(column.name) for column in COLUMNS)
     )
+
+
+def rejected_at(micro_batch: RejectedIn | None) -> SparkColumn:
+    """When rows are rejected: the same when their micro-batch comes again, where that is known.
+
+    Args:
+        micro_batch: As `rejected_rows` has it.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if micro_batch is None or micro_batch.at is None:
+        return F.current_timestamp()
+    return F.timestamp_millis(F.lit(micro_batch.at))
 
 
 def rejected_by(by: Rejecting) -> dict[str, SparkColumn]:
@@ -268,7 +295,7 @@ def rejected_by(by: Rejecting) -> dict[str, SparkColumn]:
 
 
 def told_of(
-    rows: DataFrame, more: Mapping[str, SparkColumn], *, ask: bool
+    rows: DataFrame, more: Mapping[str, SparkColumn], *, ask: bool, micro_batch: RejectedIn | None = None
 ) -> tuple[DataFrame, dict[str, SparkColumn]]:
     """What a rejected row has of the row itself.
 
@@ -276,6 +303,7 @@ def told_of(
         rows: The rows.
         more: Columns made of them that are needed beside it, by name.
         ask: As `rejected_rows` has it.
+        micro_batch: As `rejected_rows` has it.
 
     Returns:
         The rows, their names distinct, with the other columns; and over them `row`, `row_schema`, `origin`
@@ -314,9 +342,18 @@ def told_of(
                 f"{quoted(name)} {_ddl(field.dataType)}" for name, field in zip(names, schema, strict=True)
             )
         ),
-        "origin": F.col(ORIGIN) if ORIGIN in rows.columns else known,
+        "origin": _with_micro_batch(F.col(ORIGIN) if ORIGIN in rows.columns else known, micro_batch),
         "event_time": nothing.cast("timestamp") if marked is None else values[marked],
     }
+
+
+def _with_micro_batch(origin: SparkColumn, micro_batch: RejectedIn | None) -> SparkColumn:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if micro_batch is None:
+        return origin
+    told = F.create_map(F.lit("micro_batch"), F.lit(str(micro_batch.number)))
+    return F.coalesce(F.map_concat(origin, told), told)
 
 
 def event_time_column(facts: Facts | None) -> str | None:

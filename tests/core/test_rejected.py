@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gem_bundle import StreamReadContext
-from gem_bundle.rejected import COLUMNS, Rejecting, Rejects, read_ending, reason, rejected_rows, restored_rows
+from gem_bundle.rejected import (
+    COLUMNS,
+    RejectedIn,
+    Rejecting,
+    Rejects,
+    read_ending,
+    reason,
+    rejected_rows,
+    restored_rows,
+)
 from gem_bundle.schema import type_of
 
 if TYPE_CHECKING:
@@ -97,6 +106,23 @@ def test_the_origin_is_what_the_columns_tell(spark: SparkSession, tmp_path: obje
     (row,) = _rejected(spark.read.parquet(f"{tmp_path}/in").filter("id = 0")).collect()
     assert row.origin["file"].endswith(".parquet")
     assert json.loads(row.row) == {"id": 0}
+
+
+@pytest.mark.spark
+def test_the_origin_tells_the_micro_batch_where_it_is_known(spark: SparkSession) -> None:
+    from pyspark.sql.functions import array
+
+    at = 1_767_603_600_123
+    df = spark.sql("select 'clicks' as topic, 1 as partition, 7L as offset")
+    told = []
+    for rows in (df, df.select("topic")):
+        rejects = Rejects(rows, array(reason("all", "each of them")))
+        told += rejected_rows(rejects, BY, micro_batch=RejectedIn(12, at)).collect()
+    assert [row.origin for row in told] == [
+        {"topic": "clicks", "partition": "1", "offset": "7", "micro_batch": "12"},
+        {"micro_batch": "12"},
+    ]
+    assert {row.rejected_at.timestamp() for row in told} == {at / 1000}
 
 
 @pytest.mark.spark

@@ -261,6 +261,7 @@ def test_what_ends_a_micro_batch_leaves_nothing_of_it_in_any_target(
     assert ids(spark, tmp_path / "out/all_orders") == [-5, 1, 2, 3, 4, 6, 7]
     (unpaid,) = table(spark, tmp_path / "out/unpaid")
     assert json.loads(unpaid.row)["id"] == 6
+    assert unpaid.origin["micro_batch"] == "1"
     assert (tmp_path / "saved").read_text() == "0 3\n1 4\n"
 
 

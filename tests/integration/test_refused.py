@@ -150,6 +150,8 @@ def test_each_row_is_delivered_or_rejected_and_a_repeat_doubles_no_rejected_row(
     assert five.row_schema == "id int, at timestamp, amount decimal(9,3), raw binary"
     assert (five.pipeline, five.pipeline_version, five.gem) == ("posted", "3.0.0", gem)
     assert five.event_time is not None
+    assert {row.origin["micro_batch"] for row in found} == {"0"}, "the number of their micro-batch"
+    assert len({row.rejected_at for row in found}) == 1, "its time, which it has again when it comes again"
     table = spark.read.format("delta").load(str(folder / "out/bad"))
     assert table.schema["event_time"].metadata == {}, "it would look as if there were a watermark"
     of_rule = [row for row in found if row.node == "positive"]

@@ -14,6 +14,7 @@ from gem_bundle.pipeline.groups import UNDIVIDED, Output
 from gem_bundle.pipeline.plan import paths_behind, paths_into, reader_name
 from gem_bundle.rejected import (
     REJECTED_HERE,
+    RejectedIn,
     Rejecting,
     Rejects,
     accepted_rows,
@@ -89,7 +90,7 @@ class Frames:
         given: An output that is there already, and its rows: nothing before it is built. They may be
             `with_file`.
         observe: Observes columns of a DataFrame under a name: then what transforms reject is counted.
-        at: The time of the micro-batch that is given, in milliseconds since 1970; None where it isn't known.
+        micro_batch: The micro-batch that is given; None where it isn't known.
         settle: Keeps the rows of a node that were found out outside, and gives them again.
     """
 
@@ -100,10 +101,10 @@ class Frames:
         read: Read | None = None,
         given: tuple[Output, DataFrame] | None = None,
         observe: Observe | None = None,
-        at: int | None = None,
+        micro_batch: RejectedIn | None = None,
         settle: Settle | None = None,
     ) -> None:
-        self._at = at
+        self._micro_batch = micro_batch
         self._observe = observe
         self._settle = settle
         self._settled: dict[Path, DataFrame] = {}
@@ -216,7 +217,7 @@ class Frames:
                     rejects = replace(rejects, rows=with_event_time(rejects.rows, column))
             by = Rejecting(definition.name, definition.version, node.id, node.gem)
             ask = self._given is None and not settled
-            rejected = rejected_rows(rejects, by, ask=ask, at=self._at)
+            rejected = rejected_rows(rejects, by, ask=ask, micro_batch=self._micro_batch)
             self._analysed(rejected)
             return rejected
 

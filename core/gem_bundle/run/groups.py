@@ -16,7 +16,7 @@ from gem_bundle.files import open_folder, split
 from gem_bundle.kept import let_go
 from gem_bundle.pipeline.groups import UNDIVIDED, ending_nodes, in_turn, limited_nodes, rejects
 from gem_bundle.refusals import Refusals
-from gem_bundle.rejected import Rejecting, event_time_column, with_file
+from gem_bundle.rejected import RejectedIn, Rejecting, event_time_column, with_file
 from gem_bundle.run.frames import Frames, NodeFailure, unmarked
 from gem_bundle.run.held import HeldRows, Observations, let_through, observed
 from gem_bundle.run.settled import Settled
@@ -128,13 +128,13 @@ class GroupQuery:
         with kept(df, several) as batch, released(refused):
             observations = Observations()
             given = (self._fork, batch)
-            at = self._time_of(batch_id) if self._taken else None
+            micro_batch = RejectedIn(batch_id, self._time_of(batch_id) if self._taken else None)
             frames = Frames(
                 self._plan,
                 batch.sparkSession,
                 given=given,
                 observe=observations.observe,
-                at=at,
+                micro_batch=micro_batch,
                 settle=partial(self._settled.keep, query, batch_id),
             )
             done = self._done.of(query, batch_id)
@@ -148,7 +148,7 @@ class GroupQuery:
                 waiting = [node for node in turn if node.id not in done]
                 if self.failures or not waiting:
                     continue
-                rows |= self._write_all(frames, waiting, batch_id, query, refused)
+                rows |= self._write_all(frames, waiting, micro_batch, query, refused)
                 for name in refused.keys() & rows.keys() & {node.id for node in waiting}:
                     frames.refuse(name, refused[name].rows(batch.sparkSession))
         if self.failures:
@@ -172,7 +172,12 @@ class GroupQuery:
         return {name for name in written if self._takers[name] <= written}
 
     def _write_all(
-        self, frames: Frames, targets: list[Node], batch_id: int, query: str, refused: dict[str, Refusals]
+        self,
+        frames: Frames,
+        targets: list[Node],
+        micro_batch: RejectedIn,
+        query: str,
+        refused: dict[str, Refusals],
     ) -> dict[str, int]:
         """Write to the targets side by side; one that fails doesn't keep the others from ending."""
         from pyspark import inheritable_thread_target
@@ -184,7 +189,7 @@ class GroupQuery:
             try:
                 plans[node.id] = unmarked(frames.of(edge.node, edge.output))
                 if rejects(self._plan, node):
-                    refused[node.id] = refusals_of(self._plan, node)
+                    refused[node.id] = refusals_of(self._plan, node, micro_batch)
             except NodeFailure as failure:
                 self.failures.append((failure.node, failure.error))
         if self.failures:
@@ -202,7 +207,7 @@ class GroupQuery:
             )
             target = cast("Target", self._plan.gems[node.id])
             with self._rows[node.id].counting(plans[node.id]) as counted:
-                target.write_batch(counted.df, batch_id, context)
+                target.write_batch(counted.df, micro_batch.number, context)
             return counted.rows - (refusals.count if refusals is not None else 0)
 
         # So that what they start is stopped with the query.
@@ -221,16 +226,18 @@ class GroupQuery:
         return written
 
 
-def refusals_of(plan: Plan, node: Node) -> Refusals:
+def refusals_of(plan: Plan, node: Node, micro_batch: RejectedIn | None = None) -> Refusals:
     """Where the rows go that a target rejects.
 
     Args:
         plan: The pipeline.
         node: The target.
+        micro_batch: The micro-batch that it writes; None in a batch, and in a replay.
     """
     by = Rejecting(plan.definition.name, plan.definition.version, node.id, node.gem)
     taken = node.id in plan.definition.with_rejected_taken()
-    return Refusals(by, event_time_column(plan.facts.get(node.inputs[0].key)), taken=taken)
+    event_time = event_time_column(plan.facts.get(node.inputs[0].key))
+    return Refusals(by, event_time, taken=taken, micro_batch=micro_batch)
 
 
 def counted_refusals(refused: Mapping[str, Refusals]) -> HeldRows:
