@@ -132,14 +132,15 @@ class Mistake(NamedTuple):
         hint: What to do about it.
         start: Where it stands in the text, from 0.
         word: What stands there.
-        key: Of a schema that is a mapping, the column in whose type it stands.
+        keys: Of a schema that is a mapping, the way to the value in which it stands: the column whose type
+            it is, say.
     """
 
     message: str
     hint: str
     start: int
     word: str
-    key: str | None = None
+    keys: tuple[str | int, ...] = ()
 
 
 class Newer(NamedTuple):
@@ -168,7 +169,16 @@ class SchemaError(ValueError):
         self.mistakes = mistakes
 
     def __str__(self) -> str:
-        return "; ".join(mistake.message for mistake in self.mistakes)
+        return "; ".join(map(_said, self.mistakes))
+
+
+def _said(mistake: Mistake) -> str:
+    return f"at `{dotted(mistake.keys)}`: {mistake.message}" if mistake.keys else mistake.message
+
+
+def dotted(keys: Iterable[str | int]) -> str:
+    """The way to a value as people write it: ``fields[0].type``."""
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
 
 
 class Columns(NamedTuple):
@@ -209,9 +219,24 @@ def read_columns(schema: str) -> Columns:
     Raises:
         SchemaError: Where Spark refuses it.
     """
-    reader = _Reader(schema)
+    return _read_columns(schema, _Reader(schema))
+
+
+def read_hints(hints: str) -> Columns:
+    """The types of some columns, and of fields in them.
+
+    Args:
+        hints: ``id bigint, user.born date``: columns, and ways to fields with dots. The field of an array's
+            elements is ``element``, those of a map ``key`` and ``value``.
+
+    Raises:
+        SchemaError: Where Spark refuses a type, or takes something for no name.
+    """
+    return _read_columns(hints, _Reader(hints, ways=True))
+
+
+def _read_columns(text: str, reader: _Reader) -> Columns:
     fields = reader.run(reader.columns)
-    text = schema
     for colon in reversed(reader.colons):
         text = f"{text[:colon].rstrip()} {text[colon + 1 :].lstrip()}"
     return Columns(fields, text, tuple(reader.newer))
@@ -267,6 +292,11 @@ class _Token(NamedTuple):
         return bool(plain) or (self.text[:1] == "`" and len(self.text) > 1)
 
     @property
+    def name(self) -> str:
+        """What it names."""
+        return self.text[1:-1].replace("``", "`") if self.text[0] == "`" else self.text
+
+    @property
     def is_text(self) -> bool:
         """Whether it is a text in quotes."""
         return self.text.lstrip("rR")[:1] in {"'", '"'} and len(self.text) > 1
@@ -300,9 +330,10 @@ def _end_of_comment(text: str, start: int) -> int:
 class _Reader:
     """Reads DDL from left to right, past what is wrong where it can."""
 
-    def __init__(self, text: str, start: int = 0, key: str | None = None) -> None:
+    def __init__(self, text: str, start: int = 0, key: str | None = None, *, ways: bool = False) -> None:
         self._text = text
-        self._key = key
+        self._keys = () if key is None else (key,)
+        self._ways = ways
         self._tokens = [*_tokens(text, start), _Token("", len(text))]
         self._at = 0
         self._mistakes: list[Mistake] = []
@@ -392,7 +423,16 @@ class _Reader:
                 self._say(f"`{_short(token)}` is no name of a {what}", hint, token)
             self._at -= token.text == ","
             raise _Stop
-        name = token.text[1:-1].replace("``", "`") if token.text[0] == "`" else token.text
+        name = token.name
+        written = quoted(name)
+        while top and self._ways and self.take("."):
+            inner = self._next()
+            if not inner.is_name:
+                message = f"the way from `{name}` ends with a dot: there is no name of a field behind it"
+                self._say(message, f"Write `{written}.field int`, for example.", token)
+                self._at -= inner.text == ","
+                raise _Stop
+            name, written = f"{name}.{inner.name}", f"{written}.{quoted(inner.name)}"
         if top:
             self._column = name
         colon = self._peek()
@@ -407,7 +447,7 @@ class _Reader:
         if self.take(":") and top:
             self.colons.append(colon.start)
         if self._peek().text in {"", ",", ">"}:
-            hint = f"Write `{quoted(name)} string`, for example."
+            hint = f"Write `{written} string`, for example."
             self._say(f"the {what} `{name}` has no type", hint, token)
             raise _Stop
         kind = self.type()
@@ -582,7 +622,7 @@ class _Reader:
         return True
 
     def _say(self, message: str, hint: str, token: _Token) -> None:
-        self._mistakes.append(Mistake(message, hint, token.start, token.text, self._key))
+        self._mistakes.append(Mistake(message, hint, token.start, token.text, self._keys))
 
     def _peek(self) -> _Token:
         return self._tokens[self._at]

@@ -15,7 +15,9 @@ from pydantic import AfterValidator, BeforeValidator, SecretStr, ValidationInfo,
 from pydantic_core import PydanticKnownError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+
+    from gem_bundle.ddl import Columns
 
 __all__ = [
     "BrokerList",
@@ -30,6 +32,7 @@ __all__ = [
     "Interval",
     "OnlyTrue",
     "Schema",
+    "SchemaHints",
     "SecretStr",
     "StringList",
     "TableName",
@@ -253,6 +256,20 @@ Schema = Annotated[
 """The columns of a relation as DDL (``page string, at timestamp``) or as a mapping of name to type."""
 
 
+def _check_hints(text: str) -> str:
+    from gem_bundle.ddl import read_hints
+
+    return read_hints(text).text.strip()
+
+
+SchemaHints = Annotated[
+    str,
+    AfterValidator(_check_hints),
+    WithJsonSchema({"type": "string", "examples": ["id bigint, user.born date"]}),
+]
+"""Types of some columns as DDL, and of fields in them by the way to them: ``id bigint, user.born date``."""
+
+
 def _unbalanced(text: str, pairs: dict[str, str]) -> str | None:
     stack: list[str] = []
     quote = ""
@@ -338,17 +355,28 @@ def _as_list(value: Any) -> Any:
     return value
 
 
-def is_schema(annotation: Any, annotated: Iterable[Any] = ()) -> bool:
-    """Whether an option is a `Schema`, or may be one.
+def columns_in(text: str, annotation: Any, annotated: Iterable[Any] = ()) -> Columns | None:
+    """What an option says of columns; None where it is neither a `Schema` nor `SchemaHints`.
 
     Args:
+        text: Its value.
         annotation: The field's annotation as pydantic keeps it.
         annotated: What pydantic took out of ``Annotated`` and ``Field``.
     """
-    parts = (*annotated, *getattr(annotation, "__metadata__", ()))
-    if any(getattr(part, "func", None) is _check_schema for part in parts):
-        return True
-    return any(is_schema(part) for part in get_args(annotation))
+    from gem_bundle.ddl import read_columns, read_hints
+
+    checks = {getattr(part, "func", None) for part in _annotated(annotation, annotated)}
+    if _check_schema in checks:
+        return read_columns(text)
+    return read_hints(text) if _check_hints in checks else None
+
+
+def _annotated(annotation: Any, annotated: Iterable[Any] = ()) -> Iterator[Any]:
+    """All that is said of a type, and of the types that it is made of."""
+    yield from annotated
+    yield from getattr(annotation, "__metadata__", ())
+    for part in get_args(annotation):
+        yield from _annotated(part)
 
 
 StringList = Annotated[list[str], BeforeValidator(_as_list)]

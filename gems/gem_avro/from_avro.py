@@ -11,13 +11,11 @@ from gem_avro.options import (
     AVRO_JAR,
     CONNECT_SECONDS,
     HEADER_BYTES,
-    AvroFile,
-    AvroText,
     RegistryOptions,
     header,
 )
 from gem_bundle import Facts, Field, Finding, GemError, Lineage, Rejects, Transform, reason
-from gem_bundle.avro import AvroSchema, avro_schema
+from gem_bundle.avro import AvroSchema, SparkAvroFile, SparkAvroText, avro_schema
 from gem_bundle.packing import PARSED, ParseMode, Unpacking
 from gem_bundle.schema import SchemaOptions
 
@@ -45,26 +43,26 @@ class _ReadingOptions(SchemaOptions):
         description="The column that holds the messages, as bytes.",
         examples=["value"],
     )
-    schema: AvroText | None = Field(  # type: ignore[assignment]
+    schema: SparkAvroText | None = Field(  # type: ignore[assignment]
         None,
         passed=False,
         description="The Avro schema of a record whose fields become columns, as JSON or as YAML. It is the "
         "reader's, and the writer's too where neither `writer_schema` nor a registry says otherwise.",
         examples=[{"type": "record", "name": "Click", "fields": [{"name": "page", "type": "string"}]}],
     )
-    schema_file: AvroFile | None = Field(
+    schema_file: SparkAvroFile | None = Field(
         None,
         passed=False,
         description="A file with that schema, beside the pipeline file.",
         examples=["click.avsc"],
     )
-    writer_schema: AvroText | None = Field(
+    writer_schema: SparkAvroText | None = Field(
         None,
         passed=False,
         description="The schema that the messages were written with, where it is another one: fields that "
         "the reader's doesn't have are passed over, and those that only it has get their defaults.",
     )
-    writer_schema_file: AvroFile | None = Field(
+    writer_schema_file: SparkAvroFile | None = Field(
         None, passed=False, description="A file with the writer's schema, beside the pipeline file."
     )
     schema_id: int | None = Field(

@@ -1,13 +1,11 @@
-"""What `from_avro` and `to_avro` have in common: a schema as text, as YAML or in a file, and a registry."""
+"""What `from_avro` and `to_avro` have in common: a registry of schemas."""
 
-import json
 import re
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, SecretStr, WithJsonSchema, model_validator
+from pydantic import AfterValidator, SecretStr, model_validator
 
 from gem_bundle import Field
-from gem_bundle.avro import AvroSchemaError, avro_schema
 from gem_bundle.schema import SchemaOptions
 from gem_bundle.types import FixedDuration, StringList, TextFile
 
@@ -18,18 +16,6 @@ AVRO_JAR = "org.apache.spark:spark-avro_{scala}:{spark}"
 AVRO_CLASS = "org.apache.spark.sql.avro.AvroFileFormat"
 HEADER_BYTES = 5
 CONNECT_SECONDS = 2.5
-
-
-def _as_text(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, dict | list) else value
-
-
-def _check_text(text: str) -> str:
-    try:
-        avro_schema(text)
-    except AvroSchemaError as error:
-        raise ValueError(f"this is no Avro schema that Spark takes: {error}") from None
-    return text
 
 
 def _check_authority(text: str) -> str:
@@ -54,17 +40,6 @@ def _check_urls(urls: list[str]) -> list[str]:
             raise ValueError(f"write it as `http://host:8081` or `https://host/path`; `{url}` is not one")
     return urls
 
-
-AvroText = Annotated[
-    str,
-    BeforeValidator(_as_text),
-    AfterValidator(_check_text),
-    WithJsonSchema({"type": ["string", "object", "array"]}),
-]
-"""An Avro schema as JSON in a text, or as YAML."""
-
-AvroFile = Annotated[TextFile, AfterValidator(_check_text)]
-"""A file with an Avro schema; the gem reads the schema in it."""
 
 Authority = Annotated[TextFile, AfterValidator(_check_authority)]
 """A file with certificates in PEM; the gem reads what is in it, so that executors need no file."""

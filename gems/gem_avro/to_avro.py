@@ -10,14 +10,12 @@ from gem_avro.options import (
     AVRO_CLASS,
     AVRO_JAR,
     CONNECT_SECONDS,
-    AvroFile,
-    AvroText,
     RegisterOptions,
     RegistryOptions,
     header,
 )
 from gem_bundle import Facts, Field, Finding, GemError, Lineage, Transform
-from gem_bundle.avro import AvroSchema, avro_schema
+from gem_bundle.avro import AvroSchema, SparkAvroFile, SparkAvroText, avro_schema
 from gem_bundle.packing import Packing
 from gem_bundle.types import ColumnExpressions
 
@@ -48,13 +46,13 @@ class _WritingOptions(RegisterOptions):
         passed=False,
         description="Keep the input's columns, the packed ones too; one called like `column` is replaced.",
     )
-    schema: AvroText | None = Field(  # type: ignore[assignment]
+    schema: SparkAvroText | None = Field(  # type: ignore[assignment]
         None,
         passed=False,
         description="The Avro schema of the record to write, as JSON or as YAML; by default the latest one "
         "of the registry's subject, or without a registry one that Spark makes of the columns.",
     )
-    schema_file: AvroFile | None = Field(
+    schema_file: SparkAvroFile | None = Field(
         None,
         passed=False,
         description="A file with that schema, beside the pipeline file.",

@@ -3,10 +3,19 @@
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, SecretStr, model_validator
+from pydantic import BeforeValidator, SecretStr, model_validator
 
 from gem_bundle import Field
-from gem_bundle.types import ByteSize, DataPath, Interval, Schema, StringList, Timestamp, interval_length
+from gem_bundle.types import (
+    ByteSize,
+    DataPath,
+    Interval,
+    Schema,
+    SchemaHints,
+    StringList,
+    Timestamp,
+    interval_length,
+)
 from gem_file.formats import RawOptions, csv, csv_json, csv_json_xml, format_option
 from gem_file.paths import archive_is_read_again
 from gem_file.reading import ReadingOptions
@@ -25,12 +34,6 @@ CleanSource = Annotated[
 _WEEK = 7 * 24 * 60 * 60 * 1_000_000
 
 evolving = partial(format_option, "csv json xml parquet avro")
-
-
-def _check_hints(text: str) -> str:
-    if not text.strip():
-        raise ValueError("write hints as columns with types, for example `id long, at timestamp`")
-    return text
 
 
 def cloud(name: str, default: Any, description: str, **more: Any) -> Any:
@@ -93,11 +96,12 @@ class AutoLoaderOptions(FormatOptions):
         "Where inferred columns and their changes are kept; of this stream only.",
         examples=["/Volumes/main/web/schemas/clicks"],
     )
-    schema_hints: Annotated[str, AfterValidator(_check_hints)] | None = cloud(
+    schema_hints: SchemaHints | None = cloud(
         "schemaHints",
         None,
-        "Types of some of the inferred columns; also of fields in them, as `a.b int`.",
-        examples=["id long, tags map<string,string>"],
+        "Types of some of the inferred columns; also of fields in them, as `a.b int`. Of an array's elements "
+        "the field is `element`, of a map `key` and `value`.",
+        examples=["id long, tags map<string,string>", "user.born date, prices.element int"],
     )
     schema_evolution_mode: EvolutionMode | None = cloud(
         "schemaEvolutionMode",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, model_validator
 
 from gem_bundle import Field
+from gem_bundle.avro import AvroText
 from gem_bundle.schema import SchemaOptions
 from gem_bundle.types import DataPath
 
@@ -96,7 +97,7 @@ class FileOptions(SchemaOptions):
     line_sep: str | None = format_option(
         "csv json text", "The separator between records (default: a line's end)."
     )
-    avro_schema: str | None = avro("The Avro schema, as JSON.")
+    avro_schema: AvroText | None = avro("The Avro schema, as JSON or as YAML.")
     avro_schema_url: DataPath | None = avro("A file with the Avro schema.")
     positional_field_matching: bool | None = avro(
         "Whether to match the Avro schema's fields with columns by position.", advanced=True

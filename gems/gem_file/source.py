@@ -22,6 +22,7 @@ from gem_bundle import (
     StreamReadContext,
     analysed,
 )
+from gem_bundle.avro import AvroSchemaError, avro_schema
 from gem_bundle.rejected import accepted_rows
 from gem_bundle.schema import columns_of, quoted, schema_of
 from gem_bundle.types import local_path
@@ -306,6 +307,7 @@ class FileSource(Source[FileSourceOptions]):
                 "Declare the columns, or write `infer_schema: true` to take those of the files that are "
                 "there when the run starts.",
             )
+        yield from self._check_avro()
         for name in _BATCH_ONLY if streaming else ():
             if name in given:
                 message = f"`{name}` can't be used for a stream"
@@ -318,6 +320,22 @@ class FileSource(Source[FileSourceOptions]):
         if streaming and options.latest_first and limits and "max_file_age" in given:
             message = f"Spark ignores `max_file_age` with `latest_first` and `{limits.pop()}`"
             yield Finding("GB207", message, "Remove it.", "max_file_age", "warning")
+
+    def _check_avro(self) -> "Iterator[Finding]":
+        """Spark has types for the Avro schema, where the columns are taken from it."""
+        options = self.options
+        # With a depth, Spark takes records that hold themselves.
+        if (
+            options.avro_schema is None
+            or options.schema is not None
+            or (options.recursive_field_max_depth or 0) > 0
+        ):
+            return
+        try:
+            avro_schema(options.avro_schema)
+        except AvroSchemaError as error:
+            hint = error.hint or "Declare the columns with `schema`."
+            yield Finding("GB205", f"of `avro_schema` Spark makes no columns: {error}", hint, "avro_schema")
 
 
 class _Some(FileSource):

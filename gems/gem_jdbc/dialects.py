@@ -21,6 +21,7 @@ class Dialect:
         port: Where it listens unless its address says something else.
         properties: What its driver is told.
         arrays: It has arrays.
+        lacks: The types of Spark whose names it doesn't know.
         transactions: How it takes a micro-batch once; None where that isn't known.
         following: How one of its tables is followed; None where that isn't known.
     """
@@ -31,6 +32,7 @@ class Dialect:
     port: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     arrays: bool = False
+    lacks: frozenset[str] = frozenset()
     transactions: Transactions | None = None
     following: Following | None = None
 
@@ -52,6 +54,12 @@ _DIALECTS: Mapping[str, Dialect] = {
         # statement has many rows.
         properties={"stringtype": "unspecified", "reWriteBatchedInserts": "true"},
         arrays=True,
+        lacks=frozenset(
+            {
+                *("string", "tinyint", "double", "binary", "timestamp_ntz", "void", "variant"),
+                *("array", "map", "struct", "geometry", "geography"),
+            }
+        ),
         transactions=PostgresTransactions(),
         following=PostgresFollowing(),
     ),

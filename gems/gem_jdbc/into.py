@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import model_validator
 
 from gem_bundle import Field, Options
-from gem_bundle.types import StringList
+from gem_bundle.types import Schema, StringList
 from gem_jdbc.connection import ConnectionOptions, JdbcTable, RawOptions
 
 
@@ -92,9 +92,10 @@ class JdbcTargetOptions(ConnectionOptions):
         examples=["PARTITION BY RANGE (day)"],
         advanced=True,
     )
-    create_table_column_types: str | None = Field(
+    create_table_column_types: Schema | None = Field(
         None,
-        description="Types for some columns of a new table, in place of those that Spark chooses.",
+        description="Types for some columns of a new table, in place of those that Spark chooses: ones that "
+        "Spark has, under names that the database knows too.",
         examples=["name VARCHAR(80)"],
         advanced=True,
     )

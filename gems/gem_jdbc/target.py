@@ -12,7 +12,7 @@ from gem_bundle import (
     WriteContext,
 )
 from gem_bundle.expressions import missing_names
-from gem_bundle.schema import type_of
+from gem_bundle.schema import fields_of, type_of
 from gem_jdbc.connection import knock
 from gem_jdbc.fitting import has_type
 from gem_jdbc.into import JdbcTargetOptions
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from gem_jdbc.writing import Prepared
+
+_TYPES = "create_table_column_types"
 
 
 class JdbcTarget(Target[JdbcTargetOptions]):
@@ -93,6 +95,7 @@ class JdbcTarget(Target[JdbcTargetOptions]):
                 message = f"{options.dialect.name} has no type for the column `{column.name}`: {column.type}"
                 hint = "Write it as text, with `to_json`, or take it apart."
                 yield Finding("GB205", message, hint, "table")
+        yield from self._check_types(facts)
         if upsert is None:
             return
         yield from missing_names(upsert.on, facts, "upsert.on")
@@ -106,6 +109,22 @@ class JdbcTarget(Target[JdbcTargetOptions]):
                 "upsert",
                 "warning",
             )
+
+    def _check_types(self, facts: Facts) -> "Iterator[Finding]":
+        """The types that are chosen are of columns, one of each, and the database knows their names."""
+        seen: set[str] = set()
+        for field in fields_of(self.options.create_table_column_types or "") or ():
+            yield from missing_names([field.name], facts, _TYPES)
+            if field.name.lower() in seen:
+                message = f"`{field.name}` has a type twice, and Spark ignores case"
+                yield Finding("GB205", message, "Leave one of them.", _TYPES)
+            seen.add(field.name.lower())
+            if field.type.name in self.options.dialect.lacks:
+                message = (
+                    f"{self.options.dialect.name} has no type `{field.type}`, which `{field.name}` is to have"
+                )
+                hint = f"Remove `{field.name}`: Spark chooses a type that there is."
+                yield Finding("GB205", message, hint, _TYPES)
 
     def connect(self) -> "Iterable[Finding]":
         """Whether the database answers."""

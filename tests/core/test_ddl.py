@@ -9,9 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gem_bundle.check.checker import check_file
-from gem_bundle.ddl import SchemaError, read_columns, read_type
+from gem_bundle.ddl import SchemaError, read_columns, read_hints, read_type
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 TYPES = """
@@ -48,9 +49,9 @@ SCHEMAS = [
 ]  # fmt: skip
 
 
-def taken(schema: str) -> bool:
+def taken(schema: str, read: Callable[[str], object] = read_columns) -> bool:
     try:
-        read_columns(schema)
+        read(schema)
     except SchemaError:
         return False
     return True
@@ -82,6 +83,15 @@ def parser(spark: Any) -> Any:
 )
 def test_what_spark_takes_is_taken_and_nothing_else(parser: Any, schemas: list[str]) -> None:
     assert {schema: taken(schema) for schema in schemas} == {schema: parser(schema) for schema in schemas}
+
+
+@pytest.mark.spark
+def test_types_of_fields_are_those_that_spark_takes_of_columns(parser: Any) -> None:
+    kinds = [kind.replace("|", " ") for kind in TYPES.split()]
+
+    assert {kind: taken(f"a.`b c` . element {kind}, d int", read_hints) for kind in kinds} == {
+        kind: parser(f"`a.b c.element` {kind}, d int") for kind in kinds
+    }
 
 
 WORDS = st.sampled_from(
@@ -213,6 +223,39 @@ def test_each_mistake_is_told_with_its_place(schema: str, mistakes: list[tuple[i
         assert hint in mistake.hint
 
 
+def test_hints_are_of_columns_and_of_fields_in_them() -> None:
+    found = read_hints("id: long, user.`born on`.year int NOT NULL, prices.element variant")
+
+    assert [(field.name, str(field.type)) for field in found.fields] == [
+        ("id", "bigint"),
+        ("user.born on.year", "int"),
+        ("prices.element", "variant"),
+    ]
+    assert found.text == "id long, user.`born on`.year int NOT NULL, prices.element variant"
+    assert [newer.name for newer in found.newer] == ["variant"]
+
+
+@pytest.mark.parametrize(
+    ("hints", "start", "word", "said"),
+    [
+        ("a.b bigintt", 4, "bigintt", "Did you mean `bigint`?"),
+        ("a. int, b int", 0, "a", "has no type"),
+        ("a., b int", 0, "a", "ends with a dot"),
+        ("a..b int", 0, "a", "ends with a dot"),
+        ("a.b-c int", 0, "a", "in backquotes"),
+        ("a.b", 0, "a", "Write `a.b string`"),
+        ("  ", 2, "", "at least one column"),
+    ],
+)
+def test_what_is_wrong_with_hints(hints: str, start: int, word: str, said: str) -> None:
+    with pytest.raises(SchemaError) as raised:
+        read_hints(hints)
+
+    (found,) = raised.value.mistakes
+    assert (found.start, found.word) == (start, word)
+    assert said in f"{found.message} {found.hint}"
+
+
 @pytest.mark.parametrize(
     ("kind", "since"),
     [
@@ -304,3 +347,64 @@ def test_a_check_tells_which_types_its_spark_lacks(tmp_path: Path) -> None:
     assert "since 4.1, not in 4.0" in check_file(path).diagnostics[0].message
     (tmp_path / "gem-bundle.toml").write_text('[check]\nspark_version = "4.1"\n')
     assert places(path) == []
+
+
+OTHERS = """\
+pipeline: p
+mode: stream
+sources:
+  hinted:
+    gem: auto_loader
+    options: {format: json, path: /x, schema_location: /s, schema_hints: "id bigint, user.born dat, t variant"}
+  avro:
+    gem: file
+    mode: batch
+    options:
+      format: avro
+      path: x
+      avro_schema: '{"type": "record", "name": "R", "fields": [{"name": "n", "type": ["null", "integr"]}]}'
+  yaml:
+    gem: file
+    mode: batch
+    options:
+      format: avro
+      path: x
+      avro_schema:
+        type: record
+        name: R
+        fields:
+          - {name: a, type: int}
+          - {name: at, type: {type: timestamp}}
+targets:
+  t1: {gem: console, input: hinted}
+  t2:
+    gem: jdbc
+    input: hinted
+    options: {url: "jdbc:postgresql://db/x", table: t, create_table_column_types: "id strng, user varchar"}
+"""
+
+
+def test_a_check_points_at_types_in_all_options_that_hold_some(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(OTHERS)
+    found = [d for d in check_file(path).diagnostics if d.code == "GB205"]
+
+    assert [place for place in places(path) if place[0] == "GB205"] == [
+        ("GB205", 6, "dat"),
+        ("GB205", 13, '"integr"]}]'),
+        ("GB205", 25, "timestamp"),
+        ("GB205", 31, "strng"),
+        ("GB205", 31, "varchar"),
+    ]
+    assert "Did you mean `date`?" in found[0].hint
+    assert "at `fields[0].type[1]`: there is no type `integr`" in found[1].message
+    assert "`avro_schema.fields[1].type.type`: there is no type `timestamp`" in found[2].message
+    assert "timestamp-micros" in found[2].hint
+
+
+def test_a_check_tells_which_types_of_hints_its_spark_lacks(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(OTHERS.replace("dat,", "date,"))
+    (tmp_path / "gem-bundle.toml").write_text('[check]\nspark_version = "3.5"\n')
+
+    assert ("GB370", 6, "variant") in places(path)

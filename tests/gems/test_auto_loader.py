@@ -128,6 +128,7 @@ def test_words_may_be_written_small():
     ("raw", "says"),
     [
         ({"schema_hints": "id long"}, "not both"),
+        ({"schema": None, "schema_hints": "id lng"}, "there is no type `lng`"),
         ({"schema_evolution_mode": "addNewColumns"}, "is for inferred columns"),
         ({"format": "xml"}, "needs `row_tag`"),
         ({"row_tag": "book"}, "`row_tag` is for xml, and the format is json"),

@@ -125,7 +125,7 @@ def test_only_what_is_given_goes_to_spark_in_its_own_terms():
         ({"format": "text", "multi_line": True}, "`multi_line` is for csv and json, and the format is text"),
         ({"format": "json", "merge_schema": True}, "`merge_schema` is for parquet and orc"),
         (
-            {"format": "csv", "wholetext": True, "avro_schema": "{}"},
+            {"format": "csv", "wholetext": True, "avro_schema": '"int"'},
             "`avro_schema` is for avro; `wholetext` is for text",
         ),
         (
@@ -139,13 +139,21 @@ def test_only_what_is_given_goes_to_spark_in_its_own_terms():
             {"clean_source": "archive", "source_archive_dir": "in/old"},
             "archived files in `/in/old` would be read again as part of `/in`",
         ),
-        ({"format": "avro", "avro_schema": "{}", "avro_schema_url": "s"}, "not both"),
+        ({"format": "avro", "avro_schema": '"int"', "avro_schema_url": "s"}, "not both"),
         ({"format": "xml"}, "the format xml needs `row_tag`"),
         ({"row_tag": "book"}, "`row_tag` is for xml, and the format is json"),
     ],
 )
 def test_options_that_do_not_go_together(raw, message):
     assert message in problem(**{"format": "json", "path": "in", **raw})
+
+
+def test_an_avro_schema_that_spark_makes_no_columns_of_is_told_before_a_start():
+    node = {"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}
+    raw = {"path": "in", "format": "avro", "avro_schema": node}
+    assert findings(source(**raw), streaming=False) == [("GB205", "error", "avro_schema")]
+    assert findings(source(**raw, recursive_field_max_depth=3), streaming=False) == []
+    assert findings(source(**raw, schema="next struct<next: void>"), streaming=True) == []
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from gem_bundle import Column, Facts, GemError, ReadContext, WriteContext
 from gem_bundle.operators import AggregateOperator
 from gem_bundle.schema import type_of
+from gem_jdbc.dialects import dialect_of
 from gem_jdbc.fitting import fits, has_type
 from gem_jdbc.postgresql import PostgresTransactions
 from gem_jdbc.source import JdbcSource
@@ -119,6 +120,15 @@ def test_the_target_says_before_a_run_what_rows_it_does_not_take():
     ]
 
 
+def test_types_of_a_new_table_are_of_its_columns_and_the_databases():
+    facts = Facts(columns=(Column("id", "bigint"), Column("name", "string")))
+    option = ("GB205", "error", "create_table_column_types")
+    assert said(target(create_table_column_types="ID decimal(20,0), name varchar(80)"), facts) == []
+    assert said(target(create_table_column_types="nam varchar(80)"), facts) == [("GB210", *option[1:])]
+    assert said(target(create_table_column_types={"name": "string"}), facts) == [option]
+    assert said(target(create_table_column_types="name char(2), NAME char(3)"), facts) == [option]
+
+
 def test_several_rows_of_a_key_are_a_warning_where_they_can_be():
     facts = Facts(streaming=True, columns=(Column("id", "bigint"), Column("at", "timestamp")))
     assert said(target(upsert={"on": ["id"]}), facts) == [("GB207", "warning", "upsert")]
@@ -174,6 +184,46 @@ def test_types_that_postgresql_has(kind, answer):
 
 
 # The transactions, without Spark
+
+
+@pytest.mark.programs
+def test_which_of_sparks_types_postgresql_knows_by_their_names(postgres):
+    kinds = [
+        "boolean",
+        "tinyint",
+        "smallint",
+        "int",
+        "bigint",
+        "float",
+        "double",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "time(6)",
+        "string",
+        "char(3)",
+        "varchar(3)",
+        "binary",
+        "decimal(10,2)",
+        "void",
+        "variant",
+        "array<int>",
+        "map<string,int>",
+        "struct<a:int>",
+        "geometry(4326)",
+        "geography(4326)",
+        "interval",
+    ]
+    schema = postgres.new_schema()
+    postgres.sql(
+        f"CREATE FUNCTION {schema}.takes(kind text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN "
+        "EXECUTE 'CREATE TEMP TABLE t (c ' || kind || '); DROP TABLE t'; RETURN true; "
+        "EXCEPTION WHEN OTHERS THEN RETURN false; END $$"
+    )
+    answers = postgres.rows(f"SELECT k, {schema}.takes(k) AS taken FROM unnest(ARRAY{kinds}) k")
+    lacks = dialect_of("jdbc:postgresql://db/x").lacks
+
+    assert {row["k"] for row in answers if not row["taken"]} == {k for k in kinds if type_of(k).name in lacks}
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ _NAMED: tuple[tuple[Any, str], ...] = (
     (types.StringList, "list of texts"),
     (types.Duration, "duration"),
     (types.Schema, "schema"),
+    (types.SchemaHints, "types of columns"),
     (types.Expression, "SQL expression"),
     (types.DataPath, "path"),
     (types.TextFile, "file beside the pipeline"),

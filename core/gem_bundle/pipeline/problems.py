@@ -128,7 +128,7 @@ def problems(
 def _of_schema(path: Path, mistakes: Iterable[Mistake]) -> Iterator[Problem]:
     """A problem for each mistake in a schema."""
     for mistake in mistakes:
-        there = path if mistake.key is None else (*path, mistake.key)
+        there = (*path, *mistake.keys)
         message = f"`{_dotted(there)}`: {mistake.message}"
         yield Problem("value", there, message, mistake.hint, (mistake.start, mistake.word))
 

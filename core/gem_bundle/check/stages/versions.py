@@ -8,12 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gem_bundle.check.report import at_key, at_operator, at_option
-from gem_bundle.ddl import read_columns
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.operators import JoinOperator, StatefulOperator
 from gem_bundle.options import metadata
 from gem_bundle.pipeline.document import place_within
-from gem_bundle.types import is_schema
+from gem_bundle.types import columns_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -114,9 +113,8 @@ def _newer_types(plan: Plan, node: Node, target: TargetSpark) -> Iterator[Diagno
     for option in sorted(options.model_fields_set):
         field = type(options).model_fields[option]
         text = getattr(options, option)
-        if text is None or not is_schema(field.annotation, field.metadata):
-            continue
-        for found in read_columns(text).newer:
+        columns = columns_in(text, field.annotation, field.metadata) if text is not None else None
+        for found in columns.newer if columns is not None else ():
             if target.lacks(found.since):
                 message = f"Spark has the type `{found.name}` since {found.since}, not in {target.version}"
                 made = at_option(plan, node, "GB370", message, option, target.hint)
