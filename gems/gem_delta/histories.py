@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from gem_bundle import GemError
 from gem_bundle.expressions import backquoted
 from gem_delta.merging import SOURCE, TARGET
+from gem_delta.pruning import only_files
 from gem_delta.statements import (
     NO_SEQUENCE,
     Statements,
     Table,
     is_orderable,
-    only_partitions,
     refused,
     remembered_beside,
     table_for,
@@ -90,7 +90,7 @@ class Histories:
             changes = self._changes(df, prepared).persist()
             try:
                 keys = [(name, f"key.{backquoted(f'k{i}')}") for i, name in enumerate(self._history.keys)]
-                only = only_partitions(prepared.table, keys, changes)
+                only = only_files(prepared.table, keys, changes)
                 events = self._events(changes, prepared, only).persist()
                 try:
                     self._write(events, prepared, only, micro_batch)

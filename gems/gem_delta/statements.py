@@ -15,8 +15,6 @@ from uuid import uuid4
 
 from gem_bundle import GemError, analysed, is_over_connect
 from gem_bundle.diagnostics import suggest
-from gem_bundle.expressions import backquoted
-from gem_bundle.schema import literal
 from gem_delta.connection import DeltaOptions, says_absent
 
 if TYPE_CHECKING:
@@ -35,7 +33,6 @@ _SETTINGS = {
     "optimize_write": "spark.databricks.delta.optimizeWrite.enabled",
     "user_metadata": "spark.databricks.delta.commitInfo.userMetadata",
 }
-_MOST_PARTITIONS = 256
 
 # What `raise_error` says in a query, and what that means.
 _REFUSALS = {
@@ -62,12 +59,14 @@ class Table:
         types: The types of its columns, by name.
         id: Delta's own id of it: another table in its place has another one.
         partitions: The columns that it is partitioned by.
+        clustered: Those that it is clustered by.
     """
 
     options: DeltaOptions
     types: Mapping[str, str]
     id: str
     partitions: tuple[str, ...]
+    clustered: tuple[str, ...] = ()
 
     @property
     def sql(self) -> str:
@@ -134,7 +133,10 @@ def table_for(
     detail = spark.sql(f"describe detail {options.sql_name}").first()
     assert detail is not None
     types = {field.name: field.dataType.simpleString() for field in found.fields}
-    return Table(options, types, detail["id"], tuple(detail["partitionColumns"] or ()))
+    clustered = detail.asDict().get("clusteringColumns")
+    return Table(
+        options, types, detail["id"], tuple(detail["partitionColumns"] or ()), tuple(clustered or ())
+    )
 
 
 def remembered_beside(options: DeltaOptions, schema: StructType, spark: SparkSession) -> Table:
@@ -244,38 +246,6 @@ def refused() -> Iterator[None]:
             raise
         message, hint = _REFUSALS[match[0]]
         raise GemError("GB515", message, hint) from error
-
-
-def only_partitions(table: Table, keys: Sequence[tuple[str, str]], rows: DataFrame) -> str:
-    """The condition that keeps a MERGE from reading partitions of the table that no row belongs to.
-
-    Args:
-        table: The table.
-        keys: The columns of the key: those of the table, and what they are of a row.
-        rows: The rows; they are read.
-
-    Returns:
-        A condition over `target`; an empty text where it keeps nothing away.
-    """
-    partitions = {name.lower() for name in table.partitions}
-    found = [(target, source) for target, source in keys if target.lower() in partitions]
-    if not found:
-        return ""
-    columns = [f"cast({source} as {table.type(target)})" for target, source in found]
-    texts = [f"cast({column} as string)" for column in columns]
-    values = rows.selectExpr(*texts).distinct().limit(_MOST_PARTITIONS + 1).collect()
-    if not values or len(values) > _MOST_PARTITIONS:
-        return ""
-    terms: list[str] = []
-    for position, (target, _) in enumerate(found):
-        column = f"target.{backquoted(target)}"
-        known: set[str | None] = {row[position] for row in values}
-        texts = sorted(value for value in known if value is not None)
-        several = ", ".join(f"cast({literal(text)} as {table.type(target)})" for text in texts)
-        ways = [f"{column} in ({several})"] if several else []
-        ways += [f"{column} is null"] if None in known else []
-        terms.append(f"({' or '.join(ways)})")
-    return " and ".join(terms)
 
 
 def is_orderable(kind: DataType) -> bool:

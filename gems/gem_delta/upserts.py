@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from gem_bundle import GemError
 from gem_bundle.expressions import backquoted, qualified
 from gem_delta.merging import SOURCE, TARGET
+from gem_delta.pruning import may_prune, only_files
 from gem_delta.statements import (
     NO_SEQUENCE,
     SEVERAL_ROWS,
     Statements,
     Table,
     is_orderable,
-    only_partitions,
     refused,
     remembered_beside,
     table_for,
@@ -99,7 +99,8 @@ class Upserts:
     def _write(self, df: DataFrame, prepared: _Prepared, micro_batch: tuple[str, int] | None) -> int | None:
         merge = self._merge
         rows = self._rows(df, prepared)
-        prunes = merge.unmatched_by_source is None and self._is_partitioned(prepared.table)
+        named = [target for target, _ in merge.pairs()]
+        prunes = merge.unmatched_by_source is None and may_prune(prepared.table, named)
         if prepared.remembered is None and not prunes:
             return prepared.statements.merge(
                 rows, lambda view: self._statement(prepared, view, ""), micro_batch
@@ -108,7 +109,7 @@ class Upserts:
         try:
             with refused():
                 keys = [(target, backquoted(source)) for target, source in merge.pairs()]
-                only = only_partitions(prepared.table, keys, kept) if prunes else ""
+                only = only_files(prepared.table, keys, kept) if prunes else ""
                 if prepared.remembered is not None:
                     self._remember(prepared.remembered, kept)
             return prepared.statements.merge(
@@ -116,10 +117,6 @@ class Upserts:
             )
         finally:
             kept.unpersist()
-
-    def _is_partitioned(self, table: Table) -> bool:
-        partitions = {name.lower() for name in table.partitions}
-        return any(target.lower() in partitions for target, _ in self._merge.pairs())
 
     def _prepare(self, df: DataFrame) -> _Prepared:
         merge, options, spark = self._merge, self._options, df.sparkSession

@@ -14,7 +14,9 @@ from pydantic import ValidationError
 from gem_bundle import Column, Facts, GemError, WriteContext
 from gem_bundle.expressions import columns_named, equal_columns, qualified
 from gem_bundle.operators import AggregateOperator
-from gem_delta.statements import Statements
+from gem_delta.connection import DeltaOptions
+from gem_delta.pruning import only_files
+from gem_delta.statements import Statements, Table
 from gem_delta.target import DeltaTarget
 from tests import samples
 from tests.gems import merging
@@ -363,6 +365,96 @@ def test_a_crash_between_what_is_remembered_and_the_table(
     assert remembered.count() > 0
     write(spark, made, batches[1:], first=1)
     assert rows(spark, tmp_path, columns_of(way)) == made_of(way, [row for batch in batches for row in batch])
+
+
+# What of the table is read
+
+VALUES = {
+    "tinyint": "1, -3",
+    "bigint": "9223372036854775807, -9223372036854775808, 5",
+    "decimal(10,2)": "1.5, -99999999.99",
+    "date": "date'1582-10-14', date'2026-03-01', date'9999-12-31'",
+    # Of these two of the hour that is there twice, the text is the same.
+    "timestamp": "timestamp'2025-10-26 00:30:00.1Z', timestamp'2025-10-26 01:30:00.1Z', timestamp'0001-01-02 00:00:00Z'",
+    "timestamp_ntz": "timestamp_ntz'2025-10-26 02:30:00', timestamp_ntz'0001-01-01 00:00:00'",
+    "string": r"""'', "it's \\n", 'Košice'""",
+    "double": "double('NaN'), -0.0d, 1e300d",
+    "boolean": "true",
+}
+
+
+@pytest.mark.spark
+def test_the_condition_on_the_table_holds_for_all_rows_that_come(spark: SparkSession) -> None:
+    """By the values of partitions, and by the least and the greatest one, whatever the type, and nulls too."""
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Vienna")
+    try:
+        for kind, values in VALUES.items():
+            rows = spark.sql(f"select explode(array({values}, null)) as k").selectExpr(
+                f"cast(k as {kind}) as k"
+            )
+            less = rows.where("k is not null").limit(1)
+            for partitions, clustered in ((("k",), ()), ((), ("K",))):
+                table = Table(DeltaOptions(path="t"), {"k": kind}, "1", partitions, clustered)
+                for some in (rows, less):
+                    only = only_files(table, [("k", "k")], some)
+                    held = some.alias("target").where(only or "true").count()
+                    assert held == some.count(), (kind, only)
+                unordered = kind in {"double", "boolean"}
+                assert bool(only) is bool(partitions or not unordered), (kind, partitions)
+                if only:
+                    assert rows.alias("target").where(only).count() == 1, (kind, only)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+
+
+@pytest.mark.spark
+def test_keys_of_another_type_than_the_table_s_say_nothing(spark: SparkSession) -> None:
+    table = Table(DeltaOptions(path="t"), {"k": "string", "n": "int"}, "1", ("k", "n"))
+    rows = spark.sql("select 1 as k, 5000000000L as n")
+    assert only_files(table, [("k", "k"), ("n", "n")], rows) == "(target.`n` in (5000000000))"
+    many = spark.sql("select '1' as k, id as n from range(300)")
+    assert only_files(table, [("k", "k"), ("n", "n")], many) == (
+        "(target.`k` between '1' and '1') and (target.`n` between 0 and 299)"
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("way", "layout"),
+    [
+        ("merge", "cluster by (id)"),
+        ("merge", "partitioned by (part)"),
+        ("history", "cluster by (id)"),
+    ],
+)
+def test_files_that_no_row_belongs_to_are_not_read(
+    spark: SparkSession, tmp_path: Path, way: str, layout: str
+) -> None:
+    """A file with other keys is gone meanwhile, and the table is as if it had been there."""
+    path = tmp_path / "t"
+    own = {"merge": "", "history": ", valid_from int, valid_to int, is_current boolean"}[way]
+    rest = {"merge": "", "history": ", 1, null, true"}[way]
+    spark.sql(
+        f"create table delta.`{path}` (id bigint, part int, at int, city string{own}) using delta {layout}"
+    )
+    files: set[Path] = set()
+    for first in (0, 1000, 2000):
+        before = set(path.rglob("*.parquet"))
+        rows = f"select id, id div 1000, 1, 'a'{rest} from range({first}, {first + 300}, 1, 1)"
+        spark.sql(f"insert into delta.`{path}` {rows}")
+        files = set(path.rglob("*.parquet")) - before
+    (gone,) = files
+    gone.rename(tmp_path / "gone")
+    keys = {"merge": {"on": ["part", "id"]}, "history": {"keys": ["part", "id"]}}[way]
+    made = target(tmp_path, **{way: {**keys, "sequence_by": "at"}})
+    context = WriteContext(node="t", pipeline="p", query_name="q", query="one")
+    came = "select id, int(id div 1000) as part, 2 as at, 'b' as city from range(10, 1290)"
+    made.write_batch(spark.sql(came), 0, context)
+    (tmp_path / "gone").rename(gone)
+    table = spark.read.format("delta").load(str(path)).where("true" if way == "merge" else "is_current")
+    found = table.groupBy("city").count().collect()
+    assert {(row[0], row[1]) for row in found} == {("a", 10 + 10 + 300), ("b", 1280)}
 
 
 @drawn_daily
