@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 SaveMode = Literal["append", "overwrite", "error", "ignore"]
+_TO_ALL_TABLES = "spark.databricks.delta.schema.automerge.enabled"
 _FILES = frozenset({"csv", "json", "parquet", "orc", "text", "avro", "xml"})
 
 
@@ -115,6 +116,7 @@ class TableTarget(Target[TableTargetOptions]):
     def __init__(self, options: TableTargetOptions) -> None:
         super().__init__(options)
         self._merging: Merging | None = None
+        self._streaming: bool | None = None
         if options.merge is not None:
             self._merging = Merging(options.merge, options.table)
             self.semantics = replace(
@@ -130,6 +132,26 @@ class TableTarget(Target[TableTargetOptions]):
         options = self.options
         table = {"table": [f"table:{options.table}"]}
         return table if options.path is None else {**table, "path": [options.path]}
+
+    def columns_taken(self, settings: "Mapping[str, str]") -> Literal["any", "new", "same"]:
+        """What is known of formats that are named: which one a table that is there has isn't.
+
+        A stream into a table of files writes files as they are, whatever columns the table has. A batch into
+        one is held to its columns; one into a Delta table is cast to them, and only new ones are refused,
+        for which there is no word here.
+        """
+        options = self.options
+        if options.merge is not None or options.save_mode not in {None, "append"} or self._streaming is None:
+            return "any"
+        form = (options.format or "").lower()
+        if form in _FILES:
+            return "any" if self._streaming else "same"
+        if form != "delta" or not self._streaming:
+            return "any"
+        if any(key.lower() == _TO_ALL_TABLES and said.lower() == "true" for key, said in settings.items()):
+            return "any"
+        given = {name.lower(): str(value).lower() for name, value in options.spark_options.items()}
+        return "new" if given.get("mergeschema") == "true" else "same"
 
     def change(self, option: str, before: Any) -> OptionChange | None:
         """Another table gets what comes from now on."""
@@ -171,6 +193,7 @@ class TableTarget(Target[TableTargetOptions]):
         for the pipeline's Spark.
         """
         (facts,) = inputs
+        self._streaming = facts.streaming
         if self.options.catalog is not None:
             yield missing_iceberg()
         if self.options.merge is not None:

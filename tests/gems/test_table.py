@@ -10,6 +10,8 @@ from gem_table.source import TableSource
 from gem_table.target import TableTarget
 from tests.gems.draining import drain, forget_last_commit, make, run
 
+MERGED = {"format": "delta", "spark_options": {"mergeSchema": True}}
+
 
 def source(name, **raw):
     return make(TableSource, {"table": name, **raw})
@@ -65,6 +67,66 @@ def test_the_target_says_what_it_can_before_a_run():
     ]
     assert list(target("t", partition_by="day").check(facts)) == []
     assert list(target("t", save_mode="append").check(Facts(streaming=False))) == []
+
+
+@pytest.mark.parametrize(
+    ("raw", "settings", "stream", "batch"),
+    [
+        ({"format": "parquet"}, {}, "any", "same"),
+        ({"format": "Delta"}, {}, "same", "any"),
+        ({"format": "delta", "spark_options": {"mergeSchema": True}}, {}, "new", "any"),
+        ({"format": "delta", "spark_options": {"mergeSchema": "false"}}, {}, "same", "any"),
+        ({"format": "delta"}, {"spark.databricks.delta.schema.autoMerge.enabled": "true"}, "any", "any"),
+        ({}, {}, "any", "any"),
+        ({"format": "parquet", "save_mode": "overwrite"}, {}, "any", "any"),
+        ({"format": "iceberg", "merge": {"on": ["id"]}}, {}, "any", "any"),
+    ],
+)
+def test_which_columns_are_taken_depends_on_the_format(raw, settings, stream, batch):
+    assert target("t", **raw).columns_taken(settings) == "any"
+    for streaming, taken in ((True, stream), (False, batch)):
+        made = target("t", **raw)
+        list(made.check(Facts(streaming=streaming)))
+        assert made.columns_taken(settings) == taken
+
+
+@pytest.mark.spark
+@pytest.mark.sample(2, rule="which columns tables take")
+@pytest.mark.parametrize(
+    "raw", [{"format": name} for name in ("parquet", "csv", "json", "orc", "delta")] + [MERGED]
+)
+def test_columns_that_are_not_taken_are_those_that_spark_refuses(spark, tmp_path, table, raw):
+    from pyspark.errors import PySparkException
+
+    write(spark, target(f"{table}_in", format="json"), [(1, "a")])
+    shapes = {
+        "new": ["id", "name", "1 as more"],
+        "type": ["id > 0 as id", "name"],
+        "same": ["name as NAME", "id"],
+    }
+    try:
+        for streaming in (True, False):
+            made = target(table, **raw)
+            list(made.check(Facts(streaming=streaming)))
+            refused = {"same": {"new", "type"}, "new": {"type"}, "any": set()}[made.columns_taken({})]
+            for name, columns in shapes.items():
+                spark.sql(f"DROP TABLE IF EXISTS {table}")
+                spark.sql(f"CREATE TABLE {table} (id int, name string) USING {raw['format']}")
+                df = stream(spark, f"{table}_in") if streaming else spark.table(f"{table}_in")
+                rows = df.selectExpr(*columns)
+                if name not in refused and name != "same" and not streaming:
+                    continue  # "any" is what isn't known
+                try:
+                    if streaming:
+                        run(made, rows, tmp_path / f"{name}_checkpoint")
+                    else:
+                        made.write(rows, WriteContext(node="t", output_mode="append"))
+                except PySparkException:
+                    assert name in refused, (streaming, name)
+                else:
+                    assert name not in refused, (streaming, name)
+    finally:
+        spark.sql(f"DROP TABLE IF EXISTS {table}_in")
 
 
 @pytest.mark.spark
