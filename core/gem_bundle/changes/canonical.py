@@ -21,7 +21,8 @@ from gem_bundle.changes.record import (
 )
 from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.check.stages.versions import installed_spark
-from gem_bundle.operators import Ancestry, EventTime, Operator
+from gem_bundle.check.streaming.processors import processor_states
+from gem_bundle.operators import Ancestry, EventTime, Operator, StatefulOperator
 from gem_bundle.pipeline.document import Unknown
 from gem_bundle.pipeline.plan import paths_behind, reader_name
 from gem_bundle.pipeline.secrets import HIDDEN, FromEnvironment, Secret, UnresolvedSecret, hidden
@@ -107,7 +108,7 @@ def version_of(
         folder=str(definition.folder),
         checkpoint=clean.place(definition.checkpoint(target)),
         nodes=nodes,
-        operators=_operators(plan, target, clean),
+        operators=_operators(plan, target, clean, code or definition.folder),
         settings=_settings(plan, target, clean, environment),
     )
 
@@ -269,7 +270,7 @@ def _names_function(parts: list[Any]) -> bool:
     return any(part is _FUNCTION or _names_function(list(get_args(part))) for part in parts)
 
 
-def _operators(plan: Plan, target: str, clean: _Cleaner) -> tuple[OperatorRecord, ...]:
+def _operators(plan: Plan, target: str, clean: _Cleaner, folder: Path) -> tuple[OperatorRecord, ...]:
     (facts,) = inputs_of(plan.node(target), plan.facts)
     operators = Ancestry(facts.operators).operators
     position = {id(operator): number for number, operator in enumerate(operators)}
@@ -281,6 +282,9 @@ def _operators(plan: Plan, target: str, clean: _Cleaner) -> tuple[OperatorRecord
         keys, values = _kept_by(plan, operator.node, clean) if alone else (None, None)
         inputs = tuple(position[id(before)] for before in operator.inputs)
         details = dict(_details(operator, clean))
+        if isinstance(operator, StatefulOperator):
+            states = processor_states(operator.processor, folder)
+            details |= {"states": _as_json(states, clean)} if states else {}
         found.append(
             OperatorRecord(
                 number, operator.kind, operator.node, inputs, operator.stateful, details, keys, values
@@ -337,6 +341,8 @@ def _as_json(value: Any, clean: _Cleaner) -> Any:
         return clean(value.name)
     if isinstance(value, tuple | list):
         return [_as_json(item, clean) for item in value]
+    if isinstance(value, dict):
+        return {clean(key): _as_json(item, clean) for key, item in value.items()}
     return clean(value) if isinstance(value, str) else value
 
 

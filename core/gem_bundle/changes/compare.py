@@ -9,6 +9,7 @@ from gem_bundle.changes.comparison import Comparison
 from gem_bundle.changes.model import Change, TargetChanges
 from gem_bundle.changes.rules.columns import compare_columns
 from gem_bundle.changes.rules.left import SPARK_NAMES, compare_left, kinds_of
+from gem_bundle.changes.rules.processors import refuse_other_schemas
 from gem_bundle.changes.rules.settings import compare_settings
 from gem_bundle.changes.rules.sources import begin_of, compare_sources
 from gem_bundle.changes.rules.state import refuse_other_state
@@ -60,7 +61,7 @@ def compare(
             replace(before, stateless=stateless), replace(both.new, stateless=now), plan, checkpoint
         )
     rules = [*compare_sources(both), *compare_transforms(both)]
-    changes = refuse_other_state(both, rules)
+    changes = refuse_other_schemas(both, refuse_other_state(both, rules))
     changes += compare_target(both)
     changes += compare_columns(both)
     changes += compare_settings(both)

@@ -111,6 +111,15 @@ class Comparison:
             name in last and before.get(name) == last[name] for name in source.readers
         )
 
+    def frozen(self, key: str) -> str | None:
+        """The value of a setting that the checkpoint keeps; None where nothing is known of it.
+
+        Args:
+            key: The setting.
+        """
+        kept = {} if self._checkpoint is None else self._checkpoint.settings
+        return kept.get(key) or self.old.version.settings.get(key)
+
     @cached_property
     def now(self) -> dict[str, str]:
         """The ids that the old version's nodes have now, by the ids that they had."""

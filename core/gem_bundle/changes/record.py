@@ -105,7 +105,8 @@ class OperatorRecord:
         stateful: Whether it keeps state; None when that can't be told.
         details: What else is known of it, by the names of the fields of its class in
             `gem_bundle.operators`, without what is unknown: the column and the delay of a watermark, how two
-            streams are joined.
+            streams are joined. Of a stateful processor also ``states``: by name the kind and the schemas of
+            the state that its source asks for.
         keys: What its state is kept by, each as its type and the columns it is made of: ``string of id``;
             None when that isn't known.
         values: What is kept, each as a column that comes out and the types that Spark keeps for it:

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 # At which position a time to live stands, where it isn't given by name.
 _STATES = {"getValueState": 2, "getListState": 2, "getMapState": 3}
+_KINDS = {"getValueState": "value", "getListState": "list", "getMapState": "map"}
+_ARGUMENTS = {
+    "getValueState": ("stateName", "schema"),
+    "getListState": ("stateName", "schema"),
+    "getMapState": ("stateName", "userKeySchema", "valueSchema"),
+}
 _TAKE_AWAY = frozenset({"clear", "removeKey", "deleteIfExists", "put"})
 
 
@@ -126,6 +132,36 @@ def processor_use(reference: str, folder: Path) -> ProcessorUse | None:
         None where that can't be told: the source isn't there, the class derives from one of another
         module, or it uses something of another module of the pipeline's own.
     """
+    found = _of_class(reference, folder)
+    return None if found is None else _use(found)
+
+
+def processor_states(reference: str, folder: Path) -> dict[str, tuple[str, ...]]:
+    """The state that a processor asks its handle for, as far as its source writes it out.
+
+    Args:
+        reference: ``module:Class``.
+        folder: The pipeline file's folder, which comes first on Python's path.
+
+    Returns:
+        By the name of a state its kind (``value``, ``list`` or ``map``) and its schemas: that of the values,
+        and of a map that of the keys before.
+    """
+    states: dict[str, tuple[str, ...]] = {}
+    for node in _of_class(reference, folder) or ():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _STATES:
+            names = _ARGUMENTS[node.func.attr]
+            given = dict(zip(names, node.args, strict=False))
+            given |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg in names}
+            texts = [value.value for name in names if isinstance(value := given.get(name), ast.Constant)]
+            if len(texts) == len(names) and all(isinstance(text, str) for text in texts):
+                name, *schemas = map(str, texts)
+                states[name] = (_KINDS[node.func.attr], *schemas)
+    return states
+
+
+def _of_class(reference: str, folder: Path) -> list[ast.AST] | None:
+    """The syntax tree of a class and of what it uses in its module; None where there is more to it."""
     module, _, name = reference.partition(":")
     tree = _parsed(module, folder)
     if tree is None:
@@ -158,7 +194,7 @@ def processor_use(reference: str, folder: Path) -> ProcessorUse | None:
         nodes = list(ast.walk(defined[here]))
         found += nodes
         waiting += [node.id for node in nodes if isinstance(node, ast.Name)]
-    return _use(found)
+    return found
 
 
 def _use(nodes: Iterable[ast.AST]) -> ProcessorUse:
