@@ -79,7 +79,8 @@ class StatefulOptions(SchemaOptions):
         description="What timers go by: `processing` is the clock, as each micro-batch has it; `event` is "
         "the watermark, which the input must have, and rows that are late by it are dropped; with `none` "
         "there are no timers. A time to live of state is for `processing`. A query with `processing` begins "
-        "one micro-batch after the other, so `available_now` and declared tests of it never end.",
+        "one micro-batch after the other, so with `available_now` it never ends. Declared tests set the "
+        "clock.",
         change="refused",
     )
     output_mode: Literal["append", "update"] = Field(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gem_bundle.errors import PipelineError
+from gem_bundle.testing import AddRows, AdvanceClock, CheckRows, run_steps
 from gem_bundle.testing.declared.load import load_tests
 from gem_bundle.testing.declared.run import prepare_test, run_test
 from gem_bundle.testing.running.report import explanation
@@ -96,6 +97,134 @@ def passed(outcome: TestOutcome) -> bool:
     if not outcome.ok:
         pytest.fail("\n".join([outcome.name, *explanation(outcome)]))
     return True
+
+
+SILENCE = """
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor
+
+
+class Silence(StatefulProcessor):
+    def __init__(self, clock):
+        self.clock = clock
+
+    def init(self, handle):
+        self.handle = handle
+        time = {"ttlDurationMs": 3_600_000} if self.clock else {}
+        self.seen = handle.getValueState("seen", "n bigint", **time)
+
+    def handleInputRows(self, key, rows, timerValues):
+        times = [int(row.at.timestamp() * 1000) for row in rows]
+        now = timerValues.getCurrentProcessingTimeInMs() if self.clock else max(times)
+        self.seen.update(((self.seen.get()[0] if self.seen.exists() else 0) + len(times),))
+        for timer in self.handle.listTimers():
+            self.handle.deleteTimer(timer)
+        self.handle.registerTimer(now + 30 * 60_000)
+        return iter(())
+
+    def handleExpiredTimer(self, key, timerValues, expiredTimerInfo):
+        yield Row(device=key[0], seen=self.seen.get()[0])
+
+    def close(self):
+        pass
+"""
+SILENT = """
+    pipeline: orders
+    sources:
+      readings: {{gem: file, options: {{format: json, path: in, schema: "device string, at timestamp"}}}}
+    transforms:
+      timely: {{gem: watermark, input: readings, options: {{column: at, delay: 10 minutes}}}}
+      silent:
+        gem: stateful
+        input: timely
+        options:
+          processor: silence_of_declared_tests:Silence
+          arguments: {{clock: {0}}}
+          group_by: device
+          schema: device string, seen bigint
+          time: {1}
+    targets:
+      alarms: {{gem: noop, input: silent}}
+"""
+
+
+@pytest.fixture
+def silence(user_modules: Path) -> None:
+    (user_modules / "silence_of_declared_tests.py").write_text(SILENCE, encoding="utf-8")
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("silence")
+def test_timers_by_the_clock_go_by_that_of_the_test(run: Run) -> None:
+    outcome = run(
+        """
+        steps:
+          - clock: 2026-03-01 08:00:00
+            add: {readings: [{device: pump, at: 2026-03-01 07:59:00}, {device: pump, at: 2026-03-01 07:58:00}]}
+            expect: {alarms: []}
+          - clock: 2026-03-01 08:20:00
+            add: {readings: [{device: fan, at: 2026-03-01 08:19:00}]}
+            expect: {alarms: []}
+          - clock: 2026-03-01 08:29:59
+            expect: {alarms: []}
+          - clock: 2026-03-01 08:30:00
+            expect: {alarms: [{device: pump, seen: 2}]}
+          - restart: true
+            clock: 2026-03-01 08:49:59
+            expect: {alarms: []}
+          - clock: 2026-03-01 08:50:00
+            expect: {alarms: [{device: fan, seen: 1}]}
+          - description: What the pump has seen is kept for an hour.
+            clock: 2026-03-01 09:10:00
+            add: {readings: [{device: pump, at: 2026-03-01 09:10:00}, {device: fan, at: 2026-03-01 09:10:00}]}
+            expect: {alarms: []}
+          - clock: 2026-03-01 09:40:00
+            expect: {alarms: [{device: fan, seen: 2}, {device: pump, seen: 1}]}
+        """,
+        pipeline=SILENT.format("true", "processing"),
+    )
+    assert passed(outcome)
+    back = run(
+        """
+        steps:
+          - {clock: 2026-03-01 08:00:00, expect: {alarms: []}}
+          - {clock: 2026-03-01 07:00:00, expect: {alarms: []}}
+        """,
+        pipeline=SILENT.format("true", "processing"),
+    )
+    (found,) = back.diagnostics
+    assert (found.code, "can't go back" in found.message) == ("GB704", True)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("silence")
+def test_steps_in_python_set_the_clock_too(tmp_path: Path, spark: SparkSession) -> None:
+    (tmp_path / "orders.yaml").write_text(dedent(SILENT.format("true", "processing")).lstrip("\n"))
+    steps = [
+        AdvanceClock("2026-03-01 08:00:00"),
+        AddRows("readings", [["pump", "2026-03-01 07:59:00"]]),
+        CheckRows("alarms", []),
+        AdvanceClock("2026-03-01 08:30:00"),
+        CheckRows("alarms", [["pump", 1]]),
+    ]
+    assert run_steps(tmp_path / "orders.yaml", steps, lambda: spark).ok
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("silence")
+def test_timers_by_event_time_go_by_the_watermark_of_the_rows(run: Run) -> None:
+    outcome = run(
+        """
+        steps:
+          - add: {readings: [{device: pump, at: 2026-03-01 08:00:00}, {device: fan, at: 2026-03-01 08:02:00}]}
+            expect: {alarms: []}
+          - add: {readings: [{device: pump, at: 2026-03-01 08:42:00}]}
+            expect: {alarms: [{device: fan, seen: 1}]}
+            watermark: 2026-03-01 08:32:00
+        """,
+        pipeline=SILENT.format("false", "event"),
+    )
+    assert passed(outcome)
 
 
 # Windows, watermarks, output modes

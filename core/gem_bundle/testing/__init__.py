@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gem_bundle.testing.running.prepared import Replace as Replace
     from gem_bundle.testing.running.session import open_session_for as open_session_for
     from gem_bundle.testing.steps import AddRows as AddRows
+    from gem_bundle.testing.steps import AdvanceClock as AdvanceClock
     from gem_bundle.testing.steps import AdvanceWatermark as AdvanceWatermark
     from gem_bundle.testing.steps import CheckRows as CheckRows
     from gem_bundle.testing.steps import CheckWatermark as CheckWatermark
@@ -42,6 +43,7 @@ _HOMES = {
     "running.session": ("open_session_for",),
     "steps": (
         "AddRows",
+        "AdvanceClock",
         "AdvanceWatermark",
         "CheckRows",
         "CheckWatermark",

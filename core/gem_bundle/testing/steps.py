@@ -230,6 +230,29 @@ class AdvanceWatermark(Step):
 
 
 @dataclass(frozen=True)
+class AdvanceClock(Step):
+    """Let the clock be at a time, for processors that go by it (`stateful` with `time: processing`).
+
+    It begins with 1970. The next `Process`, or step that looks at what came of it, runs one micro-batch of
+    their queries at this time, also where no rows came.
+
+    Args:
+        to: The time, in the time zone of the session unless it names another.
+    """
+
+    to: str | datetime
+
+    def take(self, course: Steps, found: StepOutcome) -> None:
+        """Set the clock.
+
+        Raises:
+            PipelineError: GB704 when it is no time, or an earlier one.
+        """
+        course.set_clock(self.to, found.place)
+        course.pending = True
+
+
+@dataclass(frozen=True)
 class Stop(Step):
     """Stop the queries. The next step that processes starts them from their checkpoints."""
 

@@ -127,6 +127,7 @@ class DeclaredStep:
         number: Its number, from 1.
         description: What it is about.
         restart: The queries are restarted before it.
+        clock: The time that the clock is set to before it.
         add: The rows that arrive, by node.
         expect: What is expected, by target.
         watermark: The watermarks that are expected, by target; under None that of all.
@@ -138,6 +139,7 @@ class DeclaredStep:
     number: int
     description: str = ""
     restart: bool = False
+    clock: str | None = None
     add: Mapping[str, Data] = field(default_factory=dict)
     expect: Mapping[str, Delivery] = field(default_factory=dict)
     watermark: Mapping[str | None, str] = field(default_factory=dict)
@@ -334,6 +336,7 @@ class _Reader:
             number=index + 1,
             description=shape.description,
             restart=shape.restart is not None,
+            clock=shape.clock,
             add={name: _data(rows, (*path, "add", name)) for name, rows in (shape.add or {}).items()},
             expect={
                 name: self._delivery(rows, (*path, "expect", name))

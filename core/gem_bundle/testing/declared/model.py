@@ -154,6 +154,11 @@ class StepShape(_Shape):
     restart: OnlyTrue | None = Field(
         None, description="First stop the queries and start them again from their checkpoints."
     )
+    clock: Timestamp | None = Field(
+        None,
+        description="The time from this step on, of queries with a processor that goes by the clock: "
+        "`stateful` with `time: processing`. It never goes back, and begins with 1970.",
+    )
     add: dict[str, list[Row] | DataShape] | None = Field(
         None, description="The rows that arrive, by the ids of sources; those of one step in one micro-batch."
     )

@@ -137,6 +137,8 @@ class _Run:
     def _step(self, course: Course, step: DeclaredStep, given: Given, found: StepOutcome) -> None:
         if step.restart:
             course.restart()
+        if step.clock is not None:
+            course.set_clock(step.clock, self._test.document.place((*step.path, "clock")))
         for name, rows in given.items():
             course.engine.add(name, rows)
         course.process(found)

@@ -18,6 +18,7 @@ from gem_bundle.run.failures import build_failure, query_failure
 from gem_bundle.run.frames import Frames, NodeFailure, harmless, read_source
 from gem_bundle.testing.running.behind import Behind, forks
 from gem_bundle.testing.running.capture import capture
+from gem_bundle.testing.running.clock import START, goes_by_the_clock, lay_down
 from gem_bundle.testing.running.outcome import Captured, Rows
 from gem_bundle.testing.running.stand_ins import read_lines, to_lines
 from gem_bundle.testing.values import fields_of_schema, take_row
@@ -78,6 +79,7 @@ class Engine:
         self._pending: dict[str, list[Row]] = {}
         self._there: dict[str, list[Row]] = {}
         self._results: dict[str, Rows] = {}
+        self._now = START
         self._steps = 0
         self._starts = 0
 
@@ -103,6 +105,19 @@ class Engine:
         """
         kept = self._pending if self._prepared.fed[name].streaming else self._there
         kept.setdefault(name, []).extend(rows)
+
+    def set_clock(self, now: datetime) -> None:
+        """Let the clock of processors be at a time from the next step on.
+
+        Args:
+            now: The time.
+
+        Raises:
+            ValueError: When it has been later.
+        """
+        if now < self._now:
+            raise ValueError("the clock can't go back")
+        self._now = now
 
     def process(self) -> dict[str, Captured]:
         """Let what was added arrive, and run until nothing is left to do.
@@ -144,7 +159,7 @@ class Engine:
         arriving, self._pending = self._pending, {}
         queries = self._queries or self._built()
         for query in queries:
-            query.lay_out(arriving, self._steps)
+            query.lay_out(arriving, self._steps, self._now)
         self._queries = queries
         try:
             for query in queries:
@@ -168,7 +183,7 @@ class Engine:
         for name in prepared.targets:
             node = prepared.plan.node(name)
             folder = self._folder / "targets" / name
-            query = _Query(node, prepared, self._spark, folder)
+            query = _Query(node, prepared, self._spark, folder, by_clock=goes_by_the_clock(prepared, name))
             query.result = self._results.get(name, Rows())
             frames = Frames(plan, self._spark, read=lambda n, r, q=query: self._read(n, r, q))  # type: ignore[misc]
             try:
@@ -252,6 +267,7 @@ class _Query:
     prepared: Prepared
     spark: SparkSession
     folder: Path
+    by_clock: bool = False
     df: DataFrame | None = None
     result: Rows = field(default_factory=Rows)
     query: StreamingQuery | None = None
@@ -261,6 +277,7 @@ class _Query:
     _arriving: list[tuple[Path, Path]] = field(default_factory=list)
     _fed: set[str] = field(default_factory=set)
     _capture: Capture | None = None
+    _now: datetime = START
     _last_batch: int = -1
     _planned: int = -1
 
@@ -281,10 +298,11 @@ class _Query:
         df = self.df if self.behind is None else self.behind.empty(self.df)
         return fields_of_schema(df.schema)
 
-    def lay_out(self, rows: Mapping[str, list[Row]], step: int) -> None:
+    def lay_out(self, rows: Mapping[str, list[Row]], step: int, now: datetime) -> None:
         """Write the files of a step where the query doesn't see them yet."""
         self._arriving = []
         self._fed = set()
+        self._now = now
         waiting = self.folder / "waiting"
         waiting.mkdir(parents=True, exist_ok=True)
         for name, arriving in rows.items():
@@ -294,6 +312,12 @@ class _Query:
                 file.write_text(to_lines(arriving, fields), encoding="utf-8")
                 self._arriving.append((file, self.folder / "rows" / name / f"step-{step}.json"))
                 self._fed |= {reader for reader, read in self.readers.items() if read == name}
+        if self.by_clock and not self._arriving and self.readers:
+            # Time passes with a micro-batch, and that takes something to read.
+            name = next(iter(self.readers.values()))
+            file = waiting / f"{name}.json"
+            file.touch()
+            self._arriving.append((file, self.folder / "rows" / name / f"step-{step}.json"))
 
     def let_in(self) -> None:
         """Let the files of the step arrive together, and see to it that the query runs."""
@@ -317,10 +341,28 @@ class _Query:
         try:
             through = None if self.behind is None else self.behind.rows
             self._capture = capture(self.df, self.node.output_mode, name, checkpoint, through=through)
+            if self.by_clock:
+                self.query = self._start_by_clock(name, checkpoint)
+                return
             writer = self._capture.writer().queryName(name)
             self.query = writer.option("checkpointLocation", str(checkpoint)).start()
         except Exception as error:
             raise _QueryError(build_failure(self.prepared.plan, self.node.id, error)) from error
+
+    def _start_by_clock(self, name: str, checkpoint: Path) -> StreamingQuery:
+        """Start the one micro-batch of a step, behind one that has failed before."""
+        assert self.df is not None
+        assert self._capture is not None
+
+        def start() -> StreamingQuery:
+            assert self._capture is not None
+            writer = self._capture.writer().queryName(name).trigger(once=True)
+            return writer.option("checkpointLocation", str(checkpoint)).start()
+
+        if self._planned > self._last_batch:
+            start().awaitTermination()
+        lay_down(self.df, self.node.output_mode, checkpoint, self._now)
+        return start()
 
     def wait(self) -> None:
         """Wait until the query has processed all there is."""
@@ -329,7 +371,10 @@ class _Query:
     def _all_available(self) -> None:
         assert self.query is not None
         try:
-            self.query.processAllAvailable()
+            if self.by_clock:
+                self.query.awaitTermination()
+            else:
+                self.query.processAllAvailable()
         except Exception as error:
             failure = self.behind.failure if self.behind is not None else None
             if failure is not None:
@@ -353,6 +398,8 @@ class _Query:
         if new or self.node.output_mode != "complete":
             self.result = Rows(self.fields, tuple(take_row(row, self.fields) for row in got))
         late, state = self._numbers(new)
+        if self.by_clock:
+            self.stop()
         return Captured(
             target=self.node.id,
             output_mode=self.node.output_mode,

@@ -22,6 +22,7 @@ from gem_bundle.testing.values import MisfitError
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from datetime import datetime
 
     from pyspark.sql import SparkSession
 
@@ -74,6 +75,21 @@ class Course:
     def restart(self) -> None:
         """Stop the queries, and read the pipeline anew for those that start next."""
         self.engine.restart(self.again())
+
+    def set_clock(self, time: str | datetime, place: Place) -> None:
+        """Set the clock that processors go by.
+
+        Args:
+            time: The time, in the time zone of the session unless it names another.
+            place: Where it stands.
+
+        Raises:
+            PipelineError: GB704 when it is no time, or an earlier one.
+        """
+        try:
+            self.engine.set_clock(moment(time, self.time_zone))
+        except ValueError as error:
+            raise PipelineError([Diagnostic("GB704", "error", f"`{time}`: {error}", place=place)]) from None
 
     def compare_rows(
         self, target: str, expected: Expected, captured: Captured, place: Place

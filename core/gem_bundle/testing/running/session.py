@@ -148,6 +148,7 @@ def session_for(
         [
             ("default", streaming_defaults(spark.version) | TEST_SETTINGS),
             ("project", load_settings(definition.folder).spark),
+            ("gem", Needs.of(prepared).settings),
             ("pipeline", definition.spark),
             ("pipeline", prepared.spark),
         ]
@@ -155,7 +156,8 @@ def session_for(
     with ExitStack() as stack:
         stack.enter_context(_first_on_path(str(definition.folder)))
         refused = [key for key, setting in wanted.items() if not _set(spark, key, setting.value, stack)]
-        notes = [_note(key, place) for key in refused if key.startswith("spark.sql.")]
+        said = [key for key in refused if key.startswith("spark.sql.") and wanted[key].origin != "gem"]
+        notes = [_note(key, place) for key in said]
         yield spark.conf.get(_TIME_ZONE) or "UTC", notes
 
 
