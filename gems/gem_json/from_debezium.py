@@ -112,6 +112,10 @@ class FromDebezium(Transform[FromDebeziumOptions]):
         )
         return self._unpacking().placed(parsed.withColumn(PARSED, made))
 
+    def ends(self) -> bool:
+        """What isn't a change of a row does, where it isn't rejected."""
+        return not self.options.rejects
+
     def rejects(self) -> bool:
         """Whether that is asked for."""
         return self.options.rejects
