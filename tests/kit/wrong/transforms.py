@@ -195,7 +195,54 @@ class LetsRejectedRowsThrough(Flag):
 
 class TestLetsRejectedRowsThrough(TransformSuite):
     gem = LetsRejectedRowsThrough
-    caught_by = {"test_keeps_or_rejects_each_row"}
+    caught_by = {
+        "test_keeps_or_rejects_each_row",
+        "test_keeps_or_rejects_rows_it_never_saw",
+        "test_keeps_or_rejects_rows_that_come_again",
+    }
+
+
+class LosesWhatNobodyShowedIt(Flag):
+    """Reject large numbers, and forget those that are larger still."""
+
+    def rejects(self) -> bool:
+        return True
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        return super().apply(*(df.filter("id <= 3") for df in inputs))
+
+    def reject(self, *inputs: DataFrame) -> Rejects:
+        from pyspark.sql.functions import array, expr, when
+
+        return Rejects(inputs[0], when(expr("id between 4 and 1000"), array(reason("large", "it is large"))))
+
+
+class TestLosesWhatNobodyShowedIt(TransformSuite):
+    gem = LosesWhatNobodyShowedIt
+    expected = [{"id": 1}, {"id": 2}, {"id": 3}]
+    caught_by = {"test_keeps_or_rejects_rows_it_never_saw", "test_keeps_or_rejects_rows_that_come_again"}
+
+
+class ChangesWhatItRejects(Flag):
+    """Hand on what it rejects otherwise than it came in."""
+
+    def rejects(self) -> bool:
+        return True
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        return super().apply(*(df.filter("coalesce(id, 0) <= 2") for df in inputs))
+
+    def reject(self, *inputs: DataFrame) -> Rejects:
+        from pyspark.sql.functions import array, expr, lit, when
+
+        changed = inputs[0].withColumn("amount", lit(0.125))
+        return Rejects(changed, when(expr("id > 2"), array(reason("large", "it is large"))))
+
+
+class TestChangesWhatItRejects(TransformSuite):
+    gem = ChangesWhatItRejects
+    expected = [{"id": 1}, {"id": 2}]
+    caught_by = {"test_keeps_or_rejects_rows_it_never_saw"}
 
 
 class UndocumentedOptions(FlagOptions):

@@ -36,11 +36,13 @@ class Given:
             mappings, dates, times, `decimal.Decimal`, bytes.
         event_time: A column of the type timestamp, and the delay of its watermark, for the tests of a
             stream with a watermark; None when there is no such column.
+        static: Whether it is a table also beside streams: the other side of a join, for example.
     """
 
     schema: str
     rows: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     event_time: tuple[str, str] | None = None
+    static: bool = False
 
 
 EVENTS = Given(
@@ -126,6 +128,7 @@ def input_facts(suite: GemConformance) -> Iterator[tuple[Facts, ...]]:
     if suite.gem.kind == "source":
         yield ()
         return
-    count = 1 if suite.gem.kind == "target" else len(getattr(suite, "inputs", ())) or 1
-    yield (Facts(),) * count
-    yield (Facts(streaming=True, bounded=False),) * count
+    given: Mapping[str, Given] = {} if suite.gem.kind == "target" else getattr(suite, "inputs", {})
+    yield (Facts(),) * (len(given) or 1)
+    table, stream = Facts(streaming=False, bounded=True), Facts(streaming=True, bounded=False)
+    yield tuple(table if each.static else stream for each in given.values()) or (stream,)

@@ -33,6 +33,7 @@ from gem_bundle.testing.conformance.suite import applies, fail, fail_for, refusi
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from pyspark.sql import DataFrame
 
@@ -97,6 +98,19 @@ def _divides(what: str, rows: int, given: int, rejected: int) -> list[str]:
     if rows == given + rejected:
         return []
     return [f"{what} has {rows} rows, and {given} are given, and {rejected} are rejected"]
+
+
+def _when_it_comes_again(df: DataFrame, checkpoint: Path, before: Batches) -> list[str]:
+    """What is otherwise in a micro-batch that died before it was committed, and comes again."""
+    if not before:
+        return []
+    last = forget_last_commit(checkpoint)
+    rows = [
+        [row for batch, rows in found if batch == last for row in rows]
+        for found in (drained(df, checkpoint), before)
+    ]
+    problem = difference(*rows)
+    return [f"when a micro-batch of a stream comes again, {problem}"] if problem else []
 
 
 def _discovers(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001
@@ -180,7 +194,7 @@ class SourceConformance(DeclarationTests, OptionTests, SecretTests, CodeTests, P
     @pytest.mark.spark
     @applies(_rejects)
     def test_gives_or_rejects_each_row(self) -> None:
-        """Each row is given or rejected, in a batch and in a stream, whichever columns are asked for."""
+        """Each row is given or rejected, in a batch and in a stream, also when a micro-batch comes again."""
         gem = self.live()
         if _feeds(type(self)):
             self._given(1)
@@ -200,10 +214,12 @@ class SourceConformance(DeclarationTests, OptionTests, SecretTests, CodeTests, P
         if reads(gem, streaming=True):
             gem.streaming = True
             whole = read_stream(gem, self.spark, undivided=True)
-            counts = [
-                len(drained_rows(df, self.folder.with_name(f"checkpoint-{number}")))
-                for number, df in enumerate((whole, read_stream(gem, self.spark), _rejected(gem, whole)))
-            ]
+            counts = []
+            for number, df in enumerate((whole, read_stream(gem, self.spark), _rejected(gem, whole))):
+                checkpoint = self.folder.with_name(f"checkpoint-{number}")
+                before = drained(df, checkpoint)
+                counts.append(len(all_rows(before)))
+                problems += _when_it_comes_again(df, checkpoint, before)
             problems += _divides("a stream", *counts)
         fail_for(problems)
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import pytest
 
 from gem_bundle.gem import Transform
-from gem_bundle.rejected import Rejecting, rejected_rows
 from gem_bundle.testing.conformance.changes import ChangeTests
 from gem_bundle.testing.conformance.code import CodeTests
 from gem_bundle.testing.conformance.declaration import DeclarationTests
@@ -19,6 +18,7 @@ from gem_bundle.testing.conformance.inference import differences
 from gem_bundle.testing.conformance.inputs import EVENTS, Folder, Given, facts_of
 from gem_bundle.testing.conformance.options import OptionTests
 from gem_bundle.testing.conformance.pickling import PicklingTests
+from gem_bundle.testing.conformance.rejecting import RejectingTests
 from gem_bundle.testing.conformance.secrets import SecretTests
 from gem_bundle.testing.conformance.streams import difference, drained_rows, rows_of
 from gem_bundle.testing.conformance.suite import applies, fail, fail_for
@@ -54,24 +54,25 @@ _NODES = {
     "Sort": "sort",
     "Window": "analytic_window",
 }
-_ANYBODY = Rejecting("pipeline", "0.1.0", "node", "gem")
 _NODE = re.compile(r"^[\s:+|~*-]*([A-Za-z]+)", re.MULTILINE)  # `~` marks a stream
 
 
-def _marks(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001 (the shape of a condition)
+def _takes_streams(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001 (the shape of a condition)
+    return not cast("Transform", gem).compares_rows()
+
+
+def _marks(suite: type[GemConformance], gem: Gem) -> bool:
     inputs = cast("type[TransformConformance]", suite).inputs
-    return any(given.event_time is not None for given in inputs.values())
-
-
-def _rejects(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001
-    return cast("Transform", gem).rejects()
+    return _takes_streams(suite, gem) and any(given.event_time is not None for given in inputs.values())
 
 
 def _expects(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001
     return cast("type[TransformConformance]", suite).expected is not None
 
 
-class TransformConformance(ChangeTests, DeclarationTests, OptionTests, SecretTests, CodeTests, PicklingTests):
+class TransformConformance(
+    ChangeTests, DeclarationTests, OptionTests, SecretTests, CodeTests, PicklingTests, RejectingTests
+):
     """The tests of a transform. Give it `inputs` that fit its options, and the rows that are `expected`.
 
     Attributes:
@@ -83,6 +84,8 @@ class TransformConformance(ChangeTests, DeclarationTests, OptionTests, SecretTes
         edits: Other values of options, each with the name of its option. What the gem says of a query that
             goes on with one is held against what becomes of the rows. Booleans and options with named
             values are tried without being named here.
+        passed_over: A condition, as Spark reads it, that is true of the rows of the first input that are in
+            none of the outputs on purpose, of a transform that rejects; None when there are none.
     """
 
     inputs: ClassVar[Mapping[str, Given]] = {"events": EVENTS}
@@ -119,6 +122,7 @@ class TransformConformance(ChangeTests, DeclarationTests, OptionTests, SecretTes
         self._compare(self.tables(), "over static inputs")
 
     @pytest.mark.spark
+    @applies(_takes_streams)
     def test_infers_what_a_stream_becomes(self) -> None:
         """`infer` says what Spark's analyser says of streams without a watermark."""
         self._compare(self.streams(), "over streams")
@@ -130,6 +134,7 @@ class TransformConformance(ChangeTests, DeclarationTests, OptionTests, SecretTes
         self._compare(self.streams(marked=True), "over streams with a watermark")
 
     @pytest.mark.spark
+    @applies(_takes_streams)
     def test_tells_its_operators(self) -> None:
         """`infer` tells the operators that streams restrict, or that it doesn't know them."""
         gem = self.live()
@@ -159,24 +164,6 @@ class TransformConformance(ChangeTests, DeclarationTests, OptionTests, SecretTes
             fail(f"`outputs` says {list(names)}, and `apply` returns {_shape(found)}")
         if not names and not isinstance(found, DataFrame):
             fail(f"`outputs` names none, so `apply` is to return one DataFrame, and returns {_shape(found)}")
-
-    @pytest.mark.spark
-    @applies(_rejects)
-    def test_keeps_or_rejects_each_row(self) -> None:
-        """Each row is let through or rejected, and `infer_rejected` says what Spark's analyser says."""
-        gem = self.live()
-        tables = self.tables()
-        kept = sum(df.count() for df in _outputs(gem.apply(*tables)).values())
-        rejected = rejected_rows(gem.reject(*tables), _ANYBODY).count()
-        problems = []
-        if len(tables) == 1 and kept + rejected != tables[0].count():
-            problems.append(
-                f"of {tables[0].count()} rows {kept} are let through, and {rejected} are rejected"
-            )
-        for inputs, how in ((tables, "of static inputs"), (self.streams(marked=True), "of streams")):
-            df = rejected_rows(gem.reject(*inputs), _ANYBODY)
-            problems += differences(gem.infer_rejected(*map(facts_of, inputs)), df, how=f"rejected {how}")
-        fail_for(problems)
 
     @pytest.mark.spark
     def test_runs_nothing(self) -> None:
@@ -217,16 +204,19 @@ class TransformConformance(ChangeTests, DeclarationTests, OptionTests, SecretTes
         self._expect(found, "of a batch")
 
     @pytest.mark.spark
+    @applies(_takes_streams)
     def test_appends_what_checks_allow(self) -> None:
         """A stream in the output mode `append` runs if a check accepts it, and only then."""
         self._agree("append")
 
     @pytest.mark.spark
+    @applies(_takes_streams)
     def test_updates_what_checks_allow(self) -> None:
         """A stream in the output mode `update` runs if a check accepts it, and only then."""
         self._agree("update")
 
     @pytest.mark.spark
+    @applies(_takes_streams)
     def test_completes_what_checks_allow(self) -> None:
         """A stream in the output mode `complete` runs if a check accepts it, and only then."""
         self._agree("complete")
@@ -236,13 +226,16 @@ class TransformConformance(ChangeTests, DeclarationTests, OptionTests, SecretTes
         return [folder.table(self.spark) for folder in self._folders().values()]
 
     def streams(self, *, marked: bool = False) -> list[DataFrame]:
-        """The inputs as streams.
+        """The inputs as streams, but for those that are tables beside streams.
 
         Args:
             marked: Whether those with an event time get their watermark.
         """
         found = []
         for name, folder in self._folders().items():
+            if self.inputs[name].static:
+                found.append(folder.table(self.spark))
+                continue
             df = folder.stream(self.spark, name)
             event_time = self.inputs[name].event_time
             found.append(df.withWatermark(*event_time) if marked and event_time else df)
