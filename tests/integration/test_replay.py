@@ -12,7 +12,8 @@ from gem_bundle.pipeline.loader import load_file
 from gem_bundle.replay.api import Replayed, Wanted, replay
 from gem_bundle.replay.counts import counts
 from gem_bundle.run.options import RunOptions
-from tests.integration.pipelines import run, write_pipeline
+from tests.integration.kill_series import kill_at
+from tests.integration.pipelines import add_rows, run, write_pipeline
 from tests.integration.test_groups import (
     MANY,
     ROWS,
@@ -23,6 +24,7 @@ from tests.integration.test_groups import (
     table,
     write_texts,
 )
+from tests.samples import a_killed_program, drawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,6 +96,85 @@ def test_each_row_comes_back_once(
         ("plausible", "never", 1),
     ]
     assert all(json.loads(sample)["id"] in {0, 7, 17} for r in reasons for sample in r.samples)
+
+
+FILES = """
+pipeline: kept
+sources:
+  orders: {gem: file, options: {path: in, format: json, schema: "id int, at timestamp, amount double"}}
+transforms:
+  plausible: {gem: expect, input: orders, options: {rules: {paid: amount > 0}}}
+targets:
+  good: {gem: delta, input: plausible, options: {path: out/good}}
+  bad: {gem: file, input: plausible.rejected, options: {path: out/json, format: json}}
+  worse: {gem: file, input: plausible.rejected, options: {path: out/parquet, format: parquet}}
+"""
+
+
+def test_rows_come_back_from_files(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, FILES)
+    rows = [{"id": n, "at": "2026-01-05T09:00:00.123456Z", "amount": n % 4 - 1} for n in range(8)]
+    add_rows(tmp_path / "in", "a.json", rows)
+    assert run(file, available_now=True).ok
+    # Rows that are rejected again have to go where a batch can put them.
+    bad = "{gem: delta, input: plausible.rejected, options: {path: out/bad}}"
+    lines = [
+        line for line in FILES.replace("> 0", ">= 0").splitlines() if line[:6] not in {"  bad:", "  wors"}
+    ]
+    write_pipeline(tmp_path, "\n".join([*lines, f"  bad: {bad}"]))
+    good = tmp_path / "out/good"
+    assert ids(spark, good) == [2, 3, 6, 7]
+
+    json_, parquet = tmp_path / "out/json", tmp_path / "out/parquet"
+    written = {"good": 1, "bad": 0}
+    assert again(file, "plausible", json_, where="row like '%:1,%'") == Replayed("plausible", 1, written)
+    assert again(file, "plausible", parquet, where="row like '%:5,%'") == Replayed("plausible", 1, written)
+    assert again(file, "plausible", json_, where="row like '%:1,%'").rows == 0
+    rest = again(file, "plausible", json_, where="row not like '%:5,%'")
+    assert rest == Replayed("plausible", 2, {"good": 0, "bad": 2})
+    assert again(file, "plausible", json_, where="row not like '%:5,%'").rows == 0
+
+    assert ids(spark, good) == [1, 2, 3, 5, 6, 7]
+    assert {row.at.microsecond for row in table(spark, good)} == {123456}
+    assert sorted(json.loads(row.row)["id"] for row in table(spark, tmp_path / "out/bad")) == [0, 4]
+
+
+# A replay writes down what it takes, writes to each of three tables, and writes down that it is done.
+WRITES = [
+    (where, when, number)
+    for where, calls in (
+        ("gem_bundle.replay.journal:Journal.begin", 1),
+        ("gem_bundle.replay.journal:Journal._keep", 2),
+        ("gem_delta.target:DeltaTarget.write_batch", 3),
+    )
+    for number in range(1, calls + 1)
+    for when in ("before", "behind")
+]
+
+
+@a_killed_program
+@pytest.mark.programs
+def test_a_replay_that_is_killed_loses_and_doubles_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, SHOP)
+    add(tmp_path, "a.txt", range(20 * len(WRITES)))
+    assert run(file, available_now=True).ok
+    unpaid, orders = tmp_path / "out/unpaid", tmp_path / "out/orders"
+    good, odd = ids(spark, orders), []
+    # Of each two rows one is let in now, and one is rejected again.
+    write_pipeline(tmp_path, SHOP.replace("paid: amount > 0", "odd: id % 20 != 17"))
+    for moment in drawn(WRITES, 1, about="writes of a replay"):
+        number = 20 * WRITES.index(moment) + 7
+        where = f"reasons[0].name = 'paid' and row rlike '\"id\":({number}|{number + 10}),'"
+        kill_at(*moment, "replay", file, "plausible", "--from", unpaid, "--where", where, "--quiet")
+
+        done = again(file, "plausible", unpaid, where=where)
+
+        assert done.rows == (0 if moment == WRITES[5] else 2), moment  # it had been written down as done
+        good, odd = [*good, number], [*odd, number + 10]
+        assert ids(spark, orders) == sorted(good), moment
+        rejected = [row for row in table(spark, unpaid) if row.reasons[0].name == "odd"]
+        assert sorted(json.loads(row.row)["id"] for row in rejected) == odd, moment
+        assert again(file, "plausible", unpaid, where=where).rows == 0, moment
 
 
 LARGE = "{gem: filter, input: plausible, options: {condition: amount >= 50}}"
