@@ -316,9 +316,11 @@ def _with_lineage(
     if options.lineage is None:
         yield view
         return
+    from gem_bundle.run.openlineage.datasets import with_columns
     from gem_bundle.run.openlineage.view import LineageView
 
-    with LineageView(options.lineage, plan, targets, stop, view, warn, options.environment) as telling:
+    known = with_columns(plan)
+    with LineageView(options.lineage, known, targets, stop, view, warn, options.environment) as telling:
         yield telling
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
-from gem_bundle.check.stages.inference import inputs_of
+from gem_bundle.check.stages.inference import infer, inputs_of
 from gem_bundle.facts import output_key
 from gem_bundle.lineage import column_keys
 from gem_bundle.types import local_path
@@ -77,6 +77,21 @@ def named(place: str, namespace: str) -> tuple[str, str]:
     scheme = _SCHEMES.get(url.scheme, url.scheme)
     name = url.path if scheme in {"hdfs", "dbfs"} else url.path.strip("/")
     return f"{scheme}://{url.netloc.rpartition('@')[2] if scheme == 'kafka' else url.netloc}", name or "/"
+
+
+def with_columns(plan: Plan) -> Plan:
+    """A plan that knows the columns of what its sources find, where nobody declares them.
+
+    The run goes by the plan that was checked.
+
+    Args:
+        plan: That plan.
+    """
+    sources = plan.definition.of_kind("source")
+    if all(facts.columns is not None for node in sources if (facts := plan.facts.get(node.id)) is not None):
+        return plan
+    found, _ = infer(plan.definition, dict(plan.gems), plan.order, discover=True)
+    return replace(plan, facts=found)
 
 
 def datasets(plan: Plan, nodes: Iterable[Node], namespace: str) -> list[Dataset]:
