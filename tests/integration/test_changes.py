@@ -305,3 +305,58 @@ def test_rows_that_came_through_once_are_state(
     assert found, "Spark keeps what has come through"
     write_pipeline(tmp_path, LESS.replace("n + 1", "n + 2"))
     assert planned(file).verdict == "mixed"
+
+
+# Keys as Spark makes them: of windows, of what is said twice or always the same, of many columns, of all.
+KEPT = """
+pipeline: kept
+spark: {spark.sql.shuffle.partitions: 1}
+sources:
+  clicks: {gem: file, options: {format: json, path: in, schema: "k string, n int, at timestamp"}}
+transforms:
+  timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 minute}}
+  hours:
+    gem: aggregate
+    input: timely
+    options: {window: {column: at, duration: 1 hour}, group_by: [k], aggregates: {r: avg(n), d: max(n)}}
+  visits: {gem: aggregate, input: timely, options: {session: {column: at, gap: 1 minute}, group_by: [k], aggregates: {r: count(*)}}}
+  odd:
+    gem: aggregate
+    input: clicks
+    options:
+      group_by: {k: k, again: k, same: "'x'", half: "n div 2", day: to_date(at), pair: "named_struct('a', n, 'b', k)"}
+      aggregates: {r: sum(n)}
+  all: {gem: aggregate, input: clicks, options: {aggregates: {r: count(*)}}}
+  once: {gem: deduplicate, input: clicks, options: {columns: [n, k]}}
+  rows: {gem: deduplicate, input: clicks}
+  lately: {gem: deduplicate, input: timely, options: {columns: [at, k], within_watermark: true}}
+targets:
+  a: {gem: noop, input: hours}
+  b: {gem: noop, input: visits}
+  c: {gem: noop, input: odd, output_mode: update}
+  d: {gem: noop, input: all, output_mode: update}
+  e: {gem: noop, input: once}
+  f: {gem: noop, input: rows}
+  g: {gem: noop, input: lately}
+"""
+
+
+def test_keys_that_spark_keeps_are_those_that_a_plan_expects(spark: SparkSession, tmp_path: Path) -> None:
+    add_rows(tmp_path / "in", "1.json", FIRST)
+    file = write_pipeline(tmp_path, KEPT)
+    assert run(file, available_now=True).ok
+    records = list((tmp_path / "checkpoints/kept").glob(".*.record.json"))
+    assert len(records) == 7
+    for record in records:
+        record.unlink()
+    checked = check_file(file)
+    assert checked.plan is not None, checked.diagnostics
+    found, wrong = plan_changes(checked.plan)
+    assert wrong == []
+    assert {target.target: target.verdict for target in found} == dict.fromkeys("abcdefg", "continues")
+
+    other = write_pipeline(tmp_path, KEPT.replace("k string, n int", "k string, n bigint"), "other.yaml")
+    changed = check_file(other).plan
+    assert changed is not None
+    refused = {target.target for target in plan_changes(changed)[0] if target.verdict == "refused"}
+    assert refused == set("cef"), "those that have `n` in their keys"

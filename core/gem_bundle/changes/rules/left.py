@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import told
 from gem_bundle.changes.rules.sources import begin_of
-from gem_bundle.changes.rules.state import keys_differ, shapes
+from gem_bundle.changes.rules.state import bare, fit, listed, shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Set as Ids
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint, StateOperator
     from gem_bundle.changes.comparison import Comparison
@@ -95,18 +96,51 @@ def _keys_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change
         if kinds.count(kind) > 1 or there.count(kind) > 1:
             continue
         found = next((o for o in checkpoint.operators if o.name in SPARK_NAMES.get(kind, ())), None)
-        why = _other_keys(shape, found) if found is not None else ""
+        why = _other_keys(both, shape, found) if found is not None else ""
         if why:
             message = f"the state of `{shape.node}` has another shape, and Spark refuses to go on: {why}"
             yield both.change("refused", "GB422", message, shape.node, hint=both.begin_anew)
 
 
-def _other_keys(shape: Shape, left: StateOperator) -> str:
-    # Of a join each side has stores, whose keys begin with what is compared; the first is that of the left.
+def _other_keys(both: Comparison, shape: Shape, left: StateOperator) -> str:
+    """Why Spark doesn't take the keys of a checkpoint for those of an operator; empty when it does."""
+    # Of a join each side has stores, whose keys begin with what is compared.
     store = next((store for store in left.stores if store.keys is not None), None)
-    if store is None or store.keys is None or shape.kind.startswith("join"):
+    if store is None or store.keys is None or shape.keys is None or shape.kind.startswith("join"):
         return ""
-    return keys_differ(tuple(kind for _, kind in store.keys), shape)
+    keys = shape.keys
+    if shape.kind == "sessions":
+        # Sessions are looked up by where they begin.
+        keys = (*keys[1:], "timestamp")
+    old = tuple(bare(kind) for _, kind in store.keys)
+    if _are(old, keys, _optional(both, shape)):
+        return ""
+    return f"its keys in the checkpoint are {listed(old)}, not {listed(keys)}"
+
+
+def _optional(both: Comparison, shape: Shape) -> frozenset[int]:
+    """Where the keys stand that Spark may leave out: what is always the same, and what is said again."""
+    lineage = both.after.lineage(shape.node)
+    kept = lineage.kept if lineage is not None else None
+    if shape.kind != "aggregate" or kept is None or shape.keys is None or len(kept.keys) != len(shape.keys):
+        return frozenset()
+    found = set()
+    seen: set[object] = set()
+    for place, (key, kind) in enumerate(zip(kept.keys, shape.keys, strict=True)):
+        made = (kind, key.uses)
+        if not key.uses or made in seen:
+            found.add(place)
+        seen.add(made)
+    return frozenset(found)
+
+
+def _are(old: Sequence[str | None], new: Sequence[str | None], optional: Ids[int]) -> bool:
+    """Whether keys are those of the checkpoint, some of which Spark may have left out."""
+    reached = {0}
+    for place, kind in enumerate(new):
+        taken = {at + 1 for at in reached if at < len(old) and fit(old[at : at + 1], [kind])}
+        reached = taken | reached if place in optional else taken
+    return len(old) in reached
 
 
 def _settings_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change]:

@@ -67,7 +67,7 @@ def _shape(flow: Flow, operator: Operator) -> Shape:
     kept = lineage.kept if lineage is not None else None
     if lineage is None or kept is None:
         return Shape(node, kind, None, None)
-    keys = None if kept.key_types is None else tuple(map(_bare, kept.key_types))
+    keys = None if kept.key_types is None else tuple(map(bare, kept.key_types))
     if kept.rows and not kept.values:
         return _with_nulls(flow, Shape(node, kind, keys, _rows(flow, node)), kept)
     needed = flow.needed(node) | kept.reads
@@ -80,7 +80,7 @@ def _shape(flow: Flow, operator: Operator) -> Shape:
             return _with_nulls(flow, Shape(node, kind, keys, None, results), kept)
         for text, types in functions.items():
             buffers.setdefault(text, types)
-    values = tuple(str(_bare(kind)) for types in buffers.values() for kind in types)
+    values = tuple(str(bare(kind)) for types in buffers.values() for kind in types)
     return _with_nulls(flow, Shape(node, kind, keys, values, results), kept)
 
 
@@ -111,7 +111,7 @@ def _rows(flow: Flow, node: str) -> tuple[str | None, ...] | None:
                 never = never_null.get(key)
                 if not never and flow.asked_just_before(node, position, key, asked=key in asked):
                     never = True
-                found.append(f"{_bare(column.type)}{_NULLS[never]}")
+                found.append(f"{bare(column.type)}{_NULLS[never]}")
         found.append("|")
     return tuple(found)
 
@@ -126,7 +126,7 @@ def _asked_of(flow: Flow, node: str, position: int) -> set[str]:
     return {use.partition(":")[2] for use in asks or () if use.startswith(f"{position}:")}
 
 
-def _bare(kind: str | None) -> str | None:
+def bare(kind: str | None) -> str | None:
     """A type without the names of fields, which Spark doesn't compare."""
     return None if kind is None else _FIELD.sub("", kind)
 
@@ -181,14 +181,14 @@ def _difference(old: Shape, new: Shape) -> str:
     """Why Spark doesn't take the state of one operator for another's; empty when it does."""
     if old.kind != new.kind and not (old.kind.startswith("join") and new.kind == "join"):
         return f"its state in the checkpoint is one of `{old.kind}`, not of `{new.kind}`"
-    if old.keys is not None and new.keys is not None and not _fit(old.keys, new.keys):
-        return f"its keys in the checkpoint are {_listed(old.keys)}, not {_listed(new.keys)}"
+    if old.keys is not None and new.keys is not None and not fit(old.keys, new.keys):
+        return f"its keys in the checkpoint are {listed(old.keys)}, not {listed(new.keys)}"
     if len(old.never_null) == len(new.never_null):
         for number, (one, other) in enumerate(zip(old.never_null, new.never_null, strict=True), 1):
             if one is True and other is False:
                 return f"its key {number} in the checkpoint is one that is never null, and now may be null"
-    if old.values is not None and new.values is not None and not _fit(old.values, new.values):
-        return f"its values in the checkpoint are {_listed(old.values)}, not {_listed(new.values)}"
+    if old.values is not None and new.values is not None and not fit(old.values, new.values):
+        return f"its values in the checkpoint are {listed(old.values)}, not {listed(new.values)}"
     if None in {old.values, new.values} and old.results is not None and new.results is not None:
         # What the values are isn't known, but of these there are more or fewer.
         more, fewer = new.results - old.results, old.results - new.results
@@ -199,19 +199,6 @@ def _difference(old: Shape, new: Shape) -> str:
     return ""
 
 
-def keys_differ(left: tuple[str, ...], shape: Shape) -> str:
-    """Why Spark doesn't take the keys of a checkpoint for those of an operator; empty when it does.
-
-    Args:
-        left: The types of the keys in the checkpoint.
-        shape: What the operator keeps.
-    """
-    old = tuple(map(_bare, left))
-    if shape.keys is None or _fit(old, shape.keys):
-        return ""
-    return f"its keys in the checkpoint are {_listed(old)}, not {_listed(shape.keys)}"
-
-
 def _other_inputs(both: Comparison, old: Shape, new: Shape) -> str:
     """Where it isn't known what is kept: which column that comes has another type; empty where none has."""
     if all(kinds is not None and None not in kinds for kinds in (old.keys, old.values, new.keys, new.values)):
@@ -219,7 +206,7 @@ def _other_inputs(both: Comparison, old: Shape, new: Shape) -> str:
     before, after = _coming(both.old, old.node), _coming(both.new, new.node)
     for name, kind in before.items():
         now = after.get(name, kind)
-        if kind is not None and now is not None and _bare(kind) != _bare(now):
+        if kind is not None and now is not None and bare(kind) != bare(now):
             return f"the column `{name}` was {kind} and is {now}"
     return ""
 
@@ -234,7 +221,7 @@ def _coming(side: Side, node: str) -> dict[str, str | None]:
     return found
 
 
-def _fit(old: Sequence[str | None], new: Sequence[str | None]) -> bool:
+def fit(old: Sequence[str | None], new: Sequence[str | None]) -> bool:
     """Whether Spark takes values of the old types as ones of the new: what was never null must stay so."""
     if len(old) != len(new):
         return False
@@ -250,7 +237,8 @@ def _fit(old: Sequence[str | None], new: Sequence[str | None]) -> bool:
     return True
 
 
-def _listed(kinds: Iterable[str | None]) -> str:
+def listed(kinds: Iterable[str | None]) -> str:
+    """Types in a sentence."""
     shown = ", ".join(
         "unknown" if kind is None or kind.startswith("?") else kind.rstrip("!~")
         for kind in kinds
