@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gem_bundle.run import waiting
+from gem_bundle.run import leaving, waiting
 from gem_bundle.run.view import JsonView
 from tests.integration.pipelines import add_rows, run, write_pipeline
 from tests.integration.test_health import Told, health, ids
@@ -209,3 +209,36 @@ def test_a_run_that_hangs_is_ended(spark: SparkSession, tmp_path: Path, user_mod
     (tmp_path / "answers").touch()
     assert run(hanging(tmp_path, user_modules, "hangs_always", "report"), available_now=True).ok
     assert ids(spark, tmp_path / "out") == [0, 1]
+
+
+STUCK = """
+pipeline: stuck
+health: {no_progress: 1 second, on_unhealthy: %s}
+sources:
+  numbers: {gem: file, options: {path: in, format: json, schema: "id bigint"}}
+targets:
+  out: {gem: foreach_batch, input: numbers, options: {function: "%s:write"}}
+"""
+
+
+@pytest.mark.parametrize(("on_unhealthy", "codes"), [("stop", ["GB520", "GB508"]), ("restart", ["GB508"])])
+def test_a_run_ends_without_a_query_that_spark_can_not_stop(
+    on_unhealthy: str,
+    codes: list[str],
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(leaving, "STUCK_SECONDS", 0.5)
+    module = f"waits_for_ever_to_{on_unhealthy}"
+    (tmp_path / f"{module}.py").write_text(WAITS)
+    add_rows(tmp_path / "in", "0.json", [{"id": 0}])
+    try:
+        report = run(write_pipeline(tmp_path, STUCK % (on_unhealthy, module)))
+        (hangs,) = (query for query in spark.streams.active if query.name == "stuck_out")
+    finally:
+        (tmp_path / "go").touch()
+    hangs.stop()
+    assert (report.status, [found.code for found in report.diagnostics]) == ("failed", codes)
+    assert "`out`: its query doesn't stop" in report.diagnostics[-1].message
+    assert run(write_pipeline(tmp_path, STUCK % ("report", module)), available_now=True).ok

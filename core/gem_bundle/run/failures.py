@@ -121,6 +121,18 @@ def query_failure(plan: Plan, target: str, error: Exception) -> Diagnostic:
     return _described(plan, plan.node(target), error, default="GB508")
 
 
+def stuck_failure(plan: Plan, target: str) -> Diagnostic:
+    """That a query doesn't stop.
+
+    Args:
+        plan: The pipeline.
+        target: The target whose query it is.
+    """
+    sentence = "its query doesn't stop, as its micro-batch is in code that Spark can't interrupt"
+    hint = "Give what its function waits for a time limit. The next run does the micro-batch once more."
+    return _at(plan, plan.node(target), "GB508", sentence, hint)
+
+
 def root_cause(error: BaseException) -> BaseException:
     """The error that Spark wrapped in others, as "Task failed while writing rows" does."""
     # PySpark keeps the chain in an attribute of its own, and has no public way to it.

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Between two micro-batches there may be no more than some milliseconds.
 STOP_POLL_SECONDS = 0.01
+STUCK_SECONDS = 30.0
+"""Spark interrupts what a query does when it stops it; what goes on for so long, it can't interrupt."""
 
 
 class Leaving:
@@ -39,6 +41,7 @@ class Leaving:
         self._query = query
         self._stop = stop
         self._deadline = time.monotonic() + timeout
+        self._stopping = 0.0
         self._before = query.lastProgress
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._end, name="gem-bundle-stop", daemon=True)
@@ -52,12 +55,21 @@ class Leaving:
         if self._thread.ident is None:
             if not self._may_stop():
                 return False
+            self._stopping = time.monotonic()
             self._thread.start()
         if self._thread.is_alive():
             return False
         if self._error is not None:
             raise self._error
         return True
+
+    def is_stuck(self) -> bool:
+        """Whether it doesn't stop, although its micro-batch had its time to end.
+
+        It is in code that Spark can't interrupt then, such as a function that is called in this process.
+        """
+        began = self._stopping if self._stop.now else max(self._stopping, self._deadline)
+        return self._thread.is_alive() and time.monotonic() - began > STUCK_SECONDS
 
     def _may_stop(self) -> bool:
         if self._stop.now or time.monotonic() >= self._deadline:
@@ -86,6 +98,6 @@ def stop_all(
         tick: Called again and again meanwhile.
     """
     leaving = [Leaving(query, stop, timeout) for query in queries]
-    while leaving := [each for each in leaving if not each.is_over()]:
+    while leaving := [each for each in leaving if not (each.is_over() or each.is_stuck())]:
         tick()
         time.sleep(STOP_POLL_SECONDS)

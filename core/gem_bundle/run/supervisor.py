@@ -14,7 +14,7 @@ from gem_bundle.pipeline.groups import groups_of, query_group
 from gem_bundle.pipeline.health import Restarts
 from gem_bundle.pipeline.secrets import hidden
 from gem_bundle.run.behind import Behind
-from gem_bundle.run.failures import build_failure, query_failure
+from gem_bundle.run.failures import build_failure, query_failure, stuck_failure
 from gem_bundle.run.frames import NodeFailure
 from gem_bundle.run.health import TargetHealth
 from gem_bundle.run.held import HeldRows
@@ -211,6 +211,8 @@ class _Watch:
                 if entry.leaving is not None:
                     if entry.leaving.is_over():
                         self._has_left(entry, entry.leaving)
+                    elif entry.leaving.is_stuck():
+                        self._abandon(entry)
                 elif not entry.query.isActive:
                     self._has_ended(entry, "finished")
             for request in self.stop.asked():
@@ -231,8 +233,11 @@ class _Watch:
             self.view.stopping(self.stop.reason or "another target failed")
         while self.running:
             for entry in list(self.running):
-                if self._leave(entry, self.timeout).is_over():
+                leaving = self._leave(entry, self.timeout)
+                if leaving.is_over():
                     self._has_ended(entry, "stopped")
+                elif leaving.is_stuck():
+                    self._abandon(entry)
             self.view.tick()
             time.sleep(STOP_POLL_SECONDS)
         if self.report.diagnostics:
@@ -268,6 +273,14 @@ class _Watch:
         for target in entry.targets:
             if target in self.health:
                 self._tell(self.health[target].begin())
+
+    def _abandon(self, entry: _Running) -> None:
+        """Go on without a query that doesn't stop: what it does ends with the process, as in a crash."""
+        self.running.remove(entry)
+        failures = [stuck_failure(self.plan, target) for target in entry.targets]
+        for target, failure in zip(entry.targets, failures, strict=True):
+            self.stop.failed(target, failure)
+        self.report.diagnostics.append(failures[0])
 
     def _are(self, state: State, *entries: _Running) -> None:
         self.stop.states.update({target: state for entry in entries for target in entry.targets})
