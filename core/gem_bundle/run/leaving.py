@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Between two micro-batches there may be no more than some milliseconds.
 STOP_POLL_SECONDS = 0.01
-STUCK_SECONDS = 30.0
+STUCK_SECONDS = 120.0
 """Spark interrupts what a query does when it stops it; what goes on for so long, it can't interrupt."""
 
 
