@@ -157,6 +157,19 @@ def test_it_tells_the_numbers_of_the_run(tmp_path: Path) -> None:
         assert run.ask("/api/v1/status", "POST")[0] == 405
 
 
+def test_counters_begin_at_0_and_those_of_what_can_not_be_counted_are_not_there(tmp_path: Path) -> None:
+    with served(tmp_path) as run:
+        run.begin()
+        of = samples(run.ask("/metrics", **OPEN_METRICS)[1])
+        for name in ("rows_in_total", "rows_out_total", "late_rows_total", "micro_batch_seconds_count"):
+            assert of[f"gem_bundle_{name}", "table"] == 0
+        for _ in range(2):
+            run.server.progress(replace(FULL, rows_out=None), run.run.report.targets["table"])
+        of = samples(run.ask("/metrics", **OPEN_METRICS)[1])
+        assert ("gem_bundle_rows_out_total", "table") not in of
+        assert of["gem_bundle_micro_batches_total", "table"] == 2
+
+
 def test_a_failed_or_stuck_run_is_not_healthy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with served(tmp_path) as run:
         run.begin()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import platform
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -23,6 +24,10 @@ Kind = Literal["counter", "gauge", "histogram"]
 MOST_SOURCES = 100
 """Of so many topics, paths and tables a target's lag is told by name; the label of the others is `OTHERS`."""
 OTHERS = "(others)"
+_FROM_THE_START = (
+    *("rows_in", "rows_out", "late_rows", "micro_batches", "micro_batch_seconds"),
+    *("query_restarts", "state_commit_seconds"),
+)
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 
@@ -164,15 +169,22 @@ class Metrics:
                 self._of("target_state", target, state).set(int(state == now))
 
     def query_started(self, target: str) -> None:
-        """Count the start of a query; what it will count is 0 from now on, and not unknown."""
+        """Count the start of a query; what it will count is 0 from now on, and not unknown.
+
+        Prometheus takes a counter that is there for the first time for one that has never moved, and one that
+        has the value of the run before for the same one.
+        """
         self._of("query_starts", target).inc()
-        for name in ("rows_in", "late_rows", "micro_batches", "query_restarts"):
+        for name in _FROM_THE_START:
             self._of(name, target)
 
     def add(self, target: str, batch: MicroBatch) -> None:
         """Count one micro-batch."""
         self._of("rows_in", target).inc(batch.rows_in)
-        if batch.rows_out is not None:
+        if batch.rows_out is None:
+            with suppress(KeyError):
+                self._made["rows_out"].remove(self._pipeline, target)
+        else:
             self._of("rows_out", target).inc(batch.rows_out)
         self._of("late_rows", target).inc(batch.late_rows)
         for node, rows in batch.held.rejected.items():
