@@ -280,7 +280,12 @@ transforms:
   flat: {gem: select, input: hourly, options: {columns: {hour: window.start, country: country, orders: orders}}}
   shares: {gem: select, input: orders, options: {columns: ["100 / amount as share"]}}
   sizes: {gem: python, input: orders, options: {function: "sizes_over_connect:sizes"}}
+  silent:
+    gem: stateful
+    input: orders
+    options: {processor: "silence_over_connect:Silence", group_by: shop, schema: shop string, time: processing}
 targets:
+  alarms: {gem: noop, input: silent}
   table: {gem: delta, input: flat, options: {path: nowhere}}
   changes: {gem: noop, input: flat, output_mode: update}
   all: {gem: memory, input: flat, output_mode: complete}
@@ -329,11 +334,41 @@ tests:
     steps:
       - add: {orders: [{shop: Oslo}, {shop: Rome, amount: 3}]}
         expect: {sized: [{value: "4 -"}, {value: "4 3"}]}
+  a clock:
+    targets: [alarms]
+    steps:
+      - clock: "2026-01-05 09:00:00"
+        add: {orders: [{shop: Oslo}]}
+        expect: {alarms: []}
+      - clock: "2026-01-05 09:01:00"
+        add: {orders: [{shop: Rome}]}
+        expect: {alarms: [{shop: Oslo}]}
+      - clock: "2026-01-05 09:02:00"
+        expect: {alarms: [{shop: Rome}]}
   it is wrong:
     targets: [sized]
     steps:
       - add: {orders: [{shop: Oslo}]}
         expect: {sized: [{value: "5 -"}]}
+"""
+SILENCE = """
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor
+
+
+class Silence(StatefulProcessor):
+    def init(self, handle):
+        self.handle = handle
+
+    def handleInputRows(self, key, rows, timerValues):
+        self.handle.registerTimer(timerValues.getCurrentProcessingTimeInMs() + 60_000)
+        return iter(())
+
+    def handleExpiredTimer(self, key, timerValues, expiredTimerInfo):
+        yield Row(shop=key[0])
+
+    def close(self):
+        pass
 """
 SIZES = """
 from pyspark.sql.functions import udf
@@ -354,18 +389,65 @@ def told(length, amount):
 def test_declared_tests_run_on_the_server(connect_server: ConnectServer, tmp_path: Path) -> None:
     write_pipeline(tmp_path, DECLARED, "declared.yaml")
     (tmp_path / "sizes_over_connect.py").write_text(SIZES)
+    (tmp_path / "silence_over_connect.py").write_text(SILENCE)
     tests = write_pipeline(tmp_path, DECLARED_TESTS, "declared.test.yaml")
     status, out, err = finish(connect_server.command("test", tests))
     assert status == 1, err
     verdicts = [line.rpartition(" (")[0].split(": ")[1:] for line in out.splitlines() if "test.yaml:" in line]
-    assert verdicts[:4] == [
+    assert verdicts[:5] == [
         ["windows close over a restart", "ok"],
         ["a division by zero", "ok"],
         ["a function", "ok"],
+        ["a clock", "ok"],
         ["it is wrong", "FAILED"],
     ], out
-    assert "1 failed, 3 passed" in out
+    assert "1 failed, 4 passed" in out
     assert not any(views(connect_server)), "what was captured is gone"
+
+
+SUMS = """
+pipeline: sums
+sources:
+  readings: {gem: file, options: {path: in, format: json, schema: "device string, value long"}}
+transforms:
+  summed:
+    gem: stateful
+    input: readings
+    options: {processor: "sums_over_connect:Sums", group_by: device, schema: "device string, s long"}
+targets:
+  out: {gem: file, input: summed, options: {path: out, format: json}}
+"""
+SUMMING = """
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor
+
+
+class Sums(StatefulProcessor):
+    def init(self, handle):
+        self.sum = handle.getValueState("sum", "s bigint")
+
+    def handleInputRows(self, key, rows, timerValues):
+        found = (self.sum.get() or (0,))[0] + sum(row.value for row in rows)
+        self.sum.update((found,))
+        yield Row(device=key[0], s=found)
+
+    def close(self):
+        pass
+"""
+
+
+@over_connect
+def test_state_of_one_s_own_is_kept_on_the_server(connect_server: ConnectServer, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, SUMS)
+    (tmp_path / "sums_over_connect.py").write_text(SUMMING)
+    for number in range(2):
+        rows = [{"device": "ab"[n % 2], "value": n + 10 * number} for n in range(4)]
+        add_rows(tmp_path / "in", f"{number}.json", rows)
+        (report,) = connect_server.run(file)
+        assert report["status"] == "finished"
+    texts = [part.read_text(encoding="utf-8") for part in (tmp_path / "out").glob("*.json")]
+    found = [json.loads(line) for text in texts for line in text.splitlines()]
+    assert sorted((row["device"], row["s"]) for row in found) == [("a", 2), ("a", 24), ("b", 4), ("b", 28)]
 
 
 def views(server: ConnectServer) -> list[str]:

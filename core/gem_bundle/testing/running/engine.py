@@ -340,7 +340,9 @@ class _Query:
         self.spark.conf.set(_POLLING, _REST_OF_SEVERAL if len(self.readers) > 1 else _REST)
         try:
             through = None if self.behind is None else self.behind.rows
-            self._capture = capture(self.df, self.node.output_mode, name, checkpoint, through=through)
+            self._capture = capture(
+                self.df, self.node.output_mode, name, checkpoint, each=self.by_clock, through=through
+            )
             if self.by_clock:
                 self.query = self._start_by_clock(name, checkpoint)
                 return
