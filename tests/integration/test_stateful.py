@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from tests.integration.pipelines import add_rows, command, events, finish, run, write_pipeline
-from tests.samples import a_killed_program
+from tests.samples import a_killed_program, seed
+from tests.tours import File, tour
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -56,6 +61,8 @@ class Sums(StatefulProcessor):
         pass
 """
 FILES = 8
+Event = tuple[str, int]
+PAGE = Path(__file__).parents[2] / "docs" / "stateful.md"
 
 
 def killed_behind(folder: Path, file: Path, commits: int) -> None:
@@ -74,29 +81,126 @@ def killed_behind(folder: Path, file: Path, commits: int) -> None:
             program.wait()
 
 
+class Kind(NamedTuple):
+    """A pipeline with state of its own, what it reads, and what it makes of that.
+
+    Args:
+        pipeline: The pipeline, which reads the folder `in` and writes the Delta table `out`.
+        modules: The modules of its processors, by name.
+        files: The rows of the files, one for each micro-batch.
+        expected: The rows of the table, in any order.
+    """
+
+    pipeline: str
+    modules: dict[str, str]
+    files: list[list[dict[str, object]]]
+    expected: list[tuple[object, ...]]
+
+
+def sums(random: Random) -> Kind:
+    """Sums of what came so far, of the devices of each micro-batch."""
+    files: list[list[dict[str, object]]] = []
+    expected: list[tuple[object, ...]] = []
+    so_far: Counter[str] = Counter()
+    for _ in range(FILES):
+        rows = [(random.choice("abc"), random.randrange(100)) for _ in range(4)]
+        files.append([{"device": device, "value": value} for device, value in rows])
+        for device, value in rows:
+            so_far[device] += value
+        expected += [(device, so_far[device]) for device in {device for device, _ in rows}]
+    return Kind(PIPELINE, {"summing": PROCESSOR}, files, expected)
+
+
+def of_page(name: str, target: str) -> tuple[str, dict[str, str]]:
+    """A pipeline of the page on state, and the modules there."""
+    files = {
+        step.name: step.text for step in tour(PAGE.read_text(encoding="utf-8")) if isinstance(step, File)
+    }
+    text = files[name].replace(", max_files_per_trigger: 1", "")
+    text = re.sub(r"path: (incoming|clicks)\b", "path: in, max_files_per_trigger: 1", text)
+    head, _, _ = text.partition("targets:")
+    text = f"{head}targets:\n  out: {{gem: delta, input: {target}, options: {{path: out}}}}\n"
+    settings = "spark: {spark.sql.shuffle.partitions: 2}\n"
+    return settings + text, {n.removesuffix(".py"): code for n, code in files.items() if n.endswith(".py")}
+
+
+def in_files(rows: Sequence[Event], random: Random) -> list[list[Event]]:
+    """Files of events, none of which is ten minutes older than one before it."""
+    late = sorted(rows, key=lambda row: row[1] + random.uniform(0, 9))
+    size = -(-len(late) // FILES)
+    return [late[size * number : size * (number + 1)] for number in range(FILES)]
+
+
+def at(minute: int) -> str:
+    return f"{datetime(2026, 3, 1, tzinfo=UTC) + timedelta(minutes=minute):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def silences(random: Random) -> Kind:
+    """The last reading of each device, all of which fall silent, but for one that lets the time pass.
+
+    None comes back: behind a kill a timer may be due a micro-batch later, and would have been deleted.
+    """
+    lives = {device: [random.randrange(400)] for device in "abcdefghij"}
+    for life in lives.values():
+        for _ in range(random.randrange(2, 7)):
+            life.append(life[-1] + random.randrange(5, 20))
+    rows = in_files([(device, minute) for device, life in lives.items() for minute in life], random)
+    rows[-1].append(("z", 700))
+    files: list[list[dict[str, object]]] = [
+        [{"device": device, "at": at(minute), "value": float(minute)} for device, minute in part]
+        for part in rows
+    ]
+    return Kind(
+        *of_page("silence.yaml", "silent"),
+        files,
+        [(device, float(life[-1])) for device, life in lives.items()],
+    )
+
+
+def visits(random: Random) -> Kind:
+    """The events of each visit that is over in the end."""
+    minutes = random.sample(range(600), 5 * FILES)
+    files = in_files([(random.choice("abc"), minute) for minute in minutes], random)
+    parts: list[tuple[str, list[int]]] = []
+    for user, minute in sorted(event for rows in files for event in rows):
+        if parts and parts[-1][0] == user and minute - parts[-1][1][-1] < 30:
+            parts[-1][1].append(minute)
+        else:
+            parts.append((user, [minute]))
+    watermark = max(minute for rows in files for _, minute in rows) - 20
+    expected: list[tuple[object, ...]] = [
+        (user, part[-1] - part[0], [str(minute) for minute in part])
+        for user, part in parts
+        if part[-1] + 30 <= watermark
+    ]
+    given: list[list[dict[str, object]]] = [
+        [{"user": user, "at": at(minute), "page": str(minute)} for user, minute in rows] for rows in files
+    ]
+    return Kind(*of_page("visits.yaml", "visits"), given, expected)
+
+
 @a_killed_program
 @pytest.mark.parametrize("commits", range(1, FILES))
+@pytest.mark.parametrize("kind", [sums, silences, visits])
 def test_state_and_table_agree_after_a_kill(
-    spark: SparkSession, tmp_path: Path, commits: int, user_modules: Path
+    spark: SparkSession, tmp_path: Path, commits: int, kind: Callable[[Random], Kind], user_modules: Path
 ) -> None:
-    file = write_pipeline(tmp_path, PIPELINE)
-    for folder in (tmp_path, user_modules):
-        (folder / "summing.py").write_text(textwrap.dedent(PROCESSOR), encoding="utf-8")
-    sums: Counter[str] = Counter()
-    expected = []
-    for number in range(FILES):
-        rows = [{"device": "abc"[(number + n) % 3], "value": 10 * number + n} for n in range(4)]
+    """Of the page's examples, too: their rows are those of plain Python."""
+    made = kind(Random(seed()))
+    file = write_pipeline(tmp_path, made.pipeline)
+    for name, code in made.modules.items():
+        for folder in (tmp_path, user_modules):
+            (folder / f"{name}.py").write_text(textwrap.dedent(code), encoding="utf-8")
+    for number, rows in enumerate(made.files):
         add_rows(tmp_path / "in", f"{number}.json", rows)
         os.utime(tmp_path / "in" / f"{number}.json", (number, number))
-        for row in rows:
-            sums[str(row["device"])] += int(str(row["value"]))
-        expected += [(device, sums[device]) for device in sorted({str(row["device"]) for row in rows})]
 
     killed_behind(tmp_path, file, commits)
     assert run(file, available_now=True).ok
 
     found = spark.read.format("delta").load(str(tmp_path / "out")).collect()
-    assert sorted((row.device, row.s) for row in found) == sorted(expected)
+    assert sorted(map(repr, map(tuple, found))) == sorted(map(repr, made.expected))
+    assert len(found) > 5
 
 
 KEYS = 1_000_000
