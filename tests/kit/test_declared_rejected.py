@@ -144,6 +144,25 @@ def test_a_node_that_compares_rows_has_the_micro_batch_of_its_group(
 
     assert outcome.ok, "\n".join(explanation(outcome))
 
+    batch = COMPARED.replace("sources:", "mode: batch\nsources:").replace(", mode: batch", "")
+    (test,) = loaded(
+        tmp_path,
+        """
+        tests:
+          bad rows:
+            steps:
+              - add: {read: [{id: 1}, {id: 1}, {id: 8}]}
+                expect: {good: [{id: 1, shop: Oslo}], plausible.rejected: {count: 2}}
+              - add: {read: [{id: 9}]}
+                fails: {code: GB515, message: "3 of 4 rows are rejected, and 2 may be"}
+        """,
+        batch,
+    ).tests
+
+    outcome = run_test(test, lambda: spark)
+
+    assert outcome.ok, "\n".join(explanation(outcome))
+
 
 @pytest.mark.parametrize(
     ("name", "message", "hint"),

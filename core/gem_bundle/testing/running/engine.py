@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from gem_bundle.contexts import ReadContext, StreamReadContext, is_over_connect
+from gem_bundle.pipeline.groups import limited_nodes
 from gem_bundle.run.failures import build_failure, query_failure
 from gem_bundle.run.frames import Frames, NodeFailure, harmless, read_source
 from gem_bundle.testing.running.behind import Behind, forks
@@ -231,6 +232,11 @@ class Engine:
         prepared = self._prepared
         plan = harmless(prepared.plan)
         frames = Frames(plan, self._spark, read=lambda node, name: self._read(node, name, None))
+        for name in limited_nodes(plan, prepared.targets):
+            try:
+                frames.hold(name)
+            except NodeFailure as failure:
+                raise StepError([build_failure(prepared.plan, failure.node, failure.error)]) from failure
         found: dict[str, Captured] = {}
         for name in prepared.targets:
             node = prepared.plan.node(name)
