@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle import GemError
 from gem_bundle.expressions import backquoted
+from gem_bundle.kept import let_go
 from gem_delta.merging import SOURCE, TARGET
 from gem_delta.pruning import only_files
 from gem_delta.statements import (
@@ -95,9 +96,9 @@ class Histories:
                 try:
                     self._write(events, prepared, only, micro_batch)
                 finally:
-                    events.unpersist()
+                    let_go(events)
             finally:
-                changes.unpersist()
+                let_go(changes)
 
     def _write(
         self, events: DataFrame, prepared: _Prepared, only: str, micro_batch: tuple[str, int] | None

@@ -17,6 +17,7 @@ from gem_bundle import (
     WriteContext,
 )
 from gem_bundle.expressions import missing_names
+from gem_bundle.kept import let_go
 from gem_bundle.types import local_path
 from gem_delta.connection import (
     DELTA_CLASS,
@@ -61,7 +62,7 @@ def looked_at(df: "DataFrame", wanted: bool) -> "Iterator[DataFrame]":
         rows.count()
         yield rows
     finally:
-        rows.unpersist()
+        let_go(rows)
 
 
 class DeltaTarget(Target[DeltaTargetOptions]):

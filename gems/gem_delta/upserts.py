@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle import GemError
 from gem_bundle.expressions import backquoted, qualified
+from gem_bundle.kept import let_go
 from gem_delta.merging import SOURCE, TARGET
 from gem_delta.pruning import may_prune, only_files
 from gem_delta.statements import (
@@ -116,7 +117,7 @@ class Upserts:
                 kept, lambda view: self._statement(prepared, view, only), micro_batch
             )
         finally:
-            kept.unpersist()
+            let_go(kept)
 
     def _prepare(self, df: DataFrame) -> _Prepared:
         merge, options, spark = self._merge, self._options, df.sparkSession

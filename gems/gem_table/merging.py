@@ -7,6 +7,7 @@ from pydantic import model_validator
 
 from gem_bundle import Facts, Field, Finding, GemError, OptionChange, Options
 from gem_bundle.expressions import backquoted, check_expression, missing_names
+from gem_bundle.kept import let_go
 from gem_bundle.schema import without_equality
 from gem_bundle.types import Expression, StringList
 
@@ -131,7 +132,7 @@ class Merging:
                 self._merge(spark, self._statement(columns, view), *micro_batch)
         finally:
             spark.catalog.dropTempView(view)
-            rows.unpersist()
+            let_go(rows)
 
     def kept(self, df: "DataFrame") -> "DataFrame":
         """The columns that the table gets.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.kept import let_go
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -70,8 +72,8 @@ def differences(there: DataFrame | None, made: DataFrame, keys: Sequence[str]) -
         found |= {"differing": [{"there": _plain(a), "comes_out": _plain(b)} for a, b in pairs.take(SAMPLES)]}
         return Differences(missing.count(), more.count(), pairs.count(), found, tuple(other))
     finally:
-        only_there.unpersist()
-        only_made.unpersist()
+        let_go(only_there)
+        let_go(only_made)
 
 
 def _comparable(df: DataFrame, names: Sequence[str]) -> DataFrame:

@@ -12,6 +12,7 @@ from gem_bundle.contexts import WriteContext
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import PipelineError
 from gem_bundle.facts import REJECTED
+from gem_bundle.kept import let_go
 from gem_bundle.pipeline.chosen import unknown_node
 from gem_bundle.pipeline.groups import (
     Group,
@@ -262,7 +263,7 @@ def _write(
     except Exception as error:
         raise PipelineError([build_failure(plan, target.id, error)]) from error
     finally:
-        rows.unpersist()
+        let_go(rows)
     journal.end(made)
     return written
 

@@ -1,0 +1,55 @@
+"""Rows that Spark keeps are let go of, also from the thread of a query that is stopped."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gem_bundle.kept import let_go
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.spark
+def test_a_thread_that_is_interrupted_lets_go_of_rows(spark: SparkSession) -> None:
+    java: Any = spark
+    before = set(java.sparkContext._jsc.getPersistentRDDs())
+    df = spark.range(7, 9).persist()
+    df.count()
+    kept = set(java.sparkContext._jsc.getPersistentRDDs()) - before
+    assert len(kept) == 1
+    raised: list[BaseException] = []
+
+    def interrupted(df: DataFrame) -> None:
+        """As Spark does it with the thread of a query that it stops: in it this function is called back."""
+        thread = java._jvm.java.lang.Thread
+        thread.currentThread().interrupt()
+        try:
+            let_go(df)
+            assert thread.currentThread().isInterrupted(), "it is still to stop"
+        except BaseException as error:  # noqa: BLE001 (told in the thread of the test)
+            raised.append(error)
+
+    thread = threading.Thread(target=interrupted, args=(df,))
+    thread.start()
+    thread.join()
+
+    assert raised == []
+    assert not kept & set(java.sparkContext._jsc.getPersistentRDDs())
+
+
+def test_nobody_lets_go_of_rows_otherwise() -> None:
+    found = [
+        path.relative_to(ROOT)
+        for folder in ("core", "gems")
+        for path in (ROOT / folder).rglob("*.py")
+        if path.name != "kept.py" and re.search(r"\.unpersist\(", path.read_text(encoding="utf-8"))
+    ]
+    assert found == [], "call `gem_bundle.kept.let_go`"
