@@ -140,7 +140,6 @@ def spark(
                 # Most plans of tests run once over a handful of rows: compiling them takes longer than that.
                 # What tests start as programs, so what is killed or measured, compiles its plans as ever.
                 "spark.sql.codegen.wholeStage": "false",
-                "spark.sql.codegen.factoryMode": "NO_CODEGEN",
                 "spark.sql.session.timeZone": "UTC",
                 "spark.sql.warehouse.dir": str(folder / "warehouse"),
                 # The metastore of saved tables, and Derby's log, which are else in the current folder.

@@ -77,7 +77,7 @@ _MOST_DIGITS = 38
 
 _BLANKS = " \t\r\n"
 
-__all__ = ["AvroSchema", "AvroSchemaError", "AvroText", "SparkAvroFile", "SparkAvroText", "avro_schema"]
+__all__ = ["AvroSchema", "AvroSchemaError", "SparkAvroFile", "SparkAvroText", "avro_schema", "avro_text"]
 
 
 class AvroSchemaError(ValueError):
@@ -418,8 +418,21 @@ def _after_blanks(text: str, at: int) -> int:
 _DECODER = json.JSONDecoder()
 _TEXT_OR_YAML = WithJsonSchema({"type": ["string", "object", "array"]})
 
-AvroText = Annotated[str, BeforeValidator(partial(_checked, kind=DeclaredAvro)), _TEXT_OR_YAML]
-"""An Avro schema as JSON in a text, or as YAML, whether Spark has types for it or not."""
+
+def avro_text(value: Any) -> Any:
+    """An Avro schema as JSON in a text, or as YAML, whether Spark has types for it or not.
+
+    Args:
+        value: What the pipeline file gives.
+
+    Returns:
+        The schema as JSON; what is neither a text nor YAML as it came.
+
+    Raises:
+        SchemaError: With the place of what is wrong.
+    """
+    return _checked(value, kind=DeclaredAvro)
+
 
 SparkAvroText = Annotated[str, BeforeValidator(partial(_checked, kind=AvroSchema)), _TEXT_OR_YAML]
 """An Avro schema that Spark has types for, as JSON in a text, or as YAML."""

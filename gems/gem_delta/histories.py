@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from gem_bundle import GemError
 from gem_bundle.expressions import backquoted
-from gem_bundle.kept import let_go
 from gem_delta.merging import SOURCE, TARGET
 from gem_delta.pruning import only_files
 from gem_delta.statements import (
@@ -84,6 +83,8 @@ class Histories:
             GemError: GB205 when columns are missing, GB510 when there is no such schema, GB515 when a change
                 has no sequence.
         """
+        from gem_bundle.kept import let_go
+
         if self._prepared is None:
             self._prepared = self._prepare(df)
         prepared = self._prepared

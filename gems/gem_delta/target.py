@@ -17,7 +17,6 @@ from gem_bundle import (
     WriteContext,
 )
 from gem_bundle.expressions import missing_names
-from gem_bundle.kept import let_go
 from gem_bundle.types import local_path
 from gem_delta.connection import (
     DELTA_CLASS,
@@ -57,6 +56,8 @@ def looked_at(df: "DataFrame", wanted: bool) -> "Iterator[DataFrame]":
     if not wanted:
         yield df
         return
+    from gem_bundle.kept import let_go
+
     rows = df.persist()
     try:
         rows.count()

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from gem_bundle import GemError
 from gem_bundle.expressions import backquoted, qualified
-from gem_bundle.kept import let_go
 from gem_delta.merging import SOURCE, TARGET
 from gem_delta.pruning import may_prune, only_files
 from gem_delta.statements import (
@@ -98,6 +97,8 @@ class Upserts:
             df.count()
 
     def _write(self, df: DataFrame, prepared: _Prepared, micro_batch: tuple[str, int] | None) -> int | None:
+        from gem_bundle.kept import let_go
+
         merge = self._merge
         rows = self._rows(df, prepared)
         named = [target for target, _ in merge.pairs()]

@@ -3,10 +3,9 @@
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, WithJsonSchema, model_validator
 
 from gem_bundle import Field
-from gem_bundle.avro import AvroText
 from gem_bundle.schema import SchemaOptions
 from gem_bundle.types import DataPath
 
@@ -51,6 +50,18 @@ csv = partial(format_option, "csv")
 json_only = partial(format_option, "json")
 csv_json = partial(format_option, "csv json")
 csv_json_xml = partial(format_option, "csv json xml")
+
+
+def _avro_text(value: Any) -> Any:
+    # Few files have a schema: the others need no module that reads one.
+    from gem_bundle.avro import avro_text
+
+    return avro_text(value)
+
+
+_AvroText = Annotated[
+    str, BeforeValidator(_avro_text), WithJsonSchema({"type": ["string", "object", "array"]})
+]
 avro = partial(format_option, "avro")
 xml = partial(format_option, "xml")
 
@@ -97,7 +108,7 @@ class FileOptions(SchemaOptions):
     line_sep: str | None = format_option(
         "csv json text", "The separator between records (default: a line's end)."
     )
-    avro_schema: AvroText | None = avro("The Avro schema, as JSON or as YAML.")
+    avro_schema: _AvroText | None = avro("The Avro schema, as JSON or as YAML.")
     avro_schema_url: DataPath | None = avro("A file with the Avro schema.")
     positional_field_matching: bool | None = avro(
         "Whether to match the Avro schema's fields with columns by position.", advanced=True

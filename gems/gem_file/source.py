@@ -22,7 +22,6 @@ from gem_bundle import (
     StreamReadContext,
     analysed,
 )
-from gem_bundle.avro import AvroSchemaError, avro_schema
 from gem_bundle.rejected import accepted_rows
 from gem_bundle.schema import columns_of, quoted, schema_of
 from gem_bundle.types import local_path
@@ -331,6 +330,8 @@ class FileSource(Source[FileSourceOptions]):
             or (options.recursive_field_max_depth or 0) > 0
         ):
             return
+        from gem_bundle.avro import AvroSchemaError, avro_schema
+
         try:
             avro_schema(options.avro_schema)
         except AvroSchemaError as error:

@@ -63,11 +63,14 @@ WITH_JARS = """
 pipeline: jars
 sources:
   topic: {gem: kafka, options: {bootstrap_servers: "localhost:1", subscribe: clicks}}
-  files: {gem: file, options: {path: in, format: avro, schema: "id int"}}
-  lake: {gem: delta, options: {path: lake, schema: "id int"}}
+  files: {gem: file, options: {path: in, format: avro, schema: "value int"}}
+  lake: {gem: delta, options: {path: lake}}
 transforms:
-  read: {gem: from_avro, input: topic, options: {column: value, schema: '"long"', field: id}}
-  packed: {gem: to_avro, input: files, options: {columns: [id]}}
+  read:
+    gem: from_avro
+    input: topic
+    options: {column: value, schema: {type: record, name: click, fields: [{name: id, type: int}]}}
+  packed: {gem: to_avro, input: files, options: {columns: [value]}}
 targets:
   sent: {gem: kafka, input: packed, options: {bootstrap_servers: "localhost:1", topic: out}}
   kept: {gem: delta, input: read, options: {path: out}}
