@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 MODULE = "tests.benchmarks.groups"
 ROWS = 1_000_000
 PYTHON_ROWS = 200_000
-FILES = 4
+MICRO_BATCHES = 4
+CORES = 2
 TARGETS = 4
 
 _SOURCE = """
@@ -35,7 +36,7 @@ sources:
       format: {format}
       path: {format}
       schema: "id bigint, at timestamp, team int, amount double"
-      max_files_per_trigger: 1
+      max_files_per_trigger: {files}
 transforms:
   {shared}
   {parts}
@@ -116,6 +117,11 @@ def _in_turn(work: str, what: str, pairs: int, folder: Path, rows: int) -> Pairs
         return in_turn(lambda: worker.run("first"), lambda: worker.run("second"), pairs)
 
 
+def _files_per_trigger(shared: str) -> int:
+    """A file is one task: where processors are what is short, a micro-batch has one for each, as it has of topics."""
+    return CORES if shared == _PYTHON else 1
+
+
 def _written(name: str, shared: str, count: int, group: str, format_: str) -> str:
     # By what the function has made: of another column Spark would filter before it, and each query would call it
     # for its own rows only.
@@ -130,7 +136,12 @@ def _written(name: str, shared: str, count: int, group: str, format_: str) -> st
         for n in range(count)
     ]
     return _SOURCE.format(
-        name=name, shared=shared, format=format_, parts="\n  ".join(parts), targets="\n  ".join(targets)
+        name=name,
+        shared=shared,
+        format=format_,
+        files=_files_per_trigger(shared),
+        parts="\n  ".join(parts),
+        targets="\n  ".join(targets),
     )
 
 
@@ -148,7 +159,7 @@ def _work(kind: str, folder: Path, rows: int) -> Callable[[str], float]:
     files = {way: pipeline_in(folder, text) for way, text in ways.items()}
     (folder / "shared.py").write_text(_FUNCTION, encoding="utf-8")
     spark = session_for(files["first"])
-    write_events(spark, folder, rows, FILES)
+    write_events(spark, folder, rows, MICRO_BATCHES * _files_per_trigger(shared))
     (folder / "events").rename(folder / "parquet")
     if format_ == "json":
         (folder / "json").mkdir()
