@@ -166,6 +166,14 @@ class SparkCheckpoint:
         state = below(self.location, "state")
         return tuple(_kind(_described(below(state, str(n)))) for n in sorted(numbered(_names(state))))
 
+    @cached_property
+    def stores(self) -> tuple[tuple[str, tuple[StateStore, ...]], ...]:
+        """What Spark calls the stateful operators, with their stores, without a look at what these hold."""
+        state = below(self.location, "state")
+        folders = [below(state, str(number)) for number in sorted(numbered(_names(state)))]
+        described = [(folder, _described(folder)) for folder in folders]
+        return tuple((_kind(said), _stores(folder, said)) for folder, said in described)
+
     @property
     def partitions(self) -> int | None:
         """How many partitions its state has, by what is said of it; None without state or when unknown."""
@@ -342,18 +350,22 @@ def _operators(location: str) -> Iterator[StateOperator]:
     for number in sorted(numbered(_names(state))):
         folder = below(state, str(number))
         described = _described(folder)
-        stores = described.get("stateStoreInfo")
         rows, rows_batch = _rows(folder)
         yield StateOperator(
             number,
             _kind(described),
-            tuple(_store(folder, store) for store in stores if isinstance(store, dict))
-            if isinstance(stores, list)
-            else (),
+            _stores(folder, described),
             _bytes(folder),
             rows,
             rows_batch,
         )
+
+
+def _stores(folder: str, described: Mapping[str, Any]) -> tuple[StateStore, ...]:
+    stores = described.get("stateStoreInfo")
+    if not isinstance(stores, list):
+        return ()
+    return tuple(_store(folder, store) for store in stores if isinstance(store, dict))
 
 
 def _kind(described: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from collections.abc import Set as Ids
 
-    from gem_bundle.changes.checkpoint import SparkCheckpoint, StateOperator
+    from gem_bundle.changes.checkpoint import SparkCheckpoint, StateStore
     from gem_bundle.changes.comparison import Comparison
     from gem_bundle.changes.model import Change
     from gem_bundle.changes.rules.state import Shape
@@ -91,21 +91,22 @@ def _keys_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change
     """
     kept = shapes(both.after)
     kinds = [operator.kind for operator in both.new.stateful]
-    there = kinds_of(operator.name for operator in checkpoint.operators)
+    there = kinds_of(name for name, _ in checkpoint.stores)
     for shape, kind in zip(kept, kinds, strict=True):
         if kinds.count(kind) > 1 or there.count(kind) > 1:
             continue
-        found = next((o for o in checkpoint.operators if o.name in SPARK_NAMES.get(kind, ())), None)
-        why = _other_keys(both, shape, found) if found is not None else ""
+        names = SPARK_NAMES.get(kind, frozenset())
+        left = next((stores for name, stores in checkpoint.stores if name in names), ())
+        why = _other_keys(both, shape, left)
         if why:
             message = f"the state of `{shape.node}` has another shape, and Spark refuses to go on: {why}"
             yield both.change("refused", "GB422", message, shape.node, hint=both.begin_anew)
 
 
-def _other_keys(both: Comparison, shape: Shape, left: StateOperator) -> str:
+def _other_keys(both: Comparison, shape: Shape, left: Iterable[StateStore]) -> str:
     """Why Spark doesn't take the keys of a checkpoint for those of an operator; empty when it does."""
     # Of a join each side has stores, whose keys begin with what is compared.
-    store = next((store for store in left.stores if store.keys is not None), None)
+    store = next((store for store in left if store.keys is not None), None)
     if store is None or store.keys is None or shape.keys is None or shape.kind.startswith("join"):
         return ""
     keys = shape.keys
@@ -146,9 +147,10 @@ def _are(old: Sequence[str | None], new: Sequence[str | None], optional: Ids[int
 def _settings_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change]:
     """The settings that the pipeline gives, and that the checkpoint has otherwise."""
     frozen = dict(checkpoint.settings)
-    if checkpoint.partitions is not None:
+    partitions = checkpoint.partitions
+    if partitions is not None:
         # Spark 4.2 writes them into the log from the first restart on only.
-        frozen[_PARTITIONS] = str(checkpoint.partitions)
+        frozen[_PARTITIONS] = str(partitions)
     for key, value in both.new.version.settings.items():
         if key in frozen and frozen[key] != value:
             yield both.change(
