@@ -15,6 +15,7 @@ import pytest
 from tests.connect_server import serving
 from tests.integration.flights import ROOT, Flights, Run, lay_out, link_days, table_rows
 from tests.integration.pipelines import add_rows, events, finish, run, write_pipeline
+from tests.integration.test_stateful import PROCESSOR
 from tests.kit.conformance.test_registry import suites
 from tests.samples import a_killed_program, over_connect, seed
 
@@ -417,29 +418,12 @@ transforms:
 targets:
   out: {gem: file, input: summed, options: {path: out, format: json}}
 """
-SUMMING = """
-from pyspark.sql import Row
-from pyspark.sql.streaming import StatefulProcessor
-
-
-class Sums(StatefulProcessor):
-    def init(self, handle):
-        self.sum = handle.getValueState("sum", "s bigint")
-
-    def handleInputRows(self, key, rows, timerValues):
-        found = (self.sum.get() or (0,))[0] + sum(row.value for row in rows)
-        self.sum.update((found,))
-        yield Row(device=key[0], s=found)
-
-    def close(self):
-        pass
-"""
 
 
 @over_connect
 def test_state_of_one_s_own_is_kept_on_the_server(connect_server: ConnectServer, tmp_path: Path) -> None:
     file = write_pipeline(tmp_path, SUMS)
-    (tmp_path / "sums_over_connect.py").write_text(SUMMING)
+    (tmp_path / "sums_over_connect.py").write_text(PROCESSOR)
     for number in range(2):
         rows = [{"device": "ab"[n % 2], "value": n + 10 * number} for n in range(4)]
         add_rows(tmp_path / "in", f"{number}.json", rows)
