@@ -17,6 +17,7 @@ from tests.postgres_server import postgres  # noqa: F401 (a fixture for all test
 from tests.rest_service import rest_service  # noqa: F401 (a fixture for all tests)
 from tests.s3_server import s3  # noqa: F401 (a fixture for all tests)
 from tests.schema_registry import schema_registry  # noqa: F401 (a fixture for all tests)
+from tests.warm_spark import warm_spark  # noqa: F401 (a fixture for all tests)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,12 +1,18 @@
 """The README's tour, done as it says: files written, commands typed, and what they print compared."""
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.kit.clean import clean_variables
 from tests.tours import Command, File, follow, matches, tour, type_in, virtual_environment
+
+if TYPE_CHECKING:
+    from tests.warm_spark import WarmSpark
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 TOUR = "## Ten minutes"
@@ -14,10 +20,14 @@ TOUR = "## Ten minutes"
 
 @pytest.mark.matrix
 @pytest.mark.spark
-def test_the_tour_goes_as_the_readme_says(tmp_path: Path) -> None:
+def test_the_tour_goes_as_the_readme_says(tmp_path: Path, warm_spark: WarmSpark) -> None:
     scripts = virtual_environment(tmp_path / "venv")
+    environment = {**os.environ, **warm_spark.variables()}
 
-    assert follow(README, tmp_path / "tour", scripts, start=TOUR, end="\n## ") > 10
+    done = follow(README, tmp_path / "tour", scripts, start=TOUR, end="\n## ", environment=environment)
+
+    assert done > 10
+    assert warm_spark.lent > 0
 
 
 @pytest.mark.parametrize(

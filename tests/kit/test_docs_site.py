@@ -10,12 +10,16 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
 import gem_bundle
 from gem_bundle import testing
 from tests.tours import Command, follow, tour
+
+if TYPE_CHECKING:
+    from tests.warm_spark import WarmSpark
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -156,9 +160,9 @@ def test_pages_do_what_they_say(page: Path, tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("page", pages_with_commands(spark=True), ids=by_name)
 def test_pages_that_run_pipelines_do_what_they_say(
-    page: Path, tmp_path: Path, request: pytest.FixtureRequest
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest, warm_spark: WarmSpark
 ) -> None:
-    environment = dict(os.environ)
+    environment = {**os.environ, **warm_spark.variables()}
     if page.stem == "avro":
         environment |= {"SCHEMA_REGISTRY": request.getfixturevalue("schema_registry").url}
     if page.stem == "services":
