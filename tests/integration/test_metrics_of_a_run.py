@@ -91,10 +91,14 @@ def test_what_prometheus_has_of_a_run_and_its_next_one_is_what_their_reports_say
     spark: SparkSession, tmp_path: Path
 ) -> None:
     file = write_pipeline(tmp_path, PIPELINE)
+    (tmp_path / "in").mkdir()
     port = free_port()
     with scraped(tmp_path, f"127.0.0.1:{port}") as prometheus:
         background = Background(file, port=port)
         try:
+            background.when(lambda targets: all(target["state"] == "running" for target in targets.values()))
+            prometheus.scraped_after(time.time())
+            assert prometheus.values("gem_bundle_rejected_rows_total") == [0, 0]
             add_rows(tmp_path / "in", "0.json", readings(("00:10", 1), ("02:00", 2), ("05:00", 50)))
             background.until({"refused": 1})
             add_rows(tmp_path / "in", "1.json", readings(("10:00", 3), ("10:01", -1)))

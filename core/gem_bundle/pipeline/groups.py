@@ -184,6 +184,16 @@ def rejects(plan: Plan, node: Node) -> bool:
     return node.id in plan.gems and cast("Target", plan.gems[node.id]).rejects()
 
 
+def rejecting_nodes(plan: Plan, target: str) -> list[str]:
+    """The nodes on the way to a target, itself among them, that may reject rows.
+
+    Args:
+        plan: The pipeline.
+        target: The target's id.
+    """
+    return [name for name in plan.upstream([target]) if rejects(plan, plan.node(name))]
+
+
 def _fork(plan: Plan, targets: Iterable[Node]) -> Output | None:
     """The last of the outputs that are on every way from a stream to each of some targets."""
     position = {name: number for number, name in enumerate(plan.order)}

@@ -278,13 +278,16 @@ def _server(
     warn: Callable[[Diagnostic], None] | None,
 ) -> RunServer:
     """The server that is asked for. What it needs isn't even imported where none is."""
+    from gem_bundle.pipeline.groups import rejecting_nodes
     from gem_bundle.run.serving.drawn import draw
     from gem_bundle.run.serving.server import RunServer
 
     assert options.serve is not None
     tell = None if options.quiet else lambda address: print(f"Serving at {address}", file=sys.stderr)
     drawn = draw(plan, diagnostics)
-    return RunServer(options.serve, options.environment, recorder, stop, warn, tell, drawn)
+    targets = [node.id for node in plan.definition.nodes.values() if node.kind == "target"]
+    rejecting = {target: rejecting_nodes(plan, target) for target in targets}
+    return RunServer(options.serve, options.environment, recorder, stop, warn, tell, drawn, rejecting)
 
 
 def _check_lineage(plan: Plan, place: str) -> None:

@@ -590,6 +590,23 @@ def test_the_table_of_metrics_is_what_there_is() -> None:
     assert all(family.samples for family in families)
 
 
+def test_what_a_query_will_count_is_nothing_and_not_unknown_when_it_starts() -> None:
+    """Else Prometheus's `rate` and `increase` don't know of what the first micro-batch counts."""
+    metrics = Metrics("clicks", "1.0.0", "0.1.0", {"table": ["plausible"], "other": ["parsed"]})
+    metrics.query_started("table")
+    at_first = samples(metrics.exposed(OPEN_METRICS["Accept"])[0].decode())
+    metrics.add("table", FULL)
+
+    later = samples(metrics.exposed(OPEN_METRICS["Accept"])[0].decode())
+
+    counted = {key for key in later if key[0].endswith(("_total", "_count"))}
+    # Which rules there are is known when one is broken.
+    assert {key for key in counted if key not in at_first} == {("gem_bundle_rule_breaks_total", "even")}
+    assert at_first["gem_bundle_rejected_rows_total", "plausible"] == 0
+    assert at_first["gem_bundle_micro_batch_phase_seconds_count", "walCommit"] == 0
+    assert ("gem_bundle_rejected_rows_total", "parsed") not in at_first
+
+
 def test_topics_that_come_and_go_leave_no_labels_behind() -> None:
     metrics = Metrics("clicks", "1.0.0", "0.1.0")
 

@@ -16,7 +16,7 @@ from gem_bundle.run.moments import seconds_of
 from gem_bundle.runs.record import State
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from gem_bundle.run.progress import MicroBatch
 
@@ -27,6 +27,11 @@ OTHERS = "(others)"
 _FROM_THE_START = (
     *("rows_in", "rows_out", "late_rows", "micro_batches", "micro_batch_seconds"),
     *("query_restarts", "state_commit_seconds"),
+)
+# The phases that micro-batches of all sources have.
+_PHASES = (
+    *("latestOffset", "walCommit", "getBatch", "queryPlanning", "addBatch", "commitOffsets"),
+    "triggerExecution",
 )
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
@@ -136,13 +141,21 @@ class Metrics:
         pipeline: The pipeline's name.
         version: The pipeline's version.
         gem_bundle: The version of gem-bundle.
+        rejecting: For each target the nodes on its way that may reject rows.
     """
 
-    def __init__(self, pipeline: str, version: str, gem_bundle: str) -> None:
+    def __init__(
+        self,
+        pipeline: str,
+        version: str,
+        gem_bundle: str,
+        rejecting: Mapping[str, Iterable[str]] | None = None,
+    ) -> None:
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
         self.registry = CollectorRegistry()
         self._pipeline = pipeline
+        self._rejecting = rejecting or {}
         made: dict[str, Any] = {}
         for metric in METRICS:
             labels = ("pipeline", *metric.labels)
@@ -177,6 +190,10 @@ class Metrics:
         self._of("query_starts", target).inc()
         for name in _FROM_THE_START:
             self._of(name, target)
+        for phase in _PHASES:
+            self._of("micro_batch_phase_seconds", target, phase)
+        for node in self._rejecting.get(target, ()):
+            self._of("rejected_rows", target, node)
 
     def add(self, target: str, batch: MicroBatch) -> None:
         """Count one micro-batch."""

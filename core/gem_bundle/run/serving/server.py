@@ -23,7 +23,7 @@ from gem_bundle.run.serving.metrics import Metrics
 from gem_bundle.runs.life import judge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import TracebackType
 
     from starlette.types import ASGIApp
@@ -161,6 +161,7 @@ class RunServer:
         warn: Who is told when there is no server, any more; the run goes on.
         tell: Who is told the address.
         drawn: The pipeline as others may see it.
+        rejecting: For each target the nodes on its way that may reject rows.
     """
 
     def __init__(
@@ -172,11 +173,12 @@ class RunServer:
         warn: Callable[[Diagnostic], None] | None = None,
         tell: Callable[[str], None] | None = None,
         drawn: Drawn | None = None,
+        rejecting: Mapping[str, Iterable[str]] | None = None,
     ) -> None:
         record = recorder.record
         self._drawn = drawn or Drawn({}, str)
         self._history = History()
-        self.metrics = Metrics(record.pipeline, record.version, record.gem_bundle)
+        self.metrics = Metrics(record.pipeline, record.version, record.gem_bundle, rejecting)
         self.events = Events()
         self._options = options
         self._token = token_of(options, environment)
