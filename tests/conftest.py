@@ -141,6 +141,8 @@ def spark(
                 # Most plans of tests run once over a handful of rows: compiling them takes longer than that.
                 # What tests start as programs, so what is killed or measured, compiles its plans as ever.
                 "spark.sql.codegen.wholeStage": "false",
+                # Nor do plans over two partitions get better by planning again behind each shuffle; streams don't.
+                "spark.sql.adaptive.enabled": "false",
                 "spark.sql.session.timeZone": "UTC",
                 "spark.sql.warehouse.dir": str(folder / "warehouse"),
                 # The metastore of saved tables, and Derby's log, which are else in the current folder.
