@@ -1,7 +1,8 @@
-"""Edits of one pipeline, by name, and what each is called."""
+"""Edits of a few pipelines, by name, and what each is called."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +15,10 @@ from gem_bundle.pipeline.document import parse
 from gem_bundle.pipeline.loader import LoadOptions, load_values
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gem_bundle.changes.model import TargetChanges, Verdict
+    from gem_bundle.changes.record import VersionRecord
     from gem_bundle.pipeline.plan import Plan
 
 BASE = """
@@ -35,22 +39,90 @@ transforms:
 targets:
   out: {gem: file, input: named, options: {format: json, path: out}}
 """
+ORDERS = """
+pipeline: shop
+sources:
+  orders: {gem: kafka, options: {bootstrap_servers: "kafka:9092", subscribe: orders}}
+  goods: {gem: file, options: {format: json, path: goods, schema: "name string, seen timestamp"}}
+transforms:
+  timely: {gem: watermark, input: orders, options: {column: timestamp, delay: 1 hour}}
+  dated: {gem: watermark, input: goods, options: {column: seen, delay: 1 hour}}
+  pairs:
+    gem: join
+    inputs: [timely, dated]
+    options:
+      how: inner
+      condition: >-
+        cast(timely.value as string) = dated.name and dated.seen >= timely.timestamp
+        and dated.seen <= timely.timestamp + interval 1 hour
+  flat: {gem: select, input: pairs, options: {columns: [name, seen, timestamp]}}
+targets:
+  out: {gem: delta, input: flat, options: {path: out}}
+"""
+TICKS = """
+pipeline: shop
+sources:
+  ticks: {gem: rate}
+transforms:
+  called: {gem: python, input: ticks, options: {function: "jobs:clean"}}
+  spread: {gem: repartition, input: called, options: {partitions: 2}}
+targets:
+  out: {gem: console, input: spread}
+"""
+PASSED_ON = """
+pipeline: shop
+sources:
+  orders: {gem: kafka, options: {bootstrap_servers: "kafka:9092", subscribe: orders}}
+targets:
+  out: {gem: kafka, input: orders, output_mode: update, options: {bootstrap_servers: "kafka:9092", topic: copies}}
+"""
+ONCE = """
+pipeline: shop
+sources:
+  clicks: {gem: file, options: {format: json, path: data, schema: "page string, n int"}}
+transforms:
+  pages: {gem: deduplicate, input: clicks, options: {columns: [page]}}
+  numbers: {gem: deduplicate, input: pages, options: {columns: [n]}}
+targets:
+  out: {gem: console, input: numbers}
+"""
+TOTALS = """
+pipeline: shop
+sources:
+  clicks: {gem: file, options: {format: json, path: data, schema: "page string, n int"}}
+  more: {gem: file, options: {format: json, path: more, schema: "page string, n int"}}
+transforms:
+  all: {gem: union, inputs: [clicks, more]}
+  totals: {gem: aggregate, input: all, options: {group_by: [page], aggregates: {total: sum(n)}}}
+targets:
+  out: {gem: console, input: totals, output_mode: update}
+"""
+
+
+def _same(ran: VersionRecord) -> VersionRecord:
+    return ran
 
 
 class Edit(NamedTuple):
-    """An edit of `BASE`.
+    """An edit of a pipeline.
 
     Args:
         name: What is done.
         replaced: The texts that are replaced, with those in their place.
         verdict: What it is called.
         codes: The codes of its changes.
+        base: The pipeline.
+        folder: Where it is now; it was in `/shop`.
+        ran: What was different about the version that ran besides.
     """
 
     name: str
     replaced: tuple[tuple[str, str], ...]
     verdict: Verdict
     codes: tuple[str, ...]
+    base: str = BASE
+    folder: str = "/shop"
+    ran: Callable[[VersionRecord], VersionRecord] = _same
 
 
 def plan(text: str, folder: str = "/shop") -> Plan:
@@ -61,21 +133,37 @@ def plan(text: str, folder: str = "/shop") -> Plan:
     return checked.plan
 
 
-def verdict(before: str, after: str, target: str = "out") -> TargetChanges:
+def verdict(
+    before: str,
+    after: str,
+    target: str = "out",
+    *,
+    folder: str = "/shop",
+    ran: Callable[[VersionRecord], VersionRecord] = _same,
+) -> TargetChanges:
     """What is said of an edit, by the record that the first version would leave."""
-    old, new = plan(before), plan(after)
-    kept = Record.from_json(Record("out", (version_of(old, "out"),)).as_json()).newest
+    old, new = plan(before), plan(after, folder)
+    kept = Record.from_json(Record("out", (ran(version_of(old, "out")),)).as_json()).newest
     assert kept is not None
     return compare(kept, version_of(new, target), new, target)
 
 
 def edited_verdict(edit: Edit) -> TargetChanges:
     """What is said of an edit."""
-    text = BASE
+    text = edit.base
     for old, new in edit.replaced:
         assert old in text, edit
         text = text.replace(old, new, 1)
-    return verdict(BASE, text)
+    return verdict(edit.base, text, folder=edit.folder, ran=edit.ran)
+
+
+def _other_code(ran: VersionRecord) -> VersionRecord:
+    nodes = (replace(node, functions=dict.fromkeys(node.functions, "other")) for node in ran.nodes)
+    return replace(ran, nodes=tuple(nodes))
+
+
+def _other_gems(ran: VersionRecord) -> VersionRecord:
+    return replace(ran, nodes=tuple(replace(node, distribution_version="0.0.1") for node in ran.nodes))
 
 
 EDITS = [
@@ -216,4 +304,142 @@ EDITS = [
         "refused",
         ("GB422", "GB422"),
     ),
+    Edit(
+        "another column with event time",
+        (
+            ("at timestamp", "at timestamp, seen timestamp"),
+            ("{column: at, delay", "{column: seen, delay"),
+            ("{column: at, dur", "{column: seen, dur"),
+        ),
+        "mixed",
+        ("GB415", "GB426", "GB423"),
+    ),
+    Edit(
+        "another format of state",
+        (
+            (
+                "pipeline: shop",
+                "pipeline: shop\nspark: {spark.sql.streaming.stateStore.providerClass: org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider}",
+            ),
+        ),
+        "continues",
+        ("GB440",),
+    ),
+    Edit("another topic", (("subscribe: orders", "subscribe: sales"),), "refused", ("GB414",), ORDERS),
+    Edit(
+        "a topic more", (("subscribe: orders", "subscribe: 'orders,sales'"),), "continues", ("GB414",), ORDERS
+    ),
+    Edit(
+        "another beginning",
+        (("subscribe: orders", "subscribe: orders, starting_offsets: earliest"),),
+        "continues",
+        ("GB415",),
+        ORDERS,
+    ),
+    Edit(
+        "another gem for a source",
+        (
+            (
+                'orders: {gem: kafka, options: {bootstrap_servers: "kafka:9092", subscribe: orders}}',
+                "orders: {gem: rate}",
+            ),
+            ("timely.value as", "timely.value as"),
+        ),
+        "refused",
+        ("GB413",),
+        ORDERS,
+    ),
+    Edit(
+        "a source read once in place of a stream",
+        (
+            ("goods: {gem: file,", "goods: {mode: batch, gem: file,"),
+            ("  dated: {gem: watermark, input: goods, options: {column: seen, delay: 1 hour}}\n", ""),
+            ("[timely, dated]", "{timely: timely, dated: goods}"),
+        ),
+        "refused",
+        ("GB422", "GB417"),
+        ORDERS,
+    ),
+    Edit("another kind of join", (("how: inner", "how: left"),), "refused", ("GB422",), ORDERS),
+    Edit(
+        "another condition of a join",
+        (("interval 1 hour\n", "interval 2 hours\n"),),
+        "mixed",
+        ("GB423",),
+        ORDERS,
+    ),
+    Edit(
+        "the inputs of a join the other way round",
+        (("[timely, dated]", "[dated, timely]"),),
+        "refused",
+        ("GB422",),
+        ORDERS,
+    ),
+    Edit("another table to write", (("path: out", "path: out2"),), "from_now_on", ("GB431",), ORDERS),
+    Edit(
+        "another topic to write", (("topic: copies", "topic: others"),), "from_now_on", ("GB431",), PASSED_ON
+    ),
+    Edit(
+        "continuous processing in place of micro-batches",
+        (("output_mode: update,", "trigger: {continuous: 1 second},"),),
+        "refused",
+        ("GB433", "GB434"),
+        PASSED_ON,
+    ),
+    Edit(
+        "real-time processing in place of micro-batches",
+        (("output_mode: update,", "output_mode: update, trigger: {real_time: 5 minutes},"),),
+        "refused",
+        ("GB434",),
+        PASSED_ON,
+    ),
+    Edit(
+        "a source less, with what waits there",
+        (
+            ('  more: {gem: file, options: {format: json, path: more, schema: "page string, n int"}}\n', ""),
+            ("  all: {gem: union, inputs: [clicks, more]}\n", ""),
+            ("input: all", "input: clicks"),
+        ),
+        "skipped",
+        ("GB411", "GB421"),
+        TOTALS,
+    ),
+    Edit(
+        "sources in another order", (("[clicks, more]", "[more, clicks]"),), "continues", ("GB425",), TOTALS
+    ),
+    Edit(
+        "all results in place of new ones",
+        (("output_mode: update", "output_mode: complete"),),
+        "continues",
+        ("GB433",),
+        TOTALS,
+    ),
+    Edit(
+        "an operator with state less",
+        (
+            ("  numbers: {gem: deduplicate, input: pages, options: {columns: [n]}}\n", ""),
+            ("input: numbers", "input: pages"),
+        ),
+        "refused",
+        ("GB422",),
+        ONCE,
+    ),
+    Edit(
+        "operators with state in another order",
+        (
+            ("input: clicks", "input: numbers"),
+            ("input: pages", "input: clicks"),
+            ("console, input: numbers", "console, input: pages"),
+        ),
+        "refused",
+        ("GB425", "GB422"),
+        ONCE,
+    ),
+    Edit(
+        "another number of partitions", (("partitions: 2", "partitions: 4"),), "continues", ("GB423",), TICKS
+    ),
+    Edit("the code of a function", (), "mixed", ("GB424",), TICKS, ran=_other_code),
+    Edit("another version of a gem", (), "continues", ("GB442",), TICKS, ran=_other_gems),
+    Edit("a later Spark", (), "continues", ("GB441",), TICKS, ran=lambda ran: replace(ran, spark="4.1.1")),
+    Edit("the project's folder has moved", (), "refused", ("GB416", "GB431"), ORDERS, "/elsewhere"),
 ]
