@@ -94,6 +94,7 @@ class Lineage:
             behind the position of its input, or `NEVER_TRUE`. None is unknown.
         only_nulls: Where its condition leaves out nothing but nulls: the columns that are null, all of them,
             in a row that it leaves out, for each kind of such rows.
+        of_made: Its condition is about what it has made, so that Spark can't put it before the transform.
     """
 
     columns: Mapping[str, Made]
@@ -102,6 +103,7 @@ class Lineage:
     reads: frozenset[str] | None = frozenset()
     asks: frozenset[str] | None = field(default=None, compare=False)
     only_nulls: frozenset[frozenset[str]] = field(default=frozenset(), compare=False)
+    of_made: bool = field(default=False, compare=False)
 
 
 def column_keys(columns: Iterable[Column] | None) -> list[str] | None:

@@ -133,7 +133,8 @@ class Unpivot(Transform[UnpivotOptions]):
         made[self.options.variable_column_name.lower()] = Made(f"unpivot {rule}", nulls=frozenset())
         made[self.options.value_column_name.lower()] = Made(f"unpivot {rule}", uses, uses)
         nulls = self.options.include_nulls
-        return Lineage(made, Made(f"unpivot {rule} {nulls}", frozenset() if nulls else uses))
+        rows = Made(f"unpivot {rule} {nulls}", frozenset() if nulls else uses)
+        return Lineage(made, rows, of_made=True)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns exist, and the types of those that become rows go together."""

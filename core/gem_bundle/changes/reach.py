@@ -194,7 +194,7 @@ class Flow:
             output: The one of its outputs that is the filter.
         """
         lineage = self.lineage(name, output)
-        if lineage is None or lineage.kept is not None or lineage.rows.uses is None:
+        if lineage is None or lineage.kept is not None or lineage.of_made or lineage.rows.uses is None:
             return set()
         # What is the same for all rows is asked of the first input of a join, and isn't moved elsewhere.
         constant = not lineage.rows.uses

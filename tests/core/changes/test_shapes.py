@@ -417,6 +417,21 @@ def test_a_filter_behind_distinct_rows_is_put_before_them() -> None:
     assert of_one(dropped, dropped.replace("n > 1", "n > 2"), "append") == "from_now_on"
 
 
+def test_a_filter_of_values_that_were_columns_stays_behind_what_makes_them() -> None:
+    once = """
+  timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}
+  before: {gem: deduplicate, input: timely, options: {columns: [at], within_watermark: true}}
+"""
+    sums = """
+  before: {gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {s: sum(n)}}}
+"""
+    long = "  last: {gem: unpivot, input: before, options: {values: [page], include_nulls: NULLS}}\n"
+    for steps, mode in ((once + long, "append"), (sums + long, "complete")):
+        with_nulls, without = (steps.replace("NULLS", text) for text in ("true", "false"))
+        assert of_one(with_nulls, without, mode) in {"from_now_on", "continues"}
+        assert of_one(without, with_nulls, mode) in {"from_now_on", "continues"}
+
+
 def test_event_time_that_a_join_asks_for_is_never_null_unless_columns_are_left_out_before() -> None:
     """Spark asks for it behind the watermark, and forgets that it did where it leaves out columns."""
     text = """
