@@ -94,7 +94,8 @@ class Lineage:
             behind the position of its input, or `NEVER_TRUE`. None is unknown.
         only_nulls: Where its condition leaves out nothing but nulls: the columns that are null, all of them,
             in a row that it leaves out, for each kind of such rows.
-        of_made: Its condition is about what it has made, so that Spark can't put it before the transform.
+        expands: It makes several rows of each, as an unpivot does: Spark leaves a condition about those
+            behind it, and puts a semi join before it that asks only for columns that go through as they are.
     """
 
     columns: Mapping[str, Made]
@@ -103,7 +104,7 @@ class Lineage:
     reads: frozenset[str] | None = frozenset()
     asks: frozenset[str] | None = field(default=None, compare=False)
     only_nulls: frozenset[frozenset[str]] = field(default=frozenset(), compare=False)
-    of_made: bool = field(default=False, compare=False)
+    expands: bool = field(default=False, compare=False)
 
 
 def column_keys(columns: Iterable[Column] | None) -> list[str] | None:

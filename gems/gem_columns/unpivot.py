@@ -134,7 +134,7 @@ class Unpivot(Transform[UnpivotOptions]):
         made[self.options.value_column_name.lower()] = Made(f"unpivot {rule}", uses, uses)
         nulls = self.options.include_nulls
         rows = Made(f"unpivot {rule} {nulls}", frozenset() if nulls else uses)
-        return Lineage(made, rows, of_made=True)
+        return Lineage(made, rows, expands=True)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns exist, and the types of those that become rows go together."""

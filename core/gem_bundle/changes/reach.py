@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.expressions import meaning_of
-from gem_bundle.lineage import NEVER_TRUE, Kept, Lineage, Made, column_keys
+from gem_bundle.lineage import NEVER_TRUE, Kept, Lineage, Made, column_keys, same
+from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
@@ -194,7 +195,7 @@ class Flow:
             output: The one of its outputs that is the filter.
         """
         lineage = self.lineage(name, output)
-        if lineage is None or lineage.kept is not None or lineage.of_made or lineage.rows.uses is None:
+        if lineage is None or lineage.kept is not None or lineage.expands or lineage.rows.uses is None:
             return set()
         # What is the same for all rows is asked of the first input of a join, and isn't moved elsewhere.
         constant = not lineage.rows.uses
@@ -336,6 +337,26 @@ class Flow:
         """The columns of the input at a position that a node reads, for itself or for those behind it."""
         return self._needed[1].get((name, position), {ALL})
 
+    def kept_of(self, name: str, position: int) -> tuple[InputRecord, set[str]]:
+        """Where a join takes the rows of an input from, and those of their columns that it keeps.
+
+        Spark puts a semi join before what makes several rows of each, where it asks for none of what is made.
+        """
+        edge, wanted = self.side.nodes[name].inputs[position], self.needed_of(name, position)
+        joins = (o for o in self.side.stateful if o.node == name and isinstance(o, JoinOperator))
+        lineage = self.lineage(name)
+        if position or [o.how for o in joins] != ["left_semi"]:
+            return edge, wanted
+        if lineage is None or lineage.rows.uses is None:
+            return edge, wanted
+        asked = {use.partition(":")[2] for use in lineage.rows.uses if use.startswith("0:")}
+        while True:
+            before = self.lineage(edge.node, edge.output)
+            if before is None or not before.expands or before.rows.uses or not _passes(before, asked):
+                return edge, wanted
+            wanted = self._read_for(edge.node, before, 0, wanted)
+            (edge,) = self.side.nodes[edge.node].inputs
+
     def asked_just_before(self, name: str, position: int, key: str, *, asked: bool) -> bool:
         """Whether Spark asks for a column that isn't null so near to a node that it still knows it there.
 
@@ -348,8 +369,8 @@ class Flow:
             key: The column.
             asked: The node itself asks for it; a condition before it may too.
         """
-        edge = self.side.nodes[name].inputs[position]
-        wanted = first = self.needed_of(name, position)
+        edge, wanted = self.kept_of(name, position)
+        first = wanted
         tested: set[str] = set()
         ever = True
         while True:
@@ -449,6 +470,11 @@ def _made_of(lineage: Lineage, coming: list[Taint], *, by_row: bool) -> Taint:
         if any(taint.touches(made, position) for position, taint in enumerate(coming))
     }
     return Taint(rows, columns, nulls)
+
+
+def _passes(lineage: Lineage, keys: Set[str]) -> bool:
+    """Whether some columns that come out are those of the only input as they are, under the same names."""
+    return all(key in lineage.columns and lineage.columns[key] == same(key) for key in keys)
 
 
 def _passed(lineage: Lineage, uses: Iterable[str]) -> frozenset[str]:

@@ -452,6 +452,20 @@ def test_event_time_that_a_join_asks_for_is_never_null_unless_columns_are_left_o
     assert verdict(text.replace("left_semi", "left"), text).verdict == "mixed"
 
 
+def test_a_semi_join_is_put_before_an_unpivot_and_keeps_the_rows_that_there_are_there() -> None:
+    """Spark asks for event time right behind its watermark, and for another column at the source."""
+    steps = """
+  timely: {gem: watermark, input: a, options: {column: at, delay: 1 hour}}
+  long: {gem: unpivot, input: timely, options: {ids: [at, later], values: [n]}}
+  later: {gem: watermark, input: b, options: {column: seen, delay: 1 hour}}
+  last: {gem: join, inputs: [long, later], options: {how: HOW, condition: long.at = later.seen}}
+"""
+    text = TWO.replace('a, schema: "n int, x double, page', 'a, schema: "n int, later timestamp, page')
+    for how, expected in (("left_semi", "refused"), ("inner", "mixed")):
+        before = text.replace("STEPS", steps.replace("HOW", how))
+        assert verdict(before, before.replace("{column: at,", "{column: later,")).verdict == expected
+
+
 def test_a_join_keeps_of_each_column_whether_it_may_be_null() -> None:
     steps = """
   told: {gem: with_columns, input: a, options: {columns: {x: "EXPRESSION"}}}

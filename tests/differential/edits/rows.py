@@ -121,6 +121,18 @@ _VALUES = Style(
     4,
     25,
 )
+# Aggregates of constants, and of which only the first counts, tell one row from two, and those alone.
+_SPARSE = Style(
+    {
+        "a": [(_DAY, timedelta(days=1))] * 2,
+        "b": [(_DAY, timedelta(days=1)), _END],
+    },
+    ("home", "cart"),
+    2,
+    0.4,
+    24,
+    12,
+)
 _STYLES = {
     "dense": _DENSE,
     "closed": _CLOSED,
@@ -128,6 +140,7 @@ _STYLES = {
     "midnight": _MIDNIGHT,
     "apart": _APART,
     "values": _VALUES,
+    "sparse": _SPARSE,
 }
 
 

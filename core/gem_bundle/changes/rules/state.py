@@ -92,13 +92,13 @@ def _with_nulls(flow: Flow, shape: Shape, kept: Kept) -> Shape:
 def _rows(flow: Flow, node: str) -> tuple[str | None, ...] | None:
     """The types of the columns of both inputs that somebody reads, None where one isn't known."""
     found: list[str | None] = []
-    for position, edge in enumerate(flow.side.nodes[node].inputs):
+    for position in range(len(flow.side.nodes[node].inputs)):
+        edge, needed = flow.kept_of(node, position)
         facts = flow.side.facts.get(edge.key)
         lineage = flow.lineage(node)
         if facts is None or facts.columns is None or lineage is None:
             return None
         keys = column_keys(facts.columns)
-        needed = flow.needed_of(node, position)
         if keys is None:
             return None
         asked = _asked_of(flow, node, position)
