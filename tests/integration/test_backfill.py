@@ -106,6 +106,28 @@ def test_rows_that_the_live_run_has_yet_to_write_are_left_to_it(spark: SparkSess
     assert rows(spark, tmp_path, "id", "rate") == [(1, 10), (2, 20), (2, 20), (3, 30), (4, 40)]
 
 
+def test_columns_that_names_of_folders_tell_are_those_of_the_live_run(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    text = LINES.replace('"id int, at timestamp"', '"id int, at timestamp, day date"')
+    file = write_pipeline(tmp_path, text)
+    for day in ("2025-12-31", "2026-01-01"):
+        for hour in (1, 2):
+            made = [{"id": hour, "at": f"{day}T{hour:02}:30:00Z"}]
+            add_rows(tmp_path / "in dir" / f"day={day}", f"{hour}.json", made)
+    run(file, available_now=True)
+    write_pipeline(tmp_path, text.replace("id * 2", "id * 10"))
+
+    report = backfill(file, at(2), at(3), column="at")
+
+    assert report.status == "finished", report.diagnostics
+    assert [(s.replaced.written, s.replaced.removed) for s in report.steps if s.replaced] == [(1, 1)]
+    assert rows(spark, tmp_path, "cast(day as string)", "id", "rate") == [
+        *(("2025-12-31", 1, 2), ("2025-12-31", 2, 4)),
+        *(("2026-01-01", 1, 2), ("2026-01-01", 2, 20)),
+    ]
+
+
 def test_windows_count_what_came_too_late_for_the_live_run(spark: SparkSession, tmp_path: Path) -> None:
     def order(*times: str) -> None:
         values = " union all ".join(f"select 'a' as k, timestamp'2026-01-01 {t}' as at" for t in times)

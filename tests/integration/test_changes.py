@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -63,6 +64,13 @@ transforms:
   flat: {gem: select, input: pairs, options: {columns: {k: a.k, n: b.n}}}
 targets:
   out: {gem: delta, input: flat, options: {path: out}}
+"""
+TICKS = """
+pipeline: shop
+sources:
+  ticks: {gem: rate, options: {rows_per_second: 10, num_partitions: 1}}
+targets:
+  out: {gem: noop, input: ticks}
 """
 FIRST = [{"k": "a", "n": n, "at": "2024-01-31 10:00:00"} for n in (9, 8, 7, 6, 5)]
 SECOND = [{"k": "a", "n": n, "at": "2024-01-31 11:00:00"} for n in (50, 40, 10, 5, 0)]
@@ -207,6 +215,23 @@ def test_a_project_that_has_moved_with_its_checkpoints(spark: SparkSession, tmp_
     is_stopped(file, Edit(PLAIN, "", "", "refused", "GB416"))
     codes = {change.code for change in planned(file).changes if change.stops}
     assert not run(file, available_now=True, accept=tuple((code, "") for code in codes)).ok
+
+
+def test_continuous_processing_goes_on_from_no_micro_batch(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, TICKS)
+    assert run(file, available_now=True).ok
+    case = Edit(TICKS, "input: ticks", "input: ticks, trigger: {continuous: 1 second}", "refused", "GB434")
+    write_pipeline(tmp_path, edited(case))
+    is_stopped(file, case)
+    # Only if Spark took it there would be something to stop.
+    stop = threading.Timer(120, lambda: [query.stop() for query in spark.streams.active])
+    stop.start()
+    try:
+        report = run(file, accept=((case.code, ""),))
+    finally:
+        stop.cancel()
+    assert [diagnostic.node for diagnostic in report.diagnostics] == ["out"], "Spark takes it"
+    assert not report.ok
 
 
 def test_nodes_that_say_what_they_were_called_go_on(spark: SparkSession, tmp_path: Path) -> None:
