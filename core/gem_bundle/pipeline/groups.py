@@ -303,7 +303,7 @@ def operators_behind(plan: Plan, group: Group, target: Node) -> list[Operator]:
     assert group.fork is not None
     before = set(plan.upstream([group.fork.node]))
     facts = plan.facts.get(target.inputs[0].key)
-    return [o for o in facts.operators if o.node not in before] if facts is not None else []
+    return [o for o in facts.all_operators() if o.node not in before] if facts is not None else []
 
 
 def delivery_in_group(target: Target) -> DeliveryGuarantee | None:

@@ -146,6 +146,14 @@ def test_state_before_the_fork_stays() -> None:
     assert errors(transforms(EVEN, COUNTS, NAMED) + "targets:\n" + one + two) == []
 
 
+def test_state_behind_the_fork_is_found_behind_other_operators() -> None:
+    many = "  many: {gem: filter, input: named, options: {condition: n > 2}}\n"
+    one = "  a: {gem: noop, input: many, output_mode: update, group: both}\n"
+    two = "  b: {gem: noop, input: even, output_mode: update, group: both}\n"
+    found = errors(transforms(EVEN, COUNTS, NAMED, many) + "targets:\n" + one + two)
+    assert found == [("GB382", "a")]
+
+
 def test_a_gem_that_does_not_tell_its_operators_may_keep_state() -> None:
     unknown = "  own: {gem: python, input: even, options: {function: 'jobs:clean'}}\n"
     piece = transforms(EVEN, unknown) + "targets:\n" + to("a", "own") + to("b", "even")
