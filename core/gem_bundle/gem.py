@@ -478,6 +478,35 @@ class Transform(Gem[OptionsT]):
         """
         return False
 
+    def remembers(self) -> int:
+        """How many rows `remember` makes of each; 0, the default, where it isn't asked.
+
+        With these options what becomes of a row is up to rows of earlier micro-batches too, so it
+        `compares_rows`, and in a stream it has state. The query of the targets behind it forks at it then:
+        `remember` is the end of what Spark computes as a stream, and what `recall` makes of each micro-batch
+        of that is given to `apply` and `reject`.
+        """
+        return 0
+
+    def remember(self, *inputs: DataFrame) -> DataFrame:
+        """The rows of a stream, through an operator with state of which `infer` tells.
+
+        Called like `apply`. It may add columns called ``__gem_bundle_…``, and rows: `remembers` tells how
+        many there are of each row before the operator drops any, those that are late by the watermark too.
+        """
+        raise NotImplementedError
+
+    def recall(self, rows: DataFrame) -> DataFrame:
+        """The rows of the first input, with what decides in columns called ``__gem_bundle_…``.
+
+        Called for each micro-batch, before it is written. `apply` and `reject` are given the result in the
+        place of the first input, and go by the columns where they find them. `apply` leaves them out.
+
+        Args:
+            rows: What `remember` has made of the micro-batch, as a table.
+        """
+        raise NotImplementedError
+
     def judged(self, *inputs: DataFrame) -> DataFrame:
         """The rows of the first input, with what decides on each in columns called ``__gem_bundle_…``.
 

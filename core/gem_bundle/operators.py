@@ -168,6 +168,7 @@ class DeduplicateOperator(Operator):
         watermarked: Some column of the input carries one.
         within_watermark: Rows are remembered for as long as the watermark's delay only.
         event_times: The input's columns that are certain to carry one, where they are several.
+        drops: It drops what comes again; otherwise such rows are told apart from others behind it.
     """
 
     kind: OperatorKind = "deduplicate"
@@ -175,6 +176,7 @@ class DeduplicateOperator(Operator):
     watermarked: bool | None = None
     within_watermark: bool = False
     event_times: tuple[EventTime, ...] = ()
+    drops: bool = True
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,25 +9,29 @@ from pydantic import AfterValidator
 
 from gem_bundle import (
     Counts,
+    DeduplicateOperator,
     Facts,
     Field,
     Finding,
     GemError,
+    Kept,
     Lineage,
+    Made,
     MostRejected,
     Operator,
     Options,
     Rejects,
     Transform,
     ending,
+    entering,
     reason,
 )
 from gem_bundle.expressions import check_expression, check_steady, made_of
-from gem_bundle.lineage import passed
-from gem_bundle.rejected import JSON_OPTIONS
+from gem_bundle.lineage import MAYBE_NULL, passed
 from gem_bundle.schema import quoted, with_article, without_equality
 from gem_bundle.types import Expression
-from gem_filter.rules import Action, ForeignKey, Rule, RuleOptions, rules_of
+from gem_filter.once import is_collated, no_state_by, with_claims, with_firsts, without_claims
+from gem_filter.rules import Action, ForeignKey, Rule, RuleOptions, Unique, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +89,9 @@ class Expect(Transform[ExpectOptions]):
 
     A rule with `unique` compares the rows of a micro-batch with each other, and in a batch those of the
     table: of the rows of one value it lets one through that keeps the other rules, the first as JSON sorts
-    them. In a stream the targets behind it are in one group.
+    them. In a stream the targets behind it are in one group. With `unique: within_watermark` a value that was
+    let through in an earlier micro-batch is remembered, as long as the watermark's delay; rows that are
+    late by the watermark are dropped then.
 
     A rule with `foreign_key` looks a value up in another input, which isn't a stream: it is read when the
     query starts, and in a group for each micro-batch.
@@ -100,7 +106,7 @@ class Expect(Transform[ExpectOptions]):
 
     def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The rows that keep the rules."""
-        df = self._without_failing(self._with_keys(inputs))
+        df = self._without_failing(self._found_out(inputs))
         for broken in (self._rejected(df), *self._broken(df, "drop").values()):
             df = df.filter(~broken)
         own = [rule.by.found for rule in self._rules() if rule.by is not None]
@@ -108,15 +114,28 @@ class Expect(Transform[ExpectOptions]):
 
     def judged(self, *inputs: "DataFrame") -> "DataFrame":
         """The rows, with whether each is rejected, and which of the rules that count or drop it breaks."""
-        df = inputs[0]
-        if any(rule.by is not None for rule in self._rules("reject")):
-            return df  # what is looked for isn't found yet where rows are counted
+        df = self._found_out(inputs)
         broken = enumerate(self._broken(df, "warn", "drop").values())
         return df.withColumns({_JUDGED: self._rejected(df), **{f"{_JUDGED}_{n}": rule for n, rule in broken}})
 
     def compares_rows(self) -> bool:
         """With a rule that has `unique`."""
-        return any(rule.unique is not None for rule in self._rules())
+        return bool(self._values())
+
+    def remembers(self) -> int:
+        """Each row once, and once for each rule with `unique: within_watermark`."""
+        within = self._values(within_watermark=True)
+        return len(within) + 1 if within else 0
+
+    def remember(self, *inputs: "DataFrame") -> "DataFrame":
+        """The rows, with new claims for the values that are to be unique within the watermark."""
+        within = self._values(within_watermark=True)
+        return with_claims(self._with_keys(inputs), within, self._stopped())
+
+    def recall(self, rows: "DataFrame") -> "DataFrame":
+        """The rows, with what was found out of their values."""
+        within = self._values(within_watermark=True)
+        return self._with_unique(without_claims(rows, within, self._stopped()))
 
     def ends(self) -> bool:
         """Where one of the rules fails."""
@@ -134,8 +153,6 @@ class Expect(Transform[ExpectOptions]):
     def counts(self, *inputs: "DataFrame") -> Counts:
         """The rows that break a rule; a row that is rejected isn't dropped."""
         rejecting, broken = self._rules("reject"), self._broken(inputs[0], "warn", "drop")
-        if any(rule.by is not None for rule in rejecting):
-            return Counts(broken)
         rejected = self._rejected(inputs[0])
         dropping = self._broken(inputs[0], "drop").values()
         dropped = ~rejected & reduce(or_, dropping) if dropping else None
@@ -150,21 +167,36 @@ class Expect(Transform[ExpectOptions]):
         from pyspark.sql.functions import array, array_compact, when
 
         reasons = [when(~_kept(rule), reason(rule.name, _words(rule))) for rule in self._rules("reject")]
-        return Rejects(self._without_failing(self._with_keys(inputs)), array_compact(array(*reasons)))
+        return Rejects(self._without_failing(self._found_out(inputs)), array_compact(array(*reasons)))
 
     def infer(self, *inputs: Facts) -> Facts:
-        """What was known before: columns and event time stay."""
-        return inputs[0].after(Operator("filter", "rules"))
+        """What was known before: columns and event time stay. Values to be remembered are state."""
+        return self._remembered(inputs[0]).after(Operator("filter", "rules"))
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """All columns as they are; the rules decide which rows stay."""
-        facts = inputs[0]
-        through = passed(facts.columns)
-        if any(rule.by is not None for rule in self._rules()):
+        columns = inputs[0].columns
+        through, values = passed(columns), self._values()
+        if through is None or any(rule.key is not None for rule in self._rules()):
             return None
-        if through is None:
+        others = made_of(self._condition(), columns)
+        if not values:
+            return Lineage(through, others)
+        if not all(value.within_watermark for value in values):
             return None
-        return Lineage(through, made_of(self._condition(), facts.columns))
+        keys = tuple(made_of(value.value, columns) for value in values)
+        rule = " ".join(["unique within watermark:", *(made.rule for made in (others, *keys))])
+        uses: frozenset[str] | None = frozenset()
+        for made in (others, *keys):
+            uses = None if uses is None or made.uses is None else uses | made.uses
+        kept = Kept(
+            keys=keys,
+            key_types=("binary",),
+            parts=(Made(nulls=frozenset({MAYBE_NULL})),),
+            values={"": {"expiry": ("bigint!",)}},
+            taken=others,
+        )
+        return Lineage(through, Made(rule, uses), kept)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """Each rule is a condition over columns that exist, and depends on the row alone."""
@@ -185,7 +217,23 @@ class Expect(Transform[ExpectOptions]):
 
     def infer_rejected(self, *inputs: Facts) -> Facts:
         """Of the first input, which is all that the rows are of."""
-        return super().infer_rejected(inputs[0])
+        return super().infer_rejected(self._remembered(inputs[0]))
+
+    def _remembered(self, facts: Facts) -> Facts:
+        """What is known of the rows behind what keeps the values of earlier ones."""
+        within = [rule for rule in self._rules() if rule.unique is not None and rule.unique.within_watermark]
+        if not within:
+            return facts
+        facts, times = entering(facts, lambda _: True)
+        return facts.after(
+            DeduplicateOperator(
+                option=(*within[0].option[:-1], "unique"),
+                watermarked=facts.watermarked,
+                within_watermark=True,
+                event_times=times,
+                drops=False,
+            )
+        )
 
     def _check_inputs(self, inputs: tuple[Facts, ...]) -> "Iterator[Finding]":
         """Each further input is one in which values are looked up."""
@@ -202,15 +250,14 @@ class Expect(Transform[ExpectOptions]):
         """A value to look for: of the row alone, and one that can be compared."""
         found = list(check_expression(value, facts, rule.option, analytic=False, generators=False))
         yield from found or check_steady(value, facts, rule.option)
-        at = (*rule.option[:-1], "unique" if rule.key is None else "foreign_key")
-        for column in facts.columns or ():
-            if rule.unique is not None and column.name == value and without_equality(column.type):
-                kind = with_article(column.type or "")
-                message = f"`{value}` is {kind}, and Spark can't tell two of them equal"
-                yield Finding("GB213", message, "Make a text of it: `to_json(…)`.", rule.option)
-        if rule.action in {"warn", "drop"}:
-            message = f"a rule with `{at[-1]}` can't {rule.action}: rows are counted before it is known"
-            yield Finding("GB205", message, "Use `reject` or `fail`.", at)
+        column = facts.column(value)
+        if rule.unique is None or column is None or column.type is None:
+            return
+        if without_equality(column.type):
+            message = f"`{value}` is {with_article(column.type)}, and Spark can't tell two of them equal"
+            yield Finding("GB213", message, "Make a text of it: `to_json(…)`.", rule.option)
+        elif rule.unique.within_watermark and is_collated(column.type):
+            yield Finding("GB213", *no_state_by(value, column.type), rule.option)
 
     def _check_key(self, rule: Rule, key: ForeignKey, inputs: tuple[Facts, ...]) -> "Iterator[Finding]":
         at = (*rule.option[:-1], "foreign_key")
@@ -222,13 +269,17 @@ class Expect(Transform[ExpectOptions]):
         facts = inputs[self.input_names.index(key.input)]
         yield from check_expression(quoted(key.column), facts, (*at, "column"))
 
+    def _found_out(self, inputs: "tuple[DataFrame, ...]") -> "DataFrame":
+        """The rows, with what has to be found out of each before the rules can be asked."""
+        return self._with_unique(self._with_keys(inputs))
+
     def _with_keys(self, inputs: "tuple[DataFrame, ...]") -> "DataFrame":
-        """The rows, with a column for each value to look for that is true where it was found, or is alone."""
+        """The rows, with a column for each value to look for that is true where it was found."""
         from pyspark.sql.functions import col, expr, lit
 
         df = inputs[0]
         for rule in self._rules():
-            if rule.key is None:
+            if rule.key is None or rule.key.found in df.columns:
                 continue
             known = inputs[self.input_names.index(rule.key.input)].select(
                 col(quoted(rule.key.column)).alias(f"{rule.key.found}_value")
@@ -237,31 +288,33 @@ class Expect(Transform[ExpectOptions]):
             known = known.withColumn(rule.key.found, lit(True))
             found = expr(rule.key.value) == col(f"{rule.key.found}_value")
             df = df.join(known, found, "left").drop(f"{rule.key.found}_value")
-        return self._with_unique(df)
+        return df
 
     def _with_unique(self, df: "DataFrame") -> "DataFrame":
         """The rows, with a column for each unique value that is true of one of the rows that have it."""
-        from pyspark.sql import Window
-        from pyspark.sql.functions import col, expr, lit, row_number, struct, to_json
-
         if self.compares_rows() and df.isStreaming:
             message = (
                 f"`{self.node}` compares each row with the others of its micro-batch, which a stream has not"
             )
             hint = "Give the targets behind it a `group`; a run has its micro-batches as tables then."
             raise GemError("GB387", message, hint, "rules")
-        # Whichever is asked for, the good rows or the others, it has to be the same one: by what it says. One
-        # that breaks another rule isn't let through, so it comes behind the others.
-        kept = [_kept(rule) for rule in self._rules("reject", "drop") if rule.unique is None]
-        broken = ~reduce(and_, kept, lit(True))
-        said = struct(*(col(quoted(name)) for name in df.columns if not name.startswith("__gem_bundle_")))
-        for rule in self._rules():
-            if rule.unique is not None:
-                alike = Window.partitionBy(expr(rule.unique.value)).orderBy(
-                    broken, to_json(said, JSON_OPTIONS)
-                )
-                df = df.withColumn(rule.unique.found, row_number().over(alike) == 1)
-        return df
+        missing = [value for value in self._values() if value.found not in df.columns]
+        return with_firsts(df, missing, self._stopped())
+
+    def _values(self, *, within_watermark: bool = False) -> list[Unique]:
+        """The values that are to be unique, or those within the watermark."""
+        found = (rule.unique for rule in self._rules() if rule.unique is not None)
+        return [value for value in found if value.within_watermark or not within_watermark]
+
+    def _stopped(self) -> "Column":
+        """Whether a row isn't let through for a rule that isn't about unique values: it comes behind others.
+
+        Whichever is asked for, the good rows or the others, it has to be the same one that is let through.
+        """
+        from pyspark.sql.functions import lit
+
+        rules = (rule for rule in self._rules("reject", "drop") if rule.unique is None)
+        return ~reduce(and_, map(_kept, rules), lit(True))
 
     def _rules(self, *actions: Action) -> list[Rule]:
         """The rules, or those with one of some actions."""
@@ -288,11 +341,12 @@ class Expect(Transform[ExpectOptions]):
         }
 
     def _condition(self) -> str:
-        """All that decides which rows stay, in a form for comparisons."""
+        """All that decides of a row alone whether it stays, in a form for comparisons."""
         return (
             " and ".join(
                 f"coalesce(({rule.condition}), {'true' if rule.null_passes else 'false'})"
                 for rule in self._rules("reject", "drop")
+                if rule.unique is None
             )
             or "true"
         )

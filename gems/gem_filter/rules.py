@@ -11,6 +11,8 @@ from gem_bundle.types import Expression
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+WITHIN_WATERMARK = "within_watermark"
+
 Action = Literal["reject", "warn", "drop", "fail"]
 Value = str | int | float | bool
 
@@ -22,11 +24,11 @@ def _in_order(values: tuple[Any, Any]) -> tuple[Any, Any]:
     return values
 
 
-def _yes_or_no(given: Any) -> Any:
-    if not isinstance(given, bool):
+def _how_unique(given: Any) -> Any:
+    if not isinstance(given, bool) and given != WITHIN_WATERMARK:
         raise ValueError(
-            "`unique` is true, for the rows of a micro-batch: over several of them Spark remembers values "
-            "only where it drops what comes again, and hands it to nobody; that is `deduplicate`"
+            "`unique` is true, for the rows of a micro-batch, or `within_watermark`, for those of earlier "
+            "ones too, as far as the watermark's delay goes back"
         )
     return given
 
@@ -90,10 +92,12 @@ class RuleOptions(_WithIn):
         description="It is among the values of a column of another input, which isn't a stream.",
         examples=[{"input": "pages", "column": "page"}],
     )
-    unique: Annotated[bool, BeforeValidator(_yes_or_no)] = Field(
+    unique: Annotated[bool | Literal["within_watermark"], BeforeValidator(_how_unique)] = Field(
         False,
         description="No other row of the micro-batch, or of the table in a batch, has the same value; of "
-        "rows that have, one is let through.",
+        "rows that have, one is let through. With `within_watermark` no row of an earlier micro-batch had it "
+        "either that was let through, for as long as the watermark's delay.",
+        examples=[True, "within_watermark"],
     )
     action: Action | None = Field(
         None, description="What becomes of a row that breaks it; by default the node's `action`."
@@ -175,12 +179,16 @@ class Unique(NamedTuple):
     """A value that no other row may have.
 
     Args:
+        rule: The name of its rule.
         value: The column, or an expression.
         found: The name of a column that is true of one of the rows that have it.
+        within_watermark: No row of an earlier micro-batch may have had it either.
     """
 
+    rule: str
     value: str
     found: str
+    within_watermark: bool = False
 
 
 def rules_of(rules: "Mapping[str, Expression | RuleOptions]", action: Action) -> list[Rule]:
@@ -207,9 +215,11 @@ def rules_of(rules: "Mapping[str, Expression | RuleOptions]", action: Action) ->
             found.append(Rule(name, condition, given.action or action, passes, place, key, words=words))
             continue
         if given.unique:
-            alone = Unique(given.column or "", f"{_KEY}{len(found)}")
+            within = given.unique == WITHIN_WATERMARK
+            alone = Unique(name, given.column or "", f"{_KEY}{len(found)}", within)
             condition = f"if({_operand(alone.value)} is null, null, {alone.found})"
-            words, passes = f"{alone.value} is unique", given.null == "pass"
+            words = f"{alone.value} is unique{' within the watermark' if within else ''}"
+            passes = given.null == "pass"
             place = (*place, "column")
             found.append(
                 Rule(name, condition, given.action or action, passes, place, unique=alone, words=words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from random import Random
 from tempfile import TemporaryDirectory
@@ -15,6 +16,7 @@ from pydantic import ValidationError
 
 from gem_bundle import Column, Facts, Pipeline, PipelineError
 from gem_bundle.check import check_file
+from gem_bundle.pipeline.groups import UNDIVIDED, groups_of
 from gem_bundle.rejected import COLUMNS
 from gem_bundle.run.engine import Engine
 from gem_filter.expect import Expect
@@ -78,7 +80,8 @@ def test_short_forms_are_conditions() -> None:
         ({"column": "page", "not_null": True, "null": "pass"}, "broken by null"),
         ({"condition": "true", "null": "maybe"}, "'broken' or 'pass'"),
         ({"condition": "true", "action": "ignore"}, "'reject'"),
-        ({"column": "page", "unique": "within_watermark"}, "that is `deduplicate`"),
+        ({"column": "page", "unique": "always"}, "or `within_watermark`"),
+        ({"column": "page", "unique": 1}, "`unique` is true, for the rows of a micro-batch"),
         ({"column": "page", "unique": True, "not_null": True}, "`unique` stands alone"),
         ({"column": "page", "distinct": True}, "not permitted"),
         ({"column": "page", "foreign_key": "pages"}, "valid dictionary"),
@@ -315,9 +318,7 @@ PAGES = Facts(streaming=False, columns=(Column("name", "string"),))
             PAGES,
             "there is no column `gone`",
         ),
-        ({**KEY, "action": "warn"}, ("clicks", "pages"), PAGES, "can't warn"),
-        ({**KEY, "action": "drop"}, ("clicks", "pages"), PAGES, "can't drop"),
-        ({**KEY, "action": "fail"}, ("clicks", "pages"), PAGES, None),
+        ({**KEY, "action": "drop"}, ("clicks", "pages"), PAGES, None),
     ],
 )
 def test_a_foreign_key_is_looked_up_in_a_static_input(
@@ -364,20 +365,25 @@ def test_rows_whose_key_is_not_there_are_rejected(spark: SparkSession) -> None:
         ({"column": "gone"}, "GB210", "gone"),
         ({"column": "rand()"}, "GB212", "rand"),
         ({"column": "tags"}, "GB213", "can't tell two of them equal"),
-        ({"column": "page", "action": "warn"}, "GB205", "a rule with `unique` can't warn"),
-        ({"column": "page", "action": "drop"}, "GB205", "a rule with `unique` can't drop"),
+        ({"column": "tags", "unique": "within_watermark"}, "GB213", "can't tell two of them equal"),
+        ({"column": "said"}, None, ""),
+        ({"column": "said", "unique": "within_watermark"}, "GB213", "by which Spark keeps no state"),
+        ({"column": "page", "action": "warn"}, None, ""),
     ],
 )
 def test_what_can_be_unique(rule: dict[str, Any], code: str | None, said: str) -> None:
-    inputs = stream_of(*ROWS, Column("tags", "map<string,string>"))
-    found = findings(Expect, inputs, rules={"once": {**rule, "unique": True}})
+    rule = {"unique": True, **rule}
+    inputs = stream_of(
+        *ROWS, Column("tags", "map<string,string>"), Column("said", "string collate utf8_lcase")
+    )
+    found = findings(Expect, inputs, rules={"once": rule})
     if code is None:
         assert found == []
     else:
         ((found_code, message),) = [(finding.code, finding.message) for finding in found]
         assert said in message
         assert code == found_code
-    assert made(Expect, rules={"once": {**rule, "unique": True}}).compares_rows()
+    assert made(Expect, rules={"once": rule}).compares_rows()
     assert not made(Expect, rules={"paid": "amount > 0"}).compares_rows()
 
 
@@ -405,6 +411,59 @@ def test_unique_needs_one_group(good: str, bad: str, said: list[str]) -> None:
     assert all(words in d.message for words, d in zip(said, found, strict=True))
 
 
+WITHIN = """
+transforms:
+  timely: {gem: watermark, input: ticks, options: {column: timestamp, delay: 1 minute}}
+  once: {gem: expect, input: timely, options: {rules: {once: {column: value, unique: within_watermark}}}}
+  few: {gem: select, input: once, options: {columns: [value]}}
+  twice: {gem: expect, input: once, options: {rules: {twice: {column: value + 1, unique: within_watermark}}}}
+targets:
+"""
+
+
+def _target(name: str, input_: str, more: str = "group: one") -> str:
+    return f"  {name}: {{gem: noop, input: {input_}, {more}}}\n"
+
+
+GOOD_AND_BAD = _target("good", "few") + _target("bad", "once.rejected")
+LEFT = "lies between `timely` and this target, keeps state over micro-batches (`deduplicate`)"
+
+
+@pytest.mark.parametrize(
+    ("targets", "old", "new", "said"),
+    [
+        (GOOD_AND_BAD, "", "", []),
+        (GOOD_AND_BAD, "group: one", "group: one, output_mode: update", []),
+        (GOOD_AND_BAD, "input: timely", "input: ticks", [("GB327", "`within_watermark` needs a watermark")]),
+        (GOOD_AND_BAD, "group: one", "output_mode: append", [("GB387", "is in no group")]),
+        # Where its rows aren't all that there is, it lies behind the fork.
+        (GOOD_AND_BAD + _target("every", "timely"), "", "", [("GB382", LEFT), ("GB382", LEFT)]),
+        (_target("good", "twice"), "", "", [("GB382", "`twice`, which lies between `once` and this target")]),
+    ],
+)
+def test_what_is_remembered_lies_before_the_fork(
+    targets: str, old: str, new: str, said: list[tuple[str, str]]
+) -> None:
+    text = WITHIN + targets
+    assert old in text
+    checked = check(text.replace(old, new) if old else text)
+    found = [d for d in checked.diagnostics if d.severity == "error"]
+    assert [(d.code, words in d.message) for d, (_, words) in zip(found, said, strict=True)] == [
+        (code, True) for code, _ in said
+    ]
+    if not said:
+        assert checked.plan is not None
+        assert [group.fork for group in groups_of(checked.plan)] == [("once", UNDIVIDED)]
+        operators = checked.plan.facts["once.rejected"].all_operators()
+        assert [o.kind for o in operators if o.stateful] == ["deduplicate"]
+
+
+def test_what_it_remembers_is_pointed_at() -> None:
+    text = WITHIN.replace("input: timely", "input: ticks") + GOOD_AND_BAD
+    (found,) = (d for d in check(text).diagnostics if d.severity == "error")
+    assert found.path == ("transforms", "once", "options", "rules", "once", "unique")
+
+
 @pytest.mark.spark
 def test_one_of_each_unique_value_is_let_through(spark: SparkSession) -> None:
     drawn = Random(seed())
@@ -412,7 +471,7 @@ def test_one_of_each_unique_value_is_let_through(spark: SparkSession) -> None:
     rules = {
         "once": {"column": "id", "unique": True},
         "pair": {"column": "struct(id, amount)", "unique": True},
-        "named": {"column": "page", "unique": True, "null": "pass", "action": "reject"},
+        "named": {"column": "page", "unique": "within_watermark", "null": "pass", "action": "reject"},
         "paid": "amount > 0",
     }
     for chosen in (["once"], ["once", "paid"], ["pair"], ["named"], list(rules)):
@@ -440,7 +499,7 @@ def test_one_of_each_unique_value_is_let_through(spark: SparkSession) -> None:
         assert told <= {
             "`id is unique` is false",
             "`struct(id, amount) is unique` is false",
-            "`page is unique` is false",
+            "`page is unique within the watermark` is false",
             "`amount > 0` is false",
         }
 
@@ -484,3 +543,108 @@ def test_unique_within_each_micro_batch_of_a_group(spark: SparkSession, tmp_path
     bad = spark.read.format("delta").load(str(tmp_path / "bad")).collect()
     rows = sorted((str(json.loads(row.row)["id"]), json.loads(row.row)["amount"]) for row in bad)
     assert rows == [("1", 2), ("1", 3), ("3", 1), ("None", 1)]
+
+
+@pytest.mark.spark
+def test_what_has_to_be_found_out_is_counted_and_left_out_too(spark: SparkSession) -> None:
+    rows = [[1, "home"], [1, "cart"], [1, "shop"], [2, "shop"], [3, "home"]]
+    rules = {
+        "once": {"column": "id", "unique": True, "action": "drop"},
+        "known": {**KEY, "action": "warn"},
+        "small": {"condition": "id < 3"},
+    }
+    pipeline = (
+        Pipeline("shop", mode="batch")
+        .source("clicks", "rows", {"schema": "id int, page string", "rows": rows})
+        .source("pages", "rows", {"schema": "name string", "rows": [["home"], ["cart"]]})
+        .transform("plausible", "expect", ["clicks", "pages"], {"rules": rules})
+        .target("bad", "noop", "plausible.rejected")
+        .target("good", "noop", "plausible")
+    )
+    good = pipeline.dataframe("plausible", spark)
+    assert sorted(map(tuple, good.collect())) == [(1, "cart"), (2, "shop")]
+    report = pipeline.run()
+    assert report.held.rejected == {"plausible": 1}
+    assert report.held.broken == {"plausible": {"once": 2, "known": 2}}
+
+
+REMEMBERED = """
+pipeline: shop
+sources:
+  orders:
+    gem: file
+    options: {path: orders, format: json, schema: "id int, amount int, at timestamp", max_files_per_trigger: 1}
+transforms:
+  timely: {gem: watermark, input: orders, options: {column: at, delay: 10 minutes}}
+  once:
+    gem: expect
+    input: timely
+    options: {rules: {once: {column: id, unique: within_watermark}, paid: amount > 0}}
+targets:
+  good: {gem: delta, input: once, group: all, options: {path: good}}
+  bad: {gem: delta, input: once.rejected, options: {path: bad}}
+"""
+
+
+@pytest.mark.spark
+def test_a_value_is_remembered_within_the_watermark_and_over_restarts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    file = write_pipeline(tmp_path, REMEMBERED)
+    (tmp_path / "orders").mkdir()
+    written = 0
+
+    def add(*orders: tuple[int | None, int, str]) -> None:
+        nonlocal written
+        fields = [{"id": i, "amount": amount, "at": f"2024-01-01T{at}:00Z"} for i, amount, at in orders]
+        place = tmp_path / f"orders/{written}.json"
+        place.write_text("".join(json.dumps(order) + "\n" for order in fields))
+        written += 1
+        os.utime(place, (written, written))  # they are read in this order
+
+    def rejected() -> list[tuple[int, str, str, str]]:
+        rows = spark.read.format("delta").load(str(tmp_path / "bad")).collect()
+        found = [(json.loads(row.row), row) for row in rows]
+        return sorted(
+            (order["id"] or 0, order["at"][11:16], row.reasons[0].words, row.origin["file"][-6:])
+            for order, row in found
+        )
+
+    again = "`id is unique within the watermark` is false"
+    add((1, 1, "10:00"), (1, 2, "10:01"), (2, 1, "10:00"), (3, -1, "10:00"), (None, 1, "10:00"))
+    add((1, 1, "10:05"), (3, 1, "10:05"), (4, 1, "10:05"))
+    assert run(file, available_now=True).ok
+    forget_last_commit(tmp_path / "checkpoints/shop/all")
+    plan = check_file(file).plan
+    assert plan is not None
+    with TemporaryDirectory() as folder:
+        answers = list(Engine(spark, folder).ask(plan))
+    assert [(a.target, a.streaming, a.error) for a in answers] == [("good", True, None), ("bad", True, None)]
+
+    # What is seen of `2` is in the checkpoint; of `1` it is let go when the watermark has passed it.
+    add((2, 1, "10:06"), (5, 1, "11:30"))
+    add((7, 1, "11:30"))
+    add((1, 1, "11:31"), (6, 1, "10:00"))
+    report = run(file, available_now=True)
+    assert report.ok
+    assert report.held.rejected["once"] == 1, "of the micro-batch that came again nothing is asked for"
+    assert report.targets["good"].late_rows == 1
+    assert report.targets["good"].state_rows == 6  # three rows, and their claims
+
+    good = spark.read.format("delta").load(str(tmp_path / "good")).collect()
+    assert sorted((row.id, row.at.strftime("%H:%M")) for row in good) == [
+        (1, "10:00"),
+        (1, "11:31"),
+        (2, "10:00"),
+        (3, "10:05"),
+        (4, "10:05"),
+        (5, "11:30"),
+        (7, "11:30"),
+    ]
+    assert rejected() == [
+        (0, "10:00", "`id is unique within the watermark` is null", "0.json"),
+        (1, "10:01", again, "0.json"),
+        (1, "10:05", again, "1.json"),
+        (2, "10:06", again, "2.json"),
+        (3, "10:00", "`amount > 0` is false", "0.json"),
+    ]

@@ -164,6 +164,49 @@ def test_a_node_that_compares_rows_has_the_micro_batch_of_its_group(
     assert outcome.ok, "\n".join(explanation(outcome))
 
 
+REMEMBERED = """
+pipeline: shop
+sources:
+  orders: {gem: kafka, options: {bootstrap_servers: ["nowhere:9092"], subscribe: orders}}
+transforms:
+  read: {gem: select, input: orders, options: {columns: {id: "cast(cast(value as string) as int)", at: timestamp}}}
+  timely: {gem: watermark, input: read, options: {column: at, delay: 10 minutes}}
+  plausible:
+    gem: expect
+    input: timely
+    options: {rules: {alone: {column: id, unique: within_watermark}}}
+targets:
+  good: {gem: delta, input: plausible, group: both, options: {path: /nowhere/good}}
+"""
+
+
+@pytest.mark.spark
+def test_what_a_node_remembers_is_so_in_a_test(spark: SparkSession, tmp_path: Path) -> None:
+    (test,) = loaded(
+        tmp_path,
+        """
+        tests:
+          twice:
+            steps:
+              - add: {read: [{id: 1, at: "2024-01-01 10:00:00"}]}
+                expect: {good: {count: 1}, plausible.rejected: []}
+              - restart: true
+                add: {read: [{id: 1, at: "2024-01-01 10:09:00"}, {id: 2, at: "2024-01-01 11:00:00"}]}
+                expect:
+                  good: [{id: 2, at: "2024-01-01 11:00:00"}]
+                  plausible.rejected:
+                    - reasons: [{name: alone, words: "`id is unique within the watermark` is false"}]
+              - add: {read: [{id: 1, at: "2024-01-01 11:00:00"}, {id: 3, at: "2024-01-01 10:00:00"}]}
+                expect: {good: [{id: 1, at: "2024-01-01 11:00:00"}], plausible.rejected: []}
+        """,
+        REMEMBERED,
+    ).tests
+
+    outcome = run_test(test, lambda: spark)
+
+    assert outcome.ok, "\n".join(explanation(outcome))
+
+
 @pytest.mark.parametrize(
     ("name", "message", "hint"),
     [

@@ -184,7 +184,8 @@ class _Judge:
                 return f"{name} doesn't group by event time, so each group has rows of any time", False
         elif isinstance(operator, DeduplicateOperator):
             if operator.within_watermark:
-                return f"{name} drops duplicates within the watermark, and a batch has none", True
+                what = "drops" if operator.drops else "finds"
+                return f"{name} {what} duplicates within the watermark, and a batch has none", True
             if operator.node in found.unkeyed:
                 why = f"{name} keeps the first of some duplicates, which goes by when they came, not by"
                 return f"{why} `{column}`", True

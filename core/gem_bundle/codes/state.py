@@ -9,9 +9,9 @@ STATE = (
         "GB327",
         "duplicates are removed within a watermark, and there is none",
         why="""
-            `within_watermark` remembers a row for as long as the watermark's delay. Without a watermark on
-            a column of the input there is nothing to be within, and Spark refuses the query. An
-            expression, a cast or a `select` that leaves the column out loses it.
+            `within_watermark` remembers a row, and in `expect` a value, for as long as the watermark's delay.
+            Without a watermark on a column of the input there is nothing to be within, and Spark refuses the
+            query. An expression, a cast or a `select` that leaves the column out loses it.
         """,
         breaks="""
             transforms:

@@ -75,6 +75,8 @@ TARGET_GROUPS = (
             What lies between the last node that a group's targets share and one of its targets is computed
             for each micro-batch by itself. A count would count each micro-batch alone there, and what drops
             duplicates would know none from before. State belongs before the fork, where the query keeps it.
+            A rule with `unique: within_watermark` has its own there: the query forks at its node, through
+            which then all rows come.
         """,
         breaks="""
             sources:
@@ -178,8 +180,9 @@ TARGET_GROUPS = (
             With `max_rejected` a micro-batch that has too many bad rows isn't written at all. Spark tells how
             many there were when it has written it, so they are counted before that, by the query of a group.
 
-            A rule with `unique` compares the rows of a micro-batch with each other. The query of a group has
-            it as a table, and the good rows and the others are told apart in the same one.
+            A rule with `unique` compares the rows of a micro-batch with each other, or with those of earlier
+            ones. The query of a group has it as a table, and the good rows and the others are told apart in
+            the same one.
 
             And where somebody outside is asked which rows are rejected, as `rest_enrich` does, two queries
             might be told different things: then a row would be in both outputs, or in none. The query of a

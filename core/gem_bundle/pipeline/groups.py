@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 UNDIVIDED = "__gem_bundle_undivided"
-"""All rows of a source that rejects, as an output that no pipeline can name: both others are made of it."""
+"""All rows of a node, as an output that no pipeline can name: its others are made of it.
+
+A source that rejects has it, and a transform that remembers rows of earlier micro-batches.
+"""
 
 
 class Output(NamedTuple):
@@ -200,9 +203,38 @@ def _fork(plan: Plan, targets: Iterable[Node]) -> Output | None:
     shared = frozenset.intersection(*outputs_on_every_way(plan, targets).values())
     behind = {*limited_nodes(plan), *comparing_nodes(plan), *settled_nodes(plan)}
     if behind:  # such a node looks at a micro-batch that is there, and isn't written yet
-        shared = frozenset(output for output in shared if not behind & set(plan.upstream([output.node])))
+        shared = frozenset(output for output in shared if not behind & set(_before(plan, output)))
     # All rows of a source have to be read where two of its outputs are taken only.
     return max(shared, key=lambda output: (position[output.node], output.name != UNDIVIDED), default=None)
+
+
+def _before(plan: Plan, output: Output) -> list[str]:
+    """The nodes that have made of rows what they are in an output."""
+    names = plan.upstream([output.node])
+    return [name for name in names if name != output.node] if output.name == UNDIVIDED else names
+
+
+def remembering(plan: Plan, fork: Output) -> Transform | None:
+    """The transform at which a query forks that remembers rows of earlier micro-batches.
+
+    Args:
+        plan: The pipeline.
+        fork: Where the query forks.
+    """
+    if fork.name != UNDIVIDED or plan.node(fork.node).kind != "transform":
+        return None
+    return cast("Transform", plan.gems[fork.node])
+
+
+def copies(plan: Plan, fork: Output | None) -> int:
+    """How many rows come to the last operator with state of a query for each row that does.
+
+    Args:
+        plan: The pipeline.
+        fork: Where the query forks.
+    """
+    gem = remembering(plan, fork) if fork is not None else None
+    return 1 if gem is None else gem.remembers()
 
 
 def limited_nodes(plan: Plan, targets: Iterable[str] | None = None) -> list[str]:
@@ -238,6 +270,12 @@ def comparing_nodes(plan: Plan) -> list[str]:
     return _transforms(plan, lambda gem: gem.compares_rows(), plan.order)
 
 
+def _remembering_nodes(plan: Plan) -> list[str]:
+    """The nodes that remember rows of a stream's earlier micro-batches."""
+    found = _transforms(plan, lambda gem: gem.remembers() > 0, plan.order)
+    return [name for name in found if plan.streaming_sources(name)]
+
+
 def settled_nodes(plan: Plan) -> list[str]:
     """The nodes that ask outside which rows they reject, so that it has to be kept.
 
@@ -270,6 +308,7 @@ def outputs_on_every_way(
     """
     passed: dict[Output, frozenset[Output]] = {}
     known = frozenset(plan.order)
+    undivided = frozenset(_remembering_nodes(plan))
     taken: dict[str, set[str | None]] = {}
     for node in plan.definition.nodes.values():
         for edge in node.inputs:
@@ -285,7 +324,7 @@ def outputs_on_every_way(
 
     for name in plan.order:
         before = on_every_way(plan.node(name))
-        if plan.node(name).kind == "source" and rejects(plan, plan.node(name)):
+        if name in undivided or (plan.node(name).kind == "source" and rejects(plan, plan.node(name))):
             before |= {Output(name, UNDIVIDED)}
         for output in taken.get(name, ()):
             passed[Output(name, output)] = before | {Output(name, output)}

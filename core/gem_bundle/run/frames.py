@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Union, cast
 from gem_bundle.contexts import ReadContext, StreamReadContext, analysed, is_over_connect
 from gem_bundle.errors import GemError
 from gem_bundle.facts import REJECTED
-from gem_bundle.pipeline.groups import UNDIVIDED, Output
+from gem_bundle.pipeline.groups import UNDIVIDED, Output, remembering
 from gem_bundle.pipeline.plan import paths_behind, paths_into, reader_name
 from gem_bundle.rejected import (
     REJECTED_HERE,
@@ -88,7 +88,7 @@ class Frames:
         spark: The session.
         read: How a source is read: by default through its gem; a check or a test puts its own here.
         given: An output that is there already, and its rows: nothing before it is built. They may be
-            `with_file`.
+            `with_file`. Of a transform that remembers they are what `recalled` gives.
         observe: Observes columns of a DataFrame under a name: then what transforms reject is counted.
         micro_batch: The micro-batch that is given; None where it isn't known.
         settle: Keeps the rows of a node that were found out outside, and gives them again.
@@ -114,6 +114,7 @@ class Frames:
         self._spark = spark
         self._read = read or self._read_source
         self._built: dict[Path, Built] = {}
+        self._remembered: dict[str, DataFrame] = {}
         self._rejected: dict[Path, DataFrame] = {}
         self._refused: dict[str, DataFrame] = {}
 
@@ -127,14 +128,33 @@ class Frames:
         Raises:
             NodeFailure: When a gem on the way raises.
         """
+        gem = remembering(self._plan, Output(name, output))
+        if gem is not None:
+            return self._remember(name, gem)
         self._build_with_inputs(name)
         return self._output((name, frozenset()), output)
 
-    def _build_with_inputs(self, name: str) -> None:
-        there = {*self._refused, *([self._given[0].node] if self._given else [])}
+    def _build_with_inputs(self, name: str, *, itself: bool = True) -> None:
+        there = {*self._refused}
+        if self._given is not None:
+            # One that remembers is built of the rows that are there, and of its other inputs.
+            given, gem = self._given[0], remembering(self._plan, self._given[0])
+            there.add(given.node if gem is None else self._plan.node(given.node).inputs[0].node)
         for wanted in paths_behind(self._plan, name, there):
-            if wanted not in self._built:
+            if wanted not in self._built and (itself or wanted[0] != name):
                 self._built[wanted] = self._build(wanted)
+
+    def _remember(self, name: str, gem: Transform) -> DataFrame:
+        """What a transform makes of a stream that remembers rows of earlier micro-batches."""
+        if name not in self._remembered:
+            self._build_with_inputs(name, itself=False)
+            with _failing_as(name):
+                inputs = self._inputs((name, frozenset()))
+                if name in self._plan.definition.with_rejected_taken():
+                    inputs[0] = with_file(inputs[0])
+                self._remembered[name] = gem.remember(*inputs)
+                self._analysed(self._remembered[name])
+        return self._remembered[name]
 
     def refuse(self, node: str, rows: DataFrame) -> None:
         """Take what a node has rejected, a target mostly, so that those who take it can be built.
@@ -207,7 +227,9 @@ class Frames:
                 settled = key in self._settled
                 first = node.inputs[0]
                 if not settled:
-                    inputs[0] = self._with_file(Output(first.node, first.output), inputs[0])
+                    given = self._is_given(node.id)
+                    taken = Output(node.id, UNDIVIDED) if given else Output(first.node, first.output)
+                    inputs[0] = self._with_file(taken, inputs[0])
                 if node.kind == "target":  # which hasn't written anything
                     rejects = Rejects(inputs[0].where("false"), F.array(reason("", "")))
                 else:
@@ -237,6 +259,8 @@ class Frames:
             return rows
         if self._given[0] == output:
             return self._given[1]
+        if remembering(self._plan, self._given[0]) is not None:
+            return rows
         if self._given[0] == (output.node, UNDIVIDED) and output.name is None:
             source = cast("Source", self._plan.gems[output.node])
             return accepted_rows(self._given[1], source.rejected(self._given[1]))
@@ -299,8 +323,18 @@ class Frames:
 
     def _inputs(self, key: Path) -> list[DataFrame]:
         edges = self._plan.node(key[0]).inputs
-        paths = paths_into(self._plan, key)
-        return [self._output(path, edge.output) for path, edge in zip(paths, edges, strict=True)]
+        paths = list(zip(paths_into(self._plan, key), edges, strict=True))
+        if self._rows is not None and self._is_given(key[0]):
+            return [self._rows, *(self._output(path, edge.output) for path, edge in paths[1:])]
+        return [self._output(path, edge.output) for path, edge in paths]
+
+    def _is_given(self, name: str) -> bool:
+        """Whether the rows that are given are what a node has remembered of its first input."""
+        return (
+            self._given is not None
+            and self._given[0].node == name
+            and remembering(self._plan, self._given[0]) is not None
+        )
 
     def _analysed(self, built: Built) -> Built:
         """What a gem gave; its mistakes a server tells when it is next asked, which would be for another."""
@@ -312,6 +346,24 @@ class Frames:
     def _read_source(self, node: Node, reader_name: str) -> Built:
         source = cast("Source", self._plan.gems[node.id])
         return read_source(source, node, reader_name, self._spark)
+
+
+def recalled(plan: Plan, fork: Output, rows: DataFrame) -> DataFrame:
+    """The rows of a micro-batch behind a fork; where a transform remembers, with what it has found out.
+
+    Args:
+        plan: The checked pipeline.
+        fork: The fork.
+        rows: What Spark has made of the micro-batch up to there.
+
+    Raises:
+        NodeFailure: When the transform raises.
+    """
+    gem = remembering(plan, fork)
+    if gem is None:
+        return rows
+    with _failing_as(fork.node):
+        return gem.recall(rows)
 
 
 def _frames_of(built: Built) -> list[DataFrame]:

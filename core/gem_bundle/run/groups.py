@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, cast
 from gem_bundle.contexts import WriteContext
 from gem_bundle.files import open_folder, split
 from gem_bundle.kept import let_go
-from gem_bundle.pipeline.groups import UNDIVIDED, ending_nodes, in_turn, limited_nodes, rejects
+from gem_bundle.pipeline.groups import UNDIVIDED, ending_nodes, in_turn, limited_nodes, rejects, remembering
 from gem_bundle.refusals import Refusals
 from gem_bundle.rejected import RejectedIn, Rejecting, event_time_column, with_file
-from gem_bundle.run.frames import Frames, NodeFailure, unmarked
+from gem_bundle.run.frames import Frames, NodeFailure, recalled, unmarked
 from gem_bundle.run.held import HeldRows, Observations, let_through, observed
 from gem_bundle.run.settled import Settled
 
@@ -83,7 +83,7 @@ class GroupQuery:
             NodeFailure: When a gem can't build its part, before the fork or behind it.
         """
         df = frames.of(self._fork.node, self._fork.name)
-        if self._rejects_at_fork():
+        if remembering(self._plan, self._fork) is None and self._rejects_at_fork():
             df = with_file(df)
         return df.writeStream.foreachBatch(self._write)
 
@@ -125,7 +125,7 @@ class GroupQuery:
         query = self._query.result()
         refused: dict[str, Refusals] = {}
         several = len(self._targets) > 1 or bool(self._limited) or self._rejecting
-        with kept(df, several) as batch, released(refused):
+        with kept(self._recalled(df), several) as batch, released(refused):
             observations = Observations()
             given = (self._fork, batch)
             micro_batch = RejectedIn(batch_id, self._time_of(batch_id) if self._taken else None)
@@ -158,6 +158,13 @@ class GroupQuery:
         held = observations.held(let_through(self._plan, rows))
         held.add(counted_refusals(refused))
         self._held[batch_id] = held
+
+    def _recalled(self, df: DataFrame) -> DataFrame:
+        try:
+            return recalled(self._plan, self._fork, df)
+        except NodeFailure as failure:
+            self.failures.append((failure.node, failure.error))
+            raise failure.error from failure
 
     def _time_of(self, batch_id: int) -> int | None:
         """When a micro-batch was made, in milliseconds since 1970: the same when it comes again."""

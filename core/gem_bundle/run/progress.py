@@ -11,9 +11,9 @@ from gem_bundle.run.held import HeldRows, held_rows, values_of
 from gem_bundle.waiting import Position
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from pyspark.sql.streaming.listener import SourceProgress, StreamingQueryProgress
+    from pyspark.sql.streaming.listener import SourceProgress, StateOperatorProgress, StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
     from gem_bundle.waiting import WaitingUnit
@@ -150,9 +150,11 @@ class ProgressReader:
 
     Args:
         query: The running query.
+        copies: How many rows come to its last operator with state for each row that does.
     """
 
     query: StreamingQuery
+    copies: int = 1
     _seen: tuple[int, str] = (-1, "")
     _last_id: int | None = field(default=None)
 
@@ -163,7 +165,7 @@ class ProgressReader:
             return []
         expected = self._last_id is not None and latest.batchId == self._last_id + 1
         reports = [latest] if expected else list(self.query.recentProgress)
-        found = [micro_batch(report) for report in reports if self._is_new(report)]
+        found = [micro_batch(report, self.copies) for report in reports if self._is_new(report)]
         self._seen = (latest.batchId, latest.timestamp)
         for batch in found:
             self._last_id = batch.batch_id
@@ -176,8 +178,13 @@ class ProgressReader:
         return self._last_id is None or report.batchId > self._last_id
 
 
-def micro_batch(report: StreamingQueryProgress) -> MicroBatch:
-    """One report of Spark's as the numbers people ask for."""
+def micro_batch(report: StreamingQueryProgress, copies: int = 1) -> MicroBatch:
+    """One report of Spark's as the numbers people ask for.
+
+    Args:
+        report: The report.
+        copies: As `ProgressReader` has it.
+    """
     rows_out: int | None = report.sink.numOutputRows if report.sink is not None else -1
     metrics = {name: values_of(row) for name, row in (report.observedMetrics or {}).items()}
     if ROWS_OUT in metrics:
@@ -199,7 +206,7 @@ def micro_batch(report: StreamingQueryProgress) -> MicroBatch:
         rows_per_second=0.0 if speed is None or isnan(speed) else round(speed, 1),
         watermark=_watermark(event_time.get("watermark")),
         state_rows=sum(operator.numRowsTotal for operator in operators),
-        late_rows=sum(operator.numRowsDroppedByWatermark for operator in operators),
+        late_rows=late_rows(operators, copies),
         duration_ms=int(report.batchDuration),
         held=held_rows(metrics),
         phases_ms={phase: int(took) for phase, took in report.durationMs.items()},
@@ -209,6 +216,17 @@ def micro_batch(report: StreamingQueryProgress) -> MicroBatch:
         newest=newest,
         positions=positions,
     )
+
+
+def late_rows(operators: Sequence[StateOperatorProgress], copies: int) -> int:
+    """How many rows operators with state dropped because they were older than the watermark.
+
+    Args:
+        operators: What Spark tells of them, the last one first.
+        copies: As `ProgressReader` has it.
+    """
+    dropped = [operator.numRowsDroppedByWatermark for operator in operators]
+    return sum(dropped[1:], dropped[0] // copies) if dropped else 0
 
 
 def _lag(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.contexts import WriteContext
+from gem_bundle.pipeline.groups import copies
 from gem_bundle.run.frames import Frames, unmarked
 from gem_bundle.run.groups import GroupQuery
 from gem_bundle.run.held import observed_by_stream
@@ -37,11 +38,13 @@ class DescribedQuery:
         targets: The targets, several where they are a group.
         writer: Its configured writer.
         group: What writes its micro-batches, where they are a group.
+        copies: As `ProgressReader` has it.
     """
 
     targets: tuple[Node, ...]
     writer: DataStreamWriter
     group: GroupQuery | None = None
+    copies: int = 1
 
     def start(self, plan: Plan, spark: SparkSession) -> StreamingQuery:
         """Start it.
@@ -78,7 +81,7 @@ def query_of_group(plan: Plan, group: Group, frames: Frames) -> DescribedQuery:
     written = GroupQuery(plan, group)
     name = f"{plan.definition.name}_{group.name}"
     writer = _configured(plan, group.targets[0], written.writer(frames), name)
-    return DescribedQuery(group.targets, writer, written)
+    return DescribedQuery(group.targets, writer, written, copies(plan, group.fork))
 
 
 def _configured(plan: Plan, node: Node, writer: DataStreamWriter, query_name: str) -> DataStreamWriter:

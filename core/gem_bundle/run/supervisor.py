@@ -170,7 +170,7 @@ def _running(
         stop.started(node.id, query)
     totals = [report.targets[node.id] for node in made.targets]
     waits = waits_of(plan, [node.id for node in made.targets])
-    return _Running(query, ProgressReader(query), totals, made.group, waits)
+    return _Running(query, ProgressReader(query, made.copies), totals, made.group, waits)
 
 
 @dataclass

@@ -78,3 +78,40 @@ def test_another_output_is_told_with_both_names_by_a_transform() -> None:
     (change,) = verdict(before, before.replace("dealt.odd", "dealt.even")).changes
     assert (change.code, change.verdict) == ("GB425", "mixed")
     assert "read `dealt.odd` and reads `dealt.even`" in change.message
+
+
+REMEMBERED = """
+pipeline: shop
+sources:
+  orders: {gem: file, options: {format: json, path: data, schema: "id int, n int, m int, at timestamp"}}
+transforms:
+  timely: {gem: watermark, input: orders, options: {column: at, delay: 1 hour}}
+  some: {gem: with_columns, input: timely, options: {columns: {id: id + 1, m: m + 1}}}
+  once: {gem: expect, input: some, options: {rules: {once: {column: id, unique: within_watermark}, paid: n > 0}}}
+  all: {gem: select, input: some, options: {columns: [id, n, m, at]}}
+targets:
+  out: {gem: delta, input: once, group: all, options: {path: out}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("unique: within_watermark", "unique: true", "refused"),
+        ("input: once", "input: all", "refused"),
+        # A rule keeps its values apart from those of others, and of what it was before.
+        ("column: id", "column: id + 1", "from_now_on"),
+        ("paid: n > 0", "paid: n > 1", "from_now_on"),
+        ("paid: n > 0", "few: {column: n, unique: within_watermark}", "from_now_on"),
+        ("id: id + 1", "id: id + 2", "mixed"),
+        ("id: id + 1", "id: cast(id as bigint)", "mixed"),
+        ("m: m + 1", "m: m + 2", "from_now_on"),
+        # Rows that come once more are rejected, and not left out.
+        ("orders", "sales", "again"),
+    ],
+)
+def test_what_an_edit_does_to_values_that_are_remembered(old: str, new: str, expected: str) -> None:
+    assert old in REMEMBERED
+    assert verdict(REMEMBERED, REMEMBERED.replace(old, new)).verdict == expected
+    if expected == "refused":
+        assert verdict(REMEMBERED.replace(old, new), REMEMBERED).verdict == expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from gem_bundle.run.progress import ROWS_OUT, ProgressReader, Totals, micro_batch
+from gem_bundle.run.progress import ROWS_OUT, ProgressReader, Totals, late_rows, micro_batch
 
 
 @dataclass
@@ -166,3 +166,13 @@ def test_lag_is_known_where_offsets_are_counted_by_topic_and_partition() -> None
     ]
     batch = micro_batch(Progress(0, sources=sources))  # type: ignore[arg-type]
     assert batch.lag == {"clicks": 23, "pages": 0}
+
+
+def test_a_late_row_is_one_however_many_are_made_of_it() -> None:
+    operators = [Operator(5, 6), Operator(7, 1)]
+    assert late_rows(operators, 1) == 7  # type: ignore[arg-type]
+    assert late_rows(operators, 3) == 3  # type: ignore[arg-type]
+    assert late_rows([], 2) == 0
+    query = Query([Progress(0, stateOperators=operators)])
+    (batch,) = ProgressReader(query, copies=3).read()  # type: ignore[arg-type]
+    assert batch.late_rows == 3

@@ -414,6 +414,12 @@ class TestExpectOfUniqueRows(TransformConformance):
     expected = [{"id": 1, "page": "home"}, {"id": 2, "page": "cart"}, {"id": 4, "page": None}]
 
 
+class TestExpectOfRememberedRows(TransformConformance):
+    gem = Expect
+    options = {"rules": {"alone": {"column": "page", "unique": "within_watermark"}, "paid": "amount > -9"}}
+    expected = [{"id": 1, "page": "home"}, {"id": 2, "page": "cart"}]
+
+
 class TestExpectOfKnownValues(TransformConformance):
     gem = Expect
     waive = {"test_tells_its_operators": "values are looked up in a table, and no stream restricts that"}

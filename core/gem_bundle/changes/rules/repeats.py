@@ -65,7 +65,7 @@ def _repeats(flow: Flow, name: str, operators: list[Operator], *, marked: bool) 
                 return False
         elif not (
             operator.kind in _REPEATING
-            or isinstance(operator, DeduplicateOperator)
+            or (isinstance(operator, DeduplicateOperator) and operator.drops)
             or _is_distinct(operator)
             or _gives_the_same(flow, name, [operator])
         ):

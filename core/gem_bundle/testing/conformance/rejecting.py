@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _ANYBODY = Rejecting("pipeline", "0.1.0", "node", "gem")
 _DRAWN = 60
 _CHANGED = 0.4
+_NEVER_LATE = "36500 days"
 _TEXTS = ("", " ", "0", "null", "\u00e9\U0001f600", "[" * 20, "x" * 300)
 _NUMBERS = (0, -1, 1, 127, 2**31 - 1, -(2**31))
 
@@ -44,6 +45,10 @@ def _rejects(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001 (th
 
 def _rejects_in_streams(suite: type[GemConformance], gem: Gem) -> bool:
     return _rejects(suite, gem) and not cast("Transform", gem).compares_rows()
+
+
+def _remembers(suite: type[GemConformance], gem: Gem) -> bool:
+    return _rejects(suite, gem) and cast("Transform", gem).remembers() > 0
 
 
 class RejectingTests(GemConformance):
@@ -112,13 +117,41 @@ class RejectingTests(GemConformance):
             problems.append(f"of a stream of {whole} rows {rows} are let through or rejected")
         fail_for([f"{problem} (rows drawn by the seed {seed})" for problem in problems])
 
-    def _divided(self, gem: Any, tables: Sequence[DataFrame]) -> list[str]:
+    @pytest.mark.spark
+    @applies(_remembers)
+    def test_keeps_or_rejects_rows_by_those_it_remembers(self) -> None:
+        """So are rows of a micro-batch, by what is remembered of those before; also when it comes again."""
+        gem = self.live()
+        given = next(iter(self.inputs.values()))
+        assert given.event_time is not None, "what is remembered is so by event time"
+        folder = Folder(self.folder.with_name("remembered"), given.schema)
+        for _ in range(2):
+            folder.add(given.rows)
+        rows = folder.stream(self.spark, "rows").withWatermark(given.event_time[0], _NEVER_LATE)
+        others = self.streams()[1:]  # type: ignore[attr-defined]
+        stream, checkpoint = gem.remember(rows, *others), self.folder.with_name("checkpoint_remembered")
+        before = drained(stream, checkpoint)
+        forget_last_commit(checkpoint)
+        problems, found, most = [], [], gem.remembers()
+        for _, batch in (*before, *drained(stream, checkpoint)):
+            if len(batch) > most * len(given.rows):
+                problems.append(f"`remember` makes more rows of each than `remembers` says, {most}")
+            recalled = gem.recall(self.spark.createDataFrame(batch, stream.schema))
+            problems += self._divided(gem, [recalled, *others], rows=len(given.rows))
+            found.append(_rejected(gem, [recalled, *others]))
+        if len(found) != 3:
+            problems.append(f"two micro-batches, of which one came again, are {len(found)}")
+        elif other := difference(found[2], found[1]):
+            problems.append(f"when a micro-batch comes again, of the rows rejected {other}")
+        fail_for(problems)
+
+    def _divided(self, gem: Any, tables: Sequence[DataFrame], rows: int | None = None) -> list[str]:
         """What is wrong with how rows are divided: several inputs may make several rows of one."""
         if len(tables) > 1:
             return []
         kept = sum(df.count() for df in _outputs(gem.apply(*tables)))
         rejected = rejected_rows(gem.reject(*tables), _ANYBODY).count()
-        rows = self._judged(tables[0]).count()
+        rows = self._judged(tables[0]).count() if rows is None else rows
         if kept + rejected == rows:
             return []
         return [f"of {rows} rows {kept} are let through, and {rejected} are rejected"]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle.pipeline.groups import comparing_nodes, groups_of, limited_nodes
-from gem_bundle.run.frames import Frames, NodeFailure
+from gem_bundle.pipeline.groups import comparing_nodes, copies, groups_of, limited_nodes
+from gem_bundle.run.frames import Frames, NodeFailure, recalled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,9 +48,11 @@ class Behind:
 
     Attributes:
         failure: Why a micro-batch doesn't get to the target, where a node says so.
+        copies: As `gem_bundle.run.progress.ProgressReader` has it.
     """
 
     def __init__(self, plan: Plan, target: Node, fork: Output, read: Read) -> None:
+        self.copies = copies(plan, fork)
         self.failure: NodeFailure | None = None
         self._plan = plan
         self._edge = target.inputs[0]
@@ -82,7 +84,8 @@ class Behind:
             raise failure.error from failure
 
     def _rows(self, batch: DataFrame, limited: Iterable[str]) -> DataFrame:
-        frames = Frames(self._plan, batch.sparkSession, read=self._read, given=(self._fork, batch))
+        rows = recalled(self._plan, self._fork, batch)
+        frames = Frames(self._plan, batch.sparkSession, read=self._read, given=(self._fork, rows))
         for name in limited:
             frames.hold(name)
         return frames.of(self._edge.node, self._edge.output)

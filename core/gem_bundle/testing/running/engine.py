@@ -17,6 +17,7 @@ from gem_bundle.contexts import ReadContext, StreamReadContext, is_over_connect
 from gem_bundle.pipeline.groups import limited_nodes
 from gem_bundle.run.failures import build_failure, query_failure
 from gem_bundle.run.frames import Frames, NodeFailure, harmless, read_source
+from gem_bundle.run.progress import late_rows
 from gem_bundle.testing.running.behind import Behind, forks
 from gem_bundle.testing.running.capture import capture
 from gem_bundle.testing.running.clock import START, goes_by_the_clock, lay_down
@@ -437,7 +438,7 @@ class _Query:
         for report in self.query.recentProgress:
             if report.batchId in wanted:
                 operators = report.stateOperators or []
-                late += sum(operator.numRowsDroppedByWatermark for operator in operators)
+                late += late_rows(operators, self.behind.copies if self.behind is not None else 1)
                 state = sum(operator.numRowsTotal for operator in operators)
         return late, state
 
