@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-import time
+import threading
 from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ import pytest
 from gem_bundle.changes.planning import plan_changes
 from gem_bundle.check import check_file
 from gem_bundle.errors import PipelineError
+from gem_bundle.run.groups import GroupQuery
 from tests.gems.draining import forget_last_commit
 from tests.integration.kill_series import kill_often
 from tests.integration.pipelines import add_rows, command, events, finish, run, write_pipeline
@@ -22,7 +23,7 @@ from tests.samples import a_killed_program, drawn, examples
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -276,8 +277,19 @@ def kept(spark: SparkSession) -> tuple[list[str], bool]:
 
 
 def test_what_a_group_keeps_is_let_go_of_however_its_micro_batch_ends(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    ended = threading.Event()
+    write = GroupQuery._write
+
+    def writing(self: GroupQuery, df: DataFrame, batch_id: int) -> None:
+        ended.clear()
+        try:
+            write(self, df, batch_id)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(GroupQuery, "_write", writing)
     file = write_pipeline(tmp_path, TWO.replace(":refuse", ":wait"))
     (tmp_path / "jobs_of_a_group.py").write_text(JOBS + WAITING)
     add(tmp_path, "a.txt", range(10))
@@ -292,10 +304,8 @@ def test_what_a_group_keeps_is_let_go_of_however_its_micro_batch_ends(
     (tmp_path / "stop").touch()
     run(file, available_now=True)
     assert (tmp_path / "stopped").exists()
-    deadline = time.monotonic() + 60
-    while kept(spark) != before:
-        assert time.monotonic() < deadline, kept(spark)
-        time.sleep(0.05)
+    ended.wait()
+    assert kept(spark) == before
 
     (tmp_path / "mended").touch()
     assert run(file, available_now=True).ok
