@@ -74,10 +74,25 @@ _TYPES = (
 )
 _NAME = re.compile(r"[^\W\d]\w*\Z")
 _MOST_DIGITS = 38
+# Of JSON: who reads it needs up to four calls for each, and Python has a thousand.
+_MOST_LEVELS = 150
 
 _BLANKS = " \t\r\n"
 
-__all__ = ["AvroSchema", "AvroSchemaError", "SparkAvroFile", "SparkAvroText", "avro_schema", "avro_text"]
+# What has no end goes on to the end of all: to look for others behind it would take for ever.
+_TEXT_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"?|/\*(?:.*?\*/|.*)|//[^\r\n]*', re.DOTALL)
+_PRINTED = re.compile(r"[^\r\n]")
+
+__all__ = [
+    "AvroSchema",
+    "AvroSchemaError",
+    "DeclaredAvro",
+    "SparkAvroFile",
+    "SparkAvroText",
+    "avro_schema",
+    "avro_text",
+    "without_comments",
+]
 
 
 class AvroSchemaError(ValueError):
@@ -120,6 +135,8 @@ class DeclaredAvro:
             where = f"line {error.lineno}, column {error.colno}"
             said = f"it isn't JSON at {where}: {error.msg[:1].lower()}{error.msg[1:]}"
             raise AvroSchemaError(said, start=error.pos) from None
+        if _is_deeper(self._schema, _MOST_LEVELS):
+            raise AvroSchemaError("it is nested too deeply")
         self._names: dict[str, Mapping[str, Any]] = {}
         self._uses: list[tuple[str, str, Way]] = []
         self._declare(self._schema, "", ())
@@ -342,6 +359,21 @@ def _simple(kind: str, part: Mapping[str, Any]) -> DataType | None:
     return type_of("binary" if kind == "fixed" else _LOGICAL.get((kind, str(logical)), _PRIMITIVES[kind]))
 
 
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Whether objects and lists lie within each other on more levels than so many."""
+    inside = [value]
+    for _ in range(levels + 1):
+        inside = [
+            below
+            for part in inside
+            if isinstance(part, dict | list)
+            for below in (part.values() if isinstance(part, dict) else part)
+        ]
+        if not inside:
+            return False
+    return True
+
+
 def _full(name: str, space: str) -> str:
     return name if "." in name or not space else f"{space}.{name}"
 
@@ -367,7 +399,17 @@ def _checked(value: Any, kind: type[DeclaredAvro]) -> Any:
     return text
 
 
+def without_comments(text: str) -> str:
+    """A schema with blanks in the place of comments: Avro reads files that have some, and JSON has none."""
+
+    def blanked(found: re.Match[str]) -> str:
+        return found[0] if found[0].startswith('"') else _PRINTED.sub(" ", found[0])
+
+    return _TEXT_OR_COMMENT.sub(blanked, text)
+
+
 def _check_file(text: str) -> str:
+    text = without_comments(text)
     try:
         avro_schema(text)
     except AvroSchemaError as error:

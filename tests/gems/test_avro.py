@@ -142,6 +142,23 @@ def test_a_wrong_schema_in_a_file_is_told_at_its_place_before_a_start(tmp_path: 
     assert "it isn't JSON at line 1, column 44" in found.message
 
 
+@pytest.mark.parametrize("levels", [151, 600, 10_000])
+def test_a_schema_that_is_nested_too_deeply_is_told(levels: int) -> None:
+    text = '{"type": "array", "items": ' * levels + '"int"' + "}" * levels
+    with pytest.raises(AvroSchemaError, match="it is nested too deeply"):
+        AvroSchema(text)
+    shallow = '{"type": "array", "items": ' * 149 + '"int"' + "}" * 149
+    assert str(AvroSchema(shallow).type).startswith("array<array<")
+
+
+def test_comments_in_a_file_with_a_schema_are_passed_over(tmp_path: Path) -> None:
+    file = tmp_path / "click.avsc"
+    said = json.dumps({**CLICK, "doc": 'of "//host" /* and */'}, indent=1)
+    file.write_text(f"/* Ours,\n of all. */\n// So\n{said}\n// it is.")
+    options = made(FromAvro, column="value", schema_file=str(file)).options
+    assert json.loads(options.model_dump(mode="json")["schema_file"]) == json.loads(said)
+
+
 def test_the_record_of_what_ran_has_the_schema_and_not_its_place(tmp_path: Path) -> None:
     file = tmp_path / "click.avsc"
     file.write_text(json.dumps(CLICK))
