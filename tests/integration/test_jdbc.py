@@ -165,6 +165,7 @@ def test_a_killed_run_has_each_row_of_a_table_once(
     log = tmp_path / "copy" / "_delta_log"
     while len(list(log.glob("*.json"))) < 2 + kill:
         assert running.poll() is None, finish(running)
+        time.sleep(0.01)  # a poll of the table's log, which tells nobody that it has grown
     time.sleep(kill * 0.04)  # as above
     running.send_signal(signal.SIGKILL)
     finish(running)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -157,5 +158,6 @@ def kill_amid(process: Popen[str], feed: Feed, files: int) -> None:
     before = feed.written()
     while feed.written() < before + files:
         assert process.poll() is None, "it was to be killed before its end"
+        time.sleep(0.01)  # a poll of folders, which tell nobody that they have grown
     process.send_signal(signal.SIGKILL)
     assert finish(process)[0] == -signal.SIGKILL
