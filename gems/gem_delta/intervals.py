@@ -66,7 +66,7 @@ def replace(
     writer = df.write.format("delta").options(**given)
     writer = writer.option("userMetadata", token).partitionBy(*partition_by)
     if read(options, condition, spark) is None:
-        writer = writer.mode("errorifexists")  # others may be making it
+        writer = writer.mode("error")  # others may be making it
     else:
         writer = writer.mode("overwrite").option("replaceWhere", condition)
     try:

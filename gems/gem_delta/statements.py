@@ -304,7 +304,7 @@ def _write_nothing(
 
     empty = spark.createDataFrame([], schema)
     writer = empty.write.format("delta").partitionBy(*partition_by)
-    writer = writer.mode("append").option("mergeSchema", "true") if merge else writer.mode("errorifexists")
+    writer = writer.mode("append").option("mergeSchema", "true") if merge else writer.mode("error")
     try:
         if options.table is not None:
             writer.saveAsTable(options.table)
