@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import fsspec
 import pytest
+import yaml
 
 from tests.integration.pipelines import command, events, finish, write_pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -44,6 +45,14 @@ targets:
   copy: {gem: delta, input: orders, options: {path: PLACE/copy}}
   totals: {gem: delta, input: per_key, output_mode: complete, options: {path: PLACE/totals}}
 """
+# A stream of a table that another query writes, at the same place.
+READ_AGAIN = """
+sources:
+  copied: {gem: delta, options: {path: PLACE/copy, max_files_per_trigger: 1}}
+targets:
+  again: {gem: delta, input: copied, options: {path: PLACE/again}}
+"""
+NOWHERE = "s3a://no-such-bucket/lake"
 ROWS = 10
 
 
@@ -73,6 +82,22 @@ def table(spark: SparkSession, place: str, name: str, folder: Path) -> list[tupl
     return sorted(tuple(row) for row in spark.read.format("delta").load(str(local)).collect())
 
 
+def with_more(text: str, more: str) -> str:
+    """A pipeline file with more nodes."""
+    pipeline, added = yaml.safe_load(text), yaml.safe_load(more)
+    for kind, nodes in added.items():
+        pipeline[kind].update(nodes)
+    return yaml.safe_dump(pipeline, sort_keys=False)
+
+
+def wait_for(told: Iterator[dict[str, Any]], target: str, batch: int) -> None:
+    """Wait until a run has told of a micro-batch."""
+    for event in told:
+        if (event["event"], event.get("target")) == ("progress", target) and event["batch_id"] >= batch:
+            return
+    pytest.fail(f"the run ended before micro-batch {batch} of `{target}`")
+
+
 def assert_right(spark: SparkSession, place: str, files: int, folder: Path) -> None:
     """Each row is in the table once, and in its key's number once."""
     count = files * ROWS
@@ -89,11 +114,52 @@ def test_a_run_and_its_restart(spark: SparkSession, tmp_path: Path, s3: S3) -> N
     put(place, range(1))
     assert finish(command("run", file, "--available-now"))[0] == 0
     put(place, range(1, 3))
+    reading = write_pipeline(tmp_path, with_more(file.read_text(), READ_AGAIN.replace("PLACE", place)))
     report = tmp_path / "report.json"
-    assert finish(command("run", file, "--available-now", "--report", report))[0] == 0
+    assert finish(command("run", reading, "--available-now", "--report", report))[0] == 0
     read = {name: target["rows_in"] for name, target in json.loads(report.read_text())["targets"].items()}
-    assert read == {"copy": 20, "totals": 20}
+    assert (read["copy"], read["totals"]) == (20, 20)
+    assert finish(command("run", reading, "--available-now", "--report", report))[0] == 0
+    found = json.loads(report.read_text())["targets"]
+    assert (found["copy"]["rows_in"], read["again"] + found["again"]["rows_in"]) == (0, 30)
     assert_right(spark, place, 3, tmp_path)
+    assert table(spark, place, "again", tmp_path) == [(i, "ab"[i % 2]) for i in range(30)]
+
+
+@pytest.mark.sample(0)
+def test_a_second_run_is_refused_and_one_without_rights_ends(
+    spark: SparkSession, tmp_path: Path, s3: S3
+) -> None:
+    file, place = project(tmp_path, s3)
+    put(place, range(2))
+    first = command("run", file, "--log-format", "json")
+    told = events(first)
+    wait_for(told, "copy", 1)
+    status, _, err = finish(command("run", file, "--available-now"))
+    assert status == 1
+    for target in ("copy", "totals"):
+        assert f"error[GB401]: the checkpoint of target `{target}` is in use" in err
+    assert f"process {first.pid} on " in err
+    put(place, range(2, 3))
+    wait_for(told, "copy", 2)
+    with s3.without_rights():
+        status, _, err = finish(first)
+    assert status == 1
+    assert "error[GB508]: target `copy`: " in err
+    assert "Status Code: 403" in err
+    assert finish(command("run", file, "--available-now"))[0] == 0
+    assert_right(spark, place, 3, tmp_path)
+
+
+@pytest.mark.sample(0)
+def test_a_bucket_that_is_not_there(tmp_path: Path, s3: S3) -> None:
+    file, place = project(tmp_path, s3)
+    file.write_text(file.read_text().replace(place, NOWHERE))
+    status, _, err = finish(command("run", file, "--available-now"))
+    assert status == 1
+    assert "warning[GB516]: no record is kept of this run" in err
+    assert "error[GB508]: source `orders`: UnknownStoreException" in err
+    assert "The specified bucket does not exist" in err
 
 
 def test_a_killed_run_continues_without_a_gap(spark: SparkSession, tmp_path: Path, s3: S3) -> None:

@@ -68,6 +68,8 @@ CHANGES = (
         why="""
             Two runs on one checkpoint overwrite each other's progress, and rows are lost or doubled. A
             run therefore holds a lock on the checkpoints of its targets; the message says who has it.
+            Where there are no locks, as in an object store, a start looks whether the record that a run keeps
+            beside its checkpoints is being renewed.
             Targets that are run by themselves (`--target`) have locks of their own.
         """,
         breaks="""

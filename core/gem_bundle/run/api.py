@@ -26,6 +26,7 @@ from gem_bundle.run.elsewhere import check_groups, check_jars, lacking
 from gem_bundle.run.environment import open_plan_session
 from gem_bundle.run.frames import Frames, NodeFailure
 from gem_bundle.run.fresh import begin_fresh, check_fresh, finish_fresh
+from gem_bundle.run.live_record import check_live_runs
 from gem_bundle.run.lock import CheckpointLocks
 from gem_bundle.run.options import RunOptions
 from gem_bundle.run.progress import Totals
@@ -231,7 +232,7 @@ def _guard_checkpoints(plan: Plan, targets: Sequence[Node], stack: ExitStack, op
         found += [d for d in record_of(node.id, plan.definition.record(node.id))[1] if d.is_error]
     if not found:
         locks = stack.enter_context(CheckpointLocks(places))
-        found = locks.acquire()
+        found = locks.acquire() or check_live_runs(plan.definition, places)
     if not found:
         for target, location in places.items():
             found += finish_fresh(target, location)

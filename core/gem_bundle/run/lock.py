@@ -1,8 +1,9 @@
 """One run for each checkpoint: a lock that the operating system drops when the process dies.
 
 The lock is a file beside the checkpoint, locked with ``flock``; so it works for checkpoints on a local or
-network disk. On object stores there is no such thing: there Spark's own commit log is the guard, and
-the second of two runs fails when it tries to commit a micro-batch the first has committed.
+network disk. On object stores there is no such thing: there `live_record` looks for a run that goes on, and
+of two that start at once Spark's own commit log stops the second, when it tries to commit a micro-batch that
+the first has committed.
 """
 
 from __future__ import annotations
