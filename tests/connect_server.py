@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STARTED = re.compile(r"Spark Connect server started at: \S*:(\d+)")
+MASTER = "local[2]"
+# Of gem-bundle's own defaults the one without which Spark starts a process for each file that it renames.
+FILES_OF_CHECKPOINTS = "spark.sql.streaming.checkpointFileManagerClass"
 SETTINGS = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.connect.grpc.binding.port": "0",
@@ -33,10 +36,6 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "1",
-    # Without it Spark starts a process for each file that it renames in a checkpoint.
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
 }
 # In one client, which costs its imports once: what was asked for, as JSON on standard output.
 CLIENT = """
@@ -145,12 +144,15 @@ def serving(jars: Sequence[Path], folder: Path) -> Iterator[ConnectServer]:
         jars: Its jars.
         folder: An empty folder, for its log and what it writes.
     """
-    from gem_bundle.run.jars import spark_home
+    from gem_bundle.run.jars import spark_home, spark_version
+    from gem_bundle.run.spark_settings import default_settings
     from tests.conftest import DELTA_SETTINGS
 
     (folder / "tmp").mkdir()
+    ours = default_settings(MASTER, spark_version())
     settings = {
         **SETTINGS,
+        **{name: str(value) for name, value in ours.items() if name == FILES_OF_CHECKPOINTS},
         **DELTA_SETTINGS,
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder / 'tmp'}",
@@ -159,7 +161,7 @@ def serving(jars: Sequence[Path], folder: Path) -> Iterator[ConnectServer]:
     submit = [
         spark_home() / "bin" / "spark-submit",
         *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
-        *("--master", "local[2]", "--jars", ",".join(map(str, jars))),
+        *("--master", MASTER, "--jars", ",".join(map(str, jars))),
         *arguments,
         "spark-internal",
     ]

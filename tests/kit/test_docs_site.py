@@ -132,6 +132,49 @@ def test_links_of_the_readme_lead_somewhere() -> None:
     assert [link for link in found if not (ROOT / link).exists()] == []
 
 
+# What nobody can see by reading the code: where it was tried.
+PLATFORM = re.compile(
+    r"Databricks|Kubernetes|Spark Connect|SPARK_REMOTE|spark-submit|object store|s3a?://|Unity Catalog|[Ss]erverless"
+    r"|macOS|Spark 4\.[01]|Python 3\.1[2-9]"
+)
+UNTRIED = "nobody has tried"
+
+
+def unproved(page: str) -> list[str]:
+    """The sections of a page that name a platform, and neither a test that is there nor that nobody has tried it."""
+    prose = re.sub(r"^```.*?^```$", "", page, flags=re.M | re.S)
+    return [
+        section.partition("\n")[0]
+        for section in re.split(r"^(?=#+ )", prose, flags=re.M)
+        if PLATFORM.search(section)
+        and UNTRIED not in " ".join(section.lower().split())
+        and not any((ROOT / named).is_file() for named in re.findall(r"tests/[\w/]+\.py", section))
+    ]
+
+
+def test_what_is_said_of_a_platform_names_its_test() -> None:
+    pages = [ROOT / "README.md", *DOCS.glob("*.md"), *TUTORIALS.glob("*.md")]
+    found = {
+        page.name: sections for page in pages if (sections := unproved(page.read_text(encoding="utf-8")))
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("It runs on Kubernetes.", ["## Where"]),
+        ("It runs on Kubernetes (`tests/kit/test_docs_site.py`).", []),
+        ("It runs on Kubernetes (`tests/kit/test_gone.py`).", ["## Where"]),
+        ("Nobody has\ntried it on Kubernetes.", []),
+        ("It runs.\n\n```yaml\njob: Kubernetes\n```", []),
+        ("It runs.\n\n### There\n\nOver Spark Connect too.", ["### There"]),
+    ],
+)
+def test_a_platform_without_a_test_is_found(said: str, found: list[str]) -> None:
+    assert unproved(f"# A page\n\n## Where\n\n{said}\n") == found
+
+
 def pages_with_commands(*, spark: bool) -> list[Path]:
     """The pages whose commands are typed here: those that need a JVM, or the others."""
     found = []
