@@ -15,9 +15,11 @@ import pytest
 from tests.connect_server import serving
 from tests.integration.flights import ROOT, Flights, Run, lay_out, link_days, table_rows
 from tests.integration.pipelines import add_rows, events, finish, run, write_pipeline
+from tests.integration.test_readme import README, TOUR
 from tests.integration.test_stateful import PROCESSOR
 from tests.kit.conformance.test_registry import suites
 from tests.samples import a_killed_program, over_connect, seed
+from tests.tours import follow, virtual_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -432,6 +434,15 @@ def test_state_of_one_s_own_is_kept_on_the_server(connect_server: ConnectServer,
     texts = [part.read_text(encoding="utf-8") for part in (tmp_path / "out").glob("*.json")]
     found = [json.loads(line) for text in texts for line in text.splitlines()]
     assert sorted((row["device"], row["s"]) for row in found) == [("a", 2), ("a", 24), ("b", 4), ("b", 28)]
+
+
+@over_connect
+def test_the_tour_of_the_readme(connect_server: ConnectServer, tmp_path: Path) -> None:
+    scripts, folder = virtual_environment(tmp_path / "venv"), tmp_path / "tour"
+    there = {**os.environ, "SPARK_REMOTE": connect_server.url, "JAVA_HOME": "/nowhere"}
+    # Between these parts a bundle brings its own Spark to a cluster.
+    for start, end in ((TOUR, "\n### Take it to a cluster"), ("### Write a gem", "\n## ")):
+        assert follow(README, folder, scripts, start=start, end=end, environment=there) > 2
 
 
 def views(server: ConnectServer) -> list[str]:
