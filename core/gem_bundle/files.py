@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "memory"})
 
+_FILE_SYSTEMS = _OBJECT_STORES | {"dbfs", "hdfs", "viewfs", "wasb", "wasbs"}
+
 
 class NoFilesError(OSError):
     """Nothing here can read and write that kind of place; the text says why."""
@@ -171,6 +173,12 @@ class _RemoteFolder:
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
+
+
+def in_file_system(place: str) -> bool:
+    """Whether a place lies in a file system that Spark knows, and that isn't this machine's."""
+    scheme, found, _ = place.partition(":")
+    return bool(found) and scheme.lower() in _FILE_SYSTEMS
 
 
 def split(location: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from gem_bundle.cli.output import counted, paint, print_diagnostics, print_note,
 from gem_bundle.cli.params import files_argument, format_option, parameter_options, quiet_option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gem_bundle.check import Checked
     from gem_bundle.diagnostics import Diagnostic
@@ -194,7 +194,7 @@ def _try(plan: Plan, file: str, request: _Request) -> tuple[list[Diagnostic], tu
         from gem_bundle.check.stages.connect import check_connect
 
         found += check_connect(plan)
-        tried += ["everything it needs can be reached", *_unknown_columns(plan)]
+        tried += [*_reached(plan), *_unknown_columns(plan)]
     if request.engine:
         from gem_bundle.check.stages.inference import as_declared
         from gem_bundle.run.engine import check_engine
@@ -207,12 +207,32 @@ def _try(plan: Plan, file: str, request: _Request) -> tuple[list[Diagnostic], tu
     return found, tuple(tried)
 
 
+def _reached(plan: Plan) -> list[str]:
+    """What to say where nothing is wrong: gems leave to Spark what lies in a file system of its own."""
+    left = [name for name in plan.order if _is_left_to_spark(plan, name)]
+    if not left:
+        return ["everything it needs can be reached"]
+    return ["everything that was tried can be reached", f"the places of {_some(left)} are left to Spark"]
+
+
+def _is_left_to_spark(plan: Plan, name: str) -> bool:
+    from gem_bundle.files import in_file_system
+
+    places: Mapping[str, Iterable[str]] = getattr(plan.gems[name], "places", dict)()
+    return any(in_file_system(place) for found in places.values() for place in found)
+
+
 def _unknown_columns(plan: Plan) -> list[str]:
     """What to say of sources that neither declare their columns nor could look."""
     sources = [node.id for node in plan.definition.of_kind("source")]
-    unknown = [f"`{name}`" for name in sources if plan.facts[name].columns is None]
-    shown = [*unknown[:_NAMED], *([f"{len(unknown) - _NAMED} more"] if len(unknown) > _NAMED else [])]
-    return [f"columns of {', '.join(shown)} stay unknown"] if shown else []
+    unknown = [name for name in sources if plan.facts[name].columns is None]
+    return [f"columns of {_some(unknown)} stay unknown"] if unknown else []
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    shown = [f"`{name}`" for name in names[:_NAMED]]
+    return ", ".join([*shown, *([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])])
 
 
 def _broken_plugins(registry: Registry, verdicts: Iterable[_Verdict]) -> list[Diagnostic]:

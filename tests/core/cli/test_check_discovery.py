@@ -78,7 +78,8 @@ def test_sources_whose_columns_stay_unknown_are_named(cli: Cli, project: Callabl
     project("clicks.yaml", text)
     told = cli("check", "--connect", "clicks.yaml")
     assert told.stdout == (
-        "clicks.yaml: ok (3 nodes; everything it needs can be reached; columns of `clicks` stay unknown)\n"
+        "clicks.yaml: ok (3 nodes; everything that was tried can be reached; "
+        "the places of `clicks` are left to Spark; columns of `clicks` stay unknown)\n"
     )
     more = "".join(f"  more{n}: {{gem: delta, options: {{table: t{n}}}}}\n" for n in range(5))
     targets = "".join(f"  out{n}: {{gem: console, input: more{n}}}\n" for n in range(5))

@@ -1,7 +1,8 @@
 """What Databricks takes: the fields of bundles (`databricks.yml`) and of the Jobs API 2.2 that we use.
 
 Names, types and allowed values are those of the JSON Schema that the Databricks CLI publishes
-(`databricks bundle schema`) and of `databricks-sdk`.
+(`databricks bundle schema`) and of `databricks-sdk`. Databricks' own models for Python, `databricks-bundles`,
+have a licence of Databricks' own, so that nothing here depends on them.
 """
 
 from typing import Annotated, Literal
