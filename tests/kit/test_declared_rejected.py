@@ -168,13 +168,17 @@ REMEMBERED = """
 pipeline: shop
 sources:
   orders: {gem: kafka, options: {bootstrap_servers: ["nowhere:9092"], subscribe: orders}}
+  known: {gem: rows, mode: batch, options: {schema: "id int", rows: [[1], [2], [3]]}}
 transforms:
   read: {gem: select, input: orders, options: {columns: {id: "cast(cast(value as string) as int)", at: timestamp}}}
   timely: {gem: watermark, input: read, options: {column: at, delay: 10 minutes}}
   plausible:
     gem: expect
-    input: timely
-    options: {rules: {alone: {column: id, unique: within_watermark}}}
+    inputs: [timely, known]
+    options:
+      rules:
+        alone: {column: id, unique: within_watermark}
+        known: {column: id, foreign_key: {input: known, column: id}}
 targets:
   good: {gem: delta, input: plausible, group: both, options: {path: /nowhere/good}}
 """
@@ -188,14 +192,19 @@ def test_what_a_node_remembers_is_so_in_a_test(spark: SparkSession, tmp_path: Pa
         tests:
           twice:
             steps:
-              - add: {read: [{id: 1, at: "2024-01-01 10:00:00"}]}
-                expect: {good: {count: 1}, plausible.rejected: []}
+              - add: {read: [{id: 1, at: "2024-01-01 10:00:00"}, {id: 9, at: "2024-01-01 10:00:00"}]}
+                expect: {good: {count: 1}, plausible.rejected: {count: 1}}
               - restart: true
-                add: {read: [{id: 1, at: "2024-01-01 10:09:00"}, {id: 2, at: "2024-01-01 11:00:00"}]}
+                add:
+                  read:
+                    - {id: 1, at: "2024-01-01 10:09:00"}
+                    - {id: 9, at: "2024-01-01 10:09:00"}
+                    - {id: 2, at: "2024-01-01 11:00:00"}
                 expect:
                   good: [{id: 2, at: "2024-01-01 11:00:00"}]
                   plausible.rejected:
                     - reasons: [{name: alone, words: "`id is unique within the watermark` is false"}]
+                    - reasons: [{name: known, words: "`id is in known.id` is false"}]
               - add: {read: [{id: 1, at: "2024-01-01 11:00:00"}, {id: 3, at: "2024-01-01 10:00:00"}]}
                 expect: {good: [{id: 1, at: "2024-01-01 11:00:00"}], plausible.rejected: []}
         """,
