@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from gem_bundle.changes.model import TargetChanges
+    from gem_bundle.run.report import Report
 
 pytestmark = pytest.mark.spark
 
@@ -232,6 +233,32 @@ def test_continuous_processing_goes_on_from_no_micro_batch(spark: SparkSession, 
         stop.cancel()
     assert [diagnostic.node for diagnostic in report.diagnostics] == ["out"], "Spark takes it"
     assert not report.ok
+
+
+def test_a_continuous_query_goes_on_from_its_own_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(
+        tmp_path, TICKS.replace("input: ticks", "input: ticks, trigger: {continuous: 1 second}")
+    )
+    commits = tmp_path / "checkpoints" / "shop" / "out" / "commits"
+
+    def epochs() -> set[str]:
+        return {path.name for path in commits.glob("[0-9]*")} if commits.exists() else set()
+
+    for _ in range(2):
+        before = epochs()
+        reports: list[Report] = []
+        running = threading.Thread(target=lambda found=reports: found.append(run(file)))
+        running.start()
+        while running.is_alive() and not epochs() - before:
+            running.join(0.2)
+        for query in spark.streams.active:
+            query.stop()
+        running.join()
+        assert [report.diagnostics for report in reports] == [[]]
+        assert epochs() > before
+    assert planned(file).verdict == "same"
+    write_pipeline(tmp_path, TICKS)
+    assert [diagnostic.code for diagnostic in plan_changes(check_file(str(file)).plan)[1]] == ["GB403"]
 
 
 def test_nodes_that_say_what_they_were_called_go_on(spark: SparkSession, tmp_path: Path) -> None:

@@ -298,7 +298,7 @@ def _log(content: bytes) -> tuple[list[str], str]:
     if lines[0] not in _LOG_VERSIONS:
         return [], "does not begin with a version of Spark's log"
     try:
-        json.loads(lines[1]) if len(lines) > 1 else None
+        _object(lines, 1)
     except ValueError:
         return [], "is cut off"
     return lines, ""
@@ -333,7 +333,8 @@ def _offset(text: str) -> Any:
 
 
 def _object(lines: list[str], line: int) -> dict[str, Any]:
-    found = json.loads(lines[line]) if len(lines) > line else {}
+    # Continuous processing writes an empty line where micro-batches have theirs.
+    found = json.loads(lines[line]) if len(lines) > line and lines[line] else {}
     return found if isinstance(found, dict) else {}
 
 

@@ -11,10 +11,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint
+    from gem_bundle.pipeline.model import Trigger
 
 
-def has_source_evolution(settings: Mapping[str, str]) -> bool:
-    """Whether a run with these Spark settings names its sources: from Spark 4.2 on, unless switched off."""
+def has_source_evolution(settings: Mapping[str, str], trigger: Trigger | None = None) -> bool:
+    """Whether a run with these Spark settings names its sources: from Spark 4.2 on, unless switched off.
+
+    Args:
+        settings: The settings of the pipeline.
+        trigger: The trigger of the target; continuous processing keeps a log without names.
+    """
+    if trigger is not None and trigger.kind == "continuous":
+        return False
     key = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
     major, minor = (int(part) for part in (installed_spark() or "4.2").split(".")[:2])
     return (major, minor) >= (4, 2) and settings.get(key, "true").lower() == "true"

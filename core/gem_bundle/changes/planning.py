@@ -116,7 +116,7 @@ def _of_target(
     if checkpoint is None:
         anew = _into_what_is_there(plan, node)
         return [anew or new_target(plan, new)], wrong
-    evolution = has_source_evolution(plan.definition.spark)
+    evolution = has_source_evolution(plan.definition.spark, node.trigger)
     broken = check_checkpoint(node.id, checkpoint, source_evolution=evolution)
     if broken:
         return [], [*wrong, *broken]

@@ -506,9 +506,9 @@ CHANGES = (
         "GB434",
         "the trigger is another one",
         why="""
-            When micro-batches run makes no difference to rows. Continuous and real-time
-            processing keep a checkpoint in another way, and Spark doesn't go from one kind to
-            another.
+            When micro-batches run makes no difference to rows, and real-time processing goes on
+            from them as they go on from it. Continuous processing keeps a checkpoint in another
+            way, and Spark doesn't go from one to the other.
         """,
         breaks=_edit(
             _PLAIN,

@@ -224,8 +224,8 @@ def _guard_checkpoints(plan: Plan, targets: Sequence[Node], stack: ExitStack, op
     """
     places = plan.checkpoints(targets)
     found: list[Diagnostic] = []
-    evolution = has_source_evolution(plan.definition.spark)
     for target, location in places.items():
+        evolution = has_source_evolution(plan.definition.spark, plan.node(target).trigger)
         with suppress(UnseenError):  # it is left to Spark
             found += check_checkpoint(target, read_checkpoint(location), source_evolution=evolution)
     for node in plan.restartable(targets):

@@ -389,7 +389,7 @@ EDITS = [
     Edit(
         "real-time processing in place of micro-batches",
         (("output_mode: update,", "output_mode: update, trigger: {real_time: 5 minutes},"),),
-        "refused",
+        "continues",
         ("GB434",),
         PASSED_ON,
     ),

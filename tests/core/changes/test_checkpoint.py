@@ -14,6 +14,7 @@ from scripts.checkpoints import make
 
 from gem_bundle.changes.checkpoint import SparkCheckpoint, UnseenError, read_checkpoint
 from gem_bundle.changes.damage import check_checkpoint, has_source_evolution
+from gem_bundle.pipeline.model import Trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +42,13 @@ def test_nothing_there_is_fine(tmp_path: Path) -> None:
 
 def test_a_whole_checkpoint_is_fine(tmp_path: Path) -> None:
     assert codes(healthy(tmp_path / "c")) == []
+
+
+def test_the_log_of_continuous_processing_is_whole(tmp_path: Path) -> None:
+    folder = healthy(tmp_path / "c", "v1")
+    (folder / "offsets/11").write_text('v1\n\n{"0":{"value":1,"runTimeMs":2}}')
+    assert codes(folder, source_evolution=has_source_evolution({}, Trigger("continuous", "1 second"))) == []
+    assert codes(folder, source_evolution=has_source_evolution({}, Trigger())) == ["GB403"]
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from gem_bundle.changes.model import Change
     from gem_bundle.changes.record import NodeRecord
 
-_OTHER_ENGINES = frozenset({"continuous", "real_time"})
-
 
 def compare_target(both: Comparison) -> Iterator[Change]:
     """The changes of the target itself."""
@@ -121,11 +119,13 @@ def _trigger(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Cha
     what = f"target `{new.id}`: the trigger was {told(old.trigger)} and is {told(new.trigger)}"
     before, after = (node.trigger.partition(":")[0] for node in (old, new))
     details = {"key": "trigger", "before": old.trigger, "after": new.trigger}
-    if before != after and {before, after} & _OTHER_ENGINES:
+    # Real-time processing goes on from micro-batches, and they from it: measured without state.
+    apart = {"continuous"} | ({"real_time"} if both.new.stateful or both.old.stateful else set())
+    if before != after and apart & {before, after}:
         yield both.change(
             "refused",
             "GB434",
-            f"{what}: Spark can't go on from a checkpoint that another kind of processing has made",
+            f"{what}: Spark can't go on from a checkpoint that this kind of processing hasn't made",
             new.id,
             hint="Give the target another id, so that it gets a checkpoint of its own.",
             **details,
