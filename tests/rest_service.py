@@ -40,12 +40,14 @@ class RestService:
     answer otherwise, ``/turn/…`` well once and with 404 from then on.
 
     Attributes:
+        files: What is at further paths, as it is sent.
         asked: What it was asked, in order: ``GET /users/7``, and the body.
         headers: The headers of the last request.
         most: How many requests were under way at once.
     """
 
     def __init__(self) -> None:
+        self.files: dict[str, str] = {}
         self.asked: list[tuple[str, Any]] = []
         self.headers: dict[str, str] = {}
         self.most = 0
@@ -110,7 +112,9 @@ class RestService:
         parts = unquote(urlsplit(handler.path).path).strip("/").split("/")
         how, last = parts[0], parts[-1]
         user: dict[str, Any] = {"name": f"user {last}", "score": 1.5, "sent": body}
-        if how.isdigit():
+        if handler.path in self.files:
+            self._send(handler, 200, self.files[handler.path])
+        elif how.isdigit():
             self._send(handler, int(how), {"error": f"no {last}"})
         elif how == "flaky" and times <= int(parts[1]):
             self._send(handler, 503, {"error": "later"})

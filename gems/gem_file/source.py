@@ -174,9 +174,13 @@ class FileSource(Source[FileSourceOptions]):
             yield from self._findings(streaming=self.streaming)
 
     def connect(self) -> "Iterator[Finding]":
-        """Look whether anything is at a local path; what lies elsewhere is left to Spark."""
+        """Look whether anything is at a local path, and at an Avro schema; other places are left to Spark."""
         if is_missing(self.options.path):
             yield Finding("GB505", *self._missing(), option="path")
+        if self.options.avro_schema_url is not None:
+            from gem_file.avro_schema import url_findings
+
+            yield from url_findings(self.options, gives_columns=self._takes_columns_of_avro())
 
     def discover(self) -> "tuple[Column, ...] | None":
         """The columns of files at a local path, as far as it is certain that Spark finds the same."""
@@ -322,21 +326,19 @@ class FileSource(Source[FileSourceOptions]):
 
     def _check_avro(self) -> "Iterator[Finding]":
         """Spark has types for the Avro schema, where the columns are taken from it."""
-        options = self.options
-        # With a depth, Spark takes records that hold themselves.
-        if (
-            options.avro_schema is None
-            or options.schema is not None
-            or (options.recursive_field_max_depth or 0) > 0
-        ):
+        schema = self.options.avro_schema
+        if schema is None or not self._takes_columns_of_avro():
             return
-        from gem_bundle.avro import AvroSchemaError, avro_schema
+        from gem_file.avro_schema import columns_problem
 
-        try:
-            avro_schema(options.avro_schema)
-        except AvroSchemaError as error:
+        error = columns_problem(schema)
+        if error is not None:
             hint = error.hint or "Declare the columns with `schema`."
             yield Finding("GB205", f"of `avro_schema` Spark makes no columns: {error}", hint, "avro_schema")
+
+    def _takes_columns_of_avro(self) -> bool:
+        # With a depth, Spark takes records that hold themselves.
+        return self.options.schema is None and not (self.options.recursive_field_max_depth or 0) > 0
 
 
 class _Some(FileSource):

@@ -156,6 +156,13 @@ class FileTarget(Target[FileTargetOptions]):
         """What Spark knows its Avro by."""
         return (AVRO_CLASS,) if self.options.format == "avro" else ()
 
+    def connect(self) -> "Iterator[Finding]":
+        """Look at the Avro schema that the files are to have; whether the rows fit is left to Spark."""
+        if self.options.avro_schema_url is not None:
+            from gem_file.avro_schema import url_findings
+
+            yield from url_findings(self.options)
+
     def begins_anew(self) -> OptionChange | None:
         """The folder's log knows micro-batches by their number, whoever wrote them."""
         path = local_path(self.options.path)

@@ -7,9 +7,10 @@ import os
 import pytest
 from pydantic import ValidationError
 
-from gem_bundle import Column, GemError, ReadContext, StreamReadContext
+from gem_bundle import Column, GemError, ReadContext, StreamReadContext, WriteContext
 from gem_file.paths import archive_is_read_again, is_missing
 from gem_file.source import FileSource
+from gem_file.target import FileTarget
 from tests.gems.draining import drain, make, micro_batches
 
 GUIDE = [
@@ -261,6 +262,99 @@ def test_where_paths_may_lie_elsewhere_only_spark_can_tell(monkeypatch, variable
     assert not is_missing("s3a://nowhere/at/all")
     monkeypatch.setenv(variable, "x")
     assert not is_missing("/nowhere/at/all")
+
+
+CLICK = """/* Ours. */
+{"type": "record", "name": "Click", "fields": [
+  // where it was
+  {"name": "page", "type": "string", "doc": "http://wiki/page"}, {"name": "n", "type": "long", "default": 7}]}
+end"""
+LINKED = {"type": "record", "name": "n", "fields": [{"name": "next", "type": ["null", "n"]}]}
+
+
+def of_schema(gem, url, folder=None, **more):
+    """What is told before a start of a schema at a path or an address."""
+    made = make(gem, {"path": "here", "format": "avro", "avro_schema_url": url, **more}, folder)
+    if folder is not None:
+        (folder / "here").mkdir(exist_ok=True)
+    return [(f.code, f.option, f.message) for f in made.connect() if f.option != "path"]
+
+
+@pytest.mark.parametrize("gem", [FileSource, FileTarget])
+def test_an_avro_schema_at_a_path_is_looked_at_before_a_start(tmp_path, gem):
+    (tmp_path / "a.avsc").write_text(CLICK)
+    (tmp_path / "wide.avsc").write_text(CLICK, encoding="utf-16")
+    (tmp_path / "b.avsc").write_text('{"type": "record", "name": "Click", "fields": [{"name": "n"}]}')
+    (tmp_path / "c.avsc").write_bytes(b'"\xff"')
+    for name in ("a.avsc", f"file://{tmp_path}/a.avsc", "wide.avsc", "s3a://bucket/a.avsc"):
+        assert of_schema(gem, name, tmp_path) == []
+    told = [
+        (name, *of_schema(gem, f"{tmp_path}/{name}", tmp_path)[0])
+        for name in ("b.avsc", "c.avsc", "d.avsc", "here")
+    ]
+    assert [(name, code) for name, code, _, _ in told] == [
+        ("b.avsc", "GB205"),
+        ("c.avsc", "GB205"),
+        ("d.avsc", "GB505"),
+        ("here", "GB505"),
+    ]
+    assert {option for _, _, option, _ in told} == {"avro_schema_url"}
+    assert "takes: at `fields[0]`: the field `n` has no `type`" in told[0][3]
+    assert told[2][3] == f"no Avro schema is at `{tmp_path}/d.avsc`"
+    assert told[3][3].endswith("can't be read: is a directory")
+
+
+def test_an_avro_schema_that_columns_are_taken_from_has_them(tmp_path):
+    (tmp_path / "n.avsc").write_text(json.dumps(LINKED))
+    ((code, _, message),) = of_schema(FileSource, "n.avsc", tmp_path)
+    assert (code, message.rpartition(": ")[2]) == (
+        "GB205",
+        "the record `n` holds itself, which Spark has no type for",
+    )
+    (tmp_path / "n.avsc").write_text('"int"')
+    ((_, _, message),) = of_schema(FileSource, "n.avsc", tmp_path)
+    assert message.endswith("it describes no record, which is what has columns")
+    assert of_schema(FileSource, "n.avsc", tmp_path, schema="n int") == []
+    assert of_schema(FileSource, "n.avsc", tmp_path, recursive_field_max_depth=3) == []
+
+
+def test_an_avro_schema_at_an_address_is_asked_for_before_a_start(rest_service, monkeypatch):
+    monkeypatch.setattr("gem_file.avro_schema._SECONDS", 0.2)
+    rest_service.files["/click.avsc"] = CLICK
+    assert of_schema(FileTarget, f"{rest_service.url}/click.avsc") == []
+    told = [
+        (path, *of_schema(FileTarget, f"{rest_service.url}/{path}")[0])
+        for path in ("text", "404/a.avsc", "500/a.avsc", "closed/a.avsc", "slow/a.avsc")
+    ]
+    assert [(path, code) for path, code, _, _ in told] == [
+        ("text", "GB205"),
+        ("404/a.avsc", "GB505"),
+        ("500/a.avsc", "GB503"),
+        ("closed/a.avsc", "GB503"),
+        ("slow/a.avsc", "GB503"),
+    ]
+    assert told[1][3].endswith("(HTTP 404)")
+    assert told[2][3].endswith("answers HTTP 500, and no Avro schema")
+    assert told[4][3].endswith("no answer within 0.2 seconds")
+    rest_service.close()
+    ((code, _, message),) = of_schema(FileTarget, f"{rest_service.url}/click.avsc")
+    assert code == "GB503"
+    assert "Connection refused" in message
+
+
+@pytest.mark.spark
+def test_spark_reads_such_schemas_by_paths_and_by_addresses(spark, tmp_path, rest_service):
+    (tmp_path / "click.avsc").write_text(CLICK)
+    rest_service.files["/click.avsc"] = CLICK
+    context = WriteContext(node="t")
+    rows = spark.createDataFrame([("home", 1)], "page string, n long").coalesce(1)
+    target = make(FileTarget, {"path": "in", "format": "avro", "avro_schema_url": "click.avsc"}, tmp_path)
+    target.write(rows, context)
+    made = source(tmp_path, format="avro", path="in", avro_schema_url=f"{rest_service.url}/click.avsc")
+    assert [*target.connect(), *made.connect()] == []
+    made.streaming = False
+    assert [tuple(row) for row in made.read(ReadContext(node="x", spark=spark)).collect()] == [("home", 1)]
+    assert "GET /click.avsc" in [line for line, _ in rest_service.asked[1:]], "Spark has asked for it too"
 
 
 def test_avro_brings_a_jar():
