@@ -86,6 +86,13 @@ def has_iceberg() -> bool:
     return not TargetSpark(None).is_told(missing_iceberg())
 
 
+def has_processors_of_rows() -> bool:
+    """Whether the Spark of this place of the matrix takes processors of rows: 4.0 has those of data frames only."""
+    from gem_bundle.check.stages.versions import TargetSpark
+
+    return not TargetSpark(None).lacks("4.1")
+
+
 def resolved_jars() -> list[Path]:
     """The jars of Delta, Kafka, Avro and PostgreSQL, in this project's versions; of Iceberg where it has any."""
     from gem_bundle.run.jars import fill, resolve, spark_version

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.conftest import has_processors_of_rows
 from tests.connect_server import serving
 from tests.integration.flights import ROOT, Flights, Run, lay_out, link_days, table_rows
 from tests.integration.pipelines import add_rows, events, finish, run, write_pipeline
@@ -434,6 +435,11 @@ def test_state_of_one_s_own_is_kept_on_the_server(connect_server: ConnectServer,
     texts = [part.read_text(encoding="utf-8") for part in (tmp_path / "out").glob("*.json")]
     found = [json.loads(line) for text in texts for line in text.splitlines()]
     assert sorted((row["device"], row["s"]) for row in found) == [("a", 2), ("a", 24), ("b", 4), ("b", 28)]
+
+
+if not has_processors_of_rows():  # which a check says: tests/core/check/test_processors.py
+    del test_declared_tests_run_on_the_server
+    del test_state_of_one_s_own_is_kept_on_the_server
 
 
 @over_connect

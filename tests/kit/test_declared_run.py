@@ -12,6 +12,7 @@ from gem_bundle.testing import AddRows, AdvanceClock, CheckRows, run_steps
 from gem_bundle.testing.declared.load import load_tests
 from gem_bundle.testing.declared.run import prepare_test, run_test
 from gem_bundle.testing.running.report import explanation
+from tests.conftest import has_processors_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -225,6 +226,12 @@ def test_timers_by_event_time_go_by_the_watermark_of_the_rows(run: Run) -> None:
         pipeline=SILENT.format("false", "event"),
     )
     assert passed(outcome)
+
+
+if not has_processors_of_rows():  # which a check says: tests/core/check/test_processors.py
+    del test_timers_by_the_clock_go_by_that_of_the_test
+    del test_steps_in_python_set_the_clock_too
+    del test_timers_by_event_time_go_by_the_watermark_of_the_rows
 
 
 # Windows, watermarks, output modes

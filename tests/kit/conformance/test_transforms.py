@@ -46,6 +46,7 @@ from gem_python.stateful import Stateful
 from gem_python.transform import PythonTransform
 from gem_rest.rest_enrich import RestEnrich
 from gem_sql.query import Sql
+from tests.conftest import has_processors_of_rows
 from tests.rest_service import RestService
 
 if TYPE_CHECKING:
@@ -616,7 +617,22 @@ class Count(StatefulProcessor):
 
     def close(self):
         pass
+
+
+class CountOfFrames(Count):
+    def handleInputRows(self, key, rows, timerValues):
+        import pandas
+
+        n = (self.count.get() or (0,))[0] + sum(len(frame) for frame in rows)
+        self.count.update((n,))
+        yield pandas.DataFrame({"page": [key[0]], "n": [n]})
 """
+# Spark 4.0 has processors of data frames only.
+PROCESSOR = (
+    {"processor": "conformance_processors:Count"}
+    if has_processors_of_rows()
+    else {"processor": "conformance_processors:CountOfFrames", "form": "pandas"}
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -627,7 +643,7 @@ def processors(user_modules: Path) -> None:
 class TestStateful(TransformConformance):
     gem = Stateful
     options = {
-        "processor": "conformance_processors:Count",
+        **PROCESSOR,
         "group_by": ["page"],
         "schema": "page string, n bigint",
     }
