@@ -319,19 +319,21 @@ def test_an_avro_schema_that_columns_are_taken_from_has_them(tmp_path):
 
 
 def test_an_avro_schema_at_an_address_is_asked_for_before_a_start(rest_service, monkeypatch):
-    monkeypatch.setattr("gem_file.avro_schema._SECONDS", 0.2)
     rest_service.files["/click.avsc"] = CLICK
     assert of_schema(FileTarget, f"{rest_service.url}/click.avsc") == []
     told = [
         (path, *of_schema(FileTarget, f"{rest_service.url}/{path}")[0])
-        for path in ("text", "404/a.avsc", "500/a.avsc", "closed/a.avsc", "slow/a.avsc")
+        for path in ("text", "404/a.avsc", "500/a.avsc", "closed/a.avsc")
     ]
+    with monkeypatch.context() as impatient:
+        impatient.setattr("gem_file.avro_schema._SECONDS", 0.2)
+        told += [("slow", *of_schema(FileTarget, f"{rest_service.url}/slow/a.avsc")[0])]
     assert [(path, code) for path, code, _, _ in told] == [
         ("text", "GB205"),
         ("404/a.avsc", "GB505"),
         ("500/a.avsc", "GB503"),
         ("closed/a.avsc", "GB503"),
-        ("slow/a.avsc", "GB503"),
+        ("slow", "GB503"),
     ]
     assert told[1][3].endswith("(HTTP 404)")
     assert told[2][3].endswith("answers HTTP 500, and no Avro schema")
