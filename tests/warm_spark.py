@@ -154,8 +154,11 @@ class _Jvm:
         self.told = place.read_bytes()
         with place.open("rb") as stream:
             port, secret = read_int(stream), UTF8Deserializer().loads(stream)
+        # Or the collector of garbage, whenever it comes, would talk to a JVM that may be gone, and log that it can't.
         self._gateway: Any = JavaGateway(
-            gateway_parameters=GatewayParameters(port=port, auth_token=secret, auto_convert=True)
+            gateway_parameters=GatewayParameters(
+                port=port, auth_token=secret, auto_convert=True, enable_memory_management=False
+            )
         )
         # What `spark-submit` says of itself, as the name of an application without one; the jars are this JVM's.
         found = self._spark_properties()
