@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import http.client
 import json
+import os
 import re
 import socket
 import sys
@@ -428,6 +429,16 @@ def test_a_crowd_takes_few_file_handles_and_little_work(
         assert beginning(crowd[7]) == b"HTTP/1.1 200"
         for one in crowd:
             one.close()
+
+
+def test_the_server_gives_way_to_the_run(tmp_path: Path) -> None:
+    with served(tmp_path) as run:
+        run.begin()
+        assert run.ask("/health")[0] == 200  # so it has begun
+        (thread,) = (thread for thread in threading.enumerate() if thread.name == "gem-bundle-serve")
+        assert thread.native_id is not None
+        niceness = [os.getpriority(os.PRIO_PROCESS, of) for of in (0, thread.native_id)]
+    assert niceness[1] == min(niceness[0] + 10, 19)
 
 
 def test_who_comes_in_while_another_does_is_counted_once() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 _STUCK_SECONDS = 60.0
 _MOST_CONNECTIONS = 128
 _HEADER_SECONDS = 10.0
+_NICE = 10
 _END_SECONDS = 5.0
 
 
@@ -148,6 +151,17 @@ def _listen(options: ServeOptions) -> tuple[socket.socket, str]:
     return listening, f"http://{host}:{listening.getsockname()[1]}"
 
 
+def _give_way() -> None:
+    """Let this thread have less of a processor than Spark where both want one.
+
+    Only Linux has priorities of threads; elsewhere it would be the whole process that gives way.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError):
+            before = os.getpriority(os.PRIO_PROCESS, 0)
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(before + _NICE, 19))
+
+
 class RunServer:
     """A view that passes everything on to the record of the run, and answers over HTTP meanwhile.
 
@@ -232,6 +246,7 @@ class RunServer:
 
     def _serve(self, listening: socket.socket) -> None:
         async def serve() -> None:
+            _give_way()
             self.events.begin()
             await self._server.serve(sockets=[listening])
 
