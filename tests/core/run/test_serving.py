@@ -435,7 +435,8 @@ def test_the_server_gives_way_to_the_run(tmp_path: Path) -> None:
     with served(tmp_path) as run:
         run.begin()
         assert run.ask("/health")[0] == 200  # so it has begun
-        (thread,) = (thread for thread in threading.enumerate() if thread.name == "gem-bundle-serve")
+        thread = run.server._thread
+        assert thread is not None
         assert thread.native_id is not None
         niceness = [os.getpriority(os.PRIO_PROCESS, of) for of in (0, thread.native_id)]
     assert niceness[1] == min(niceness[0] + 10, 19)
