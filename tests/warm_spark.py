@@ -66,6 +66,7 @@ class WarmSpark:
         self._folder, self._home = folder, home
         self._jars = {str(jar) for jar in jars}
         self._jvm: _Jvm | None = None
+        self._lending: Thread | None = None
         self.lent = 0
         self._make_home()
         self._socket = socket.socket(socket.AF_UNIX)
@@ -80,6 +81,8 @@ class WarmSpark:
     def close(self) -> None:
         """End the JVM."""
         self._socket.close()
+        if self._lending is not None:
+            self._lending.join()  # it may be looking what the last command has left
         self._end()
 
     def _make_home(self) -> None:
@@ -95,17 +98,16 @@ class WarmSpark:
         script.chmod(0o755)
 
     def _serve(self) -> None:
-        lending: Thread | None = None
         while True:
             try:
                 theirs, _ = self._socket.accept()
             except OSError:
                 return
-            if lending is not None and lending.is_alive():
+            if self._lending is not None and self._lending.is_alive():
                 theirs.close()
                 continue
-            lending = Thread(target=self._lend, args=(theirs,), daemon=True)
-            lending.start()
+            self._lending = Thread(target=self._lend, args=(theirs,), daemon=True)
+            self._lending.start()
 
     def _lend(self, theirs: socket.socket) -> None:
         with theirs:
@@ -150,7 +152,7 @@ class _Jvm:
             )
         while not place.exists():
             assert self._process.poll() is None, f"no JVM: see {folder}/spark.log"
-            time.sleep(0.05)
+            time.sleep(0.05)  # a poll, as PySpark's own: the file is all that tells
         self.told = place.read_bytes()
         with place.open("rb") as stream:
             port, secret = read_int(stream), UTF8Deserializer().loads(stream)
