@@ -299,7 +299,7 @@ class Expect(Transform[ExpectOptions]):
             hint = "Give the targets behind it a `group`; a run has its micro-batches as tables then."
             raise GemError("GB387", message, hint, "rules")
         missing = [value for value in self._values() if value.found not in df.columns]
-        return with_firsts(df, missing, self._stopped())
+        return with_firsts(df, missing, self._stopped()) if missing else df
 
     def _values(self, *, within_watermark: bool = False) -> list[Unique]:
         """The values that are to be unique, or those within the watermark."""

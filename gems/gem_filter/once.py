@@ -155,8 +155,8 @@ def _of_row(field: "StructField", copy: "Column") -> "Column":
 
 def _text(value: "Column", kind: "DataType") -> "Column":
     """A value as text, the same for those that Spark takes for equal; null for null."""
-    from pyspark.sql import functions as F  # noqa: N812
-    from pyspark.sql import types as T  # noqa: N812
+    from pyspark.sql import functions as F  # noqa: N812 (as Spark's guide calls it)
+    from pyspark.sql import types as T  # noqa: N812 (as above)
 
     if isinstance(kind, T.StructType):
         parts = [_part(value.getField(field.name), field.dataType) for field in kind]

@@ -286,8 +286,7 @@ def _server(
     assert options.serve is not None
     tell = None if options.quiet else lambda address: print(f"Serving at {address}", file=sys.stderr)
     drawn = draw(plan, diagnostics)
-    targets = [node.id for node in plan.definition.nodes.values() if node.kind == "target"]
-    rejecting = {target: rejecting_nodes(plan, target) for target in targets}
+    rejecting = {node.id: rejecting_nodes(plan, node.id) for node in plan.definition.of_kind("target")}
     return RunServer(options.serve, options.environment, recorder, stop, warn, tell, drawn, rejecting)
 
 
