@@ -309,7 +309,7 @@ def test_tables_are_what_plain_python_makes_of_the_changes(
 def test_micro_batches_of_one_row_and_of_all_rows_make_the_same_tables(
     spark: SparkSession, tmp_path: Path, way: str
 ) -> None:
-    changes = drawn_changes(samples.examples(4, 20), 2, 5)
+    changes = drawn_changes(samples.examples(4, 100), samples.examples(2, 6), 5)
     write(spark, target(tmp_path, path="one", **{way: HOW[way]}), [[change] for change in changes])
     write(spark, target(tmp_path, path="all", **{way: HOW[way]}), [changes])
     one, whole = (rows(spark, tmp_path, columns_of(way), name) for name in ("one", "all"))
