@@ -25,10 +25,16 @@ from gem_bundle import (
 )
 from gem_bundle.lineage import passed
 from gem_bundle.testing.conformance.inputs import EVENTS
+from gem_filter.expect import Expect
 from tests.kit.wrong.right import Flag, Flagging, FlagOfStreams, FlagOptions, TransformSuite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+BORROWED = {
+    **TransformSuite.waive,
+    "test_no_option_is_ignored": "the options are those of a built-in gem, whose own suite reads them",
+}
 
 
 class ForgetsAColumn(Flag):
@@ -243,6 +249,35 @@ class TestChangesWhatItRejects(TransformSuite):
     gem = ChangesWhatItRejects
     expected = [{"id": 1}, {"id": 2}]
     caught_by = {"test_keeps_or_rejects_rows_it_never_saw"}
+
+
+class LosesRowsThatCameBefore(Expect):
+    """Remember values, and lose the rows that have one a second time."""
+
+    def recall(self, rows: DataFrame) -> DataFrame:
+        recalled = super().recall(rows)
+        for found in set(recalled.columns) - set(rows.columns):
+            recalled = recalled.where(found)
+        return recalled
+
+
+class TestLosesRowsThatCameBefore(TransformSuite):
+    gem = LosesRowsThatCameBefore
+    options = {"rules": {"once": {"column": "id", "unique": "within_watermark"}}}
+    expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
+    waive = BORROWED
+    caught_by = {"test_keeps_or_rejects_rows_by_those_it_remembers"}
+
+
+class TellsOfFewerRowsThanItMakes(Expect):
+    """Remember values beside the rows, and tell of the rows only."""
+
+    def remembers(self) -> int:
+        return 1
+
+
+class TestTellsOfFewerRowsThanItMakes(TestLosesRowsThatCameBefore):
+    gem = TellsOfFewerRowsThanItMakes
 
 
 class UndocumentedOptions(FlagOptions):
