@@ -587,6 +587,7 @@ targets:
 
 
 @pytest.mark.spark
+@pytest.mark.matrix
 def test_a_value_is_remembered_within_the_watermark_and_over_restarts(
     spark: SparkSession, tmp_path: Path
 ) -> None:
