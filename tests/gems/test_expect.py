@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from itertools import count
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,9 @@ from gem_filter.rules import rules_of
 from tests.core.streams import check
 from tests.gems.draining import forget_last_commit
 from tests.gems.transforms import findings, kinds, made, stream_of
+from tests.integration.kill_series import kill_often
 from tests.integration.pipelines import run, write_pipeline
-from tests.samples import seed
+from tests.samples import a_killed_program, examples, seed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -586,22 +588,21 @@ targets:
 """
 
 
+def write_orders(folder: Path, number: int, *orders: tuple[int | None, int, str]) -> None:
+    """Write a file of orders, which is read behind those of lower numbers."""
+    fields = [{"id": i, "amount": amount, "at": f"2024-01-01T{at}:00Z"} for i, amount, at in orders]
+    place = folder / f"orders/{number}.json"
+    place.parent.mkdir(exist_ok=True)
+    place.write_text("".join(json.dumps(order) + "\n" for order in fields))
+    os.utime(place, (number + 1, number + 1))
+
+
 @pytest.mark.spark
 @pytest.mark.matrix
 def test_a_value_is_remembered_within_the_watermark_and_over_restarts(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     file = write_pipeline(tmp_path, REMEMBERED)
-    (tmp_path / "orders").mkdir()
-    written = 0
-
-    def add(*orders: tuple[int | None, int, str]) -> None:
-        nonlocal written
-        fields = [{"id": i, "amount": amount, "at": f"2024-01-01T{at}:00Z"} for i, amount, at in orders]
-        place = tmp_path / f"orders/{written}.json"
-        place.write_text("".join(json.dumps(order) + "\n" for order in fields))
-        written += 1
-        os.utime(place, (written, written))  # they are read in this order
 
     def rejected() -> list[tuple[int, str, str, str]]:
         rows = spark.read.format("delta").load(str(tmp_path / "bad")).collect()
@@ -612,8 +613,10 @@ def test_a_value_is_remembered_within_the_watermark_and_over_restarts(
         )
 
     again = "`id is unique within the watermark` is false"
-    add((1, 1, "10:00"), (1, 2, "10:01"), (2, 1, "10:00"), (3, -1, "10:00"), (None, 1, "10:00"))
-    add((1, 1, "10:05"), (3, 1, "10:05"), (4, 1, "10:05"))
+    write_orders(
+        tmp_path, 0, (1, 1, "10:00"), (1, 2, "10:01"), (2, 1, "10:00"), (3, -1, "10:00"), (None, 1, "10:00")
+    )
+    write_orders(tmp_path, 1, (1, 1, "10:05"), (3, 1, "10:05"), (4, 1, "10:05"))
     assert run(file, available_now=True).ok
     forget_last_commit(tmp_path / "checkpoints/shop/all")
     plan = check_file(file).plan
@@ -623,9 +626,9 @@ def test_a_value_is_remembered_within_the_watermark_and_over_restarts(
     assert [(a.target, a.streaming, a.error) for a in answers] == [("good", True, None), ("bad", True, None)]
 
     # What is seen of `2` is in the checkpoint; of `1` it is let go when the watermark has passed it.
-    add((2, 1, "10:06"), (5, 1, "11:30"))
-    add((7, 1, "11:30"))
-    add((1, 1, "11:31"), (6, 1, "10:00"))
+    write_orders(tmp_path, 2, (2, 1, "10:06"), (5, 1, "11:30"))
+    write_orders(tmp_path, 3, (7, 1, "11:30"))
+    write_orders(tmp_path, 4, (1, 1, "11:31"), (6, 1, "10:00"))
     report = run(file, available_now=True)
     assert report.ok
     assert report.held.rejected["once"] == 1, "of the micro-batch that came again nothing is asked for"
@@ -649,3 +652,35 @@ def test_a_value_is_remembered_within_the_watermark_and_over_restarts(
         (2, "10:06", again, "2.json"),
         (3, "10:00", "`amount > 0` is false", "0.json"),
     ]
+
+
+@a_killed_program
+@pytest.mark.spark
+@pytest.mark.programs
+@pytest.mark.matrix
+def test_a_value_comes_through_once_over_kills(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, REMEMBERED)
+    random, amounts = Random(seed()), count(100_000)  # of as many digits, so that JSON sorts as they do
+    orders = []
+    for number in range(examples(4, 80)):
+        more = [
+            (random.randrange(400), next(amounts) * random.choice((1, 1, 1, 1, -1)), "10:00")
+            for _ in range(200)
+        ]
+        write_orders(tmp_path, number, *more)
+        orders += more
+    first: dict[int, int] = {}
+    for id_, amount, _ in orders:
+        if amount > 0:
+            first.setdefault(id_, amount)
+
+    died = kill_often("run", file, "--available-now")
+
+    assert run(file, available_now=True).ok, died
+    good = spark.read.format("delta").load(str(tmp_path / "good")).collect()
+    assert sorted(row.amount for row in good) == sorted(first.values())
+    bad = spark.read.format("delta").load(str(tmp_path / "bad")).collect()
+    rejected = [(json.loads(row.row)["amount"], {reason.name for reason in row.reasons}) for row in bad]
+    others = {amount for _, amount, _ in orders} - set(first.values())
+    assert sorted(amount for amount, _ in rejected) == sorted(others)
+    assert {amount for amount, names in rejected if "paid" in names} == {a for a in others if a < 0}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,9 +11,7 @@ import pytest
 from gem_bundle import Pipeline
 from gem_bundle.run.view import summary
 from tests.gems.draining import forget_last_commit
-from tests.integration.kill_series import kill_often
 from tests.integration.pipelines import run, write_pipeline
-from tests.samples import a_killed_program, examples, seed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -302,54 +299,3 @@ def test_what_nobody_takes_is_counted_and_said(
     assert report.as_dict()["totals"]["rejected_rows"] == 2
     assert "2 rows rejected by `plausible`, nobody takes them" in summary(report)
     assert "2 rows breaking `small` of `plausible`" in summary(report)
-
-
-VISITS = """
-pipeline: visits
-sources:
-  visits:
-    gem: file
-    options: {path: visits, format: json, schema: "n int, id int, paid boolean, at timestamp", max_files_per_trigger: 1}
-transforms:
-  timely: {gem: watermark, input: visits, options: {column: at, delay: 1 day}}
-  once:
-    gem: expect
-    input: timely
-    options: {rules: {once: {column: id, unique: within_watermark}, paid: {column: paid, in: [true]}}}
-targets:
-  good: {gem: delta, input: once, group: all, options: {path: good}}
-  bad: {gem: delta, input: once.rejected, options: {path: bad}}
-"""
-VISITS_A_FILE = 200
-IDS = 400
-
-
-@a_killed_program
-@pytest.mark.programs
-@pytest.mark.matrix
-def test_a_value_comes_through_once_over_kills(spark: SparkSession, tmp_path: Path) -> None:
-    file = write_pipeline(tmp_path, VISITS)
-    (tmp_path / "visits").mkdir()
-    random = Random(seed())
-    first: dict[int, int] = {}
-    unpaid, numbers = set(), iter(range(100_000, 200_000))  # of as many digits, so that JSON sorts as they do
-    for number in range(examples(4, 80)):
-        visits = [(next(numbers), random.randrange(IDS), random.random() < 0.8) for _ in range(VISITS_A_FILE)]
-        for n, id_, paid in visits:
-            if paid:
-                first.setdefault(id_, n)
-            else:
-                unpaid.add(n)
-        fields = [{"n": n, "id": id_, "paid": paid, "at": "2024-05-01T10:00:00Z"} for n, id_, paid in visits]
-        place = tmp_path / f"visits/{number}.json"
-        place.write_text("".join(json.dumps(visit) + "\n" for visit in fields))
-        os.utime(place, (number + 1, number + 1))  # they are read in this order
-
-    died = kill_often("run", file, "--available-now")
-
-    assert run(file, available_now=True).ok, died
-    assert sorted(row.n for row in rows(spark, tmp_path / "good")) == sorted(first.values())
-    rejected = {json.loads(row.row)["n"]: row for row in rows(spark, tmp_path / "bad")}
-    assert len(rejected) == len(rows(spark, tmp_path / "bad")), "none is rejected twice"
-    assert rejected.keys() == set(range(100_000, next(numbers))) - set(first.values())
-    assert {n for n, row in rejected.items() if "paid" in {reason.name for reason in row.reasons}} == unpaid
