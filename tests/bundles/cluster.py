@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -36,18 +37,30 @@ class Cluster:
     environment: dict[str, str]
 
     def run(self, *command: str | Path, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run a program to its end as somebody on the cluster would; what it prints is one text."""
+        """Run a program to its end as somebody on the cluster would.
+
+        `spark-submit` hands on what its Python prints by the kilobyte: in one stream with Spark's log a line
+        may have another one within it.
+        """
         return subprocess.run(
             command,
             cwd=cwd,
             env={**self.environment, **variables},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            capture_output=True,
             text=True,
             timeout=600,
             check=False,
         )
+
+
+def report_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """The report of a run on the cluster, which has to have ended well."""
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-6000:]
+    ended = [line for line in done.stdout.splitlines() if line.startswith('{"event": "ended"')]
+    assert len(ended) == 1, done.stdout[-6000:]
+    report: dict[str, Any] = json.loads(ended[0])
+    return report
 
 
 def bare_environment(python: Path, home: Path) -> dict[str, str]:

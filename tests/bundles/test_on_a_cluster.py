@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.bundles.cluster import Cluster, report_of
 from tests.bundles.installing import Made
 from tests.bundles.making import write_files
 from tests.bundles.submitting import build
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.bundles.cluster import Cluster
 
 pytestmark = pytest.mark.spark
 
@@ -42,11 +42,14 @@ def submit(cluster: Cluster, bundle: Path, *pipeline_options: str | Path, cwd: P
         *("bash", bundle / "submit.sh", "--master", cluster.master, *SMALL, "--", *pipeline_options),
         cwd=cwd,
     )
-    assert done.returncode == 0, done.stdout[-6000:]
-    ended = [line for line in done.stdout.splitlines() if line.startswith('{"event": "ended"')]
-    assert len(ended) == 1, done.stdout[-6000:]
-    report: dict[str, Any] = json.loads(ended[0])
-    return report
+    return report_of(done)
+
+
+@pytest.mark.programs
+def test_a_line_has_no_other_within_it(tmp_path: Path) -> None:
+    says = "import sys; print('{', end='', flush=True); print('log', file=sys.stderr, flush=True); print('}')"
+    done = Cluster("", tmp_path, {}).run(sys.executable, "-c", says, cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("{}\n", "log\n")
 
 
 def rows(spark: SparkSession, table: Path) -> list[tuple[Any, ...]]:

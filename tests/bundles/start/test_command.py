@@ -636,7 +636,7 @@ def test_submitted_where_python_has_only_pyspark(
         *("--conf", "spark.ui.enabled=false", "--", "-p", "path=in"),
         cwd=tmp_path,
     )
-    assert done.returncode == 0, done.stdout[-6000:]
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-6000:]
     assert rows(spark, tmp_path / "out/clicks") == expected()
 
 
