@@ -141,6 +141,11 @@ class Facts:
         )
         return replace(self, columns=columns, hidden=frozenset(), qualifiers=called)
 
+    def unqualified(self) -> Facts:
+        """The same rows where no name may stand before a column's any more, and a column left out is gone."""
+        columns = None if self.columns is None else tuple(replace(c, qualifier=None) for c in self.columns)
+        return replace(self, columns=columns, hidden=frozenset(), qualifiers=frozenset())
+
     def after(self, operator: Operator) -> Facts:
         """The facts behind one more operator.
 

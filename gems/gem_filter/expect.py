@@ -1,6 +1,7 @@
 """The transform `expect`: rules that rows have to keep, and what becomes of those that don't."""
 
 import re
+from collections import Counter
 from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -30,7 +31,7 @@ from gem_bundle.expressions import check_expression, check_steady, made_of
 from gem_bundle.lineage import MAYBE_NULL, passed
 from gem_bundle.schema import quoted, with_article, without_equality
 from gem_bundle.types import Expression
-from gem_filter.once import is_collated, no_state_by, with_claims, with_firsts, without_claims
+from gem_filter.once import is_collated, no_state_by, row_of, with_claims, with_firsts, without_claims
 from gem_filter.rules import Action, ForeignKey, Rule, RuleOptions, Unique, rules_of
 
 if TYPE_CHECKING:
@@ -200,8 +201,13 @@ class Expect(Transform[ExpectOptions]):
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """Each rule is a condition over columns that exist, and depends on the row alone."""
-        facts = inputs[0]
         yield from self._check_inputs(inputs)
+        facts = inputs[0]
+        within = self._values(within_watermark=True)
+        if within:
+            yield from self._check_names(facts)
+            facts = facts.unqualified()
+            inputs = (facts, *inputs[1:])
         for rule in self._rules():
             if rule.by is not None:
                 yield from self._check_value(rule, rule.by.value, facts)
@@ -224,7 +230,7 @@ class Expect(Transform[ExpectOptions]):
         within = [rule for rule in self._rules() if rule.unique is not None and rule.unique.within_watermark]
         if not within:
             return facts
-        facts, times = entering(facts, lambda _: True)
+        facts, times = entering(facts.unqualified(), lambda _: True)
         return facts.after(
             DeduplicateOperator(
                 option=(*within[0].option[:-1], "unique"),
@@ -234,6 +240,15 @@ class Expect(Transform[ExpectOptions]):
                 drops=False,
             )
         )
+
+    def _check_names(self, facts: Facts) -> "Iterator[Finding]":
+        """Rows that are remembered are rows of a table, of which each column has a name of its own."""
+        counted = Counter(column.name.lower() for column in facts.columns or ())
+        for name in (name for name, count in counted.items() if count > 1):
+            message = (
+                f"there are several columns `{name}`, and of rows with values to remember each has its own"
+            )
+            yield Finding("GB211", message, "Give them different names before, or drop one.", "rules")
 
     def _check_inputs(self, inputs: tuple[Facts, ...]) -> "Iterator[Finding]":
         """Each further input is one in which values are looked up."""
@@ -353,11 +368,10 @@ class Expect(Transform[ExpectOptions]):
 
     def _without_failing(self, df: "DataFrame") -> "DataFrame":
         """The same rows; one that breaks a rule which fails ends the query."""
-        from pyspark.sql.functions import col, lit, struct, when
+        from pyspark.sql.functions import lit, when
 
         for rule in self._rules("fail"):
-            columns = [col(quoted(name)) for name in df.columns if not name.startswith("__gem_bundle_")]
-            end = ending(self.node, rule.name, _words(rule), struct(*columns))
+            end = ending(self.node, rule.name, _words(rule), row_of(df))
             df = df.filter(when(_kept(rule), lit(True)).otherwise(end))
         return df
 

@@ -135,12 +135,23 @@ def no_state_by(value: str, kind: str) -> tuple[str, str]:
     return message, "Make a text of it that differs where it does: `lower(…)` with `collate UTF8_BINARY`."
 
 
+def row_of(df: "DataFrame") -> "Column":
+    """The row as a struct, of which several columns may have one name.
+
+    Args:
+        df: The rows. Columns whose names begin with ``__gem_bundle_`` don't belong to them.
+    """
+    from pyspark.sql.functions import struct
+
+    hidden = [name for name in df.columns if name.startswith(_HIDDEN)]
+    return struct("*").dropFields(*hidden) if hidden else struct("*")
+
+
 def _said(df: "DataFrame") -> "Column":
     """What a row says. Whoever asks for the first of some rows, it has to be the same one."""
-    from pyspark.sql.functions import col, struct, to_json
+    from pyspark.sql.functions import to_json
 
-    names = [name for name in df.columns if not name.startswith(_HIDDEN)]
-    return to_json(struct(*(col(quoted(name)) for name in names)), JSON_OPTIONS)
+    return to_json(row_of(df), JSON_OPTIONS)
 
 
 def _of_row(field: "StructField", copy: "Column") -> "Column":

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gem_bundle.check.checker import check_definition
 from gem_bundle.pipeline.document import Document
 from gem_bundle.pipeline.loader import LoadOptions, load_values
+from gem_bundle.run.engine import query_ends
 from gem_bundle.run.failures import root_cause
 from tests.differential.engine import plan_of
 
@@ -233,10 +234,14 @@ class Comparison:
             if d.code == "GB203"
         ]
         placed = by_target(definition, _heard(checked))
+        ends = query_ends(plan)
         for target, verdict in verdicts.items():
             said = placed[target]
             if len(verdicts) > 1 and any(d.node != target for d in said):
                 said = self._said_of(target, values)
+            # Of what lies behind the fork of a group Spark isn't asked.
+            asked = {None, target, *plan.upstream([ends[target].node])}
+            said = [diagnostic for diagnostic in said if diagnostic.node in asked]
             self._judge(result, plan, target, verdict, said)
         return result
 

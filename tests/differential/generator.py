@@ -20,6 +20,7 @@ from tests.differential.transforms import (
     fuzzy_match,
     join,
     lookup,
+    once,
     route,
     set_operation,
     sql,
@@ -33,6 +34,7 @@ MAX_DEPTH = 8
 MISTAKEN = 0.2
 _TWO_INPUTS = {"join": 12, "union": 5, "sql": 6, "set_operation": 1, "table": 1.5, "fuzzy_match": 1}
 MODES = ("append", "update", "complete")
+_ONCE = 0.08
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,15 @@ class Drawn:
 
 
 def draw(seed: str) -> Drawn:
-    """The pipeline of a seed: the same one every time."""
-    return _Pipeline(seed).drawn()
+    """The pipeline of a seed: the same one every time.
+
+    Some have values that come once, and their targets in groups. That is drawn apart from the rest, so that
+    the edits of a seed, which are of queries without a group, stay what they are.
+    """
+    pipeline = _Pipeline(seed)
+    drawn = pipeline.drawn()
+    random = Random(f"{seed} values that come once")
+    return pipeline.with_values_once(random) if random.random() < _ONCE else drawn
 
 
 class _Pipeline:
@@ -68,6 +77,7 @@ class _Pipeline:
         self._shapes: dict[str, str] = {}
         self._pool: list[Relation] = []
         self._used: set[str] = set()
+        self._batch = False
 
     def drawn(self) -> Drawn:
         random = self.random
@@ -81,14 +91,40 @@ class _Pipeline:
                 continue
             self._grow(number)
         self._draw_targets(batch)
+        self._batch = batch
+        return self._whole()
+
+    def _whole(self) -> Drawn:
         values: dict[str, Any] = {"pipeline": "drawn"}
-        if batch:
+        if self._batch:
             values["mode"] = "batch"
         values["sources"] = self._sources
         if self._transforms:
             values["transforms"] = self._transforms
         values["targets"] = self._targets
         return Drawn(self._seed, values, self._mistake, self._shapes)
+
+    def with_values_once(self, random: Random) -> Drawn:
+        """The drawn pipeline, with values that come once before a target or all targets of a node.
+
+        Behind them Spark is asked nothing, so they come last. Some of their targets are in one group.
+        """
+        for relation in self._pool:
+            read = [name for name, node in self._targets.items() if node["input"] == relation.id]
+            if not read or random.random() < 0.3:
+                continue
+            id_ = f"{relation.id}_once"
+            step = once(random, relation, id_)
+            if step is None:
+                continue
+            self._transforms[id_] = step.node()
+            self._shapes[id_] = f"{step.gem} {step.shape}"
+            for name in read if random.random() < 0.5 else read[:1]:
+                node = self._targets[name]
+                together = random.random() < 0.5
+                node["input"] = id_
+                node["group"] = f"{id_}_{node.get('output_mode', 'append')}" if together else f"{name}_alone"
+        return self._whole()
 
     def _draw_sources(self, batch: bool) -> None:
         count = self.random.choices([1, 2, 3], [50, 40, 10])[0]

@@ -8,6 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from gem_bundle.run.engine import query_ends
 from gem_bundle.run.failures import headline, root_cause
 from gem_bundle.run.frames import Frames
 from gem_bundle.schema import fields_of
@@ -70,7 +71,7 @@ class Starter:
         before = self._spark.conf.get(_PARTITIONS)
         self._spark.conf.set(_PARTITIONS, "1")
         try:
-            df = Frames(plan, self._spark, self._reader(plan)).of(node.inputs[0].node, node.inputs[0].output)
+            df = Frames(plan, self._spark, self._reader(plan)).of(*query_ends(plan)[target])
             writer = df.writeStream.format("noop").outputMode(node.output_mode)
             query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
             try:

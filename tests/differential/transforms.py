@@ -180,6 +180,23 @@ def expect(random: Random, relation: Relation, node: str) -> Step:
     return Step("expect", {"rules": rules}, [relation], relation.followed_by(node, relation.cols))
 
 
+def once(random: Random, relation: Relation, node: str) -> Step | None:
+    """Values that come once: in a micro-batch, or as long as a watermark remembers them."""
+    free = [c for c in relation.usable() if c.family not in {"map", "variant"} and "map<" not in c.type]
+    if not free:
+        return None
+    writer = Writer.over(random, relation)
+    within = random.random() < 0.75
+    rules: dict[str, Any] = {}
+    for number, col in enumerate(random.sample(free, min(len(free), random.choice([1, 1, 2])))):
+        unique = "within_watermark" if within and number == 0 else True
+        rules[f"once{number}"] = {"column": writer.name(col), "unique": unique}
+    if random.random() < 0.4:
+        rules["held"] = writer.boolean(0)[0]
+    made = relation.followed_by(node, relation.cols)
+    return Step("expect", {"rules": rules}, [relation], made, shape="within watermark" if within else "once")
+
+
 def route(random: Random, relation: Relation, node: str) -> Step | None:
     """Rows dealt out by conditions, of which one output is read."""
     if not relation.usable():

@@ -547,6 +547,70 @@ def test_unique_within_each_micro_batch_of_a_group(spark: SparkSession, tmp_path
     assert rows == [("1", 2), ("1", 3), ("3", 1), ("None", 1)]
 
 
+def _joined(rules: dict[str, Any]) -> Pipeline:
+    """Rows with two columns `page`, and rules for them."""
+    pages = {"schema": "page string, team string", "rows": [["home", "web"], ["cart", "shop"]]}
+    return (
+        Pipeline("shop", mode="batch")
+        .source(
+            "views",
+            "rows",
+            {"schema": "id int, page string", "rows": [[1, "home"], [2, "home"], [3, "cart"]]},
+        )
+        .source("pages", "rows", pages)
+        .transform("both", "join", {"v": "views", "p": "pages"}, {"condition": "v.page = p.page"})
+        .transform("once", "expect", "both", {"rules": rules})
+        .target("good", "noop", "once")
+        .target("bad", "noop", "once.rejected")
+    )
+
+
+@pytest.mark.spark
+def test_columns_of_one_name_are_told_apart(spark: SparkSession) -> None:
+    rules: dict[str, dict[str, Any]] = {
+        "once": {"column": "p.page", "unique": True},
+        "known": {"condition": "v.id < 9", "action": "fail"},
+    }
+    good = _joined(rules).dataframe("once", spark).collect()
+    assert sorted(map(tuple, good)) == [(1, "home", "home", "web"), (3, "cart", "cart", "shop")]
+    (bad,) = _joined(rules).dataframe("once.rejected", spark).collect()
+    assert bad.row == '{"id":2,"page":"home","page_2":"home","team":"web"}'
+    rules["known"]["condition"] = "v.id < 3"
+    with pytest.raises(Exception, match=r"`v\.id < 3` is false.*page.*cart.*page"):
+        _joined(rules).dataframe("once", spark).collect()
+
+
+@pytest.mark.parametrize(
+    ("columns", "key", "said"),
+    [
+        ("[id, v.page, at]", "page", None),
+        ("[id, v.page, at]", "v.page", "there is no column `v.page`"),
+        (
+            "['*']",
+            "id",
+            "there are several columns `page`, and of rows with values to remember each has its own",
+        ),
+    ],
+)
+def test_names_where_values_are_remembered(columns: str, key: str, said: str | None) -> None:
+    text = f"""
+pipeline: shop
+sources:
+  views: {{gem: file, options: {{path: v, format: json, schema: "id int, page string, at timestamp"}}}}
+  pages: {{gem: rows, mode: batch, options: {{rows: [[home]], schema: "page string"}}}}
+transforms:
+  timely: {{gem: watermark, input: views, options: {{column: at, delay: 1 hour}}}}
+  both: {{gem: join, inputs: {{v: timely, p: pages}}, options: {{condition: v.page = p.page}}}}
+  named: {{gem: select, input: both, options: {{columns: {columns}}}}}
+  once: {{gem: expect, input: named, options: {{rules: {{once: {{column: {key}, unique: within_watermark}}}}}}}}
+targets:
+  good: {{gem: delta, input: once, group: one, options: {{path: g}}}}
+  bad: {{gem: delta, input: once.rejected, options: {{path: b}}}}
+"""
+    found = [d.message for d in check(text).diagnostics if d.severity == "error"]
+    assert [said in message for message in found] == [True] if said else found == []
+
+
 @pytest.mark.spark
 def test_what_has_to_be_found_out_is_counted_and_left_out_too(spark: SparkSession) -> None:
     rows = [[1, "home"], [1, "cart"], [1, "shop"], [2, "shop"], [3, "home"]]

@@ -83,14 +83,25 @@ class Answer:
     error: Exception | None = None
 
 
-def _forks(plan: Plan) -> dict[str, Output]:
-    """Where the query ends of targets behind a node that has to have micro-batches as tables, by target."""
+def query_ends(plan: Plan) -> dict[str, Output]:
+    """Where the stream ends that Spark is asked about, for each target by its id.
+
+    That is before the target, and at the fork of its group where a node behind that has to have
+    micro-batches as tables.
+
+    Args:
+        plan: The checked pipeline.
+    """
     comparing = set(comparing_nodes(plan))
-    return {
+    forks = {
         node.id: group.fork
         for group in groups_of(plan)
         for node in group.targets
         if group.fork is not None and comparing & set(plan.upstream([node.id]))
+    }
+    return {
+        node.id: forks.get(node.id) or Output(node.inputs[0].node, node.inputs[0].output)
+        for node in plan.definition.of_kind("target")
     }
 
 
@@ -113,9 +124,9 @@ class Engine:
     def ask(self, plan: Plan) -> Iterator[Answer]:
         """What Spark says of each target's query, in the order of the file."""
         frames = Frames(harmless(plan), self._spark, self.reader(plan))
-        asked = _forks(plan)
+        asked = query_ends(plan)
         for node in plan.definition.of_kind("target"):
-            output = asked.get(node.id) or Output(node.inputs[0].node, node.inputs[0].output)
+            output = asked[node.id]
             try:
                 df = frames.of(*output)
             except NodeFailure as failure:
