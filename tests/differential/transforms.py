@@ -182,18 +182,21 @@ def expect(random: Random, relation: Relation, node: str) -> Step:
 
 def once(random: Random, relation: Relation, node: str) -> Step | None:
     """Values that come once: in a micro-batch, or as long as a watermark remembers them."""
-    free = [c for c in relation.usable() if c.family not in {"map", "variant"} and "map<" not in c.type]
+    within = random.random() < 0.75
+    # Behind what is remembered no name of an input stands before a column.
+    cols = [replace(col, qualifier=None) for col in relation.cols] if within else relation.cols
+    found = replace(relation, cols=tuple(cols))
+    free = [c for c in found.usable() if c.family not in {"map", "variant"} and "map<" not in c.type]
     if not free:
         return None
-    writer = Writer.over(random, relation)
-    within = random.random() < 0.75
+    writer = Writer.over(random, found)
     rules: dict[str, Any] = {}
     for number, col in enumerate(random.sample(free, min(len(free), random.choice([1, 1, 2])))):
         unique = "within_watermark" if within and number == 0 else True
         rules[f"once{number}"] = {"column": writer.name(col), "unique": unique}
     if random.random() < 0.4:
         rules["held"] = writer.boolean(0)[0]
-    made = relation.followed_by(node, relation.cols)
+    made = relation.followed_by(node, found.cols)
     return Step("expect", {"rules": rules}, [relation], made, shape="within watermark" if within else "once")
 
 

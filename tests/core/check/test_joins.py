@@ -290,6 +290,8 @@ def test_a_filter_behind_a_join_may_bring_the_equality(how: str) -> None:
         "targets:\n  screen: {gem: console, input: equal}\n"
     )
     assert "GB324" not in codes(piece)
+    # In the query of another target nothing brings it.
+    assert "GB324" in codes(piece + "  all: {gem: console, input: paired}\n")
 
 
 def test_an_outer_join_without_an_equality_isnt_completed_by_a_filter() -> None:

@@ -12,10 +12,10 @@ from gem_bundle.check.report import at_operator
 from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from gem_bundle.diagnostics import Diagnostic
-    from gem_bundle.operators import Ancestry
+    from gem_bundle.operators import Ancestry, Operator
     from gem_bundle.pipeline.plan import Plan
 
 _NAMES = {
@@ -40,8 +40,7 @@ def check_joins(plan: Plan, ancestry: Ancestry) -> Iterator[Diagnostic]:
     for operator in ancestry.operators:
         if isinstance(operator, JoinOperator):
             lacking = operator.how in {"inner", "cross"} and operator.equality is False
-            if lacking and any(ancestry.is_before(operator, found) for found in filters):
-                # Spark moves a condition behind a join into it, where it may be the missing equality.
+            if lacking and _are_filtered(plan, ancestry, operator, filters):
                 continue
             yield from _check_join(plan, operator)
         elif operator.kind == "union" and True in operator.streams and False in operator.streams:
@@ -51,6 +50,16 @@ def check_joins(plan: Plan, ancestry: Ancestry) -> Iterator[Diagnostic]:
             )
             hint = "Read all inputs as streams; a static relation can only be joined to one."
             yield at_operator(plan, operator, "GB326", message, hint)
+
+
+def _are_filtered(plan: Plan, ancestry: Ancestry, join: JoinOperator, filters: Iterable[Operator]) -> bool:
+    """Whether there is a filter behind a join in each of the queries that it is in.
+
+    Spark moves a condition behind a join into it, where it may be the missing equality.
+    """
+    nodes = {found.node for found in filters if ancestry.is_before(join, found)}
+    ways = (set(plan.upstream([target.id])) for target in plan.definition.of_kind("target"))
+    return bool(nodes) and all(nodes & way for way in ways if join.node in way)
 
 
 def _check_join(plan: Plan, join: JoinOperator) -> Iterator[Diagnostic]:
