@@ -257,8 +257,12 @@ def test_a_continuous_query_goes_on_from_its_own_checkpoint(spark: SparkSession,
         assert [report.diagnostics for report in reports] == [[]]
         assert epochs() > before
     assert planned(file).verdict == "same"
+    with pytest.raises(PipelineError, match="GB434"):
+        run(file, available_now=True)
     write_pipeline(tmp_path, TICKS)
-    assert [diagnostic.code for diagnostic in plan_changes(check_file(str(file)).plan)[1]] == ["GB403"]
+    assert [change.code for change in planned(file).changes if change.verdict == "refused"] == ["GB434"]
+    report = run(file, available_now=True, accept=(("GB434", ""),))
+    assert not report.ok, "Spark takes it"
 
 
 def test_nodes_that_say_what_they_were_called_go_on(spark: SparkSession, tmp_path: Path) -> None:

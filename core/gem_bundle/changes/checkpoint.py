@@ -144,6 +144,13 @@ class SparkCheckpoint:
         return None if self.newest is None else self.newest.format == "v2"
 
     @property
+    def continuous(self) -> bool | None:
+        """Whether continuous processing made it: it keeps no settings and no time beside what it has read."""
+        if self.newest is None:
+            return None
+        return self.newest.format == "v1" and self.newest.planned is None and not self.newest.settings
+
+    @property
     def watermark(self) -> int | None:
         """The watermark of the next micro-batch, in milliseconds since 1970; None when there is none."""
         if self.commits and self.commits[-1].watermark:

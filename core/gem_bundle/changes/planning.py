@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING
@@ -116,16 +117,43 @@ def _of_target(
     if checkpoint is None:
         anew = _into_what_is_there(plan, node)
         return [anew or new_target(plan, new)], wrong
-    evolution = has_source_evolution(plan.definition.spark, node.trigger)
+    # Continuous processing names no sources, whatever the settings: that is another matter.
+    evolution = has_source_evolution(plan.definition.spark, node.trigger) and not checkpoint.continuous
     broken = check_checkpoint(node.id, checkpoint, source_evolution=evolution)
     if broken:
         return [], [*wrong, *broken]
     ran = what_ran(record, checkpoint).newest if record is not None else None
     if ran is None:
-        return [compare_with_checkpoint(plan, new, checkpoint)], wrong
-    if ran.is_same(new):
-        return [TargetChanges(node.id)], wrong
-    return [compare(ran, new, plan, node.id, registry=installed(), checkpoint=checkpoint)], wrong
+        found = compare_with_checkpoint(plan, new, checkpoint)
+    elif ran.is_same(new):
+        found = TargetChanges(node.id)
+    else:
+        found = compare(ran, new, plan, node.id, registry=installed(), checkpoint=checkpoint)
+    return [_by_processing(plan, node, checkpoint, found)], wrong
+
+
+def _by_processing(
+    plan: Plan, node: Node, checkpoint: SparkCheckpoint, found: TargetChanges
+) -> TargetChanges:
+    """What an edit does, with the kind of processing that has made the checkpoint, whatever a record says.
+
+    There may be none, or `--available-now` has made micro-batches of what is continuous in the file.
+    """
+    continuous = node.trigger.kind == "continuous"
+    told = any(change.code == "GB434" and change.verdict == "refused" for change in found.changes)
+    if told or checkpoint.continuous in {None, continuous}:
+        return found
+    before, after = "continuous processing", "micro-batches"
+    if continuous:
+        before, after = after, before
+    message = (
+        f"target `{node.id}`: its checkpoint was made by {before}, and Spark can't go on from it with {after}"
+    )
+    path = (*node.path, "trigger")
+    place = plan.definition.locator.place(path)
+    hint = "Give the target another id, so that it gets a checkpoint of its own."
+    change = Change("refused", "GB434", message, node.id, path, place, hint, before, after)
+    return replace(found, changes=(*found.changes, change))
 
 
 def _moved(plan: Plan, node: Node, checkpoint: SparkCheckpoint | None) -> Change | None:

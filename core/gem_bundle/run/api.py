@@ -105,7 +105,7 @@ def run_pipeline(
             ]
             raise PipelineError(_placed(plan, diagnostic) for found in wrong for diagnostic in found)
         if plan.definition.mode == "stream":
-            _guard_checkpoints(plan, targets, stack, options)
+            _guard_checkpoints(plan, written, targets, stack, options)
             held = [node.id for node in plan.restartable(targets) if node.id not in options.fresh]
             accepted = hold_to_plan(written, held, options.accept, options.environment)
             places = {node.id: plan.definition.checkpoint(node.id) for node in plan.restartable(targets)}
@@ -217,7 +217,9 @@ def _with_targets(plan: Plan, targets: Sequence[Node]) -> Plan:
     return replace(plan, definition=replace(plan.definition, nodes=nodes))
 
 
-def _guard_checkpoints(plan: Plan, targets: Sequence[Node], stack: ExitStack, options: RunOptions) -> None:
+def _guard_checkpoints(
+    plan: Plan, written: Plan, targets: Sequence[Node], stack: ExitStack, options: RunOptions
+) -> None:
     """Lock the targets' checkpoints, and look whether a run can continue from them.
 
     What a run left that was killed while it put a new checkpoint in the place of an old one is finished here.
@@ -227,7 +229,13 @@ def _guard_checkpoints(plan: Plan, targets: Sequence[Node], stack: ExitStack, op
     for target, location in places.items():
         evolution = has_source_evolution(plan.definition.spark, plan.node(target).trigger)
         with suppress(UnseenError):  # it is left to Spark
-            found += check_checkpoint(target, read_checkpoint(location), source_evolution=evolution)
+            checkpoint = read_checkpoint(location)
+            continuous = checkpoint is not None and checkpoint.continuous is True
+            # Where the file has another trigger now, the plan says it.
+            if continuous and options.available_now and written.node(target).trigger.kind == "continuous":
+                found.append(_continuous(target))
+            evolution = evolution and not continuous
+            found += check_checkpoint(target, checkpoint, source_evolution=evolution)
     for node in plan.restartable(targets):
         found += [d for d in record_of(node.id, plan.definition.record(node.id))[1] if d.is_error]
     if not found:
@@ -240,6 +248,15 @@ def _guard_checkpoints(plan: Plan, targets: Sequence[Node], stack: ExitStack, op
             found += check_fresh(plan, target, is_run=target in places)
     if found:
         raise PipelineError([_placed(plan, diagnostic) for diagnostic in found])
+
+
+def _continuous(target: str) -> Diagnostic:
+    """That micro-batches can't go on from a checkpoint of continuous processing."""
+    message = (
+        f"the checkpoint of target `{target}` was made by continuous processing, and Spark can't go on from "
+        "it with the micro-batches of `--available-now`"
+    )
+    return Diagnostic("GB434", "error", message, target, hint="Run it without `--available-now`.")
 
 
 def _check_outlets(plan: Plan, options: RunOptions) -> None:
