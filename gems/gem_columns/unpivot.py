@@ -6,7 +6,7 @@ from pydantic import model_validator
 
 from gem_bundle import Column, Facts, Field, Finding, GemError, Lineage, Made, Operator, Options, Transform
 from gem_bundle.diagnostics import suggest
-from gem_bundle.expressions import backquoted, check_expression, missing_names
+from gem_bundle.expressions import backquoted, check_expression, common_type, missing_names
 from gem_bundle.lineage import column_keys, same
 from gem_bundle.schema import differ_for_certain, quoted, with_article
 from gem_bundle.types import StringList
@@ -111,12 +111,11 @@ class Unpivot(Transform[UnpivotOptions]):
         if found is None:
             return facts.with_columns(None)
         ids, values = found
-        kinds = {column.type for column in values}
         return facts.with_columns(
             [
                 *ids,
                 Column(self.options.variable_column_name, "string"),
-                Column(self.options.value_column_name, kinds.pop() if len(kinds) == 1 else None),
+                Column(self.options.value_column_name, common_type(column.type for column in values)),
             ]
         )
 

@@ -65,7 +65,7 @@ def test_what_becomes_rows_must_be_there_and_of_one_kind() -> None:
     (finding,) = findings(Unpivot, rows, ids=["at", "page"], value_column_name="page")
     assert (finding.severity, finding.option) == ("warning", "value_column_name")
     known = made(Unpivot, ids=["at", "page"]).infer(rows)
-    assert known == stream_of(AT, PAGE, Column("variable", "string"), Column("value"))
+    assert known == stream_of(AT, PAGE, Column("variable", "string"), Column("value", "bigint"))
 
 
 def test_fields_are_found_and_get_names_of_their_own() -> None:
@@ -130,8 +130,29 @@ def test_only_a_sample_by_columns_is_a_filter() -> None:
     assert [f.code for f in found] == ["GB213", "GB210"]
 
 
+@pytest.mark.parametrize(
+    ("types", "expected"),
+    [
+        (("bigint", "double"), "double"),
+        (("int", "bigint", "smallint"), "bigint"),
+        (("int", "decimal(10,2)"), "decimal(12,2)"),
+        (("date", "timestamp"), "timestamp"),
+        (("float", "double"), "double"),
+        (("int", "float"), None),  # a double with `spark.sql.ansi.enabled`, else a float
+        (("int", None), None),
+    ],
+)
+def test_values_get_the_type_that_they_have_together(
+    types: tuple[str | None, ...], expected: str | None
+) -> None:
+    columns = [Column(f"c{number}", kind) for number, kind in enumerate(types)]
+    (_, value) = made(Unpivot, values=[c.name for c in columns]).infer(stream_of(*columns)).columns or ()
+    assert value == Column("value", expected)
+
+
 @pytest.mark.spark
-def test_types_that_dont_go_together_are_those_that_spark_refuses(spark: SparkSession) -> None:
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_types_that_dont_go_together_are_those_that_spark_refuses(spark: SparkSession, ansi: str) -> None:
     from itertools import combinations
 
     from pyspark.errors import AnalysisException
@@ -139,24 +160,33 @@ def test_types_that_dont_go_together_are_those_that_spark_refuses(spark: SparkSe
     every = (
         "boolean",
         "int",
+        "bigint",
+        "float",
         "double",
         "decimal(10,2)",
         "string",
         "binary",
         "date",
         "timestamp",
+        "timestamp_ntz",
         "array<int>",
     )
     df = spark.createDataFrame([], ", ".join(f"c{n} {kind}" for n, kind in enumerate(every)))
-    for pair in combinations(df.columns, 2):
-        said = findings(Unpivot, facts_of(df), values=list(pair))
-        try:
-            assert_agrees(
-                made(Unpivot, values=list(pair)).infer(facts_of(df)), _applied(Unpivot, df, values=list(pair))
-            )
-        except AnalysisException:
-            continue
-        assert said == [], pair
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        for chosen in (*combinations(df.columns, 2), ("c1", "c2", "c5"), ("c1", "c5", "c4")):
+            said = findings(Unpivot, facts_of(df), values=list(chosen))
+            try:
+                assert_agrees(
+                    made(Unpivot, values=list(chosen)).infer(facts_of(df)),
+                    _applied(Unpivot, df, values=list(chosen)),
+                )
+            except AnalysisException:
+                continue
+            assert said == [], chosen
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", before)
 
 
 @pytest.mark.spark

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.findings import several_windows as several_windows
     from gem_bundle.expressions.joins import JoinCondition as JoinCondition
     from gem_bundle.expressions.joins import join_condition as join_condition
+    from gem_bundle.expressions.kinds import common_type as common_type
     from gem_bundle.expressions.names import backquoted as backquoted
     from gem_bundle.expressions.names import keyed as keyed
     from gem_bundle.expressions.names import reference as reference
@@ -74,6 +75,7 @@ _HOMES = {
         "JoinCondition",
         "join_condition",
     ),
+    "kinds": ("common_type",),
     "names": (
         "backquoted",
         "keyed",

@@ -243,6 +243,21 @@ def common(kinds: Iterable[DataType | None]) -> DataType | None:
     return found
 
 
+def common_type(kinds: Iterable[str | None]) -> str | None:
+    """The type that values of several types have together, without numbers becoming texts; None when unknown.
+
+    It is that of branches, and of columns that become one by `unpivot`.
+
+    Args:
+        kinds: Types in DDL, None for one that isn't known.
+    """
+    given = list(kinds)
+    if given and len(set(given)) == 1:
+        return given[0]
+    made = common([None if kind is None else type_of(kind) for kind in given])
+    return None if made is None else str(made)
+
+
 def _common(left: DataType, right: DataType) -> DataType | None:
     pair = family(left) + family(right)
     if len(pair) < 2:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.analysis import analyse, parsed
+from gem_bundle.expressions.kinds import common_type
 from gem_bundle.expressions.names import reference
 from gem_bundle.expressions.scope import Scope
 from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN, Made, column_keys
@@ -287,23 +288,12 @@ def _equal(
             ]
             parts = sorted(made, key=lambda side: min(side.uses or ("",)))
             if isinstance(term, exp.EQ):
-                found.append((_compared(*kinds), parts))
+                found.append((common_type(kinds), parts))
                 continue
             # Spark fills nulls, and whether it was one is a key of its own.
             filled = [replace(side, nulls=frozenset()) for side in parts]
-            found += [(_compared(*kinds), filled), ("boolean", filled)]
+            found += [(common_type(kinds), filled), ("boolean", filled)]
     return found
-
-
-def _compared(left: str | None, right: str | None) -> str | None:
-    """The type that Spark compares values of two types as; None where that isn't known."""
-    if left == right:
-        return left
-    from gem_bundle.expressions.kinds import common
-    from gem_bundle.schema import type_of
-
-    made = common([None if kind is None else type_of(kind) for kind in (left, right)])
-    return None if made is None else str(made)
 
 
 def tested_by(condition: str, bodies: Mapping[str, str]) -> frozenset[str] | None:

@@ -831,3 +831,20 @@ PIVOTED = """
 def test_what_is_kept_of_pivots(old: str, new: str, expected: str) -> None:
     said = of_one(PIVOTED.replace("FUNCTION", old), PIVOTED.replace("FUNCTION", new), "append")
     assert said == expected
+
+
+def test_values_of_two_types_have_the_type_that_spark_finds_for_both() -> None:
+    steps = """
+  long: {gem: unpivot, input: clicks, options: {ids: [page], values: [n, x]}}
+  some: {gem: dynamic_select, input: long, options: {types: [string, number]}}
+  last: {gem: aggregate, input: some, options: {group_by: [variable], aggregates: {r: FUNCTION}}}
+"""
+    one, more = (steps.replace("FUNCTION", function) for function in ("count(*)", "count(*) + 1"))
+    assert of_one(one, more, "complete") == "continues"
+    # They are kept as doubles, whichever of the two they were.
+    once = """
+  long: {gem: unpivot, input: clicks, options: {ids: [page], values: [n, x]}}
+  last: {gem: deduplicate, input: long, options: {columns: [value]}}
+"""
+    assert of_one(once, once.replace("[n, x]", "[n]"), "append") == "refused"
+    assert of_one(once, once.replace("[n, x]", "[x]"), "append") == "mixed"
