@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.uses import made_of_inputs as made_of_inputs
     from gem_bundle.expressions.uses import meaning_of as meaning_of
     from gem_bundle.expressions.uses import nulls_left_out as nulls_left_out
+    from gem_bundle.expressions.uses import takes_first as takes_first
     from gem_bundle.expressions.uses import tested_by as tested_by
     from gem_bundle.expressions.uses import windows_over as windows_over
 
@@ -107,6 +108,7 @@ _HOMES = {
         "made_of",
         "made_of_inputs",
         "meaning_of",
+        "takes_first",
         "tested_by",
         "windows_over",
     ),

@@ -36,8 +36,10 @@ _MOMENTS = {
 }
 # Of rows that are there twice they make what they make of them once: what is first stays first.
 _SAME_AGAIN = tuple(
-    f"('{name}', " for name in sorted(_ITSELF | {"approx_count_distinct", "first", "first_value"})
+    f"('{name}', "
+    for name in sorted((_ITSELF - {"bit_xor"}) | {"approx_count_distinct", "first", "first_value"})
 )
+_TAKES_FIRST = tuple(f"('{name}', " for name in sorted(_FIRST))
 _ONE_OF = " is one of "
 _ONE_OF_THEM = _FIRST | {"max", "min"}
 # Spark keeps these as bytes of its own.
@@ -427,6 +429,15 @@ def is_the_same_again(function: str) -> bool:
         function: The function, as `buffers_of` tells it.
     """
     return _ONE_OF in function or function.startswith(_SAME_AGAIN)
+
+
+def takes_first(function: str) -> bool:
+    """Whether an aggregate function gives the value of whichever row comes first, or last.
+
+    Args:
+        function: The function, as `buffers_of` tells it.
+    """
+    return function.startswith(_TAKES_FIRST)
 
 
 def meaning_of(function: str) -> str:

@@ -676,7 +676,7 @@ CUT = "  cut: {gem: select, input: pairs, options: {columns: [l.n, r.page]}}\n"
         (FILTERED.replace("CONDITION", "rand() > 0.5") + DROPPED.replace("INPUT", "some"), "again"),
         (TIMELY + DROPPED.replace("INPUT", "timely"), "continues"),
         (PAIRS.replace("INPUT", "NAME") + DROPPED.replace("INPUT", "pairs"), "continues"),
-        (TIMELY + PAIRS.replace("INPUT", "timely") + CUT + DROPPED.replace("INPUT", "cut"), "again"),
+        (TIMELY + PAIRS.replace("INPUT", "timely") + CUT + DROPPED.replace("INPUT", "cut"), "continues"),
         ("  last: {gem: filter, input: NAME, options: {condition: n > 1}}\n", "again"),
         (
             "  few: {gem: limit, input: NAME, options: {rows: 9}}\n" + DROPPED.replace("INPUT", "few"),

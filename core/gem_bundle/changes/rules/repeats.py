@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.reach import ALL
-from gem_bundle.expressions import is_the_same_again
+from gem_bundle.expressions import is_the_same_again, takes_first
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 
 if TYPE_CHECKING:
@@ -20,8 +20,11 @@ _REPEATING = frozenset({"filter", "generate", "repartition", "union", "watermark
 _VARYING = re.compile(r"(?i)\b(current_\w+|now|rand\w*|shuffle|uuid|\w*_id|input_file_\w+)\b\s*\(")
 
 
-def none_passes_twice(flow: Flow, source: str) -> bool:
+def none_passes_twice(flow: Flow, source: str, *, alone: bool) -> bool:
     """Whether a source that is read once more gives the target no row, and changes no result.
+
+    Its rows that nobody has read yet come behind those that are read once more, and so behind what other
+    readers go on with: nothing may depend on that.
 
     Duplicates are remembered for ever, or as long as the watermark lets rows with their event time in: guide,
     *Streaming Deduplication*. What was dropped as one is dropped again, and what was late is late. So are
@@ -30,42 +33,66 @@ def none_passes_twice(flow: Flow, source: str) -> bool:
     Args:
         flow: The version that reads them again; what else is different about it is told by itself.
         source: The id of the source.
+        alone: The query reads nothing else, or all of it once more.
     """
     side = flow.side
+    behind = flow.states_behind(source)
+    if not alone and not all(_takes_any_order(flow, o) for o in side.stateful if o.node in behind):
+        return False
     of: dict[str, list[Operator]] = {}
     for operator in side.operators:
         of.setdefault(operator.node, []).append(operator)
-    marked = any(operator.kind == "watermark" for operator in side.operators)
     # In `update` groups come out once more with each row that belongs to them.
     distinct = side.nodes[side.target].output_mode != "update"
     waiting, seen = [source], {source}
     while waiting:
         for name in side.readers_of[waiting.pop()]:
             operators = of.get(name, [])
-            if name == side.target or not _repeats(flow, name, operators, marked=marked):
+            if name == side.target or not _repeats(flow, name, operators):
                 return False
-            once = any(
-                isinstance(o, DeduplicateOperator) or (distinct and _is_distinct(o)) for o in operators
-            ) or (distinct and _gives_the_same(flow, name, operators))
+            once = any(_is_remembered(o) or (distinct and _is_distinct(o)) for o in operators) or (
+                distinct and _gives_the_same(flow, name, operators)
+            )
             if name not in seen and not once:
                 waiting.append(name)
             seen.add(name)
     return True
 
 
-def _repeats(flow: Flow, name: str, operators: list[Operator], *, marked: bool) -> bool:
+def _takes_any_order(flow: Flow, operator: Operator) -> bool:
+    """Whether what an operator gives is the same, however far one reader is behind another."""
+    marked = any(other.kind == "watermark" for other in flow.side.operators)
+    if isinstance(operator, JoinOperator):
+        # With a watermark, which another reader may set, it lets go of partners.
+        return operator.how == "inner" and not marked
+    if isinstance(operator, DeduplicateOperator):
+        # The first of several rows stays, so that they must be the same in all that is read.
+        lineage = flow.lineage(operator.node)
+        needed = flow.needed(operator.node)
+        kept = lineage.kept if lineage is not None else None
+        by = {use.partition(":")[2] for key in (kept.keys if kept else ()) for use in key.uses or ()}
+        late = operator.within_watermark or operator.event_time is not False
+        return needed <= by and not (marked and late)
+    if not isinstance(operator, AggregateOperator) or (marked and operator.event_time is not False):
+        return False
+    if flow.side.nodes[flow.side.target].output_mode == "update":
+        return False  # what comes out in between is another result
+    return _is_distinct(operator) or _gives_the_same(flow, operator.node, [operator], ordered=False)
+
+
+def _repeats(flow: Flow, name: str, operators: list[Operator]) -> bool:
     """Whether a node makes nothing of rows that come again but rows that have been there, or drops them."""
     node = flow.side.nodes[name]
     if node.functions or _VARYING.search(json.dumps(node.options)):
         return False
     for operator in operators:
         if isinstance(operator, JoinOperator):
-            # With a watermark it forgets rows, and may find pairs that it didn't find before.
-            if marked or operator.how != "inner" or operator.streams != (True, True):
+            # What it forgets by a watermark has no partner any more that isn't late: it finds known pairs.
+            if operator.how != "inner" or operator.streams != (True, True):
                 return False
         elif not (
             operator.kind in _REPEATING
-            or (isinstance(operator, DeduplicateOperator) and operator.drops)
+            or _is_remembered(operator)
             or _is_distinct(operator)
             or _gives_the_same(flow, name, [operator])
         ):
@@ -73,12 +100,30 @@ def _repeats(flow: Flow, name: str, operators: list[Operator], *, marked: bool) 
     return True
 
 
+def _is_remembered(operator: Operator) -> bool:
+    """Whether duplicates are dropped, and those that came before are known as long as they aren't late.
+
+    Within a watermark the first of several rows is remembered until the watermark has passed it, and then
+    a later one of them, which was dropped as its duplicate, may come through.
+    """
+    if not isinstance(operator, DeduplicateOperator) or not operator.drops:
+        return False
+    return not operator.within_watermark or operator.event_time is True
+
+
 def _is_distinct(operator: Operator) -> bool:
     return isinstance(operator, AggregateOperator) and operator.rows and operator.kind == "aggregate"
 
 
-def _gives_the_same(flow: Flow, name: str, operators: list[Operator]) -> bool:
-    """Whether rows that come again change nothing of what a node keeps: which groups there are, a maximum."""
+def _gives_the_same(flow: Flow, name: str, operators: list[Operator], *, ordered: bool = True) -> bool:
+    """Whether rows that come again change nothing of what a node keeps: which groups there are, a maximum.
+
+    Args:
+        flow: The version that reads them again.
+        name: The node.
+        operators: Its operators.
+        ordered: Its rows come in the same order as ever, so that the first one stays the first.
+    """
     found = [operator for operator in operators if isinstance(operator, AggregateOperator)]
     lineage = flow.lineage(name)
     kept = lineage.kept if lineage is not None else None
@@ -88,4 +133,9 @@ def _gives_the_same(flow: Flow, name: str, operators: list[Operator]) -> bool:
         return False
     needed = flow.needed(name) | kept.reads
     functions = [made for column, made in kept.values.items() if column in needed or ALL in needed]
-    return all(made is not None and all(map(is_the_same_again, made)) for made in functions)
+    return all(
+        made is not None
+        and all(map(is_the_same_again, made))
+        and (ordered or not any(map(takes_first, made)))
+        for made in functions
+    )

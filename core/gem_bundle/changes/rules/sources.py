@@ -54,7 +54,7 @@ def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Cha
             "from_now_on", "GB410", f"source `{node.id}` is new, and read as it is", node.id, after=node.gem
         )
     if former is not None:
-        dropped = none_passes_twice(both.after, node.id)
+        dropped = none_passes_twice(both.after, node.id, alone=_is_alone(both, node))
         return both.change(
             "continues" if dropped else "again",
             "GB412",
@@ -94,6 +94,14 @@ def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Cha
         f"source `{node.id}` is new: it is read {begins}",
         node.id,
         after=node.gem,
+    )
+
+
+def _is_alone(both: Comparison, source: NodeRecord) -> bool:
+    """Whether the query reads no other stream than a source."""
+    return not any(
+        node.kind == "source" and node.mode != "batch" and node.id != source.id
+        for node in both.new.version.nodes
     )
 
 
@@ -295,7 +303,8 @@ def _mode(node: NodeRecord) -> str:
 def _readers(both: Comparison, node: NodeRecord, lost: set[str], come: set[str]) -> Change:
     names = ", ".join(f"`{name}`" for name in sorted(lost | come))
     if come:
-        dropped = none_passes_twice(both.after, node.id)
+        alone = _is_alone(both, node) and come == set(node.readers)
+        dropped = none_passes_twice(both.after, node.id, alone=alone)
         return both.change(
             "continues" if dropped else "again",
             "GB418",
