@@ -111,3 +111,13 @@ def test_what_is_kept_of_a_group_is_the_same_after_the_same_rows(
     assert renamed(TWO, both, "complete") == beside
     # Each group that a row comes to is given once more.
     assert renamed(ONE, group.replace("INPUT", "a"), "update") == "again"
+
+
+@pytest.mark.parametrize("inputs", ["{l: a, r: a}", "{r: a, l: timely}", "{l: timely, r: a}"])
+def test_a_source_that_a_node_reads_twice_says_what_it_was(inputs: str) -> None:
+    """Its second reader is named after the node and the input, and after what the source was called first."""
+    before = ONE.replace("STEPS", PAIRS.replace("{l: timely, r: a}", inputs)).replace("MODE", "append")
+    assert inputs in before
+    after = before.replace("  a: {", "  ax: {was: a, ").replace("input: a,", "input: ax,")
+    after = after.replace(": a}", ": ax}").replace(": a,", ": ax,")
+    assert verdict(before, after).verdict == "continues"
