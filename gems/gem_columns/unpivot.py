@@ -132,7 +132,9 @@ class Unpivot(Transform[UnpivotOptions]):
         made[self.options.variable_column_name.lower()] = Made(f"unpivot {rule}", nulls=frozenset())
         made[self.options.value_column_name.lower()] = Made(f"unpivot {rule}", uses, uses)
         nulls = self.options.include_nulls
-        rows = Made(f"unpivot {rule} {nulls}", frozenset() if nulls else uses)
+        # Of one column there is one row for each, as there was before.
+        alone = len(values) == 1 and nulls
+        rows = Made() if alone else Made(f"unpivot {rule} {nulls}", frozenset() if nulls else uses)
         return Lineage(made, rows, expands=True)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":

@@ -242,3 +242,33 @@ def test_a_column_is_not_another_input_s_of_the_same_name(old: str, new: str, ex
     """
     assert old in text
     assert verdict(text, text.replace(old, new)).verdict == expected
+
+
+def test_an_unpivot_of_one_column_makes_one_row_of_each() -> None:
+    head = SOURCES.replace("  pages", "  # pages") + "transforms:\n"
+    rest = """
+  last: {gem: deduplicate, input: INPUT, options: {columns: [at]}}
+targets:
+  out: {gem: console, input: last}
+"""
+    before = head + rest.replace("INPUT", "clicks")
+    for options, expected in (
+        ("values: [page]", "from_now_on"),
+        ("values: [page], include_nulls: false", "mixed"),
+        ("values: [n], ids: [at]", "from_now_on"),
+    ):
+        long = f"  long: {{gem: unpivot, input: clicks, options: {{{options}}}}}"
+        assert verdict(before, head + long + rest.replace("INPUT", "long")).verdict == expected
+    long = "  long: {gem: unpivot, input: clicks, options: {ids: [at], values: [VALUES]}}"
+    one, two, other = (
+        head + long.replace("VALUES", v) + rest.replace("INPUT", "long") for v in ("n", "n, n2", "page")
+    )
+    wide = "  wide: {gem: with_columns, input: clicks, options: {columns: {n2: n + 1}}}\n"
+    one, two, other = (
+        t.replace("transforms:\n", "transforms:\n" + wide).replace(
+            "unpivot, input: clicks", "unpivot, input: wide"
+        )
+        for t in (one, two, other)
+    )
+    assert verdict(one, other).verdict == "from_now_on"
+    assert verdict(one, two).verdict == "mixed"
