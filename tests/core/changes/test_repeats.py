@@ -93,6 +93,28 @@ def test_a_source_that_is_behind_another_one_loses_no_row(steps: str, expected: 
 
 
 @pytest.mark.parametrize(
+    ("before", "options", "expected"),
+    [
+        ("", "columns: [at, page]", "continues"),
+        # Rows without event time are let go of at once.
+        ("", "columns: [at, page], within_watermark: true", "again"),
+        ("at is not null", "columns: [at, page], within_watermark: true", "continues"),
+        ("n is not null", "columns: [at, page], within_watermark: true", "again"),
+        ("at is not null", "columns: [page], within_watermark: true", "again"),
+    ],
+)
+def test_within_a_watermark_duplicates_are_remembered_by_event_time(
+    before: str, options: str, expected: str
+) -> None:
+    steps = f"""
+  timely: {{gem: watermark, input: a, options: {{column: at, delay: 1 hour}}}}
+  some: {{gem: filter, input: timely, options: {{condition: {before or "true"}}}}}
+  last: {{gem: deduplicate, input: some, options: {{{options}}}}}
+"""
+    assert renamed(ONE, steps) == expected
+
+
+@pytest.mark.parametrize(
     ("function", "alone", "beside"),
     [
         ("max(n)", "continues", "continues"),

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.reach import ALL
 from gem_bundle.expressions import is_the_same_again, takes_first
+from gem_bundle.lineage import column_keys
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 
 if TYPE_CHECKING:
     from gem_bundle.changes.reach import Flow
+    from gem_bundle.changes.record import InputRecord
     from gem_bundle.operators import Operator
 
 # Of the same rows these make the same rows, whenever they come.
@@ -50,7 +52,7 @@ def none_passes_twice(flow: Flow, source: str, *, alone: bool) -> bool:
             operators = of.get(name, [])
             if name == side.target or not _repeats(flow, name, operators):
                 return False
-            once = any(_is_remembered(o) or (distinct and _is_distinct(o)) for o in operators) or (
+            once = any(_is_remembered(flow, o) or (distinct and _is_distinct(o)) for o in operators) or (
                 distinct and _gives_the_same(flow, name, operators)
             )
             if name not in seen and not once:
@@ -92,7 +94,7 @@ def _repeats(flow: Flow, name: str, operators: list[Operator]) -> bool:
                 return False
         elif not (
             operator.kind in _REPEATING
-            or _is_remembered(operator)
+            or _is_remembered(flow, operator)
             or _is_distinct(operator)
             or _gives_the_same(flow, name, [operator])
         ):
@@ -100,15 +102,46 @@ def _repeats(flow: Flow, name: str, operators: list[Operator]) -> bool:
     return True
 
 
-def _is_remembered(operator: Operator) -> bool:
+def _is_remembered(flow: Flow, operator: Operator) -> bool:
     """Whether duplicates are dropped, and those that came before are known as long as they aren't late.
 
     Within a watermark the first of several rows is remembered until the watermark has passed it, and then
-    a later one of them, which was dropped as its duplicate, may come through.
+    a later one of them, which was dropped as its duplicate, may come through. One without event time is let
+    go of at once. So all of them must have one, the same.
     """
     if not isinstance(operator, DeduplicateOperator) or not operator.drops:
         return False
-    return not operator.within_watermark or operator.event_time is True
+    return not operator.within_watermark or _goes_by_event_time(flow, operator)
+
+
+def _goes_by_event_time(flow: Flow, operator: DeduplicateOperator) -> bool:
+    """Whether event time, which no row lacks, is among the columns that decide on duplicates."""
+    (edge,) = flow.side.nodes[operator.node].inputs
+    lineage, facts = flow.lineage(operator.node), flow.side.facts.get(edge.key)
+    keys = column_keys(facts.columns) if facts is not None else None
+    if lineage is None or lineage.kept is None or facts is None or keys is None:
+        return False
+    marked = [k for k, c in zip(keys, facts.columns or (), strict=True) if c.watermarked is not False]
+    by = {use.partition(":")[2] for key in lineage.kept.keys for use in key.uses or ()}
+    return len(marked) == 1 and set(marked) <= by and _is_always_there(flow, edge, marked[0])
+
+
+def _is_always_there(flow: Flow, edge: InputRecord, key: str) -> bool:
+    """Whether no row of an input lacks a value of a column, because a condition before asks for it."""
+    while True:
+        node = flow.side.nodes[edge.node]
+        lineage = flow.lineage(node.id, edge.output)
+        joins = [o.how for o in flow.side.operators if o.node == node.id and isinstance(o, JoinOperator)]
+        made = lineage.columns.get(key) if node.kind == "transform" and lineage is not None else None
+        if lineage is None or made is None or made.rule != "=" or len(made.uses or ()) != 1:
+            return False
+        if any(how != "inner" for how in joins):
+            return False
+        use = next(iter(made.uses or ()))
+        if use in (lineage.asks or ()):
+            return True
+        position, _, key = use.partition(":")
+        edge = node.inputs[int(position)]
 
 
 def _is_distinct(operator: Operator) -> bool:
