@@ -174,8 +174,10 @@ def _names_in(tree: exp.Expr) -> list[list[str]] | None:
             return None
         elif isinstance(node, exp.Star):
             continue  # of `count(*)`: it counts rows, whatever their columns
-        elif isinstance(node, exp.Cast):
+        elif isinstance(node, exp.Cast | exp.Alias):
             waiting.append(node.this)
+        elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+            waiting.append(node.this)  # of what a field is, and not of a column of its name
         elif isinstance(node, exp.Interval):
             waiting += [] if isinstance(node.this, exp.Literal) else [node.this]
         elif isinstance(node, exp.Anonymous) and node.name.lower() in UNIT_FIRST:

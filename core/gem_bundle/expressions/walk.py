@@ -743,8 +743,17 @@ def shape(node: object, columns: Mapping[tuple[str, ...], tuple[str, ...]] | Non
         known = (columns or {}).get(tuple(parts))
         return tuple(part.lower() for part in parts[-1:]) if known is None else known
     if isinstance(node, exp.Anonymous):
-        return (node.name.lower(), shape(node.expressions, columns))
+        return (node.name.lower(), tuple(_argument(given, columns) for given in node.expressions))
     return (type(node), tuple((key, shape(value, columns)) for key, value in node.args.items() if value))
+
+
+def _argument(node: exp.Expr, columns: Mapping[tuple[str, ...], tuple[str, ...]] | None) -> object:
+    """The form of an argument, with the name that it is given: that of a field, as in ``struct(at as t)``."""
+    found = shape(node, columns)
+    if not isinstance(node, exp.Alias):
+        return found
+    parts = parts_of(bare(node.this))
+    return found if parts is not None and parts[-1].lower() == node.alias.lower() else (found, node.alias)
 
 
 def _names(tree: exp.Expr) -> set[str]:

@@ -272,3 +272,39 @@ targets:
     )
     assert verdict(one, other).verdict == "from_now_on"
     assert verdict(one, two).verdict == "mixed"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("struct(at as t)", "struct(at as u)", "from_now_on"),
+        ("struct(at)", "struct(at as t)", "from_now_on"),
+        ("struct(at)", "struct(at as AT)", "continues"),
+        ("struct(n as t, at as u).t", "struct(n as u, at as t).t", "from_now_on"),
+        ("struct(n as t).t", "struct( n as t ).t", "continues"),
+    ],
+)
+def test_the_name_of_a_field_is_a_part_of_its_struct(old: str, new: str, expected: str) -> None:
+    text = SOURCES.replace("  pages", "  # pages") + (
+        """
+transforms:
+  last: {gem: with_columns, input: clicks, options: {columns: {s: "MADE"}}}
+targets:
+  out: {gem: console, input: last}
+"""
+    )
+    assert verdict(text.replace("MADE", old), text.replace("MADE", new)).verdict == expected
+
+
+def test_a_struct_is_made_of_what_is_put_into_it_and_nothing_else() -> None:
+    text = SOURCES.replace("  pages", "  # pages") + (
+        """
+transforms:
+  pairs: {gem: join, inputs: {l: clicks, r: clicks}, options: {how: inner, "on": [at]}}
+  last: {gem: select, input: pairs, options: {columns: [COLUMNS]}}
+targets:
+  out: {gem: console, input: last}
+"""
+    )
+    before, after = (text.replace("COLUMNS", names) for names in ("at, l.n, struct(at as t) as s", "at, l.n"))
+    assert verdict(before, after).verdict == "from_now_on"
