@@ -27,12 +27,12 @@ from gem_bundle import (
     entering,
     reason,
 )
-from gem_bundle.expressions import check_expression, check_steady, made_of
+from gem_bundle.expressions import check_expression, check_steady, check_tried, made_of
 from gem_bundle.lineage import MAYBE_NULL, passed
 from gem_bundle.schema import quoted, with_article, without_equality
 from gem_bundle.types import Expression
 from gem_filter.once import is_collated, no_state_by, row_of, with_claims, with_firsts, without_claims
-from gem_filter.rules import Action, ForeignKey, Rule, RuleOptions, Unique, rules_of
+from gem_filter.rules import Action, ForeignKey, Rule, RuleOptions, Unique, rules_of, tried_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +86,8 @@ class Expect(Transform[ExpectOptions]):
     """Let the rows through that keep all rules, and reject the others, each with its reasons; or count them.
 
     A rule is a condition that has to be true of the row alone. False breaks it, and so does null, unless the
-    rule says `null: pass`.
+    rule says `null: pass`. Where Spark would end the query, as at a cast that fails or a division by zero,
+    the condition is null: a row with a value that nobody expected is a rejected row.
 
     A rule with `unique` compares the rows of a micro-batch with each other, and in a batch those of the
     table: of the rows of one value it lets one through that keeps the other rules, the first as JSON sorts
@@ -130,13 +131,13 @@ class Expect(Transform[ExpectOptions]):
 
     def remember(self, *inputs: "DataFrame") -> "DataFrame":
         """The rows, with new claims for the values that are to be unique within the watermark."""
-        within = self._values(within_watermark=True)
-        return with_claims(self._with_keys(inputs), within, self._stopped())
+        within = self._values(inputs[0], within_watermark=True)
+        return with_claims(self._with_keys(inputs), within, self._stopped(inputs[0]))
 
     def recall(self, rows: "DataFrame") -> "DataFrame":
         """The rows, with what was found out of their values."""
-        within = self._values(within_watermark=True)
-        return self._with_unique(without_claims(rows, within, self._stopped()))
+        within = self._values(rows, within_watermark=True)
+        return self._with_unique(without_claims(rows, within, self._stopped(rows)))
 
     def ends(self) -> bool:
         """Where one of the rules fails."""
@@ -167,7 +168,8 @@ class Expect(Transform[ExpectOptions]):
         """The rows that break a rule which rejects."""
         from pyspark.sql.functions import array, array_compact, when
 
-        reasons = [when(~_kept(rule), reason(rule.name, _words(rule))) for rule in self._rules("reject")]
+        rules = self._tried(inputs[0], "reject")
+        reasons = [when(~_kept(rule), reason(rule.name, _words(rule))) for rule in rules]
         return Rejects(self._without_failing(self._found_out(inputs)), array_compact(array(*reasons)))
 
     def infer(self, *inputs: Facts) -> Facts:
@@ -219,7 +221,12 @@ class Expect(Transform[ExpectOptions]):
                     rule.condition, facts, rule.option, wants="boolean", analytic=False, generators=False
                 )
             )
-            yield from found or check_steady(rule.condition, facts, rule.option)
+            yield from found or self._check_decides(rule.condition, facts, rule.option)
+
+    def _check_decides(self, expression: str, facts: Facts, option: tuple[str, ...]) -> "Iterator[Finding]":
+        """What a rule is made of depends on the row alone, and ends no query."""
+        yield from check_steady(expression, facts, option)
+        yield from check_tried(expression, facts, option)
 
     def infer_rejected(self, *inputs: Facts) -> Facts:
         """Of the first input, which is all that the rows are of."""
@@ -264,7 +271,7 @@ class Expect(Transform[ExpectOptions]):
     def _check_value(self, rule: Rule, value: str, facts: Facts) -> "Iterator[Finding]":
         """A value to look for: of the row alone, and one that can be compared."""
         found = list(check_expression(value, facts, rule.option, analytic=False, generators=False))
-        yield from found or check_steady(value, facts, rule.option)
+        yield from found or self._check_decides(value, facts, rule.option)
         column = facts.column(value)
         if rule.unique is None or column is None or column.type is None:
             return
@@ -293,7 +300,7 @@ class Expect(Transform[ExpectOptions]):
         from pyspark.sql.functions import col, expr, lit
 
         df = inputs[0]
-        for rule in self._rules():
+        for rule in self._tried(df):
             if rule.key is None or rule.key.found in df.columns:
                 continue
             known = inputs[self.input_names.index(rule.key.input)].select(
@@ -313,22 +320,25 @@ class Expect(Transform[ExpectOptions]):
             )
             hint = "Give the targets behind it a `group`; a run has its micro-batches as tables then."
             raise GemError("GB387", message, hint, "rules")
-        missing = [value for value in self._values() if value.found not in df.columns]
-        return with_firsts(df, missing, self._stopped()) if missing else df
+        missing = [value for value in self._values(df) if value.found not in df.columns]
+        return with_firsts(df, missing, self._stopped(df)) if missing else df
 
-    def _values(self, *, within_watermark: bool = False) -> list[Unique]:
-        """The values that are to be unique, or those within the watermark."""
-        found = (rule.unique for rule in self._rules() if rule.unique is not None)
+    def _values(self, df: "DataFrame | None" = None, *, within_watermark: bool = False) -> list[Unique]:
+        """The values that are to be unique, or those within the watermark; of rows, null where one raises."""
+        rules = [rule for rule in self._rules() if rule.unique is not None]
+        if df is not None and rules:
+            rules = tried_rules(rules, df)
+        found = (rule.unique for rule in rules if rule.unique is not None)
         return [value for value in found if value.within_watermark or not within_watermark]
 
-    def _stopped(self) -> "Column":
+    def _stopped(self, df: "DataFrame") -> "Column":
         """Whether a row isn't let through for a rule that isn't about unique values: it comes behind others.
 
         Whichever is asked for, the good rows or the others, it has to be the same one that is let through.
         """
         from pyspark.sql.functions import lit
 
-        rules = (rule for rule in self._rules("reject", "drop") if rule.unique is None)
+        rules = (rule for rule in self._tried(df, "reject", "drop") if rule.unique is None)
         return ~reduce(and_, map(_kept, rules), lit(True))
 
     def _rules(self, *actions: Action) -> list[Rule]:
@@ -336,13 +346,17 @@ class Expect(Transform[ExpectOptions]):
         rules = rules_of(self.options.rules, self.options.action)
         return [rule for rule in rules if not actions or rule.action in actions]
 
+    def _tried(self, df: "DataFrame", *actions: Action) -> list[Rule]:
+        """The same rules, null where Spark would end the query for a row."""
+        return tried_rules(self._rules(*actions), df)
+
     def _rejected(self, df: "DataFrame") -> "Column":
         """Whether a row is rejected."""
         from pyspark.sql.functions import col, lit
 
         if _JUDGED in df.columns:
             return col(_JUDGED)
-        return ~reduce(and_, map(_kept, self._rules("reject")), lit(True))
+        return ~reduce(and_, map(_kept, self._tried(df, "reject")), lit(True))
 
     def _broken(self, df: "DataFrame", *actions: Action) -> "dict[str, Column]":
         """Whether a row breaks each of the rules that count or drop, of those with some actions, by name."""
@@ -351,7 +365,7 @@ class Expect(Transform[ExpectOptions]):
         judged = _JUDGED in df.columns
         return {
             rule.name: col(f"{_JUDGED}_{n}") if judged else ~_kept(rule)
-            for n, rule in enumerate(self._rules("warn", "drop"))
+            for n, rule in enumerate(self._tried(df, "warn", "drop"))
             if rule.action in actions
         }
 
@@ -370,7 +384,7 @@ class Expect(Transform[ExpectOptions]):
         """The same rows; one that breaks a rule which fails ends the query."""
         from pyspark.sql.functions import lit, when
 
-        for rule in self._rules("fail"):
+        for rule in self._tried(df, "fail"):
             end = ending(self.node, rule.name, _words(rule), row_of(df))
             df = df.filter(when(_kept(rule), lit(True)).otherwise(end))
         return df

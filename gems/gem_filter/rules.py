@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, create_model, model_validator
 
-from gem_bundle import Field, Options
+from gem_bundle import Column, Field, Options
 from gem_bundle.schema import literal
 from gem_bundle.types import Expression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyspark.sql import DataFrame
 
 WITHIN_WATERMARK = "within_watermark"
 
@@ -230,6 +232,31 @@ def rules_of(rules: "Mapping[str, Expression | RuleOptions]", action: Action) ->
         else:
             condition, place = given.condition, (*place, "condition")
         found.append(Rule(name, condition, given.action or action, given.null == "pass", place))
+    return found
+
+
+def tried_rules(rules: "Sequence[Rule]", df: "DataFrame") -> list[Rule]:
+    """Rules of which no row ends the query: where Spark would end it, the condition is null.
+
+    Args:
+        rules: The rules.
+        df: The rows that they are asked of, whose types tell what Spark would make of a text.
+    """
+    if not rules or df.sparkSession.conf.get("spark.sql.ansi.enabled") == "false":
+        return list(rules)  # Spark makes nulls by itself, and other numbers of texts.
+    from gem_bundle.expressions import tried
+
+    columns = [Column(field.name, field.dataType.simpleString()) for field in df.schema]
+    found = []
+    for rule in rules:
+        condition = tried(rule.condition, columns).expression
+        words = rule.words or rule.condition
+        key, unique = rule.key, rule.unique
+        if key is not None:
+            key = key._replace(value=tried(key.value, columns).expression)
+        if unique is not None:
+            unique = unique._replace(value=tried(unique.value, columns).expression)
+        found.append(rule._replace(condition=condition, words=words, key=key, unique=unique))
     return found
 
 

@@ -1,4 +1,4 @@
-"""GB210 to GB216: expressions, and the names of columns."""
+"""GB210 to GB217: expressions, and the names of columns."""
 
 from __future__ import annotations
 
@@ -169,5 +169,38 @@ EXPRESSIONS = (
                 options: {columns: {day: "date_format(timestamp, 'yyyy-MM-dd')"}}
         """,
         source="Spark SQL reference, built-in functions",
+    ),
+    warning(
+        "GB217",
+        "a rule can end the query",
+        why="""
+            A row for which a rule can't be evaluated breaks the rule. Most of what ends a query in Spark is
+            made null for that: casts, divisions by zero, sums that overflow, elements that aren't there,
+            texts compared with numbers. For some functions Spark has no such form. One row then ends the
+            query, and every run after it, which is what rules are there to prevent.
+        """,
+        breaks="""
+            transforms:
+              late:
+                gem: expect
+                input: ticks
+                options: {rules: {old: "make_date(int(value), 1, 1) > '2020-01-01'"}}
+              bad: {gem: select, input: late.rejected, options: {columns: [row]}}
+            targets:
+              good: {gem: console, input: late}
+              screen: {gem: console, input: bad}
+        """,
+        keeps="""
+            transforms:
+              late:
+                gem: expect
+                input: ticks
+                options: {rules: {old: "try_make_timestamp(int(value), 1, 1, 0, 0, 0) > '2020-01-01'"}}
+              bad: {gem: select, input: late.rejected, options: {columns: [row]}}
+            targets:
+              good: {gem: console, input: late}
+              screen: {gem: console, input: bad}
+        """,
+        source="Spark SQL reference, ANSI compliance",
     ),
 )

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.qualifying import qualified as qualified
     from gem_bundle.expressions.readable import unreadable_query as unreadable_query
     from gem_bundle.expressions.steady import check_steady as check_steady
+    from gem_bundle.expressions.trying import Tried as Tried
+    from gem_bundle.expressions.trying import check_tried as check_tried
+    from gem_bundle.expressions.trying import tried as tried
     from gem_bundle.expressions.uses import asked_by as asked_by
     from gem_bundle.expressions.uses import buffers_of as buffers_of
     from gem_bundle.expressions.uses import equal_keys as equal_keys
@@ -97,6 +100,7 @@ _HOMES = {
     ),
     "readable": ("unreadable_query",),
     "steady": ("check_steady",),
+    "trying": ("Tried", "check_tried", "tried"),
     "uses": (
         "asked_by",
         "nulls_left_out",
