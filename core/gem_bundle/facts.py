@@ -31,6 +31,23 @@ _MAY_MARK = frozenset({"watermark", "unknown", "custom", "python"})
 
 
 @dataclass(frozen=True, slots=True)
+class Unsteady:
+    """Why a column has another value in each query, and in each try of one, though its row is the same.
+
+    Args:
+        column: The name under which it was made.
+        what: What makes it so: ``rand``.
+        why: What that does: ``is left to chance``.
+        node: The node that makes it; empty until that is known.
+    """
+
+    column: str
+    what: str
+    why: str
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """A column as far as it is known before Spark runs.
 
@@ -46,6 +63,8 @@ class Column:
             a map's values ``1``.
         entered: What it was when it entered operators with state (see `entering`): where it is, those
             are needed. It doesn't count when columns are compared.
+        unsteady: Why its values aren't the same in each query; None where nothing is known of that. It
+            doesn't count when columns are compared.
     """
 
     name: str
@@ -55,6 +74,7 @@ class Column:
     qualifier: str | None = None
     marks: tuple[tuple[tuple[str, ...], str], ...] = ()
     entered: tuple[EventTime, ...] = field(default=(), compare=False, repr=False)
+    unsteady: Unsteady | None = field(default=None, compare=False, repr=False)
 
     @property
     def watermarked(self) -> bool | None:
@@ -137,7 +157,8 @@ class Facts:
             return self
         # Not by `replace`, which takes eight times as long: this is done for every input of every join.
         columns = tuple(
-            Column(c.name, c.type, c.delay, c.session, name, c.marks, c.entered) for c in self.columns
+            Column(c.name, c.type, c.delay, c.session, name, c.marks, c.entered, c.unsteady)
+            for c in self.columns
         )
         return replace(self, columns=columns, hidden=frozenset(), qualifiers=called)
 

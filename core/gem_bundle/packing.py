@@ -14,6 +14,7 @@ from pydantic import BeforeValidator
 from gem_bundle.diagnostics import Finding
 from gem_bundle.expressions import (
     check_expression,
+    check_steady_columns,
     find,
     keyed,
     made_of,
@@ -250,6 +251,7 @@ class Unpacking:
         if column is not None and column.type and not column.type.lower().startswith(types):
             message = f"`{self.column}` is {with_article(column.type)}; {wanted}"
             yield Finding("GB205", message, hint, "column", "error" if certain else "warning")
+        yield from check_steady_columns(self.column, facts, "column")
         kept = {each.name.lower() for each in self._kept(facts) or () if self.keep}
         for field in self.fields or ():
             if field.name.lower() in kept:

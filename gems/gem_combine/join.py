@@ -29,6 +29,7 @@ from gem_bundle.expressions import (
     asked_by,
     backquoted,
     check_expression,
+    check_steady_columns,
     equal_keys,
     equal_parts,
     join_condition,
@@ -274,6 +275,10 @@ class Join(Transform[JoinOptions]):
             yield from check_expression(
                 options.condition, both, "condition", wants="boolean", analytic=False, generators=False
             )
+            yield from check_steady_columns(options.condition, both, "condition")
+        for facts in inputs:
+            for name in options.on or ():
+                yield from check_steady_columns(backquoted(name), facts, "on")
 
     def change(self, option: str, before: Any) -> OptionChange | None:
         """An outer join keeps all that an inner one does."""

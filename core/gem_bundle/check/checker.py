@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from gem_bundle.check.report import from_finding, gem_failed
 from gem_bundle.check.stages.gems import make_gems
 from gem_bundle.check.stages.graph import check_graph
-from gem_bundle.check.stages.inference import infer, inputs_of
+from gem_bundle.check.stages.inference import infer, inputs_of, steady_for
 from gem_bundle.check.stages.places import check_places
 from gem_bundle.check.stages.session_settings import check_settings
 from gem_bundle.check.stages.silence import Silence, read_silence
@@ -232,7 +232,7 @@ def _gem_rules(plan: Plan, spark: TargetSpark) -> list[Diagnostic]:
         names = [edge.name for edge in node.inputs]
         if len(set(names)) < len(names):
             continue  # which of them an expression means can't be said, and that is reported
-        inputs = inputs_of(node, plan.facts)
+        inputs = steady_for(node, inputs_of(node, plan.facts), plan.definition)
         try:
             found += [
                 from_finding(plan.definition, node, spark.told(f), gem)

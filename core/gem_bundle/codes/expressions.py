@@ -1,4 +1,4 @@
-"""GB210 to GB217: expressions, and the names of columns."""
+"""GB210 to GB218: expressions, and the names of columns."""
 
 from __future__ import annotations
 
@@ -202,5 +202,32 @@ EXPRESSIONS = (
               screen: {gem: console, input: bad}
         """,
         source="Spark SQL reference, ANSI compliance",
+    ),
+    error(
+        "GB218",
+        "rows are told apart by a value that isn't the same in each query",
+        why="""
+            Where two outputs of a node are taken, each is computed by itself: by a query of its own, for each
+            target of a group behind the fork, and again when a micro-batch is repeated. What decides has to
+            come to the same each time, or a row is in both outputs, or in none. A column that a node makes by
+            chance (`rand`, `uuid`), of the current time, or of where Spark computes it doesn't. A column of a
+            source does.
+        """,
+        breaks="""
+            transforms:
+              drawn: {gem: with_columns, input: ticks, options: {columns: {r: rand()}}}
+              half: {gem: expect, input: drawn, options: {rules: {drawn: r > 0.5}}}
+            targets:
+              good: {gem: console, input: half}
+              bad: {gem: console, input: half.rejected}
+        """,
+        keeps="""
+            transforms:
+              drawn: {gem: with_columns, input: ticks, options: {columns: {r: xxhash64(value) % 100}}}
+              half: {gem: expect, input: drawn, options: {rules: {drawn: r > 50}}}
+            targets:
+              good: {gem: console, input: half}
+              bad: {gem: console, input: half.rejected}
+        """,
     ),
 )

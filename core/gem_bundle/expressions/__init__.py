@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.qualifying import qualified as qualified
     from gem_bundle.expressions.readable import unreadable_query as unreadable_query
     from gem_bundle.expressions.steady import check_steady as check_steady
+    from gem_bundle.expressions.steady import check_steady_columns as check_steady_columns
     from gem_bundle.expressions.trying import Tried as Tried
     from gem_bundle.expressions.trying import check_tried as check_tried
     from gem_bundle.expressions.trying import tried as tried
@@ -99,7 +100,7 @@ _HOMES = {
         "qualified",
     ),
     "readable": ("unreadable_query",),
-    "steady": ("check_steady",),
+    "steady": ("check_steady", "check_steady_columns"),
     "trying": ("Tried", "check_tried", "tried"),
     "uses": (
         "asked_by",

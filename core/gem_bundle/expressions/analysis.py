@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from gem_bundle.expressions.functions import UNSTEADY
 from gem_bundle.expressions.kinds import marks_of
 from gem_bundle.expressions.names import CURRENT_TIME, reference, split_alias
 from gem_bundle.expressions.scope import Scope
-from gem_bundle.facts import Column
+from gem_bundle.facts import Column, Unsteady
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -100,7 +101,14 @@ def analysed(
         name = walk.auto_name()
     return Analysis(
         Column(
-            name or "", kind, value.delay, value.session, qualifier, marks_of(value.type), _entered(value)
+            name or "",
+            kind,
+            value.delay,
+            value.session,
+            qualifier,
+            marks_of(value.type),
+            _entered(value),
+            _made_as(walk.unsteady, name),
         ),
         aggregates=bool(walk.aggregates),
         distinct=tuple(walk.distinct),
@@ -113,6 +121,11 @@ def analysed(
         constant=walk.constant,
         grouped_wrongly=tuple(walk.ungrouped),
     )
+
+
+def _made_as(unsteady: Unsteady | None, name: str | None) -> Unsteady | None:
+    """Why an expression isn't steady: where one of its columns is why, that one goes on."""
+    return replace(unsteady, column=name or "") if unsteady is not None and not unsteady.column else unsteady
 
 
 def _entered(value: Value) -> tuple[EventTime, ...]:
@@ -131,7 +144,12 @@ def of_reference(parts: Sequence[str], scope: Scope, name: str | None) -> Analys
         delay = None if meaning.outcome == "value" else scope.possible_delay
         given = name or ("" if meaning.outcome == "value" else parts[-1])
         return Analysis(
-            Column(given, _VALUE_TYPES.get(parts[0].lower()) if timely else None, delay),
+            Column(
+                given,
+                _VALUE_TYPES.get(parts[0].lower()) if timely else None,
+                delay,
+                unsteady=Unsteady(given, parts[0].lower(), UNSTEADY[parts[0].lower()]) if timely else None,
+            ),
             current_time=timely,
             clock=timely and parts[0].lower() != "current_time",
         )
@@ -145,6 +163,7 @@ def of_reference(parts: Sequence[str], scope: Scope, name: str | None) -> Analys
             qualifier,
             column.marks,
             column.entered,
+            column.unsteady,
         )
     )
 

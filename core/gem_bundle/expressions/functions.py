@@ -109,6 +109,25 @@ FUNCTIONS = AGGREGATES | ANALYTIC | GENERATORS | SCALAR
 CURRENT_TIME = words("curdate current_date current_time current_timestamp localtimestamp now")
 """Functions that tell when the query, or the micro-batch, began."""
 
+BY_CHANCE = words("rand randn random randstr shuffle uniform uuid")
+"""Functions that draw another value each time."""
+
+BY_CODE = words("java_method reflect try_reflect")
+"""Functions that call code of which Spark knows nothing."""
+
+UNSTEADY = {
+    **dict.fromkeys(CURRENT_TIME, "asks for the current time"),
+    **dict.fromkeys(BY_CHANCE, "is left to chance"),
+    **dict.fromkeys(
+        ("monotonically_increasing_id", "spark_partition_id"), "depends on where Spark computes it"
+    ),
+    **dict.fromkeys(BY_CODE, "calls code that Spark doesn't know"),
+}
+"""What makes a column another one in each query over the same rows, and why.
+
+The file that a row is read from is the same in each, though not everywhere in one.
+"""
+
 
 _SHORT = 4
 _PYSPARK_ONLY = {

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from gem_bundle.diagnostics import Finding
-from gem_bundle.expressions.analysis import calls_functions, parsed
-from gem_bundle.expressions.functions import CURRENT_TIME, words
+from gem_bundle.expressions.analysis import analyse, calls_functions, parsed
+from gem_bundle.expressions.functions import UNSTEADY, words
 from gem_bundle.expressions.names import split_alias
 
 if TYPE_CHECKING:
@@ -16,20 +16,13 @@ if TYPE_CHECKING:
     from gem_bundle.facts import Facts
     from gem_bundle.operators import Option
 
-_BY_CHANCE = words("rand randn random randstr shuffle uniform uuid")
 _BY_PLACE = words(
     """
     input_file_block_length input_file_block_start input_file_name monotonically_increasing_id
     spark_partition_id
     """
 )
-_BY_CODE = words("java_method reflect try_reflect")
-_WHY = {
-    **dict.fromkeys(CURRENT_TIME, "asks for the current time"),
-    **dict.fromkeys(_BY_CHANCE, "is left to chance"),
-    **dict.fromkeys(_BY_PLACE, "depends on where Spark computes it"),
-    **dict.fromkeys(_BY_CODE, "calls code that Spark doesn't know"),
-}
+_WHY = {**dict.fromkeys(_BY_PLACE, "depends on where Spark computes it"), **UNSTEADY}
 
 
 def check_steady(expression: str, facts: Facts, option: Option) -> Iterator[Finding]:
@@ -41,11 +34,16 @@ def check_steady(expression: str, facts: Facts, option: Option) -> Iterator[Find
         option: Where it stands, for the finding's place.
 
     Yields:
-        GB212, for the first such function, or for a subquery.
+        GB212, for the first such function, or for a subquery; GB218, for a column that an earlier node makes
+        by one.
     """
     from gem_bundle.expressions.spark_parser import exp
 
     body, _ = split_alias(expression)
+    unsteady = list(check_steady_columns(body, facts, option))
+    if unsteady:
+        yield from unsteady
+        return
     if not calls_functions(body):
         return
     tree = parsed(body)
@@ -87,7 +85,37 @@ def _finding(what: str, why: str, option: Option, word: str = "") -> Finding:
     return Finding(
         "GB212",
         f"{what} {why}, and can't stand here: whether a row is taken may depend on the row alone",
-        "Compute it in a node before, and write the result somewhere first; or compare with a column.",
+        "Compare with a column that the source has. A value that a node before makes so isn't steady either, "
+        "unless it was written somewhere and is read from there.",
         option,
         word=word,
+    )
+
+
+def check_steady_columns(expression: str, facts: Facts, option: Option) -> Iterator[Finding]:
+    """A finding when an expression, by which rows are told apart, is over a column that isn't steady.
+
+    Facts tell so of columns where more than one output of the node is taken.
+
+    Args:
+        expression: The expression, without a name of its own.
+        facts: What it is over.
+        option: Where it stands, for the finding's place.
+
+    Yields:
+        GB218, for the first such column.
+    """
+    if all(column.unsteady is None for column in facts.columns or ()):
+        return
+    unsteady = analyse(expression, facts.columns).column.unsteady
+    if unsteady is None or not unsteady.node:
+        return
+    yield Finding(
+        "GB218",
+        f"it goes by `{unsteady.column}`, which `{unsteady.node}` makes by `{unsteady.what}`: that "
+        f"{unsteady.why}, so that a row could be in both outputs, or in none",
+        f"Write the rows of `{unsteady.node}` somewhere, and read them from there in another pipeline; or "
+        "take one of the outputs only.",
+        option,
+        word=unsteady.column,
     )

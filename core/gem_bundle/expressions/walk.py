@@ -41,6 +41,7 @@ from gem_bundle.expressions.trees import (
     type_of_cast,
     written,
 )
+from gem_bundle.facts import Unsteady
 from gem_bundle.schema import DataType, with_article
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ class Walk:
         current_time: It asks for the current time.
         clock: It asks for what Spark replaces by the time of the micro-batch: not by `now()`.
         clock_aggregated: That is among the arguments of an aggregate function.
+        unsteady: Why it has another value in each query, by a function of its own or by a column.
         constant: It is nothing but a literal, maybe with a sign or a cast.
         ungrouped: The columns outside of aggregates that aren't grouped by.
         name: The name that it gives itself; empty when it gives several.
@@ -121,6 +123,7 @@ class Walk:
     current_time: bool = False
     clock: bool = False
     clock_aggregated: bool = False
+    unsteady: Unsteady | None = None
     constant: bool = False
     ungrouped: list[str] = field(default_factory=list)
     name: str | None = None
@@ -202,10 +205,14 @@ class Walk:
         elif name not in functions.FUNCTIONS:
             self.foreign = True
         self.row_ids |= name == "monotonically_increasing_id"
+        if self.unsteady is None and name in functions.UNSTEADY:
+            self.unsteady = Unsteady("", name, functions.UNSTEADY[name])
         self._note_time(name)
 
     def _note_time(self, name: str) -> None:
-        self.current_time |= name in functions.CURRENT_TIME
+        if name in functions.CURRENT_TIME:
+            self.current_time = True
+            self.unsteady = self.unsteady or Unsteady("", name, functions.UNSTEADY[name])
         if name in _CLOCKS:
             self._note_clock()
 
@@ -230,6 +237,7 @@ class Walk:
                 self._note_time(parts[0].lower())
             return self._without_column(meaning)
         column = meaning.column
+        self.unsteady = self.unsteady or column.unsteady
         free = self._quiet or inside or meaning.lateral or (column.name.lower(),) in self._shapes
         if self.groups is not None and not free:
             self._check_grouped(column.name, ".".join(parts))
@@ -545,6 +553,8 @@ class Walk:
     def _call(self, node: exp.Anonymous) -> Value:
         name = node.name.lower()
         self._note(name)
+        if name == "unix_timestamp" and not node.expressions:
+            self.unsteady = self.unsteady or Unsteady("", name, functions.UNSTEADY["now"])
         arguments = list(node.expressions)
         self._check_call(name, arguments)
         if name == "unix_timestamp" and not arguments:

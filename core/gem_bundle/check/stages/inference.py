@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from gem_bundle.check.report import gem_failed
 from gem_bundle.facts import REJECTED, UNKNOWN_OPERATOR, Facts, combined, output_key
 from gem_bundle.gem import Transform
+from gem_bundle.lineage import column_keys
 from gem_bundle.rejected import rejected_facts
 
 if TYPE_CHECKING:
@@ -49,10 +50,68 @@ def infer(
             inputs = inputs_of(node, facts)
             declared, wrong = declared_facts(definition, node, gems.get(name), inputs)
             found += wrong
+            declared = _with_unsteady(declared, gems.get(name), inputs, name)
             for output, known in _named_outputs(gems.get(name), declared, inputs).items():
                 facts[output_key(name, output)] = replace(known, operators=_of_node(known.operators, name))
         facts[name] = replace(declared, operators=_of_node(declared.operators, name))
     return facts, found
+
+
+def _with_unsteady(declared: Facts, gem: Gem | None, inputs: list[Facts], node: str) -> Facts:
+    """The facts, with which columns aren't the same in each query: those the node makes so, and earlier ones.
+
+    Expressions tell it of what they make. What else is made of a column that isn't steady is found by the
+    lineage, where the gem tells that.
+    """
+    if declared.columns is None:
+        return declared
+    reasons = {id(c): c.unsteady for c in declared.columns if c.unsteady is not None}
+    before = [
+        {key: column.unsteady for key, column in zip(keys, known.columns or (), strict=True)}
+        for known in inputs
+        if (keys := column_keys(known.columns)) is not None
+    ]
+    keys = column_keys(declared.columns)
+    if gem is not None and keys is not None and any(any(known.values()) for known in before):
+        sources = {f"{n}:{key}": why for n, known in enumerate(before) for key, why in known.items() if why}
+        with suppress(Exception):
+            lineage = cast("Transform", gem).lineage(*inputs) if len(before) == len(inputs) else None
+            made = {} if lineage is None else lineage.columns
+            for key, column in zip(keys, declared.columns, strict=True):
+                uses = sorted(made[key].uses or ()) if key in made else []
+                if (why := next((sources[use] for use in uses if use in sources), None)) is not None:
+                    reasons.setdefault(id(column), why)
+    if not reasons:
+        return declared
+    columns = []
+    for column in declared.columns:
+        why = reasons.get(id(column))
+        if why is not None:
+            why = why if why.node else replace(why, node=node, column=why.column or column.name)
+            column = replace(column, unsteady=why)  # noqa: PLW2901 (the same one, marked)
+        columns.append(column)
+    return replace(declared, columns=tuple(columns))
+
+
+def steady_for(node: Node, inputs: list[Facts], definition: Definition) -> list[Facts]:
+    """The facts that a node's `check` is given: that a column isn't steady matters where rows are told apart.
+
+    Args:
+        node: The node.
+        inputs: The facts of its inputs.
+        definition: The pipeline.
+    """
+    taken = {
+        edge.output for other in definition.nodes.values() for edge in other.inputs if edge.node == node.id
+    }
+    if len(taken) > 1:
+        return inputs
+    return [
+        replace(known, columns=tuple(replace(c, unsteady=None) for c in known.columns))
+        if any(c.unsteady is not None for c in known.columns or ()) and known.columns is not None
+        else known
+        for known in inputs
+    ]
 
 
 def _named_outputs(gem: Gem | None, declared: Facts, inputs: list[Facts]) -> dict[str, Facts]:
