@@ -313,6 +313,77 @@ def test_what_a_group_keeps_is_let_go_of_however_its_micro_batch_ends(
     assert len(table(spark, tmp_path / "out/table")) == 10
 
 
+BEHIND = """
+pipeline: behind
+sources:
+  lines: {gem: file, options: {path: in, format: text}}
+transforms:
+  parsed:
+    gem: from_json
+    input: lines
+    options: {column: value, schema: "id int not null", rejects: true}
+  slow: {gem: with_columns, input: parsed, options: {columns: {u: uuid(), n: counted_behind_a_fork(id)}}}
+  large: {gem: filter, input: slow, options: {condition: n >= 50}}
+targets:
+  all: {gem: foreach_batch, input: slow, group: g, options: {function: "jobs_behind_a_fork:meet"}}
+"""
+OTHERS = """
+  most: {gem: foreach_batch, input: large, group: g, options: {function: "jobs_behind_a_fork:meet"}}
+  broken: {gem: delta, input: parsed.rejected, options: {path: out/broken}}
+"""
+MEETING = """
+import json
+import threading
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PARTIES = 2
+THERE = threading.Barrier(PARTIES, timeout=100)
+
+def meet(df, batch_id):
+    THERE.wait()
+    kept = not df.sparkSession._jsparkSession.sharedState().cacheManager().isEmpty()
+    rows = {row.id: row.u for row in df.collect()}
+    name = "most" if min(rows) else "all"
+    (HERE / f"{name}.json").write_text(json.dumps({"kept": kept, "rows": rows}))
+"""
+
+
+def test_what_targets_share_behind_the_fork_is_computed_once(spark: SparkSession, tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+
+    def counted(number: int) -> int:
+        with calls.open("a") as file:
+            file.write(".")
+        return number
+
+    spark.udf.register("counted_behind_a_fork", counted, "int")
+    file = write_pipeline(tmp_path, BEHIND + OTHERS)
+    (tmp_path / "jobs_behind_a_fork.py").write_text(MEETING)
+    add(tmp_path, "a.txt", range(100))
+    before = kept(spark)
+
+    # That they meet shows that they are written side by side.
+    assert run(file, available_now=True).ok
+
+    everything, most = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("all", "most"))
+    assert len(everything["rows"]) == 90
+    assert most["rows"] == {key: u for key, u in everything["rows"].items() if int(key) >= 50}
+    assert len(calls.read_text()) == 90
+    assert everything["kept"]
+    assert kept(spark) == before
+
+    # For one target alone nothing is kept.
+    (tmp_path / "alone").mkdir()
+    file = write_pipeline(tmp_path / "alone", BEHIND)
+    (tmp_path / "alone/jobs_behind_a_fork.py").write_text(MEETING.replace("PARTIES = 2", "PARTIES = 1"))
+    add(tmp_path / "alone", "a.txt", range(100))
+    assert run(file, available_now=True).ok
+    alone = json.loads((tmp_path / "alone/all.json").read_text())
+    assert len(alone["rows"]) == 90
+    assert not alone["kept"]
+
+
 @a_killed_program
 @pytest.mark.programs
 @pytest.mark.parametrize("targets_told", drawn(range(1, 41, 2), 1, about="kills of a group"))

@@ -331,6 +331,39 @@ def outputs_on_every_way(
     return {node.id: on_every_way(node) for node in targets}
 
 
+def shared_outputs(plan: Plan, fork: Output, targets: Iterable[str]) -> frozenset[Output]:
+    """The outputs behind a fork of which more than one thing is made: kept, each is computed once.
+
+    Of outputs one behind the other that lead to the same targets it is the last one. What a stream doesn't
+    come through isn't among them, nor what of its rows the fork itself tells apart.
+
+    Args:
+        plan: The pipeline.
+        fork: Where the query forks.
+        targets: The ids of the targets that are written.
+    """
+    names = set(plan.upstream(targets)) - set(plan.upstream([fork.node]))
+    # Who asks for an output's rows: the next outputs on the way that are kept, and targets.
+    asking: dict[Output, set[Output]] = {}
+    for name in targets:
+        for edge in plan.node(name).inputs:
+            asking.setdefault(Output(edge.node, edge.output), set()).add(Output(name))
+    shared: set[Output] = set()
+    for name in (name for name in reversed(plan.order) if name in names):
+        if plan.node(name).kind != "transform" or not plan.streaming_sources(name):
+            continue
+        through: set[Output] = set()
+        for output in [output for output in asking if output.node == name]:
+            if len(asking[output]) > 1:
+                shared.add(output)
+                through.add(output)
+            else:
+                through |= asking[output]
+        for edge in plan.node(name).inputs:
+            asking.setdefault(Output(edge.node, edge.output), set()).update(through)
+    return frozenset(shared)
+
+
 def operators_behind(plan: Plan, group: Group, target: Node) -> list[Operator]:
     """What lies between the fork of a group and one of its targets, and would be computed for each target.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Union, cast
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 Built = Union["DataFrame", Mapping[str | None, "DataFrame"]]
 Read = Callable[["Node", str], Built]
 Settle = Callable[[str, "DataFrame"], "DataFrame"]
+Keep = Callable[["DataFrame"], "DataFrame"]
 _MARK = "spark.watermarkDelayMs"
 
 
@@ -92,6 +93,8 @@ class Frames:
         observe: Observes columns of a DataFrame under a name: then what transforms reject is counted.
         micro_batch: The micro-batch that is given; None where it isn't known.
         settle: Keeps the rows of a node that were found out outside, and gives them again.
+        shared: The outputs of which several things are made.
+        keep: Keeps the rows of such an output, and gives them again.
     """
 
     def __init__(
@@ -103,7 +106,12 @@ class Frames:
         observe: Observe | None = None,
         micro_batch: RejectedIn | None = None,
         settle: Settle | None = None,
+        shared: Collection[Output] = (),
+        keep: Keep | None = None,
     ) -> None:
+        self._shared = shared
+        self._keep = keep
+        self._kept: dict[Output, DataFrame] = {}
         self._micro_batch = micro_batch
         self._observe = observe
         self._settle = settle
@@ -197,6 +205,17 @@ class Frames:
             raise NodeFailure(name, GemError("GB515", message, hint, "max_rejected"))
 
     def _output(self, key: Path, output: str | None) -> DataFrame:
+        wanted = Output(key[0], output)
+        # A second way to the same rows has a reader of its own.
+        if self._keep is None or key[1] or wanted not in self._shared:
+            return self._made(key, output)
+        if wanted not in self._kept:
+            made = self._made(key, output)
+            with _failing_as(key[0]):
+                self._kept[wanted] = self._keep(made)
+        return self._kept[wanted]
+
+    def _made(self, key: Path, output: str | None) -> DataFrame:
         if self._rows is not None and self._given is not None:
             if self._given[0] == (key[0], output):
                 return self._rows

@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.contexts import WriteContext
 from gem_bundle.files import open_folder, split
 from gem_bundle.kept import let_go
-from gem_bundle.pipeline.groups import UNDIVIDED, ending_nodes, in_turn, limited_nodes, rejects, remembering
+from gem_bundle.pipeline.groups import (
+    UNDIVIDED,
+    ending_nodes,
+    in_turn,
+    limited_nodes,
+    rejects,
+    remembering,
+    shared_outputs,
+)
 from gem_bundle.refusals import Refusals
 from gem_bundle.rejected import RejectedIn, Rejecting, event_time_column, with_file
 from gem_bundle.run.frames import Frames, NodeFailure, recalled, unmarked
@@ -125,7 +133,9 @@ class GroupQuery:
         query = self._query.result()
         refused: dict[str, Refusals] = {}
         several = len(self._targets) > 1 or bool(self._limited) or self._rejecting
-        with kept(self._recalled(df), several) as batch, released(refused):
+        done = self._done.of(query, batch_id)
+        shared = shared_outputs(self._plan, self._fork, [name for name in self._targets if name not in done])
+        with kept(self._recalled(df), several) as batch, released(refused), ExitStack() as keeping:
             observations = Observations()
             given = (self._fork, batch)
             micro_batch = RejectedIn(batch_id, self._time_of(batch_id) if self._taken else None)
@@ -136,8 +146,9 @@ class GroupQuery:
                 observe=observations.observe,
                 micro_batch=micro_batch,
                 settle=partial(self._settled.keep, query, batch_id),
+                shared=shared,
+                keep=lambda rows: keeping.enter_context(kept(rows, several=True)),
             )
-            done = self._done.of(query, batch_id)
             rows: dict[str, int] = {}
             for name in self._ending:
                 try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gem_bundle.pipeline.groups import groups_of
+from gem_bundle.pipeline.groups import groups_of, shared_outputs
 from tests.core.checking import MARK
 from tests.core.streams import assert_found, check, errors
 
@@ -51,6 +51,55 @@ def test_two_ways_from_one_node_meet_behind_it() -> None:
     both = "  both: {gem: union, inputs: [even, held]}\n"
     piece = transforms(EVEN, HELD, both) + "targets:\n" + to("a", "both") + to("b", "held")
     assert forks(piece) == {"both": ("even", ["a", "b"])}
+
+
+SLOW = "  slow: {gem: with_columns, input: held, options: {columns: {u: uuid()}}}\n"
+LARGE = "  large: {gem: filter, input: slow, options: {condition: value > 5}}\n"
+SMALL = "  small: {gem: filter, input: slow, options: {condition: value < 5}}\n"
+BOTH = "  both: {gem: union, inputs: [large, small]}\n"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "targets", "shared"),
+    [
+        # Nothing lies behind the fork; or one target alone gets it.
+        ([EVEN], to("a", "even") + to("b", "even"), []),
+        ([EVEN, HELD, SLOW], to("a", "slow") + to("r", "held.rejected"), []),
+        ([EVEN, HELD, SLOW], to("a", "slow"), []),
+        # Of several one behind the other it is the last one.
+        ([EVEN, HELD, SLOW], to("a", "slow") + to("b", "slow") + to("r", "held.rejected"), ["slow"]),
+        ([EVEN, HELD, SLOW, LARGE], to("a", "slow") + to("b", "large") + to("r", "held.rejected"), ["slow"]),
+        ([EVEN, HELD, SLOW], to("a", "slow") + to("b", "held") + to("r", "held.rejected"), ["held"]),
+        (
+            [EVEN, HELD, SLOW, LARGE],
+            "".join(
+                [
+                    to("a", "large"),
+                    to("b", "large"),
+                    to("c", "slow"),
+                    to("d", "held"),
+                    to("r", "held.rejected"),
+                ]
+            ),
+            ["held", "large", "slow"],
+        ),
+        # Two that lead to the same targets are two askers.
+        (
+            [EVEN, HELD, SLOW, LARGE, SMALL, BOTH],
+            to("a", "both") + to("b", "large") + to("r", "held.rejected"),
+            ["large", "slow"],
+        ),
+    ],
+)
+def test_what_is_made_behind_the_fork_for_several_is_shared(
+    nodes: list[str], targets: str, shared: list[str]
+) -> None:
+    plan = check(transforms(*nodes) + "targets:\n" + targets).plan
+    assert plan is not None
+    (group,) = groups_of(plan)
+    assert group.fork is not None
+    found = shared_outputs(plan, group.fork, [node.id for node in group.targets])
+    assert sorted(".".join(filter(None, output)) for output in found) == shared
 
 
 def test_a_static_side_need_not_come_through_the_fork() -> None:
