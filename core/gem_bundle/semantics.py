@@ -23,6 +23,7 @@ MICRO_BATCH_TRIGGERS: frozenset[TriggerKind] = frozenset(
     {"default", "processing_time", "available_now", "once"}
 )
 ALL_OUTPUT_MODES: frozenset[OutputMode] = frozenset({"append", "update", "complete"})
+BATCH_MODES: frozenset[OutputMode] = frozenset({"append", "complete"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class TargetSemantics:
         batch: It can write a static relation (`Target.write`).
         streaming: It can be the sink of a stream.
         output_modes: The output modes its sink takes (guide: *Output sinks*).
+        batch_modes: What a batch may do with what is there: ``append`` to it, or replace it (``complete``).
         delivery: What a restart does to rows: ``exactly_once``, ``at_least_once``, or ``none`` for a
             sink that is for looking at.
         condition: Under which condition that holds, in one sentence.
@@ -91,6 +93,7 @@ class TargetSemantics:
     batch: bool = True
     streaming: bool = True
     output_modes: frozenset[OutputMode] = ALL_OUTPUT_MODES
+    batch_modes: frozenset[OutputMode] = BATCH_MODES
     delivery: DeliveryGuarantee = "at_least_once"
     condition: str = ""
     triggers: frozenset[TriggerKind] = MICRO_BATCH_TRIGGERS

@@ -92,6 +92,7 @@ class DeltaTarget(Target[DeltaTargetOptions]):
             self.semantics = replace(
                 self.semantics,
                 output_modes=frozenset({"append", "update"}),
+                batch_modes=frozenset({"append"}),
                 replaces_intervals=False,
             )
 

@@ -34,6 +34,7 @@ class KafkaTarget(Target[KafkaTargetOptions]):
     """Write each row as a record of a Kafka topic."""
 
     semantics = TargetSemantics(
+        batch_modes=frozenset({"append"}),
         delivery="at_least_once",
         condition="a micro-batch that is run again after a failure is written again",
         triggers=MICRO_BATCH_TRIGGERS | {"continuous", "real_time"},

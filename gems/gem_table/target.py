@@ -122,6 +122,7 @@ class TableTarget(Target[TableTargetOptions]):
             self.semantics = replace(
                 self.semantics,
                 output_modes=frozenset({"append", "update"}),
+                batch_modes=frozenset({"append"}),
                 condition="The table keeps the snapshot of the query's last micro-batch, which tells its "
                 "number.",
                 grouped="exactly_once",

@@ -178,6 +178,9 @@ def test_a_catalog_is_the_same_for_all_nodes(
 
 def test_what_a_merge_says_before_a_run() -> None:
     facts = Facts(columns=(Column("id", "int"), Column("m", "map<int,int>"), Column("at", "int")))
+    assert make(
+        TableTarget, {"table": TABLE, "format": "iceberg", "merge": {"on": ["id"]}}
+    ).semantics.batch_modes == {"append"}
 
     def said(**merge: Any) -> list[Any]:
         made = make(TableTarget, {"table": TABLE, "format": "iceberg", "merge": merge})

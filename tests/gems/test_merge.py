@@ -93,9 +93,10 @@ def test_options_that_are_refused(raw: dict[str, Any], why: str) -> None:
 def test_what_it_promises() -> None:
     for made in (target(merge=MERGE), target(history=HISTORY)):
         assert made.semantics.output_modes == {"append", "update"}
+        assert made.semantics.batch_modes == {"append"}
         assert (made.semantics.delivery, made.semantics.grouped) == ("exactly_once", "exactly_once")
         assert not made.semantics.replaces_intervals
-    assert target().semantics.output_modes == {"append", "complete"}
+    assert target().semantics.output_modes == target().semantics.batch_modes == {"append", "complete"}
 
 
 @pytest.mark.parametrize(

@@ -219,6 +219,25 @@ def test_an_output_mode_the_target_can_not_take() -> None:
     )
 
 
+def test_a_batch_into_a_target_that_can_not_replace_its_rows() -> None:
+    class Changing(Target):
+        """Changes some rows."""
+
+        from gem_bundle import TargetSemantics
+
+        semantics = TargetSemantics(batch_modes=frozenset({"append"}))
+
+    text = (
+        "pipeline: p\nmode: batch\nsources: {a: {gem: pages}}\ntargets:\n  t: {gem: changing, input: a%s}\n"
+    )
+    clean, (place,) = marked(text % ", output_mode: ▶complete")
+    checked = check(clean, target_changing=Changing)
+    assert found(checked) == [("GB310", *place)]
+    assert "`complete` replaces all" in checked.diagnostics[0].message
+    assert check(text % "", target_changing=Changing).ok
+    assert check(text.replace("changing", "sink") % ", output_mode: complete").ok
+
+
 def test_an_output_mode_that_is_a_default_is_placed_at_the_target() -> None:
     class Whole(Target):
         """Complete only."""

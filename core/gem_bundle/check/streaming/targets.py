@@ -54,6 +54,9 @@ def _check_batch(plan: Plan, node: Node, target: Target) -> Iterator[Diagnostic]
     if node.output_mode == "update":
         message = "a batch pipeline can `append` to a target or replace it (`complete`), not update it"
         yield at_key(plan, node, "GB310", message, "output_mode", "Remove `output_mode`.")
+    elif target.semantics.batch and node.output_mode not in target.semantics.batch_modes:
+        message = f"`{node.gem}` adds rows or changes some, and `{node.output_mode}` replaces all"
+        yield at_key(plan, node, "GB310", message, "output_mode", "Remove `output_mode`.")
 
 
 def _check_stream(plan: Plan, node: Node, target: Target, streaming: bool | None) -> Iterator[Diagnostic]:
