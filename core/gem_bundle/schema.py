@@ -77,6 +77,7 @@ _FAMILIES = {
     **dict.fromkeys(("boolean", "binary", "array", "map", "struct"), ""),
 }
 _UNEQUAL = frozenset({"map", "variant"})
+_UNORDERED = _UNEQUAL | {"interval"}
 _COMPOSED = frozenset({"array", "map", "struct"})
 _ATOMIC = frozenset(_FAMILIES) - _COMPOSED | {"string", "char", "varchar"}
 
@@ -127,12 +128,22 @@ def without_equality(kind: str | None) -> bool:
     """
     possible = kind is not None and any(name in kind.lower() for name in _UNEQUAL)
     read = type_of(kind) if possible and kind is not None else None
-    return read is not None and _holds_unequal(read)
+    return read is not None and _holds(read, _UNEQUAL)
 
 
-def _holds_unequal(kind: DataType) -> bool:
+def without_order(kind: str | None) -> bool:
+    """Whether Spark can't tell which of two values of a type is the greater one: a map is in it, say.
+
+    Args:
+        kind: A type in DDL, or None when it isn't known.
+    """
+    read = None if kind is None else type_of(kind)
+    return read is not None and _holds(read, _UNORDERED)
+
+
+def _holds(kind: DataType, names: "frozenset[str]") -> bool:
     inner = [*kind.parts, *(made.type for made in kind.fields)]
-    return kind.name in _UNEQUAL or any(map(_holds_unequal, inner))
+    return kind.name in names or any(_holds(part, names) for part in inner)
 
 
 def schema_of(columns: "Iterable[Column]") -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle import GemError
 from gem_bundle.expressions import backquoted
-from gem_delta.merging import SOURCE, TARGET
+from gem_delta.naming import SOURCE, TARGET
 from gem_delta.pruning import only_files
 from gem_delta.statements import (
     NO_SEQUENCE,

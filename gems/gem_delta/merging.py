@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, WithJsonSchema, model_validator
 
-from gem_bundle import Field, Finding, OptionChange, Options
-from gem_bundle.expressions import missing_names
+from gem_bundle import Column, Facts, Field, Finding, OptionChange, Options
+from gem_bundle.expressions import check_expression, check_order, column_of, missing_names
 from gem_bundle.schema import without_equality
 from gem_bundle.types import Expression, ExpressionList, StringList
+from gem_delta.naming import SOURCE, TARGET, Place, TableNames
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from gem_bundle import Facts
-
-SOURCE, TARGET = "source", "target"
 _CONDITION = re.compile(r"[=<>(]")
 _SCALAR = {"type": ["string", "number", "boolean"]}
 _ASSIGNED_SCHEMA: dict[str, Any] = {
@@ -181,13 +180,45 @@ class MergeOptions(Options):
         names = [name for name in columns if name.lower() not in out] if assigned == "all" else assigned
         return {name: f"{SOURCE}.{backquoted(name)}" for name in names}
 
+    def brought(self, columns: Iterable[str]) -> Mapping[str, str]:
+        """The columns that the table has for certain, in the order of the rows', over `source`.
+
+        Args:
+            columns: The columns of the rows.
+        """
+        from gem_bundle.expressions import backquoted
+
+        found = dict(self.inserted(columns)) or {
+            target: f"{SOURCE}.{backquoted(source)}" for target, source in self.pairs()
+        }
+        if not isinstance(self.update, dict):
+            found |= self.updated(columns)
+        return found
+
+    def written(self, facts: Facts) -> Facts:
+        """What is known of the columns that a new table gets.
+
+        Args:
+            facts: The rows.
+        """
+        if facts.columns is None:
+            return facts
+        columns = facts.called(SOURCE).columns or ()
+        brought = self.brought([column.name for column in columns])
+        return facts.with_columns([column_of(text, name, columns) for name, text in brought.items()])
+
     @property
     def remembers(self) -> bool:
         """Whether the keys of deleted rows are kept: so that a row that comes late stays away."""
         return bool(self.sequence_by) and self.delete_when is not None
 
-    def check(self, facts: Facts) -> Iterator[Finding]:
-        """The columns are there, one row of a key comes last, and the table can tell which one it has."""
+    def check(self, facts: Facts, table: Sequence[Column] | None) -> Iterator[Finding]:
+        """The columns are there, one row of a key comes last, and the table can tell which one it has.
+
+        Args:
+            facts: The rows.
+            table: The columns of the table that is there; None when they aren't known.
+        """
         yield from missing_names(self.key_columns(), facts, ("merge", "on"))
         yield from missing_names(self.leave_out, facts, ("merge", "leave_out"))
         for option in ("update", "insert"):
@@ -200,6 +231,7 @@ class MergeOptions(Options):
             yield from self._check_insert([column.name for column in facts.columns])
         for expression in self.sequence_by:
             yield from self._check_sequence(expression, facts)
+        yield from self._check_expressions(facts, table)
         if not self.sequence_by and not _one_of_a_key(facts):
             yield Finding(
                 "GB207",
@@ -240,6 +272,31 @@ class MergeOptions(Options):
                 f"Let `insert` give `{name}`, or have a column of that name before.",
                 ("merge", "insert"),
             )
+
+    def _check_expressions(self, facts: Facts, table: Sequence[Column] | None) -> Iterator[Finding]:
+        """What is wrong with the expressions, each over the rows and columns that it may name."""
+        rows = facts.called(SOURCE)
+        names = [column.name for column in facts.columns or ()]
+        given = self.update if isinstance(self.update, dict) else {}
+        of_table = TableNames(table, [*(self.brought(names) if names else ()), *given], names)
+        if isinstance(self.on, str):
+            yield from of_table.check_both(self.on, rows, ("merge", "on"), wants="boolean")
+        if isinstance(self.insert, dict):
+            for name, expression in self.insert.items():
+                option = ("merge", "insert", name)
+                yield from check_expression(expression, rows, option, analytic=False, generators=False)
+        if isinstance(self.update, dict):
+            for name, expression in self.update.items():
+                yield from of_table.check_both(expression, rows, ("merge", "update", name))
+            yield from of_table.check_names(self.update, ("merge", "update"))
+        if self.unmatched_by_source is not None:
+            place = ("merge", "unmatched_by_source")
+            when, update = self.unmatched_by_source.when, self.unmatched_by_source.update or {}
+            if when is not None:
+                yield from of_table.check(when, (*place, "when"), wants="boolean")
+            for name, expression in update.items():
+                yield from of_table.check(expression, (*place, "update", name))
+            yield from of_table.check_names(update, (*place, "update"))
 
     def _check_sequence(self, expression: str, facts: Facts) -> Iterator[Finding]:
         from gem_bundle.expressions import columns_named, qualified
@@ -393,29 +450,22 @@ class HistoryOptions(Options):
 
 
 def _check_rows(options: MergeOptions | HistoryOptions, facts: Facts, option: str) -> Iterator[Finding]:
-    from gem_bundle.expressions import check_expression
-
-    called = facts.called(SOURCE)
     found = options.sequence_by
     for expression in [found] if isinstance(found, str) else found:
-        place = (option, "sequence_by")
-        yield from check_expression(expression, called, place, analytic=False, generators=False)
-        column = facts.column(expression)
-        if column is not None and column.type is not None and without_equality(column.type):
-            yield Finding(
-                "GB213",
-                f"`{expression}` is {column.type}, which has no order",
-                "Order by something else.",
-                place,
-            )
+        yield from check_order(expression, facts.called(SOURCE), (option, "sequence_by"))
     if options.delete_when is not None:
         place = (option, "delete_when")
         yield from check_expression(
-            options.delete_when, called, place, wants="boolean", analytic=False, generators=False
+            options.delete_when,
+            facts.called(SOURCE),
+            place,
+            wants="boolean",
+            analytic=False,
+            generators=False,
         )
 
 
-def _check_keys(names: Iterable[str], facts: Facts, place: tuple[str, str]) -> Iterator[Finding]:
+def _check_keys(names: Iterable[str], facts: Facts, place: Place) -> Iterator[Finding]:
     for name in names:
         column = facts.column(name)
         if column is not None and column.type is not None and without_equality(column.type):

@@ -122,7 +122,7 @@ def table_for(
         found = _rows(options, spark).schema
     there = {field.name.lower() for field in found.fields}
     missing = [field.name for field in schema.fields if field.name.lower() not in there]
-    if missing and not (new or _takes_new_columns(spark)):
+    if missing and not (new or takes_new_columns(spark)):
         named = ", ".join(f"`{name}`" for name in missing)
         hint = suggest(missing[0], [field.name for field in found.fields], what="columns")
         message = f"the table `{options.table or options.path}` has no column {named}"
@@ -277,7 +277,12 @@ def _rows(options: DeltaOptions, spark: SparkSession) -> DataFrame:
     return analysed(spark.read.format("delta").load(options.path))
 
 
-def _takes_new_columns(spark: SparkSession) -> bool:
+def takes_new_columns(spark: SparkSession) -> bool:
+    """Whether a session lets all tables have new columns.
+
+    Args:
+        spark: The session.
+    """
     return str(spark.conf.get(_TO_ALL_TABLES, "false")).lower() == "true"
 
 

@@ -26,7 +26,7 @@ from gem_delta.connection import (
     says_absent,
 )
 from gem_delta.into import BATCH_ONLY, DeltaTargetOptions, SaveMode
-from gem_delta.log import has_files
+from gem_delta.log import has_files, read_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from gem_delta.histories import Histories
+    from gem_delta.log import TableMetadata
     from gem_delta.upserts import Upserts
 
 _TO_ALL_TABLES = "spark.databricks.delta.schema.automerge.enabled"
@@ -164,9 +165,11 @@ class DeltaTarget(Target[DeltaTargetOptions]):
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns of partitions exist; options are for a batch or for a stream."""
         (facts,) = inputs
-        changing = self.options.merge or self.options.history
-        if changing is not None:
-            yield from changing.check(facts)
+        if self.options.merge is not None:
+            there = self._table_there()
+            yield from self.options.merge.check(facts, None if there is None else there.columns)
+        if self.options.history is not None:
+            yield from self.options.history.check(facts)
         yield from missing_names(self.options.partition_by, facts, "partition_by")
         partitions = {name.lower() for name in self.options.partition_by}
         if facts.columns and partitions.issuperset(column.name.lower() for column in facts.columns):
@@ -175,6 +178,11 @@ class DeltaTarget(Target[DeltaTargetOptions]):
             if facts.streaming and name in self.options.model_fields_set:
                 message = f"`{name}` has no effect: it is for batches"
                 yield Finding("GB207", message, "Remove it.", name, "warning")
+
+    def _table_there(self) -> "TableMetadata | None":
+        """What the log of a table at a local path says of it."""
+        local = local_path(self.options.path) if self.options.path is not None else None
+        return None if local is None else read_metadata(Path(local) / "_delta_log")
 
     def write(self, df: "DataFrame", context: WriteContext) -> None:
         """Add the rows to the table, or replace what is there.

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gem_bundle import GemError
+from gem_bundle.diagnostics import suggest
 from gem_bundle.expressions import backquoted, qualified
-from gem_delta.merging import SOURCE, TARGET
+from gem_delta.naming import SOURCE, TARGET
 from gem_delta.pruning import may_prune, only_files
 from gem_delta.statements import (
     NO_SEQUENCE,
@@ -25,12 +26,13 @@ from gem_delta.statements import (
     refused,
     remembered_beside,
     table_for,
+    takes_new_columns,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from gem_delta.into import DeltaTargetOptions
     from gem_delta.merging import MergeOptions
@@ -135,9 +137,7 @@ class Upserts:
         inserted, updated = merge.inserted(df.columns), merge.updated(df.columns)
         source = df.alias(SOURCE)
         # In the order of the rows' columns: a table that is made has them so.
-        brought = dict(inserted) or {t: f"{SOURCE}.{backquoted(s)}" for t, s in merge.pairs()}
-        if not isinstance(merge.update, dict):
-            brought |= updated
+        brought = merge.brought(df.columns)
         schema = source.selectExpr(
             *(f"{text} as {backquoted(name)}" for name, text in brought.items())
         ).schema
@@ -150,6 +150,7 @@ class Upserts:
         table = table_for(
             options, schema, spark, options.partition_by, new=bool(options.merge_schema) and bool(brought)
         )
+        self._check_updated(table, spark)
         sequence: list[str] = []
         for expression in merge.sequence_by:
             text = qualified(expression, TARGET, list(table.types))
@@ -172,6 +173,19 @@ class Upserts:
             schema = keys.selectExpr("'' as table_id", "*").schema
             remembered = remembered_beside(options, schema, spark)
         return _Prepared(statements, table, remembered, inserted, updated, tuple(sequence), compared)
+
+    def _check_updated(self, table: Table, spark: SparkSession) -> None:
+        """Whether the table has the columns that get values by expressions."""
+        merge = self._merge
+        given = {"update": merge.update if isinstance(merge.update, dict) else {}}
+        if merge.unmatched_by_source is not None:
+            given["unmatched_by_source"] = merge.unmatched_by_source.update or {}
+        for option, assigned in given.items():
+            missing = [name for name in assigned if table.type(name) is None]
+            if missing and not takes_new_columns(spark):
+                message = f"the table has no column `{missing[0]}`, which is to be updated"
+                hint = suggest(missing[0], list(table.types), what="columns")
+                raise GemError("GB205", message, hint or "Correct the name.", ("merge", option))
 
     def _key(self) -> Column:
         from pyspark.sql.functions import col, struct

@@ -8,7 +8,7 @@ from pydantic import model_validator
 from gem_bundle import Facts, Field, Finding, GemError, OptionChange, Options
 from gem_bundle.expressions import backquoted, check_expression, missing_names
 from gem_bundle.kept import let_go
-from gem_bundle.schema import without_equality
+from gem_bundle.schema import without_equality, without_order
 from gem_bundle.types import Expression, StringList
 
 if TYPE_CHECKING:
@@ -73,6 +73,14 @@ class MergeOptions(Options):
             yield from check_expression(self.delete_when, facts, ("merge", "delete_when"))
         if self.sequence_by is not None:
             yield from missing_names([self.sequence_by], facts, ("merge", "sequence_by"))
+            column = facts.column(self.sequence_by)
+            if column is not None and without_order(column.type):
+                yield Finding(
+                    "GB213",
+                    f"`{self.sequence_by}` is {column.type}, which has no order",
+                    "Order by another column.",
+                    ("merge", "sequence_by"),
+                )
         elif not any(o.kind in {"aggregate", "deduplicate", "unknown"} for o in facts.operators):
             yield Finding(
                 "GB207",
@@ -81,6 +89,18 @@ class MergeOptions(Options):
                 "merge",
                 "warning",
             )
+
+    def written(self, facts: Facts) -> Facts:
+        """What is known of the columns that the table gets.
+
+        Args:
+            facts: The rows.
+        """
+        out = {name.lower() for name in self.leave_out}
+        columns = facts.columns
+        return facts.with_columns(
+            None if columns is None else [c for c in columns if c.name.lower() not in out]
+        )
 
     def change(self, before: "Mapping[str, Any]") -> OptionChange:
         """What other options of the merge do."""

@@ -199,7 +199,8 @@ class TableTarget(Target[TableTargetOptions]):
             yield missing_iceberg()
         if self.options.merge is not None:
             yield from self.options.merge.check(facts)
-        yield from missing_names(self.options.partition_by, facts, "partition_by")
+        written = facts if self.options.merge is None else self.options.merge.written(facts)
+        yield from missing_names(self.options.partition_by, written, "partition_by")
         if facts.streaming and "save_mode" in self.options.model_fields_set:
             message = "`save_mode` has no effect: it is for batches"
             yield Finding("GB207", message, "Remove it.", "save_mode", "warning")

@@ -187,6 +187,13 @@ def test_what_a_merge_says_before_a_run() -> None:
         return [(f.code, f.severity, f.option) for f in made.check(facts)]
 
     assert said(on=["id"], sequence_by="at", delete_when="at < 0") == []
+    assert said(on=["id"], sequence_by="m") == [("GB213", "error", ("merge", "sequence_by"))]
+    parted = {"table": TABLE, "format": "iceberg", "partition_by": ["at"]}
+    parted["merge"] = {"on": ["id"], "sequence_by": "id2", "leave_out": ["AT"]}
+    assert [f.option for f in make(TableTarget, parted).check(facts)] == [
+        ("merge", "sequence_by"),
+        "partition_by",
+    ]
     assert said(on=["id"]) == [("GB207", "warning", "merge")]
     assert said(on=["ix", "m"], sequence_by="atx", delete_when="x = 1", leave_out=["y"]) == [
         ("GB210", "error", ("merge", "on")),

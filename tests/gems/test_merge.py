@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -123,10 +124,80 @@ def test_what_it_promises() -> None:
         ),
         ({"on": "target.id = source.id and target.part > 1", "sequence_by": ["at", "city"]}, []),
         ({"on": "target.key = source.id", "sequence_by": "at"}, [("GB207", "error", ("merge", "insert"))]),
+        ({**MERGE, "sequence_by": "rand()"}, [("GB212", "error", ("merge", "sequence_by"))]),
+        ({**MERGE, "sequence_by": "current_timestamp"}, [("GB212", "error", ("merge", "sequence_by"))]),
+        ({**MERGE, "sequence_by": ["at", "1"]}, [("GB213", "error", ("merge", "sequence_by"))]),
+        ({**MERGE, "sequence_by": "struct(at, tags)"}, [("GB213", "error", ("merge", "sequence_by"))]),
     ],
 )
 def test_what_a_check_says_of_a_merge(merge: dict[str, Any], found: list[Any]) -> None:
     assert said(target(merge=merge)) == found
+
+
+ALL = {"id": "source.id", "at": "source.at"}
+
+
+@pytest.mark.parametrize(
+    ("merge", "found"),
+    [
+        (
+            {"update": {"at": "source.at", "city": "source.zzz", "part": "zzz"}},
+            [("GB210", ("merge", "update", "city"))],
+        ),
+        ({"update": {"at": "at"}}, [("GB211", ("merge", "update", "at"))]),
+        ({"update": {"at": "at"}, "insert": ["id"]}, [("GB211", ("merge", "update", "at"))]),
+        ({"update": {"part": "at"}, "insert": ["id"]}, []),
+        ({"update": {"note": "target.note + source.part", "part": "concat(note, op)"}, "insert": ALL}, []),
+        ({"insert": {**ALL, "part": "target.part"}}, [("GB210", ("merge", "insert", "part"))]),
+        ({"insert": {**ALL, "part": "max(part)"}}, [("GB212", ("merge", "insert", "part"))]),
+        ({"insert": {**ALL, "part": "coalesce(part, `source`.at)"}}, []),
+        ({"on": "target.id = source.id and source.zz > 1"}, [("GB210", ("merge", "on"))]),
+        ({"on": "target.id = source.id and max(source.at) > 1"}, [("GB212", ("merge", "on"))]),
+        ({"on": "target.id = source.id and target.day > 1 and exists(target.days, d -> d > 1)"}, []),
+        (
+            {"unmatched_by_source": {"when": "source.id = 1"}},
+            [("GB210", ("merge", "unmatched_by_source", "when"))],
+        ),
+        (
+            {"unmatched_by_source": {"when": "gone and at > 1", "update": {"at": "source.at"}}},
+            [("GB210", ("merge", "unmatched_by_source", "update", "at"))],
+        ),
+    ],
+)
+def test_expressions_are_over_the_rows_that_they_may_name(merge: dict[str, Any], found: list[Any]) -> None:
+    facts = Facts(streaming=False, columns=COLUMNS).after(AggregateOperator())
+    raw = {"on": ["id"], **merge}
+    assert [(f.code, f.option) for f in target(merge=raw).check(facts)] == found
+    unknown = Facts(streaming=False).after(AggregateOperator())
+    assert {f.code for f in target(merge=raw).check(unknown)} <= {"GB212"}
+
+
+def test_expressions_over_a_table_that_is_there(tmp_path: Path) -> None:
+    """Its columns are in its log."""
+    log = tmp_path / "t" / "_delta_log"
+    log.mkdir(parents=True)
+    fields = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in {"id": "string", "at": "integer", "day": "date"}.items()
+    ]
+    schema = json.dumps({"type": "struct", "fields": fields})
+    metadata = {"metaData": {"schemaString": schema, "partitionColumns": [], "configuration": {}}}
+    (log / f"{0:020}.json").write_text(json.dumps(metadata), encoding="utf-8")
+
+    def told(**merge: Any) -> list[Any]:
+        facts = Facts(streaming=False, columns=COLUMNS).after(AggregateOperator())
+        return [f.message for f in target(tmp_path, merge={"on": ["id"], **merge}).check(facts)]
+
+    assert told(on="target.id = source.id and target.dey > '2026-01-01'", insert=["id"]) == [
+        "there is no column `target.dey`"
+    ]
+    assert told(update={"nope": "source.at", "day": "target.day"}, insert=["id"]) == [
+        "there is no column `nope`"
+    ]
+    assert told(unmatched_by_source={"when": "day", "update": {"at": "att"}}, insert=["id", "at"]) == [
+        "`day` is a date, and a condition must be true or false",
+        "there is no column `att`",
+    ]
 
 
 def test_rows_of_an_aggregation_need_no_sequence() -> None:
@@ -151,6 +222,9 @@ def test_rows_of_an_aggregation_need_no_sequence() -> None:
             [("GB205", "error", ("history", "track"))],
         ),
         ({**HISTORY, "delete_when": "part"}, [("GB213", "error", ("history", "delete_when"))]),
+        ({**HISTORY, "sequence_by": "struct(at, tags)"}, [("GB213", "error", ("history", "sequence_by"))]),
+        ({**HISTORY, "sequence_by": "uuid()"}, [("GB212", "error", ("history", "sequence_by"))]),
+        ({**HISTORY, "sequence_by": "1"}, [("GB213", "error", ("history", "sequence_by"))]),
     ],
 )
 def test_what_a_check_says_of_a_history(history: dict[str, Any], found: list[Any]) -> None:

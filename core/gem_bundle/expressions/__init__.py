@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.names import keyed as keyed
     from gem_bundle.expressions.names import reference as reference
     from gem_bundle.expressions.names import split_alias as split_alias
+    from gem_bundle.expressions.ordering import check_order as check_order
     from gem_bundle.expressions.projection import WINDOW_TYPE as WINDOW_TYPE
     from gem_bundle.expressions.projection import column_of as column_of
     from gem_bundle.expressions.projection import find as find
@@ -87,6 +88,7 @@ _HOMES = {
         "reference",
         "split_alias",
     ),
+    "ordering": ("check_order",),
     "projection": (
         "WINDOW_TYPE",
         "column_of",

@@ -25,13 +25,24 @@ _BY_PLACE = words(
 _WHY = {**dict.fromkeys(_BY_PLACE, "depends on where Spark computes it"), **UNSTEADY}
 
 
-def check_steady(expression: str, facts: Facts, option: Option) -> Iterator[Finding]:
+_RULE = "whether a row is taken may depend on the row alone"
+_HINT = (
+    "Compare with a column that the source has. A value that a node before makes so isn't steady either, "
+    "unless it was written somewhere and is read from there."
+)
+
+
+def check_steady(
+    expression: str, facts: Facts, option: Option, *, rule: str = _RULE, hint: str = _HINT
+) -> Iterator[Finding]:
     """A finding when an expression doesn't depend on its row alone, so that two queries may disagree on it.
 
     Args:
         expression: The expression.
         facts: What it is over: a column may be called ``current_date``.
         option: Where it stands, for the finding's place.
+        rule: What may depend on the row alone, as a clause.
+        hint: What to do about it.
 
     Yields:
         GB212, for the first such function, or for a subquery; GB218, for a column that an earlier node makes
@@ -49,11 +60,11 @@ def check_steady(expression: str, facts: Facts, option: Option) -> Iterator[Find
     tree = parsed(body)
     for node in tree.walk() if tree is not None else ():
         if isinstance(node, exp.Select):
-            yield _finding("a subquery", "depends on other rows", option)
+            yield _finding("a subquery", "depends on other rows", option, rule, hint)
             return
         for name in _names(node, body, facts):
             if name in _WHY:
-                yield _finding(f"`{name}`", _WHY[name], option, name)
+                yield _finding(f"`{name}`", _WHY[name], option, rule, hint, name)
                 return
 
 
@@ -81,15 +92,8 @@ def _may_be_column(name: str, body: str, facts: Facts) -> bool:
     return facts.columns is None or facts.column(name) is not None
 
 
-def _finding(what: str, why: str, option: Option, word: str = "") -> Finding:
-    return Finding(
-        "GB212",
-        f"{what} {why}, and can't stand here: whether a row is taken may depend on the row alone",
-        "Compare with a column that the source has. A value that a node before makes so isn't steady either, "
-        "unless it was written somewhere and is read from there.",
-        option,
-        word=word,
-    )
+def _finding(what: str, why: str, option: Option, rule: str, hint: str, word: str = "") -> Finding:
+    return Finding("GB212", f"{what} {why}, and can't stand here: {rule}", hint, option, word=word)
 
 
 def check_steady_columns(expression: str, facts: Facts, option: Option) -> Iterator[Finding]:
