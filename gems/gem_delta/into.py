@@ -40,8 +40,8 @@ class TableOperations(Options):
             raise ValueError("there is nothing to do: give `optimize`, `vacuum` or both")
         return self
 
-    def statements(self, table: str) -> list[str]:
-        """The statements that do it.
+    def statements(self, table: str) -> list[tuple[str, str]]:
+        """The statements that do it, each behind the option that wants it.
 
         Args:
             table: The table's name in SQL.
@@ -51,9 +51,12 @@ class TableOperations(Options):
         found = []
         if self.optimize:
             order = ", ".join(map(backquoted, self.z_order_by))
-            found.append(f"optimize {table}" + (f" zorder by ({order})" if order else ""))
+            if order:
+                found.append(("z_order_by", f"optimize {table} zorder by ({order})"))
+            else:
+                found.append(("optimize", f"optimize {table}"))
         if self.vacuum:
-            found.append(f"vacuum {table}")
+            found.append(("vacuum", f"vacuum {table}"))
         return found
 
 

@@ -36,10 +36,12 @@ class TableMetadata:
     Args:
         columns: Its columns; a type that isn't certain is unknown.
         column_mapping: Whether columns were or can be renamed and dropped without rewriting files.
+        partitions: The columns that it is partitioned by.
     """
 
     columns: tuple[Column, ...]
     column_mapping: bool
+    partitions: tuple[str, ...] = ()
 
 
 def read_metadata(log: Path, version: int | None = None) -> TableMetadata | None:
@@ -190,4 +192,5 @@ def _parsed(action: dict[str, Any]) -> TableMetadata | None:
         return None
     columns = columns_of_json({"fields": fields})
     mode = action.get("configuration", {}).get("delta.columnMapping.mode", "none")
-    return TableMetadata(columns, column_mapping=mode != "none")
+    partitions = tuple(map(str, action.get("partitionColumns") or ()))
+    return TableMetadata(columns, column_mapping=mode != "none", partitions=partitions)

@@ -360,14 +360,19 @@ class HistoryOptions(Options):
         examples=["op = 'd'"],
     )
     start: str = Field(
-        "valid_from", description="The column with the sequence of the change that began a version."
+        "valid_from",
+        min_length=1,
+        description="The column with the sequence of the change that began a version.",
     )
     end: str = Field(
         "valid_to",
+        min_length=1,
         description="The column with the sequence of the change that ended a version; null where it is open.",
     )
     current: str | None = Field(
-        "is_current", description="The column that is true of open versions; null for none."
+        "is_current",
+        min_length=1,
+        description="The column that is true of open versions; null for none.",
     )
     track: StringList | None = Field(
         None,
@@ -390,9 +395,29 @@ class HistoryOptions(Options):
             raise ValueError(
                 f"`sequence_by: {self.sequence_by}` is in the key: all rows of a key have one value of it"
             )
-        if keys & {name.lower() for name in self.leave_out}:
+        out = {name.lower() for name in self.leave_out}
+        if keys & out:
             raise ValueError("the table has to have the columns of the key")
+        lost = [name for name in self.track or () if name.lower() in out]
+        if lost:
+            raise ValueError(f"`track` has `{lost[0]}`, which `leave_out` keeps from the table")
         return self
+
+    def written(self, facts: Facts) -> Facts:
+        """What is known of the columns that a new table gets.
+
+        Args:
+            facts: The rows.
+        """
+        if facts.columns is None:
+            return facts
+        out = {name.lower() for name in self.leave_out}
+        kept = [column for column in facts.columns if column.name.lower() not in out]
+        sequence = column_of(self.sequence_by, self.start, facts.called(SOURCE).columns or ())
+        own = [sequence, replace(sequence, name=self.end)]
+        if self.current is not None:
+            own.append(Column(self.current, "boolean"))
+        return facts.with_columns([*kept, *own])
 
     def tracked(self, columns: Iterable[str]) -> list[str]:
         """The columns whose changes make a version."""

@@ -16,7 +16,6 @@ from gem_bundle import (
     TargetSemantics,
     WriteContext,
 )
-from gem_bundle.expressions import missing_names
 from gem_bundle.types import local_path
 from gem_delta.connection import (
     DELTA_CLASS,
@@ -26,6 +25,7 @@ from gem_delta.connection import (
     says_absent,
 )
 from gem_delta.into import BATCH_ONLY, DeltaTargetOptions, SaveMode
+from gem_delta.layout import check_layout
 from gem_delta.log import has_files, read_metadata
 
 if TYPE_CHECKING:
@@ -163,17 +163,19 @@ class DeltaTarget(Target[DeltaTargetOptions]):
         return LOCAL_SETTINGS
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
-        """The columns of partitions exist; options are for a batch or for a stream."""
+        """The columns of merges and of the table's layout exist; options are for a batch or for a stream."""
         (facts,) = inputs
-        if self.options.merge is not None:
-            there = self._table_there()
-            yield from self.options.merge.check(facts, None if there is None else there.columns)
-        if self.options.history is not None:
-            yield from self.options.history.check(facts)
-        yield from missing_names(self.options.partition_by, facts, "partition_by")
-        partitions = {name.lower() for name in self.options.partition_by}
-        if facts.columns and partitions.issuperset(column.name.lower() for column in facts.columns):
-            yield Finding("GB205", "all columns are in `partition_by`; none is left", "", "partition_by")
+        merge, history, operations = self.options.merge, self.options.history, self.options.table_operations
+        asked = merge is not None or (operations is not None and operations.z_order_by)
+        there = self._table_there() if asked else None
+        written = facts
+        if merge is not None:
+            yield from merge.check(facts, None if there is None else there.columns)
+            written = merge.written(facts)
+        if history is not None:
+            yield from history.check(facts)
+            written = history.written(facts)
+        yield from check_layout(self.options, facts, written, there)
         for name in BATCH_ONLY:
             if facts.streaming and name in self.options.model_fields_set:
                 message = f"`{name}` has no effect: it is for batches"
@@ -293,9 +295,21 @@ class DeltaTarget(Target[DeltaTargetOptions]):
 
     def _operate(self, spark: "SparkSession") -> None:
         operations = self.options.table_operations
-        if operations is not None:
-            for statement in operations.statements(self.options.sql_name):
+        if operations is None:
+            return
+        for option, statement in operations.statements(self.options.sql_name):
+            try:
                 spark.sql(statement).collect()
+            except Exception as error:
+                lines = str(error).splitlines()
+                said = [line for line in lines if line and not line.startswith("An error occurred while")]
+                raise GemError(
+                    "GB508",
+                    f"`table_operations`: `{statement}` failed: {''.join(said[:1]).removeprefix(': ')}",
+                    f"The rows are in the table. Mend `{option}`, or leave it out; else the next run begins "
+                    "with the same statement.",
+                    ("table_operations", option),
+                ) from error
 
     def start(self, writer: "DataStreamWriter") -> "StreamingQuery":
         """Start into the path, or into the table of the catalog.

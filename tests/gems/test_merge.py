@@ -82,6 +82,9 @@ def said(made: DeltaTarget, facts: Facts = FACTS) -> list[tuple[str, str, Any]]:
         ({"history": {**HISTORY, "sequence_by": "part"}}, "in the key"),
         ({"history": {**HISTORY, "leave_out": ["id"]}}, "has to have the columns of the key"),
         ({"history": {**HISTORY, "track": []}}, "at least 1"),
+        ({"history": {**HISTORY, "track": ["Op"]}}, "`leave_out` keeps from the table"),
+        ({"history": {**HISTORY, "start": ""}}, "at least 1"),
+        ({"history": {**HISTORY, "current": ""}}, "at least 1"),
         ({"table_operations": {"optimize": False}}, "nothing to do"),
         ({"table_operations": {"optimize": False, "z_order_by": ["a"], "vacuum": True}}, "needs"),
     ],
@@ -135,6 +138,34 @@ def test_what_a_check_says_of_a_merge(merge: dict[str, Any], found: list[Any]) -
 
 
 ALL = {"id": "source.id", "at": "source.at"}
+ONE = {"on": ["id"], "sequence_by": "at"}
+ORDER = ("table_operations", "z_order_by")
+
+
+@pytest.mark.parametrize(
+    ("raw", "found"),
+    [
+        ({"partition_by": ["op"], "merge": {**MERGE, "leave_out": ["OP"]}}, [("GB210", "partition_by")]),
+        ({"partition_by": ["op"], "history": HISTORY}, [("GB210", "partition_by")]),
+        ({"partition_by": ["is_current"], "history": HISTORY}, []),
+        (
+            {"partition_by": ["is_current"], "history": {**HISTORY, "current": None}},
+            [("GB210", "partition_by")],
+        ),
+        ({"partition_by": ["tags"]}, [("GB213", "partition_by")]),
+        ({"partition_by": ["day"], "merge": {**ONE, "insert": {**ALL, "day": "date(at)"}}}, []),
+        ({"partition_by": ["city"], "merge": {**ONE, "insert": ALL}}, []),
+        (
+            {"partition_by": ["city"], "merge": {**ONE, "insert": ALL, "update": ["at"]}},
+            [("GB210", "partition_by")],
+        ),
+        ({"table_operations": {"z_order_by": ["nope", "tags", "Id"]}}, [("GB210", ORDER), ("GB213", ORDER)]),
+        ({"table_operations": {"z_order_by": ["id"]}, "partition_by": ["ID"]}, [("GB207", ORDER)]),
+        ({"table_operations": {"z_order_by": ["op"]}, "history": HISTORY}, [("GB210", ORDER)]),
+    ],
+)
+def test_columns_by_which_files_are_laid_out(tmp_path: Path, raw: dict[str, Any], found: list[Any]) -> None:
+    assert [(f.code, f.option) for f in target(tmp_path, **raw).check(FACTS)] == found
 
 
 @pytest.mark.parametrize(
@@ -181,12 +212,16 @@ def test_expressions_over_a_table_that_is_there(tmp_path: Path) -> None:
         for name, kind in {"id": "string", "at": "integer", "day": "date"}.items()
     ]
     schema = json.dumps({"type": "struct", "fields": fields})
-    metadata = {"metaData": {"schemaString": schema, "partitionColumns": [], "configuration": {}}}
+    metadata = {"metaData": {"schemaString": schema, "partitionColumns": ["at"], "configuration": {}}}
     (log / f"{0:020}.json").write_text(json.dumps(metadata), encoding="utf-8")
 
     def told(**merge: Any) -> list[Any]:
         facts = Facts(streaming=False, columns=COLUMNS).after(AggregateOperator())
         return [f.message for f in target(tmp_path, merge={"on": ["id"], **merge}).check(facts)]
+
+    def ordered(*columns: str, **raw: Any) -> list[Any]:
+        made = target(tmp_path, table_operations={"z_order_by": columns}, **raw)
+        return [(f.code, f.severity) for f in made.check(Facts(streaming=True, columns=COLUMNS))]
 
     assert told(on="target.id = source.id and target.dey > '2026-01-01'", insert=["id"]) == [
         "there is no column `target.dey`"
@@ -198,6 +233,9 @@ def test_expressions_over_a_table_that_is_there(tmp_path: Path) -> None:
         "`day` is a date, and a condition must be true or false",
         "there is no column `att`",
     ]
+    assert ordered("day", "id", "nope") == [("GB210", "error")]
+    assert ordered("at") == [("GB207", "error")]
+    assert ordered("nope", path=None, table="somewhere") == [("GB210", "warning")]
 
 
 def test_rows_of_an_aggregation_need_no_sequence() -> None:
@@ -665,8 +703,18 @@ def test_new_columns_need_to_be_asked_for(spark: SparkSession, tmp_path: Path, w
 
 @drawn_daily
 @pytest.mark.spark
-@pytest.mark.parametrize("way", ["merge", "merge into what is there", "history", "append"])
-def test_rows_of_a_state_that_come_again(spark: SparkSession, tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize(
+    ("way", "kind"),
+    [
+        ("merge", "path"),
+        ("merge into what is there", "path"),
+        ("history", "path"),
+        ("append", "path"),
+        ("history", "table"),
+        ("merge", "table"),
+    ],
+)
+def test_rows_of_a_state_that_come_again(spark: SparkSession, tmp_path: Path, way: str, kind: str) -> None:
     """Spark 4.2 ends a query whose target doesn't look at all rows that come from state."""
     raw: dict[str, Any] = {
         "merge": {"merge": {"on": ["name"]}},
@@ -690,13 +738,40 @@ def test_rows_of_a_state_that_come_again(spark: SparkSession, tmp_path: Path, wa
     if way == "history":
         raw["history"]["track"] = ["doubled"]
         counted = counted.selectExpr("*", "count * 2 as doubled")
-    for found in expected:
-        spark.createDataFrame([("a",)], "name string").coalesce(1).write.mode("append").json(str(files))
-        run(target(tmp_path, **raw), counted, tmp_path / "c", mode)
-        assert rows(spark, tmp_path, ("name", "count")) == found
-    forget_last_commit(tmp_path / "c")
-    run(target(tmp_path, **raw), counted, tmp_path / "c", mode)
-    assert rows(spark, tmp_path, ("name", "count")) == expected[-1]
+    raw[kind] = "t" if kind == "path" else "counted_rows"
+    name = f"delta.`{tmp_path}/t`" if kind == "path" else "counted_rows"
+
+    def once() -> list[Any]:
+        run(make(DeltaTarget, raw, tmp_path), counted, tmp_path / "c", mode)
+        return sorted(map(tuple, spark.table(name).select("name", "count").collect()))
+
+    try:
+        for found in expected:
+            spark.createDataFrame([("a",)], "name string").coalesce(1).write.mode("append").json(str(files))
+            assert once() == found
+        before = spark.sql(f"describe history {name}").count()
+        forget_last_commit(tmp_path / "c")
+        assert once() == expected[-1]
+        assert spark.sql(f"describe history {name}").count() == before
+    finally:
+        spark.sql("drop table if exists counted_rows")
+        spark.sql("drop table if exists counted_rows_remembered")
+
+
+@pytest.mark.spark
+def test_an_operation_that_fails_says_which_and_is_done_once_it_can_be(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def batch(z_order_by: str) -> None:
+        made = target(tmp_path, table_operations={"every": 1, "z_order_by": [z_order_by]})
+        write(spark, made, [[change(1)]])
+
+    for _ in range(2):
+        with pytest.raises(GemError, match=r"`table_operations`: `optimize .* zorder by .*nope") as caught:
+            batch("nope")
+        assert (caught.value.code, caught.value.option) == ("GB508", ("table_operations", "z_order_by"))
+    batch("id")
+    assert rows(spark, tmp_path, ["at"]) == [(1,)]
 
 
 @drawn_daily
