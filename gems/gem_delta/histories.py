@@ -147,7 +147,14 @@ class Histories:
             versions.append(StructField(history.current, BooleanType()))
         statements = Statements(options, spark)
         new = bool(options.merge_schema)
-        table = table_for(options, StructType([*fields, *versions]), spark, options.partition_by, new=new)
+        table = table_for(
+            options,
+            StructType([*fields, *versions]),
+            spark,
+            options.partition_by,
+            options.cluster_by,
+            new=new,
+        )
         row = StructType([StructField(field.name, field.dataType) for field in fields])
         keys = {field.name.lower(): field.dataType for field in fields}
         key = StructType([StructField(f"k{i}", keys[name.lower()]) for i, name in enumerate(history.keys)])

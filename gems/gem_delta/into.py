@@ -66,6 +66,15 @@ class DeltaTargetOptions(DeltaOptions):
     partition_by: StringList = Field(
         [], passed=False, description="Columns a new table is partitioned by.", examples=[["day"]]
     )
+    cluster_by: StringList = Field(
+        [],
+        passed=False,
+        max_length=4,
+        description="Columns a new table is clustered by (*liquid clustering*), at most four: rows with "
+        "values close to each other come into the same files when those are made larger.",
+        examples=[["country", "day"]],
+        change="continues",
+    )
     merge_schema: bool | None = Field(
         None,
         description="Whether new columns are added to the table; else they fail the query.",
@@ -137,6 +146,30 @@ class DeltaTargetOptions(DeltaOptions):
         examples=[{"every": 50, "optimize": True, "vacuum": True}],
         change="continues",
     )
+
+    @model_validator(mode="after")
+    def _one_layout(self) -> Self:
+        if not self.cluster_by:
+            return self
+        if self.partition_by:
+            raise ValueError("give `cluster_by` or `partition_by`, one of the two")
+        if self.table_operations is not None and self.table_operations.z_order_by:
+            raise ValueError(
+                "give `cluster_by` or `z_order_by`, one of the two: `optimize` puts a clustered table in "
+                "order by its clusters"
+            )
+        for option in ("overwrite_schema", "partition_overwrite_mode"):
+            if getattr(self, option):
+                raise ValueError(
+                    f"give `cluster_by` or `{option}`, one of the two: a clustered table keeps its columns, "
+                    "and has no partitions"
+                )
+        seen: set[str] = set()
+        for name in self.cluster_by:
+            if name.lower() in seen:
+                raise ValueError(f"`cluster_by` has `{name}` twice")
+            seen.add(name.lower())
+        return self
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:

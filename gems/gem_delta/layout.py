@@ -1,4 +1,4 @@
-"""How the files of a table are laid out: what `partition_by` and `z_order_by` may name."""
+"""How the files of a table are laid out: what `partition_by`, `cluster_by` and `z_order_by` may name."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from gem_delta.log import TableMetadata
 
 _COMPOSED = frozenset({"array", "map", "struct", "variant"})
+# Those of which Delta keeps no least and no greatest value.
+_UNRANGED = _COMPOSED | {"binary", "boolean"}
 
 
 def check_layout(
@@ -37,19 +39,23 @@ def check_layout(
 
 
 def _check_new(options: DeltaTargetOptions, rows: Facts, written: Facts) -> Iterator[Finding]:
-    """What a new table is partitioned by: columns that it gets, of types that can be used so."""
-    for name in options.partition_by:
-        column = written.column(name)
-        if column is None and written.columns is not None:
-            known = [column.name for column in written.columns]
-            left_out = rows.column(name) is not None
-            message = f"the table doesn't get `{name}`" if left_out else f"there is no column `{name}`"
-            hint = "" if left_out else suggest(name, known, what="columns")
-            yield Finding("GB210", message, hint or "Name a column that the table gets.", "partition_by")
-        kind = _type(column.type) if column is not None else None
-        if kind is not None and kind.name in _COMPOSED:
-            message = f"`{name}` is {kind}, and partitions are by single values"
-            yield Finding("GB213", message, "Name other columns.", "partition_by")
+    """What a new table is partitioned or clustered by: columns that it gets, of types that can be used so."""
+    for option, refused, why in (
+        ("partition_by", _COMPOSED, "and partitions are by single values"),
+        ("cluster_by", _UNRANGED, "of which Delta keeps no least and greatest value"),
+    ):
+        names: Sequence[str] = getattr(options, option)
+        for name in names:
+            column = written.column(name)
+            if column is None and written.columns is not None:
+                known = [column.name for column in written.columns]
+                left_out = rows.column(name) is not None
+                message = f"the table doesn't get `{name}`" if left_out else f"there is no column `{name}`"
+                hint = "" if left_out else suggest(name, known, what="columns")
+                yield Finding("GB210", message, hint or "Name a column that the table gets.", option)
+            kind = _type(column.type) if column is not None else None
+            if kind is not None and kind.name in refused:
+                yield Finding("GB213", f"`{name}` is {kind}, {why}", "Name other columns.", option)
     partitions = {name.lower() for name in options.partition_by}
     if written.columns and partitions.issuperset(column.name.lower() for column in written.columns):
         yield Finding("GB205", "all columns are in `partition_by`; none is left", "", "partition_by")

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from gem_bundle import GemError, analysed, is_over_connect
 from gem_bundle.diagnostics import suggest
+from gem_bundle.expressions import backquoted
 from gem_delta.connection import DeltaOptions, says_absent
 
 if TYPE_CHECKING:
@@ -97,7 +98,13 @@ class Table:
 
 
 def table_for(
-    options: DeltaOptions, schema: StructType, spark: SparkSession, partition_by: Sequence[str], *, new: bool
+    options: DeltaOptions,
+    schema: StructType,
+    spark: SparkSession,
+    partition_by: Sequence[str] = (),
+    cluster_by: Sequence[str] = (),
+    *,
+    new: bool,
 ) -> Table:
     """A table with the columns that rows bring: made, or widened, where that has to be.
 
@@ -106,6 +113,7 @@ def table_for(
         schema: The columns.
         spark: The session of the rows.
         partition_by: The columns that a new table is partitioned by.
+        cluster_by: The columns that it is clustered by.
         new: Whether the table takes new columns.
 
     Raises:
@@ -118,7 +126,10 @@ def table_for(
     except AnalysisException as error:
         if not says_absent(error):
             raise
-        _write_nothing(options, schema, spark, partition_by)
+        if cluster_by:
+            make_clustered(options, schema, spark, cluster_by)
+        else:
+            _write_nothing(options, schema, spark, partition_by)
         found = _rows(options, spark).schema
     there = {field.name.lower() for field in found.fields}
     missing = [field.name for field in schema.fields if field.name.lower() not in there]
@@ -155,7 +166,65 @@ def remembered_beside(options: DeltaOptions, schema: StructType, spark: SparkSes
         beside = DeltaOptions(table=named)
     # Not looked for first: in the folder of a table, Delta takes what isn't there for a partition.
     _write_nothing(beside, schema, spark, ())
-    return table_for(beside, schema, spark, (), new=True)
+    return table_for(beside, schema, spark, new=True)
+
+
+def is_there(options: DeltaOptions, spark: SparkSession) -> bool:
+    """Whether there is such a table.
+
+    Args:
+        options: Which one.
+        spark: The session.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        _rows(options, spark)
+    except AnalysisException as error:
+        if not says_absent(error):
+            raise
+        return False
+    return True
+
+
+def make_clustered(
+    options: DeltaOptions, schema: StructType, spark: SparkSession, cluster_by: Sequence[str]
+) -> None:
+    """Make a table that is clustered, unless it is there.
+
+    By a statement: Delta 4.4 passes over what a writer is told of clusters, or refuses it.
+
+    Args:
+        options: Which table.
+        schema: Its columns.
+        spark: The session of the rows.
+        cluster_by: Those of them that it is clustered by.
+
+    Raises:
+        GemError: GB510 when there is no such schema.
+    """
+    from pyspark.errors import AnalysisException
+
+    known = {field.name.lower(): field.name for field in schema.fields}
+    columns = ", ".join(backquoted(known.get(name.lower(), name)) for name in cluster_by)
+    view = f"gem_bundle_{uuid4().hex}"
+    spark.createDataFrame([], schema).createOrReplaceTempView(view)
+    try:
+        spark.sql(
+            f"create table if not exists {options.sql_name} using delta "
+            f"cluster by ({columns}) as table {view}"
+        )
+    except AnalysisException as error:
+        if says_absent(error) and options.table is not None:
+            raise _no_schema(options.table) from error
+        raise
+    finally:
+        spark.catalog.dropTempView(view)
+
+
+def _no_schema(table: str) -> GemError:
+    message = f"there is no schema for the table `{table}`"
+    return GemError("GB510", message, "Create it, or correct the name.", "table")
 
 
 class Statements:
@@ -319,6 +388,5 @@ def _write_nothing(
         if error.getCondition() in _APPEARED:
             return  # somebody else has made it meanwhile
         if says_absent(error) and options.table is not None:
-            message = f"there is no schema for the table `{options.table}`"
-            raise GemError("GB510", message, "Create it, or correct the name.", "table") from error
+            raise _no_schema(options.table) from error
         raise

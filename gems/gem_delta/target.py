@@ -89,6 +89,7 @@ class DeltaTarget(Target[DeltaTargetOptions]):
         super().__init__(options)
         self._changing: Upserts | Histories | None = None
         self._written: dict[str, int] = {}
+        self._is_there = False
         if options.merge is not None or options.history is not None:
             self.semantics = replace(
                 self.semantics,
@@ -143,6 +144,12 @@ class DeltaTarget(Target[DeltaTargetOptions]):
                 "refused",
                 "Delta doesn't write into a table that is partitioned by other columns",
                 "Write into another table, or put it back.",
+            )
+        if option == "cluster_by":
+            return OptionChange(
+                "continues",
+                "the table that is there keeps its clusters",
+                "`ALTER TABLE … CLUSTER BY (…)` gives it others.",
             )
         return None
 
@@ -225,6 +232,11 @@ class DeltaTarget(Target[DeltaTargetOptions]):
         from pyspark.errors import AnalysisException
 
         options = self.options
+        if options.cluster_by and self._make_clustered(df) and mode in {"error", "ignore"}:
+            mode = "append"
+        elif options.cluster_by and mode == "overwrite":
+            # Delta's writer takes a table that it overwrites for a new one, without clusters.
+            settings = {"replaceWhere": "true", **settings}
         writer = df.write.format("delta").mode(mode).options(**settings).partitionBy(*options.partition_by)
         try:
             if options.table is not None:
@@ -249,6 +261,8 @@ class DeltaTarget(Target[DeltaTargetOptions]):
         options = self.options
         if self._is_changing or options.table_operations is not None:
             return super().write_stream(df, context)
+        if options.cluster_by:
+            self._make_clustered(df)
         writer = df.writeStream.format("delta").options(**options.to_spark())
         if options.path is not None:
             writer = writer.option("path", options.path)
@@ -284,6 +298,17 @@ class DeltaTarget(Target[DeltaTargetOptions]):
         settings |= {"txnAppId": context.query, "txnVersion": str(batch_id)}
         with looked_at(df, self._may_be_known(batch_id, context)) as rows:
             self._write(rows, "overwrite" if context.output_mode == "complete" else "append", settings)
+
+    def _make_clustered(self, df: "DataFrame") -> bool:
+        """Make the table, which the writers of Spark can't have clustered, where it isn't there."""
+        from gem_delta.statements import is_there, make_clustered
+
+        options = self.options
+        made = not self._is_there and not is_there(options, df.sparkSession)
+        if made:
+            make_clustered(options, df.schema, df.sparkSession, options.cluster_by)
+        self._is_there = True
+        return made
 
     def _may_be_known(self, batch_id: int, context: WriteContext) -> bool:
         """Whether the table may have a micro-batch: a run begins, or begins again, with one of which nobody
@@ -346,6 +371,8 @@ class DeltaTarget(Target[DeltaTargetOptions]):
         """Put rows in the place of those for which a condition holds, in one commit."""
         from gem_delta.intervals import replace
 
+        if self.options.cluster_by:
+            self._make_clustered(df)
         return replace(self.options, df, condition, context.query, self.options.partition_by)
 
     def _no_schema(self) -> GemError:

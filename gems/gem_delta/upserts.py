@@ -148,7 +148,12 @@ class Upserts:
                 raise GemError("GB205", message, "Order by something else.", ("merge", "sequence_by"))
         statements = Statements(options, spark)
         table = table_for(
-            options, schema, spark, options.partition_by, new=bool(options.merge_schema) and bool(brought)
+            options,
+            schema,
+            spark,
+            options.partition_by,
+            options.cluster_by,
+            new=bool(options.merge_schema) and bool(brought),
         )
         self._check_updated(table, spark)
         sequence: list[str] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from gem_bundle import Column, Facts, GemError, WriteContext
+from gem_bundle import Column, Facts, GemError, StreamReadContext, WriteContext
 from gem_bundle.expressions import columns_named, equal_columns, qualified
 from gem_bundle.operators import AggregateOperator
 from gem_delta.connection import DeltaOptions
@@ -87,6 +88,11 @@ def said(made: DeltaTarget, facts: Facts = FACTS) -> list[tuple[str, str, Any]]:
         ({"history": {**HISTORY, "current": ""}}, "at least 1"),
         ({"table_operations": {"optimize": False}}, "nothing to do"),
         ({"table_operations": {"optimize": False, "z_order_by": ["a"], "vacuum": True}}, "needs"),
+        ({"cluster_by": ["a"], "partition_by": ["b"]}, "`cluster_by` or `partition_by`"),
+        ({"cluster_by": ["a"], "table_operations": {"z_order_by": ["a"]}}, "`cluster_by` or `z_order_by`"),
+        ({"cluster_by": ["a"], "overwrite_schema": True}, "`cluster_by` or `overwrite_schema`"),
+        ({"cluster_by": ["a", "b", "c", "d", "e"]}, "at most 4"),
+        ({"cluster_by": ["a", "A"]}, "`A` twice"),
     ],
 )
 def test_options_that_are_refused(raw: dict[str, Any], why: str) -> None:
@@ -158,6 +164,12 @@ ORDER = ("table_operations", "z_order_by")
         (
             {"partition_by": ["city"], "merge": {**ONE, "insert": ALL, "update": ["at"]}},
             [("GB210", "partition_by")],
+        ),
+        ({"cluster_by": ["valid_from"], "history": HISTORY}, []),
+        ({"cluster_by": ["is_current"], "history": HISTORY}, [("GB213", "cluster_by")]),
+        (
+            {"cluster_by": ["op", "nope"], "merge": {**MERGE, "leave_out": ["op"]}},
+            [("GB210", "cluster_by")] * 2,
         ),
         ({"table_operations": {"z_order_by": ["nope", "tags", "Id"]}}, [("GB210", ORDER), ("GB213", ORDER)]),
         ({"table_operations": {"z_order_by": ["id"]}, "partition_by": ["ID"]}, [("GB207", ORDER)]),
@@ -287,6 +299,7 @@ def test_what_an_edit_does() -> None:
     assert effect("history", {**was, "start": "since"}, history=HISTORY) == "refused"
     assert effect("history", {**was, "track": ["note"]}, history=HISTORY) == "mixed"
     assert effect("history", {**was, "delete_when": None}, history=HISTORY) == "from_now_on"
+    assert effect("cluster_by", ["id"], cluster_by=["at"]) == "continues"
 
 
 @pytest.mark.parametrize(
@@ -533,24 +546,26 @@ def test_keys_of_another_type_than_the_table_s_say_nothing(spark: SparkSession) 
 
 
 @pytest.mark.spark
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("way", "layout"),
     [
-        ("merge", "cluster by (id)"),
-        ("merge", "partitioned by (part)"),
-        ("history", "cluster by (id)"),
+        ("merge", {"cluster_by": ["ID"]}),
+        ("merge", {"partition_by": ["part"]}),
+        ("history", {"cluster_by": ["ID"]}),
     ],
 )
 def test_files_that_no_row_belongs_to_are_not_read(
-    spark: SparkSession, tmp_path: Path, way: str, layout: str
+    spark: SparkSession, tmp_path: Path, way: str, layout: dict[str, Any]
 ) -> None:
     """A file with other keys is gone meanwhile, and the table is as if it had been there."""
     path = tmp_path / "t"
-    own = {"merge": "", "history": ", valid_from int, valid_to int, is_current boolean"}[way]
     rest = {"merge": "", "history": ", 1, null, true"}[way]
-    spark.sql(
-        f"create table delta.`{path}` (id bigint, part int, at int, city string{own}) using delta {layout}"
-    )
+    keys = {"merge": {"on": ["part", "id"]}, "history": {"keys": ["part", "id"]}}[way]
+    made = target(tmp_path, **{way: {**keys, "sequence_by": "at"}}, **layout)
+    context = WriteContext(node="t", pipeline="p", query_name="q", query="one")
+    came = spark.sql("select id, int(id div 1000) as part, 2 as at, 'b' as city from range(10, 1290)")
+    made.write_batch(came.where("false"), 0, context)
     files: set[Path] = set()
     for first in (0, 1000, 2000):
         before = set(path.rglob("*.parquet"))
@@ -559,11 +574,8 @@ def test_files_that_no_row_belongs_to_are_not_read(
         files = set(path.rglob("*.parquet")) - before
     (gone,) = files
     gone.rename(tmp_path / "gone")
-    keys = {"merge": {"on": ["part", "id"]}, "history": {"keys": ["part", "id"]}}[way]
     made = target(tmp_path, **{way: {**keys, "sequence_by": "at"}})
-    context = WriteContext(node="t", pipeline="p", query_name="q", query="one")
-    came = "select id, int(id div 1000) as part, 2 as at, 'b' as city from range(10, 1290)"
-    made.write_batch(spark.sql(came), 0, context)
+    made.write_batch(came, 1, context)
     (tmp_path / "gone").rename(gone)
     table = spark.read.format("delta").load(str(path)).where("true" if way == "merge" else "is_current")
     found = table.groupBy("city").count().collect()
@@ -756,6 +768,46 @@ def test_rows_of_a_state_that_come_again(spark: SparkSession, tmp_path: Path, wa
     finally:
         spark.sql("drop table if exists counted_rows")
         spark.sql("drop table if exists counted_rows_remembered")
+
+
+@pytest.mark.spark
+@pytest.mark.matrix
+@pytest.mark.parametrize("kind", ["path", "table"])
+def test_a_table_keeps_the_columns_that_it_is_clustered_by(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    raw = {kind: "t" if kind == "path" else "clustered_rows", "cluster_by": ["AT", "id"]}
+    name = f"delta.`{tmp_path}/t`" if kind == "path" else "clustered_rows"
+    rows = spark.createDataFrame([change(1)], merging.SCHEMA)
+    rows.write.parquet(str(tmp_path / "in"))
+    reader = StreamReadContext(node="x", spark=spark, name="x").reader
+    stream = reader.schema(merging.SCHEMA).parquet(str(tmp_path / "in"))
+
+    def made(**more: Any) -> DeltaTarget:
+        found: DeltaTarget = make(DeltaTarget, {**raw, **more}, tmp_path)
+        return found
+
+    def told() -> tuple[Any, int]:
+        detail = spark.sql(f"describe detail {name}").first()
+        assert detail is not None
+        return detail["clusteringColumns"], spark.table(name).count()
+
+    try:
+        run(made(), stream, tmp_path / "c")
+        assert told() == (["at", "id"], 1)
+        made(save_mode="ignore").write(rows, WriteContext(node="t"))
+        made().write(rows, WriteContext(node="t"))
+        assert told() == (["at", "id"], 2)
+        made(table_operations={"every": 1}).write(rows, WriteContext(node="t", output_mode="complete"))
+        assert told() == (["at", "id"], 1)
+        spark.sql("drop table if exists clustered_rows")
+        shutil.rmtree(tmp_path / "t", ignore_errors=True)
+        made(save_mode="error").write(rows, WriteContext(node="t"))
+        with pytest.raises(GemError, match="exists already"):
+            made(save_mode="error").write(rows, WriteContext(node="t"))
+        assert told() == (["at", "id"], 1)
+    finally:
+        spark.sql("drop table if exists clustered_rows")
 
 
 @pytest.mark.spark
