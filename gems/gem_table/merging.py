@@ -21,6 +21,7 @@ _PROPERTY = "spark.sql.iceberg.snapshot-property."
 
 _DELETES = "__gem_bundle_deletes"
 _RANK = "__gem_bundle_rank"
+_UNTOLD = "__gem_bundle_untold"
 
 
 class MergeOptions(Options):
@@ -143,7 +144,7 @@ class Merging:
         rows = self._last(df).persist()
         view = f"gem_bundle_{uuid.uuid4().hex}"
         try:
-            self._refuse_several(rows)
+            self._refuse_unordered(rows)
             if micro_batch is None:
                 rows.createOrReplaceTempView(view)
                 spark.sql(self._statement(columns, view)).collect()
@@ -195,20 +196,31 @@ class Merging:
         rows = df.withColumn(_DELETES, deletes)
         window = Window.partitionBy(*map(backquoted, options.on))
         if options.sequence_by is None:
-            # All of them: `_refuse_several` speaks of several.
+            # All of them: `_refuse_unordered` speaks of several.
             return rows.withColumn(_RANK, F.count(F.lit(1)).over(window))
-        order = F.col(backquoted(options.sequence_by)).desc_nulls_last()
-        ranked = rows.withColumn(_RANK, F.rank().over(window.orderBy(order))).where(F.col(_RANK) == 1)
+        sequence = F.col(backquoted(options.sequence_by))
+        rows = rows.withColumn(_UNTOLD, F.max(sequence.isNull()).over(window))
+        last = window.orderBy(sequence.desc_nulls_last())
+        ranked = rows.withColumn(_RANK, F.rank().over(last)).where(F.col(_RANK) == 1)
         return ranked.withColumn(_RANK, F.count(F.lit(1)).over(window))
 
-    def _refuse_several(self, rows: "DataFrame") -> None:
+    def _refuse_unordered(self, rows: "DataFrame") -> None:
         from pyspark.sql import functions as F  # noqa: N812
 
-        (found,) = rows.agg(F.max(_RANK)).collect()
+        sequence = self._options.sequence_by
+        untold = F.lit(None) if sequence is None else F.col(_UNTOLD)
+        (found,) = rows.agg(F.max(_RANK), F.max(untold)).collect()
+        if found[1]:
+            raise GemError(
+                "GB515",
+                f"a row has no value in its sequence `{sequence}`, so it can't be told which rows it comes "
+                f"after",
+                "Nothing of the micro-batch is in the table. Leave such rows out with `filter` or `expect`.",
+                ("merge", "sequence_by"),
+            )
         if found[0] is None or found[0] == 1:
             return
         keys = ", ".join(self._options.on)
-        sequence = self._options.sequence_by
         same = f" with the same `{sequence}`" if sequence is not None else ""
         raise GemError(
             "GB515",

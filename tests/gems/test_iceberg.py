@@ -349,6 +349,7 @@ if has_iceberg():
         lake.write(made, [(1, 5, "a")], "id int, at int, name string")
         for rows, schema, code in [
             ([(1, 6, "b"), (1, 6, "c")], "id int, at int, name string", "GB515"),
+            ([(2, None, "b"), (2, 6, "c")], "id int, at int, name string", "GB515"),
             ([(2, 6, "b", 1)], "id int, at int, name string, more int", "GB205"),
         ]:
             with pytest.raises(GemError) as caught:
