@@ -18,8 +18,10 @@ from gem_bundle.expressions import columns_named, equal_columns, qualified
 from gem_bundle.operators import AggregateOperator
 from gem_delta.connection import DeltaOptions
 from gem_delta.pruning import only_files
+from gem_delta.source import DeltaSource
 from gem_delta.statements import Statements, Table
 from gem_delta.target import DeltaTarget
+from gem_json.from_debezium import FromDebezium
 from tests import samples
 from tests.gems import merging
 from tests.gems.draining import forget_last_commit, make, run
@@ -451,20 +453,26 @@ def change(
 @drawn_daily
 @pytest.mark.spark
 @pytest.mark.parametrize("kind", ["path", "table"])
+@BOTH
 def test_a_late_row_does_not_bring_back_what_was_deleted(
-    spark: SparkSession, tmp_path: Path, kind: str
+    spark: SparkSession, tmp_path: Path, way: str, kind: str
 ) -> None:
-    raw = {kind: "t" if kind == "path" else "late_rows"}
+    raw = {kind: "t" if kind == "path" else "late_rows", way: HOW[way]}
     name = f"delta.`{tmp_path}/t`" if kind == "path" else "late_rows"
     gone = [change(5, "d"), change(5, "d", key=None)]
     late = [change(3), change(5, city="z"), change(4, key=None)]
-    made = make(DeltaTarget, {**raw, "merge": MERGE}, tmp_path)
+    batches = [[change(1), change(1, key=None)], gone, late, [change(6)]]
+
+    def found() -> list[Any]:
+        return sorted(map(tuple, spark.table(name).select(*columns_of(way)).collect()), key=str)
+
     try:
-        write(spark, made, [[change(1), change(1, key=None)], gone, late])
-        assert spark.table(name).collect() == []
-        write(spark, make(DeltaTarget, {**raw, "merge": MERGE}, tmp_path), [[change(6)]], first=3)
-        found = spark.table(name).select(*merging.COLUMNS).collect()
-        assert [tuple(row) for row in found] == [change(6)]
+        write(spark, make(DeltaTarget, raw, tmp_path), batches[:3])
+        assert found() == made_of(way, [row for batch in batches[:3] for row in batch])
+        again = make(DeltaTarget, raw, tmp_path)
+        write(spark, again, batches[3:], first=3)
+        assert found() == made_of(way, [row for batch in batches for row in batch])
+        assert spark.table("late_rows_remembered").count() > 0 if kind == "table" else True
     finally:
         spark.sql("drop table if exists late_rows")
         spark.sql("drop table if exists late_rows_remembered")
@@ -491,6 +499,62 @@ def test_a_crash_between_what_is_remembered_and_the_table(
     assert remembered.count() > 0
     write(spark, made, batches[1:], first=1)
     assert rows(spark, tmp_path, columns_of(way)) == made_of(way, [row for batch in batches for row in batch])
+
+
+ENVELOPES = [
+    {"op": "c", "ts_ms": 1, "after": {"id": 1, "city": "Brno"}, "source": {"lsn": 1}},
+    {"op": "c", "ts_ms": 1, "after": {"id": 2, "city": "Wien"}, "source": {"lsn": 2}},
+    {"op": "r", "ts_ms": 1, "after": {"id": 3, "city": None}, "source": {"lsn": 3}},
+    {
+        "op": "u",
+        "ts_ms": 2,
+        "before": {"id": 1, "city": "Brno"},
+        "after": {"id": 1, "city": "Nitra"},
+        "source": {"lsn": 4},
+    },
+    {"op": "d", "ts_ms": 2, "before": {"id": 2, "city": "Wien"}, "after": None, "source": {"lsn": 5}},
+    None,
+]
+
+
+@pytest.mark.spark
+def test_changes_from_elsewhere_make_a_copy(spark: SparkSession, tmp_path: Path) -> None:
+    """The change feed of a Delta table, and Debezium's messages of the same changes, tombstones among them."""
+    table = f"delta.`{tmp_path}/original`"
+    keeps = "tblproperties (delta.enableChangeDataFeed = true)"
+    spark.sql(f"create table {table} (id bigint, city string) using delta {keeps}")
+    spark.sql(f"insert into {table} values (1, 'Brno'), (2, 'Wien'), (3, null)")
+    spark.sql(f"update {table} set city = 'Nitra' where id = 1")
+    spark.sql(f"delete from {table} where id = 2")
+    original = sorted(map(tuple, spark.table(table).collect()))
+    assert original == [(1, "Nitra"), (3, None)]
+
+    feed = make(DeltaSource, {"path": "original", "read_change_feed": True, "starting_version": 0}, tmp_path)
+    changed = feed.read_stream(StreamReadContext(node="f", spark=spark, name="f"))
+    changed = changed.where("_change_type <> 'update_preimage'").withColumnRenamed(
+        "_commit_version", "version"
+    )
+    copied = {
+        "on": ["id"],
+        "sequence_by": "version",
+        "delete_when": "_change_type = 'delete'",
+        "leave_out": ["_change_type", "_commit_timestamp"],
+    }
+    run(target(tmp_path, path="copy", merge=copied), changed, tmp_path / "c1")
+    assert rows(spark, tmp_path, ("id", "city"), "copy") == original
+
+    messages = [(None if envelope is None else json.dumps(envelope),) for envelope in ENVELOPES]
+    for number, some in enumerate((messages[:4], messages[4:])):
+        spark.createDataFrame(some, "value string").coalesce(1).write.parquet(
+            str(tmp_path / "in" / str(number))
+        )
+    captured = spark.readStream.name("m").schema("value string").option("maxFilesPerTrigger", 1)
+    taken = make(FromDebezium, {"schema": "id bigint, city string", "source": "lsn bigint"})
+    taken.input_names = ("m",)
+    plans = taken.apply(captured.parquet(str(tmp_path / "in" / "*")))
+    merged = {"on": ["id"], "sequence_by": ["ts_ms", "lsn"], "delete_when": "op = 'd'", "leave_out": ["op"]}
+    run(target(tmp_path, path="captured", merge=merged), plans, tmp_path / "c2")
+    assert rows(spark, tmp_path, ("id", "city"), "captured") == original
 
 
 # What of the table is read
