@@ -77,6 +77,8 @@ EXPRESSIONS = (
             only stand within one, since it has many values in each group. Window functions
             (`… over (…)`) and functions that make several rows of one (`explode`, …) belong into a
             `select` or `with_columns`, and not into conditions, groups or sort keys.
+            Where a row has to be judged alike whenever it comes, no function can stand that depends on the
+            time, on chance or on where it is computed.
         """,
         breaks="""
             transforms:
@@ -98,7 +100,8 @@ EXPRESSIONS = (
         why="""
             A condition must be a boolean, a window needs a time to be over, a sum needs numbers. Spark
             converts some types by itself, a text into a number for example; where it doesn't, write
-            what is meant: a comparison, a `cast(… as …)`, `to_timestamp(…)`.
+            what is meant: a comparison, a `cast(… as …)`, `to_timestamp(…)`. What puts rows in order must
+            have a type with an order, which maps haven't, and differ from row to row.
         """,
         breaks="""
             transforms:

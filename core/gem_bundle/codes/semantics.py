@@ -12,7 +12,7 @@ SEMANTICS = (
             `append` adds rows that never change, `update` those that changed, `complete` replaces the
             whole result with every micro-batch. A sink that can only add rows can't take the other
             two. In a batch pipeline there is nothing to update: a target appends (`append`) or is
-            replaced (`complete`).
+            replaced (`complete`), where it can be: rows of a topic can't, nor those that a `merge` changes.
         """,
         breaks="""
             targets:
