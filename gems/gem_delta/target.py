@@ -326,11 +326,9 @@ class DeltaTarget(Target[DeltaTargetOptions]):
             try:
                 spark.sql(statement).collect()
             except Exception as error:
-                lines = str(error).splitlines()
-                said = [line for line in lines if line and not line.startswith("An error occurred while")]
                 raise GemError(
                     "GB508",
-                    f"`table_operations`: `{statement}` failed: {''.join(said[:1]).removeprefix(': ')}",
+                    f"`table_operations`: `{statement}` failed: {_reason(error)}",
                     f"The rows are in the table. Mend `{option}`, or leave it out; else the next run begins "
                     "with the same statement.",
                     ("table_operations", option),
@@ -387,3 +385,11 @@ class DeltaTarget(Target[DeltaTargetOptions]):
             message = f"`save_mode: {given}` contradicts the output mode `complete`, which overwrites"
             raise GemError("GB207", message, "Remove one of the two.", "save_mode")
         return "overwrite"
+
+
+def _reason(error: Exception) -> str:
+    """What Delta or Spark says: the last cause, where an error says only that there is one."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    said = [line.removeprefix(": ") for line in lines if line and not line.startswith("An error occurred")]
+    return (causes[-1:] or said[:1] or [type(error).__name__])[0]

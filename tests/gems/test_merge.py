@@ -20,7 +20,7 @@ from gem_delta.connection import DeltaOptions
 from gem_delta.pruning import only_files
 from gem_delta.source import DeltaSource
 from gem_delta.statements import Statements, Table
-from gem_delta.target import DeltaTarget
+from gem_delta.target import DeltaTarget, _reason
 from gem_json.from_debezium import FromDebezium
 from tests import samples
 from tests.gems import merging
@@ -63,6 +63,14 @@ def said(made: DeltaTarget, facts: Facts = FACTS) -> list[tuple[str, str, Any]]:
 
 
 # Options and checks
+
+
+def test_why_an_operation_failed() -> None:
+    assert _reason(ValueError("[A] is so.\nmore")) == "[A] is so."
+    java = "An error occurred while calling o1.sql.\n: E: Exception thrown in awaitResult:\n\tat x\n"
+    assert _reason(ValueError(java)) == "E: Exception thrown in awaitResult:"
+    assert _reason(ValueError(java + "Caused by: F: why\n\tat y\n")) == "F: why"
+    assert _reason(ValueError()) == "ValueError"
 
 
 @pytest.mark.parametrize(
