@@ -112,7 +112,7 @@ class Options(BaseModel):
     @classmethod
     def secret_names(cls) -> tuple[str, ...]:
         """The options whose values must never be printed."""
-        return tuple(n for n, f in cls.model_fields.items() if _is_secret(f.annotation))
+        return tuple(n for n, f in cls.model_fields.items() if is_secret(f.annotation))
 
     def to_spark(self) -> dict[str, str]:
         """The options that were given, as Spark's readers and writers take them.
@@ -146,10 +146,15 @@ def metadata(info: "FieldInfo") -> "Mapping[str, Any]":
     return {}
 
 
-def _is_secret(annotation: Any) -> bool:
+def is_secret(annotation: Any) -> bool:
+    """Whether a field's values are secrets.
+
+    Args:
+        annotation: Its annotation as pydantic keeps it.
+    """
     if annotation is SecretStr:
         return True
-    return any(_is_secret(argument) for argument in getattr(annotation, "__args__", ()))
+    return any(is_secret(argument) for argument in getattr(annotation, "__args__", ()))
 
 
 def _as_text(value: object) -> str:

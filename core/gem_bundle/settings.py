@@ -297,10 +297,10 @@ def _check_version(version: str) -> str:
 def _check_url(url: str) -> str:
     from urllib.parse import urlsplit
 
-    if not re.match(r"(https?|file)://", url):
-        raise ValueError(f"`{url}` is not the URL of a repository (https://…, http://… or file://…)")
     if "@" in urlsplit(url).netloc:
         raise ValueError("a user name and password in a URL would be shown and are not used")
+    if not re.match(r"(https?|file)://", url):
+        raise ValueError(f"`{url}` is not the URL of a repository (https://…, http://… or file://…)")
     return url.rstrip("/")
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "ColumnExpressions",
     "DataPath",
     "Duration",
+    "ExposedSecretError",
     "Expression",
     "ExpressionList",
     "FixedDuration",
@@ -41,6 +42,7 @@ __all__ = [
     "interval_length",
     "is_remote",
     "local_path",
+    "secret_in",
 ]
 
 _UNITS = (
@@ -89,6 +91,33 @@ _TABLE = re.compile(rf"{_NAME_PART}(?:\.{_NAME_PART})*\Z")
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 _BROKER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:,\[\]/]+):([0-9]{1,5})\Z")
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\Z")
+
+_USER_INFO = re.compile(r"//[^/?#\s@:]*:[^/?#\s@]+@|jdbc:oracle:\w+:[^/@:\s]+/[^@\s]+@", re.IGNORECASE)
+# Names that end so: MySQL's `passwordCharacterEncoding` holds no password.
+_PROPERTY = re.compile(
+    r"[?&;,(]\s*([\w.-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|credentials?|(?:access|private|api)[._-]?key))"
+    r"\d?\s*=\s*(?!(?:true|false)\b)[^\s&;,)]",
+    re.IGNORECASE,
+)
+
+
+class ExposedSecretError(ValueError):
+    """An option's value can't be used since a secret in it would be printed; no message shows the value.
+
+    Raise it from the check of an option, in words that don't quote the value.
+    """
+
+
+def secret_in(address: str) -> str | None:
+    """What holds a secret in an address: a property's name, ``user`` for a login before ``@``; else None.
+
+    Args:
+        address: A URL, of a database's driver too: ``jdbc:postgresql://host/shop?password=…``.
+    """
+    if _USER_INFO.search(address):
+        return "user"
+    found = _PROPERTY.search(address)
+    return None if found is None else found[1]
 
 
 def _check_duration(text: str) -> str:

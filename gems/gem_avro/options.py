@@ -7,7 +7,7 @@ from pydantic import AfterValidator, SecretStr, model_validator
 
 from gem_bundle import Field
 from gem_bundle.schema import SchemaOptions
-from gem_bundle.types import FixedDuration, StringList, TextFile
+from gem_bundle.types import ExposedSecretError, FixedDuration, StringList, TextFile, secret_in
 
 if TYPE_CHECKING:
     from gem_avro.registry import Registry
@@ -32,8 +32,8 @@ def _check_urls(urls: list[str]) -> list[str]:
     if not urls:
         raise ValueError("name at least one address, such as `http://localhost:8081`")
     for url in urls:
-        if re.match(r"https?://[^/@\s]*@", url):
-            raise ValueError(
+        if re.match(r"(?:\w+:)?(?://)?[^/?#\s]*@", url) or secret_in(url):
+            raise ExposedSecretError(
                 "a login in it would be printed: give it by `registry_user` and `registry_password`"
             )
         if not re.match(r"https?://[^\s/?#@]+(/[^\s?#]*)?\Z", url):

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import AfterValidator, SecretStr
 
 from gem_bundle import Field, Finding, GemError, Options
+from gem_bundle.types import ExposedSecretError, secret_in
 from gem_jdbc.dialects import Dialect, dialect_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-RawOptions = dict[str, str | int | float | bool]
 CONNECT_SECONDS = 2.5
 
+_LOGIN = ("url", "user", "password", "driver")
 _NAME = r'(?:[^\W\d][\w$]*|"(?:[^"\0]|"")+")'
 _TABLE = re.compile(rf"(?:{_NAME}\.){{0,2}}{_NAME}\Z")
 _COORDINATE = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+\Z")
@@ -31,10 +32,15 @@ _UNREACHABLE = re.compile(
 
 
 def _check_url(url: str) -> str:
+    found = secret_in(url)
+    if found is not None and found.lower() in {"user", "password"}:
+        raise ExposedSecretError("a password in it would be printed: give it by `password`")
+    if found is not None:
+        raise ExposedSecretError(
+            f"`{found}` in it would be printed: give it by `spark_options`, as `{found}: ${{secret:…}}`"
+        )
     if not re.match(r"jdbc:\w[\w-]*:.", url):
         raise ValueError("write it as `jdbc:postgresql://host:5432/database`")
-    if re.search(r"[?&;]password=", url, re.IGNORECASE) or re.search(r"//[^/@:]+:[^/@]+@", url):
-        raise ValueError("a password in it would be printed: give it by `password`")
     return url
 
 
@@ -54,6 +60,14 @@ def _check_coordinate(text: str) -> str:
     return text
 
 
+def _check_raw(options: dict[str, str | int | float | bool]) -> dict[str, str | int | float | bool]:
+    for key in options:
+        if key.lower() in _LOGIN:
+            raise ValueError(f"`{key}` in it is the option `{key.lower()}`: set that one")
+    return options
+
+
+RawOptions = Annotated[dict[str, str | int | float | bool], AfterValidator(_check_raw)]
 JdbcUrl = Annotated[str, AfterValidator(_check_url)]
 JdbcTable = Annotated[str, AfterValidator(_check_table)]
 Coordinate = Annotated[str, AfterValidator(_check_coordinate)]

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, SecretStr, model_validator
 
 from gem_bundle import Field
 from gem_bundle.schema import SchemaOptions, columns_of
-from gem_bundle.types import Expression, FixedDuration, Schema
+from gem_bundle.types import ExposedSecretError, Expression, FixedDuration, Schema
 from gem_rest.calling import Calls
 
 _PLACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -17,6 +17,10 @@ _OWN = {"authorization", "proxy-authorization", "cookie", "content-length", "hos
 
 
 def _check_url(url: str) -> str:
+    if re.match(r"(?:\w+:)?(?://)?[^/?#{}\s]*@", url):
+        raise ExposedSecretError(
+            "a login in it would be printed: give it by `token`, or by `user` and `password`"
+        )
     if not re.match(r"https?://[^/?#{}@\s]+(?:[/?#]|\Z)", url):
         raise ValueError(
             "write it as `https://host/path`; columns as `{name}` are for its path and behind, and a login "

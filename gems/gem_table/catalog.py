@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, SecretStr, TypeAdapter, ValidationInfo, field_validator, model_validator
 
 from gem_bundle import Field, Finding, OptionChange, Options
-from gem_bundle.types import DataPath, TableName
+from gem_bundle.types import DataPath, ExposedSecretError, TableName, secret_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,10 +34,15 @@ def _check_coordinate(text: str) -> str:
 
 
 def _check_uri(uri: str) -> str:
-    if re.search(r"[?&;](?:password|token|credential)=", uri, re.IGNORECASE) or re.search(
-        r"//[^/@:]+:[^/@]+@", uri
-    ):
-        raise ValueError("a password in it would be printed: give it by `password`, `token` or `credential`")
+    found = secret_in(uri)
+    if found is not None and found.lower() in {"password", "token", "credential", "user"}:
+        raise ExposedSecretError(
+            "a password in it would be printed: give it by `password`, `token` or `credential`"
+        )
+    if found is not None:
+        raise ExposedSecretError(
+            f"`{found}` in it would be printed: give it by `settings`, as `jdbc.{found}: ${{secret:…}}`"
+        )
     return uri
 
 
@@ -105,6 +110,10 @@ class CatalogOptions(Options):
         for name in (*_LOGIN, "uri", "driver_jar"):
             if getattr(self, name) is not None and name not in (*login, *needed, *self._more()):
                 raise ValueError(f"`{name}` isn't for `kind: {self.kind}`: remove it")
+        for key in self.settings:
+            name = {"type": "kind"}.get(key, key.removeprefix("jdbc.") if self.kind == "jdbc" else key)
+            if name in ("kind", "warehouse", "uri", *login):
+                raise ValueError(f"`{key}` in `settings` is the option `{name}`: set that one")
         if self.uri is not None and self.kind == "jdbc" and not self.uri.startswith("jdbc:"):
             raise ValueError("write `uri` as `jdbc:postgresql://host:5432/database`")
         if self.uri is not None and self.kind == "rest" and not re.match(r"https?://[^/]", self.uri):

@@ -41,7 +41,7 @@ def service(rest_service: RestService) -> RestService:
     [
         ({"url": "api.example.com/{id}"}, "https://host/path"),
         ({"url": "https://{host}/x"}, "https://host/path"),
-        ({"url": "https://ada:pw@host/x"}, "https://host/path"),
+        ({"url": "https://ada:pw@host/x"}, "by `token`, or by `user`"),
         ({"url": "https://host/{}"}, "write a column as"),
         ({"url": "https://host/{id"}, "write a column as"),
         ({"url": "https://host/id}"}, "write a column as"),

@@ -61,7 +61,8 @@ FROZEN = frozenset(
 )
 """The settings that a checkpoint keeps from its first run on, by the offset logs of Spark 4.0 to 4.2."""
 
-# Of `spark_options`: what Spark itself hides of its settings, and the login of Kafka.
+_RAW = ("spark_options", "settings")
+# Of them: what Spark itself hides of its settings, and the login of Kafka.
 _SPARK_SECRET = re.compile(r"secret|password|token|access[.]?key|jaas|credential", re.IGNORECASE)
 _LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY = re.compile(r"(?<=\w)\?\S*=\S*")
@@ -198,13 +199,20 @@ def _options(node: Node, gem: Gem, clean: _Cleaner) -> dict[str, Any]:
         if name in secret:
             found[name] = None if getattr(gem.options, name) is None else SECRET
         else:
-            found[name] = _kept(given.get(name), dumped.get(name), clean)
-            if name == "spark_options" and isinstance(found[name], dict):
-                found[name] = {
-                    key: SECRET if _SPARK_SECRET.search(key) and value != ENVIRONMENT else value
-                    for key, value in found[name].items()
-                }
+            found[name] = _without_raw(name, _kept(given.get(name), dumped.get(name), clean))
     return found
+
+
+def _without_raw(name: str, value: Any) -> Any:
+    """An option's value without what is passed on to another program, and is called as secrets are."""
+    if not isinstance(value, dict):
+        return value
+    if name not in _RAW:
+        return {key: _without_raw(key, item) for key, item in value.items()}
+    return {
+        key: SECRET if _SPARK_SECRET.search(key) and item != ENVIRONMENT else item
+        for key, item in value.items()
+    }
 
 
 def _kept(given: Any, value: Any, clean: _Cleaner) -> Any:

@@ -6,8 +6,10 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gem_bundle.diagnostics import suggest
+from gem_bundle.options import is_secret
 from gem_bundle.pipeline.document import Unknown, place_within
 from gem_bundle.pipeline.secrets import Secret
+from gem_bundle.types import ExposedSecretError, secret_in
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -81,7 +83,7 @@ def problems(
     wanted: dict[Path, list[str]] = {}
     details = error.errors(include_url=False)[:MAX_PROBLEMS]
     paths = [_real_path(detail["loc"], data) for detail in details]
-    unsure = [p for detail, p in zip(details, paths, strict=True) if _is_unsure(detail["type"], _at(data, p))]
+    unsure = [p for detail, p in zip(details, paths, strict=True) if _is_unsure(detail, _at(data, p))]
     for detail, path in zip(details, paths, strict=True):
         kind = detail["type"]
         value = _at(data, path)
@@ -95,25 +97,26 @@ def problems(
             name = _dotted((*path, str(detail["loc"][-1])))
             problem = Problem("missing", path, f"`{name}` is missing")
         elif not path:
-            problem = Problem("together", path, _sentence(detail))
+            problem = Problem("together", path, _without_logins(_sentence(detail), value))
         elif any(len(other) > len(path) and other[: len(path)] == path for other in paths):
             # Another member of a union got further: what this one wanted is of no interest.
             continue
         else:
-            secret = path[0] in hidden or _holds(value, Secret)
+            exposed = _is_exposed(detail)
+            secret = path[0] in hidden or _holds(value, Secret) or _is_secret(model, path)
             mistakes = getattr(detail.get("ctx", {}).get("error"), "mistakes", ())
             if mistakes and not secret:
                 for problem in _of_schema(_as_written(path, written), mistakes):
                     found[problem] = problem
                 continue
-            sentence = _sentence(detail)
-            if secret and kind == "value_error":
+            sentence = _without_logins(_sentence(detail), value)
+            if secret and kind == "value_error" and not exposed:
                 sentence = "must be another one"  # what the gem says may quote the secret
             sentences = wanted.setdefault(path, [])
             if sentence not in sentences:
                 sentences.append(sentence)
             there = _as_written(path, written)
-            message = f"`{_dotted(there)}` {_either(sentences, '' if secret else shown(value))}"
+            message = f"`{_dotted(there)}` {_either(sentences, '' if secret or exposed else shown(value))}"
             unquoted = kind == "string_type" and isinstance(value, int | float)
             hint = "Put it in quotes." if unquoted else ""
             if value is None and path:
@@ -152,12 +155,41 @@ def cut_by_comma(data: Any, key: str | int) -> str:
     return f"If `{key}` belongs to the value before it, put that value in quotes: in `{{…}}` a comma ends it."
 
 
-def _is_unsure(kind: str, value: Any) -> bool:
+def _is_exposed(detail: ErrorDetails) -> bool:
+    """Whether the value must not be shown, since a secret in it is why it can't be used."""
+    return isinstance(detail.get("ctx", {}).get("error"), ExposedSecretError)
+
+
+def _is_secret(model: type[BaseModel], path: Path) -> bool:
+    """Whether a value is a secret by its type, however deep."""
+    models = [model]
+    for step in path:
+        if isinstance(step, int):
+            continue
+        annotations = [m.model_fields[step].annotation for m in models if step in m.model_fields]
+        if any(is_secret(annotation) for annotation in annotations):
+            return True
+        models = [found for annotation in annotations for found in _models(annotation)]
+    return False
+
+
+def _without_logins(sentence: str, value: Any) -> str:
+    """What is said of a value, without the texts in it that have a login."""
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            sentence = _without_logins(sentence, item)
+    elif isinstance(value, str) and secret_in(value):
+        sentence = sentence.replace(value, "…")
+    return sentence
+
+
+def _is_unsure(detail: ErrorDetails, value: Any) -> bool:
     """Whether another value in the place of an unknown one could make it right.
 
-    That a list isn't a mapping doesn't depend on what is in it.
+    That a list isn't a mapping doesn't depend on what is in it, nor that a secret is in a text beside it.
     """
-    if kind in _OF_KEYS or not _holds(value, Unknown):
+    kind = detail["type"]
+    if kind in _OF_KEYS or _is_exposed(detail) or not _holds(value, Unknown):
         return False
     return isinstance(value, Unknown) or kind not in _OF_A_KIND
 
@@ -284,6 +316,8 @@ def shown(value: Any) -> str:
     """A value as a message shows it: short, in the file's words, and never a secret."""
     if isinstance(value, Secret):
         return "a secret"
+    if isinstance(value, str) and secret_in(value):
+        return "a text with a login in it"
     if value is None or value == "":
         return "empty"
     if isinstance(value, bool):

@@ -213,6 +213,29 @@ def test_markers_stand_where_secrets_are_and_what_stands_beside_them_is_kept(fil
     assert node(file, "sink", "sink").places == {"topic": ("kafka://**********:9092/out",)}
 
 
+def test_settings_of_a_catalog_are_kept_without_those_that_are_called_as_secrets_are(tmp_path: Path) -> None:
+    (tmp_path / "gem-bundle.toml").write_text('[check]\nspark_version = "4.1"')  # Iceberg's newest
+    file = tmp_path / "p.yaml"
+    file.write_text(
+        """
+        pipeline: p
+        sources: {ticks: {gem: rate}}
+        targets:
+          lake:
+            gem: table
+            input: ticks
+            options:
+              table: lake.web.ticks
+              catalog:
+                kind: rest
+                uri: http://h
+                settings: {s3.secret-access-key: written-out, io-impl: a.B}
+        """
+    )
+    catalog: Any = node(file, "lake", "lake").options["catalog"]
+    assert catalog["settings"] == {"s3.secret-access-key": SECRET, "io-impl": "a.B"}
+
+
 @pytest.mark.parametrize("target", ["table", "sink"])
 def test_a_plan_without_secrets_makes_the_same_record_as_a_run(file: Path, target: str) -> None:
     assert version(file, target).is_same(version(file, target, secrets=False))
