@@ -77,6 +77,7 @@ _FAMILIES = {
     **dict.fromkeys(("boolean", "binary", "array", "map", "struct"), ""),
 }
 _UNEQUAL = frozenset({"map", "variant"})
+# Years and months beside days and seconds: how long that is depends on when it begins.
 _UNORDERED = _UNEQUAL | {"interval"}
 _COMPOSED = frozenset({"array", "map", "struct"})
 _ATOMIC = frozenset(_FAMILIES) - _COMPOSED | {"string", "char", "varchar"}
@@ -131,17 +132,17 @@ def without_equality(kind: str | None) -> bool:
     return read is not None and _holds(read, _UNEQUAL)
 
 
-def without_order(kind: str | None) -> bool:
-    """Whether Spark can't tell which of two values of a type is the greater one: a map is in it, say.
+def without_order(kind: DataType | str | None) -> bool:
+    """Whether values of a type can't be put in order, as `sort`, windows and `max` do: a map is in it.
 
     Args:
-        kind: A type in DDL, or None when it isn't known.
+        kind: A type, or None when it isn't known.
     """
-    read = None if kind is None else type_of(kind)
+    read = type_of(kind) if isinstance(kind, str) else kind
     return read is not None and _holds(read, _UNORDERED)
 
 
-def _holds(kind: DataType, names: "frozenset[str]") -> bool:
+def _holds(kind: DataType, names: frozenset[str]) -> bool:
     inner = [*kind.parts, *(made.type for made in kind.fields)]
     return kind.name in names or any(_holds(part, names) for part in inner)
 

@@ -1,13 +1,15 @@
 """The transform `window_function`: columns computed over the rows around each row."""
 
 import re
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, model_validator
 
 from gem_bundle import Facts, Field, Finding, Options, Transform
 from gem_bundle.expressions import analyse, check_expression, project
-from gem_bundle.types import Expression, ExpressionList
+from gem_bundle.schema import type_of, with_article
+from gem_bundle.types import Expression, ExpressionList, interval_length
 from gem_columns.select import with_operators
 
 if TYPE_CHECKING:
@@ -24,6 +26,17 @@ _BOUND = re.compile(
     r"unbounded\s+(preceding|following)|current\s+row|(?P<by>.+?)\s+(preceding|following)",
     re.IGNORECASE | re.DOTALL,
 )
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+_MOST_ROWS = 2**31 - 1
+_TIMES = frozenset({"timestamp", "timestamp_ntz"})
+# What Spark 4.2 refuses as what a frame by values is of, in both of its modes.
+_NO_RANGE = frozenset({"string", "char", "varchar", "boolean", "binary", "void", "array", "struct"})
+_NO_RANGE_BY = {
+    "number": _TIMES,
+    "interval": frozenset({"float", "double"}),
+    "months": frozenset({"float", "double"}),
+}
+_BY_TIME = "Write a length of time, as in `interval 1 hour preceding`."
 # They are about places in an order, and have frames of their own.
 _RANKS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"})
 
@@ -68,6 +81,31 @@ def _bound(text: str) -> str:
     return text.strip()
 
 
+def _reach(bound: str) -> tuple[str, Fraction | None]:
+    """How far from the row a bound is: of what it is a number, and how many, those before it negative.
+
+    Where that can't be told of the text, there is no number.
+    """
+    match = _BOUND.fullmatch(bound)
+    assert match is not None, "it was checked"
+    words = bound.lower().split()
+    if match["by"] is None:
+        return ("row", Fraction()) if words[0] == "current" else (words[1], None)
+    sign = -1 if words[-1] == "preceding" else 1
+    if _NUMBER.fullmatch(match["by"]):
+        return "number", sign * Fraction(match["by"])
+    if words[0] != "interval":
+        return "", None
+    try:
+        months, microseconds = interval_length(match["by"])
+    except ValueError:
+        return "interval", None
+    if not months:
+        return "interval", Fraction(sign * microseconds)
+    # How long a month is depends on where it stands.
+    return "months", None if microseconds else Fraction(sign * months)
+
+
 WindowCall = Annotated[Expression, AfterValidator(_one_call)]
 Bound = Annotated[str, AfterValidator(_bound)]
 
@@ -85,6 +123,31 @@ class FrameOptions(Options):
         examples=["6 preceding", "interval 1 hour preceding"],
     )
     end: Bound = Field("current row", description="Where it ends.", examples=["unbounded following"])
+
+    @model_validator(mode="after")
+    def _has_rows(self) -> "FrameOptions":
+        (first, begins), (last, ends) = _reach(self.start), _reach(self.end)
+        if first == "following":
+            raise ValueError("a frame can't begin at `unbounded following`")
+        if last == "preceding":
+            raise ValueError("a frame can't end at `unbounded preceding`")
+        for kind, far, bound in ((first, begins, self.start), (last, ends, self.end)):
+            if self.unit == "rows" and (
+                kind in {"interval", "months"}
+                or (kind == "number" and far is not None and (far.denominator > 1 or abs(far) > _MOST_ROWS))
+            ):
+                raise ValueError(f"`{bound}` is no number of rows: write a whole one, or say `unit: range`")
+        alike = first == last or "row" in (first, last)
+        if alike and begins is not None and ends is not None and begins > ends:
+            raise ValueError(
+                f"no row is between `{self.start}` and `{self.end}`: the start is behind the end"
+            )
+        return self
+
+    def moved(self) -> list[str]:
+        """Of what kinds the bounds by values are: ``number``, ``interval``, ``months`` or not known."""
+        matches = [(bound, _BOUND.fullmatch(bound)) for bound in (self.start, self.end)]
+        return [_reach(bound)[0] for bound, match in matches if match is not None and match["by"]]
 
 
 class WindowFunctionOptions(Options):
@@ -125,8 +188,7 @@ class WindowFunctionOptions(Options):
             raise ValueError(f"`{doubled}` stands twice in `columns`: Spark ignores case")
         if self.frame is None:
             return self
-        moved = [b for b in (self.frame.start, self.frame.end) if (m := _BOUND.fullmatch(b)) and m["by"]]
-        if self.frame.unit == "range" and moved and len(self.order_by) != 1:
+        if self.frame.unit == "range" and self.frame.moved() and len(self.order_by) != 1:
             raise ValueError("a `range` by values needs one expression in `order_by`, whose values it is of")
         return self
 
@@ -168,14 +230,17 @@ class WindowFunction(Transform[WindowFunctionOptions]):
         options = self.options
         for position, text in enumerate(options.partition_by):
             yield from check_expression(
-                text, facts, ("partition_by", position), analytic=False, generators=False
+                text, facts, ("partition_by", position), wants="order", analytic=False, generators=False
             )
         for position, text in enumerate(options.order_by):
             match = _KEY.fullmatch(text)
             assert match is not None, "an expression is not empty"
-            yield from check_expression(
-                match[1], facts, ("order_by", position), analytic=False, generators=False
+            found = list(
+                check_expression(
+                    match[1], facts, ("order_by", position), wants="order", analytic=False, generators=False
+                )
             )
+            yield from found or self._range(match[1], facts)
         for name, text in options.columns.items():
             place = ("columns", name)
             found = list(check_expression(f"{text} over ()", facts, place, generators=False))
@@ -190,6 +255,25 @@ class WindowFunction(Transform[WindowFunctionOptions]):
                     f"`{called}` is neither a window function nor an aggregate function",
                     "Compute it in a `with_columns`.",
                     place,
+                )
+
+    def _range(self, key: str, facts: Facts) -> "Iterator[Finding]":
+        """Whether a frame by values can be of those of a key."""
+        frame = self.options.frame
+        kind = (
+            analyse(key, facts.columns).column.type if frame is not None and frame.unit == "range" else None
+        )
+        read = None if kind is None else type_of(kind)
+        if frame is None or read is None:
+            return
+        for moved in dict.fromkeys(frame.moved()):
+            if read.name in _NO_RANGE | _NO_RANGE_BY.get(moved, frozenset()):
+                by = "a number" if moved == "number" else "a length of time" if moved else "a value"
+                yield Finding(
+                    "GB213",
+                    f"`{key}` is {with_article(kind)}, from which nothing is {by} away",
+                    _BY_TIME if read.name in _TIMES else "Order by a number or a time, or say `unit: rows`.",
+                    "frame",
                 )
 
     def _texts(self) -> dict[str, str]:

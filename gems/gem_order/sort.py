@@ -60,7 +60,7 @@ class Sort(Transform[SortOptions]):
         return Lineage(through, reads=uses_of(made_of(text, columns) for text in keys))
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
-        """The keys are over columns that exist."""
+        """The keys are over columns that exist, and can be put in order."""
         (facts,) = inputs
         # Spark moves what it finds right behind an aggregation into that.
         behind = any(operator.kind == "aggregate" for operator in facts.operators)
@@ -73,6 +73,7 @@ class Sort(Transform[SortOptions]):
                 facts,
                 place,
                 dropped=facts.hidden,
+                wants="order",
                 aggregates="allowed" if behind else "no",
                 analytic=False,
                 generators=False,

@@ -311,6 +311,9 @@ def test_columns_outside_of_aggregates_must_be_grouped_by() -> None:
     assert wrong("id", "id >>> 1") == ()
 
 
+MAP = "a map<int, bigint>"
+
+
 def problems(expression: str, columns: Any = COLUMNS, **rules: Any) -> list[tuple[str, str]]:
     found = check_expression(expression, Facts(streaming=True, columns=columns), "o", **rules)
     return [(finding.code, finding.message) for finding in found]
@@ -432,6 +435,10 @@ def test_functions_that_may_stand_there() -> None:
         ("position('a' in array(id))", {}, "`position` can't be applied to an array<bigint>"),
         ("window(id, '1 minute').start", {}, "`window` is over times, and this is a bigint"),
         ("window_time(struct(id))", {}, "`window_time` is over windows, and this is a struct<id: bigint>"),
+        ("map(1, id)", {"wants": "order"}, f"`map(1, id)` is {MAP}, and Spark can't put such values in order"),
+        ("map(1, id)", {"wants": "equality"}, f"`map(1, id)` is {MAP}, and Spark can't tell two of them equal"),
+        ("count(*) over (order by map(1, id) desc)", {}, f"`map(1, id)` is {MAP}, and Spark can't put such values in order"),
+        ("count(*) over (partition by map(1, id))", {}, f"`map(1, id)` is {MAP}, and Spark can't put such values in order"),
         ("id in", {"wants": "boolean"}, "`id in` is a bigint, and a condition must be true or false"),
     ],
 )  # fmt: skip

@@ -35,6 +35,10 @@ AT = Column("at", "timestamp", "10 minutes")
 BETWEEN = {"value": "n", "start": "a", "end": "b"}
 
 
+def framed(**frame: str) -> dict[str, Any]:
+    return {"columns": {"a": "max(b)"}, "order_by": ["at"], "frame": frame}
+
+
 @pytest.mark.parametrize(
     ("gem", "options", "words"),
     [
@@ -48,6 +52,18 @@ BETWEEN = {"value": "n", "start": "a", "end": "b"}
             {"columns": {"a": "max(b)"}, "frame": {"unit": "range", "start": "3 preceding"}},
             "one expression in `order_by`",
         ),
+        (WindowFunction, framed(start="unbounded following"), "can't begin at"),
+        (WindowFunction, framed(end="unbounded preceding"), "can't end at"),
+        (WindowFunction, framed(start="current row", end="3 preceding"), "no row is between"),
+        (WindowFunction, framed(start="-3 preceding"), "no row is between"),
+        (WindowFunction, framed(start="2 following", end="1 following"), "no row is between"),
+        (
+            WindowFunction,
+            framed(unit="range", start="interval 1 hour preceding", end="interval 61 minutes preceding"),
+            "no row is between",
+        ),
+        (WindowFunction, framed(start="1.5 preceding"), "no number of rows"),
+        (WindowFunction, framed(start="interval 1 hour preceding"), "no number of rows"),
         (Lookup, {"columns": ["a"]}, "how a row is found"),
         (Lookup, {"columns": {"a": "b", "A": "c"}, "on": ["x"]}, "stands twice in `columns`"),
         (Compare, {"on": ["id", "ID"]}, "stands twice"),
@@ -59,6 +75,50 @@ BETWEEN = {"value": "n", "start": "a", "end": "b"}
 def test_options_that_cant_be(gem: Any, options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         made(gem, **options)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"start": "-1 following"},
+        {"start": "current row", "end": "0 preceding"},
+        {"start": "2 preceding", "end": "-1 following"},
+        {"start": "1 + 1 preceding", "end": "1 preceding"},
+        # A month may be longer.
+        {"unit": "range", "start": "interval 1 month preceding", "end": "interval 30 days preceding"},
+        {"unit": "range", "start": "interval '2' hour preceding", "end": "interval 1 hour preceding"},
+    ],
+)
+def test_frames_with_rows_are_taken(frame: dict[str, str]) -> None:
+    rows = table_of(Column("b", "int"), AT)
+    assert findings(WindowFunction, rows, **framed(**frame)) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "start", "refused"),
+    [
+        ("page", "3 preceding", True),
+        ("page desc", "unbounded preceding", False),
+        ("at", "3 preceding", True),
+        ("at", "interval 1 hour preceding", False),
+        ("id desc", "3 preceding", False),
+        ("cast(id as double)", "3 preceding", False),
+        ("cast(id as double)", "interval 1 hour preceding", True),
+        ("to_date(at)", "3 preceding", False),
+    ],
+)
+def test_a_frame_by_values_is_of_numbers_or_times(key: str, start: str, refused: bool) -> None:
+    options = {"columns": {"a": "sum(id)"}, "order_by": [key], "frame": {"unit": "range", "start": start}}
+    found = findings(WindowFunction, table_of(ID, PAGE, AT), **options)
+    assert [(f.option, f.code) for f in found] == ([("frame", "GB213")] if refused else [])
+
+
+def test_keys_of_windows_have_an_order() -> None:
+    rows = table_of(ID, Column("tags", "map<string, int>"))
+    found = findings(
+        WindowFunction, rows, columns={"a": "sum(id)"}, partition_by="tags", order_by="tags desc"
+    )
+    assert [(f.option, f.code) for f in found] == [(("partition_by", 0), "GB213"), (("order_by", 0), "GB213")]
 
 
 def test_window_functions_are_checked() -> None:

@@ -34,6 +34,13 @@ def test_a_key_that_does_not_exist_is_found() -> None:
         assert findings(gem, selected, **{option: "at"}) == []
 
 
+@pytest.mark.parametrize("by", ["tags", "tags desc nulls last", "array(tags)"])
+def test_what_has_no_order_is_found(by: str) -> None:
+    rows = stream_of(Column("tags", "map<string, int>"), Column("both", "struct<a: int>"))
+    assert [(f.option, f.code) for f in findings(Sort, rows, by=["both", by])] == [(("by", 1), "GB213")]
+    assert findings(Sort, rows, by="tags['a']") == []
+
+
 @pytest.mark.parametrize("by", [[], "", ["id, at"], "upper(id"])
 def test_a_sort_needs_keys(by: Any) -> None:
     with pytest.raises(ValidationError):

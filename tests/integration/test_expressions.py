@@ -55,6 +55,7 @@ SINGLE = [
     "{0}['a']", "substring({0}, 1)", "substr({0}, 1, 2)", "trim({0})", "trim(both from {0})", "trim('a' from {0})",
     "extract(hour from {0})", "position('a' in {0})", "position({0} in s)", "overlay({0} placing 'x' from 1)",
     "window({0}, '1 minute')", "session_window({0}, '1 minute')", "window_time({0})",
+    "row_number() over (order by {0})", "row_number() over (partition by {0} order by i)",
 ]  # fmt: skip
 PAIRED = ["b", "i", "l", "f", "n", "s", "x", "dt", "ts", "nt", "iv", "idd", "ym", "a", "m", "st", "z"]
 

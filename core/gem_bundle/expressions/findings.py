@@ -12,7 +12,7 @@ from gem_bundle.expressions.kinds import family, is_window, read
 from gem_bundle.expressions.names import VALUES, reference, split_alias
 from gem_bundle.expressions.readable import unreadable
 from gem_bundle.expressions.scope import Problem, Scope
-from gem_bundle.schema import with_article
+from gem_bundle.schema import with_article, without_equality, without_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,18 +24,22 @@ if TYPE_CHECKING:
     from gem_bundle.operators import Option
     from gem_bundle.schema import DataType
 
-Wanted = Literal["boolean", "timestamp", "interval"]
+Wanted = Literal["boolean", "timestamp", "interval", "order", "equality"]
 _LONGEST = 60
 _CAST = re.compile(r"cast\s*\(|::", re.IGNORECASE)
 _HINTS = {
     "boolean": "Compare it with something, for example `{0} > 0`.",
     "timestamp": "Make a time of it first, for example by `to_timestamp({0})`.",
     "interval": "Write it as a text, for example `'5 minutes'`.",
+    "order": "Take a part of it, or make a text of it: `to_json({0})`.",
+    "equality": "Take a part of it, or make a text of it: `to_json({0})`.",
 }
 _NEEDED = {
     "boolean": "a condition must be true or false",
     "timestamp": "windows are over times",
     "interval": "a length of time is needed, as a text",
+    "order": "Spark can't put such values in order",
+    "equality": "Spark can't tell two of them equal",
 }
 # The families of types that certainly can't be used so.
 _REFUSED = {"boolean": "ifnsxdtvycamr", "timestamp": NO_TIME_FOR_WINDOWS, "interval": "bifnxdtvyamr"}
@@ -65,7 +69,8 @@ def check_expression(
         also: Other names it may use: the ones that the same option defines.
         dropped: Names of columns that earlier nodes dropped. Spark finds them in conditions, sort keys
             and partition keys, and nowhere else. None when there may be any.
-        wants: What it must be: a condition, a time that windows can be made over, or a length of time.
+        wants: What it must be: a condition, a time that windows can be made over, a length of time, or of
+            a type whose values can be put in order, or be told equal.
         aggregates: Whether it may have aggregate functions, or must.
         analytic: Whether it may have window functions (``OVER``).
         generators: Whether it may have functions that make several rows of one.
@@ -146,7 +151,11 @@ def _problems(
 def _mismatch(body: str, kind: DataType | None, wants: Wanted | None) -> list[Problem]:
     if wants is None or kind is None:
         return []
-    refused = family(kind) in set(_REFUSED[wants])
+    refused = family(kind) in set(_REFUSED.get(wants, ()))
+    if wants == "order":
+        refused = without_order(kind)
+    if wants == "equality":
+        refused = without_equality(str(kind))
     if wants == "boolean":
         refused |= kind.name == "void"
     if wants == "timestamp" and kind.name == "struct":

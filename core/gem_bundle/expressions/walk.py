@@ -42,7 +42,7 @@ from gem_bundle.expressions.trees import (
     written,
 )
 from gem_bundle.facts import Unsteady
-from gem_bundle.schema import DataType, with_article
+from gem_bundle.schema import DataType, with_article, without_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -528,7 +528,8 @@ class Walk:
         self._enclosing.append("over")
         value = self._arguments_of(call, node.this) if name else self.value(node.this)
         self._enclosing[-1] = "partition"
-        self.each(node.args.get("partition_by") or ())
+        for part in node.args.get("partition_by") or ():
+            self._check_order(part, self.value(part))
         if node.args.get("order") is not None:
             self.value(node.args["order"])
         self._quiet -= 1
@@ -536,6 +537,18 @@ class Walk:
         if name not in functions.FUNCTIONS:
             self.foreign = True
         return value
+
+    def _ordered(self, node: exp.Ordered) -> Value:
+        value = self.value(node.this)
+        self._check_order(node.this, value)
+        return value
+
+    def _check_order(self, node: exp.Expr, value: Value) -> None:
+        """Whether values can be put in order; Spark brings the rows of a partition together so too."""
+        if without_order(value.type):
+            text = node.sql(dialect="spark", normalize_functions=False)
+            told = f"`{text}` is {with_article(value.type or '')}, and Spark can't put such values in order"
+            self._say("GB213", told, f"Take a part of it, or make a text of it: `to_json({text})`.")
 
     def _arguments_of(self, call: exp.Anonymous, whole: exp.Expr) -> Value:
         """The function before an ``OVER``: it is no aggregate of the group."""
@@ -869,7 +882,7 @@ _VISITS: dict[type[exp.Expr] | type[None], Callable[..., Value]] = {
     exp.NullSafeEQ: Walk._compare,
     exp.Or: Walk._connector,
     exp.Order: Walk._unknown,
-    exp.Ordered: Walk._through,
+    exp.Ordered: Walk._ordered,
     exp.Overlay: Walk._text_function,
     exp.Paren: Walk._through,
     exp.RawString: _constant(Value(STRING)),
