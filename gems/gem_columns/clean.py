@@ -1,6 +1,9 @@
 """The transform `clean`: texts in order, and values in the place of nulls."""
 
+import re
+from fractions import Fraction
 from functools import reduce
+from math import isfinite
 from operator import and_, or_
 from typing import TYPE_CHECKING, Literal
 
@@ -22,7 +25,7 @@ from gem_bundle.types import StringList
 from gem_columns.choosing import NUMBERS, kinds_known, kinds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
@@ -39,7 +42,21 @@ _CHARACTERS = {
     "control": r"\p{Cc}&&[^\s]",
 }
 _ENDS, _SPACES = r"(?U)^\s+|\s+$", r"(?U)\s+"
-_WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
+_WHOLE = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
+_DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)", re.IGNORECASE)
+
+
+def _holds(kind: str | None, whole: str, number: float) -> bool:
+    """Whether a type of numbers has one, rounded where it has digits behind the point."""
+    if kind in _WHOLE:
+        bits = _WHOLE[kind]
+        return isfinite(number) and number == int(number) and -(1 << bits) <= number < 1 << bits
+    match = _DECIMAL.fullmatch(whole)
+    if match is None:
+        return True
+    digits, behind = int(match[1]), int(match[2] or 0)
+    unit = Fraction(10) ** -behind
+    return isfinite(number) and abs(Fraction(str(number))) < unit * 10**digits - unit / 2
 
 
 class NullOptions(Options):
@@ -136,7 +153,8 @@ class Clean(Transform[CleanOptions]):
             if name.lower() not in {known.lower() for known, _ in kinds}:
                 hint = suggest(name, df.columns, what="columns")
                 raise GemError("GB205", f"there is no column `{name}`", hint, "columns")
-        for problem in self._misfits(kinds):
+        whole = {field.name: field.dataType.simpleString() for field in df.schema}
+        for problem in self._misfits(kinds, whole):
             raise GemError(problem.code, problem.message, problem.hint, "nulls")
         chosen = [(name, kind) for name, kind in kinds if self._means(name)]
         texts = {n: self._text(col(backquoted(n))) for n, kind in chosen if kind == "string"}
@@ -183,7 +201,7 @@ class Clean(Transform[CleanOptions]):
         options = self.options
         yield from missing_names(options.columns or (), facts, "columns")
         kinds = kinds_known(facts) or ()
-        yield from self._misfits(kinds)
+        yield from self._misfits(kinds, {c.name: c.type for c in facts.columns or ()})
         for name in dict.fromkeys(name.lower() for name, _ in kinds if self._means(name)):
             yield from check_expression(backquoted(name), facts, "columns")
         if options.drop_rows != "never":
@@ -207,15 +225,19 @@ class Clean(Transform[CleanOptions]):
             kind == "boolean" and nulls.boolean is not None
         )
 
-    def _misfits(self, kinds: "Sequence[tuple[str, str | None]]") -> "Iterator[Finding]":
+    def _misfits(
+        self, kinds: "Sequence[tuple[str, str | None]]", types: "Mapping[str, str | None]"
+    ) -> "Iterator[Finding]":
         """A finding for each column whose type doesn't hold the number for its nulls."""
         number = self.options.nulls.number if self.options.nulls is not None else None
-        for name, kind in kinds:
-            if number is not None and kind in _WHOLE and self._means(name) and number != int(number):
+        for name, kind in kinds if number is not None else ():
+            whole = types.get(name) or ""
+            if number is not None and self._means(name) and not _holds(kind, whole, number):
+                fraction = kind in _WHOLE and isfinite(number) and number != int(number)
                 yield Finding(
                     "GB213",
-                    f"`{name}` is {with_article(kind)}, which can't hold {number}",
-                    "Give a whole number, or name the other `columns`.",
+                    f"`{name}` is {with_article(whole)}, which can't hold {number}",
+                    f"Give {'a whole number' if fraction else 'another one'}, or name the other `columns`.",
                     ("nulls", "number"),
                 )
 
@@ -247,5 +269,6 @@ class Clean(Transform[CleanOptions]):
             return F.coalesce(column, F.lit(nulls.boolean))
         if kind in NUMBERS and nulls.number is not None:
             # As a text, since a double doesn't hold every decimal.
-            return F.coalesce(column, F.lit(str(nulls.number)).cast(of))
+            text = str(int(nulls.number) if kind in _WHOLE else nulls.number)
+            return F.coalesce(column, F.lit(text).cast(of))
         return None

@@ -19,7 +19,7 @@ from gem_bundle import (
 )
 from gem_bundle.diagnostics import suggest
 from gem_bundle.expressions import missing_names
-from gem_bundle.schema import differ_for_certain, quoted, with_article, without_equality
+from gem_bundle.schema import differ_for_certain, quoted, type_of, with_article, without_equality
 from gem_bundle.types import StringList
 
 if TYPE_CHECKING:
@@ -65,8 +65,10 @@ class CompareOptions(Options):
             name = min(reserved)
             raise ValueError(f"`{name}` is a column of what comes out; rename the key before")
         for name, far in self.tolerance.items():
-            if far < 0:
-                raise ValueError(f"the tolerance of `{name}` can't be negative")
+            if not far >= 0:
+                raise ValueError(f"the tolerance of `{name}` must be a number that isn't negative")
+            if name.lower() in {key.lower() for key in self.on}:
+                raise ValueError(f"`tolerance` names `{name}`, a key: keys are equal or aren't")
             if self.columns is not None and name.lower() not in {known.lower() for known in self.columns}:
                 raise ValueError(f"`tolerance` names `{name}`, which isn't among the `columns`")
         return self
@@ -200,6 +202,10 @@ class Compare(Transform[CompareOptions]):
                     "columns",
                 )
 
+        for name in self.options.tolerance:
+            for facts, input_name in zip(inputs, names, strict=True):
+                yield from _no_number(name, _type(facts, name), input_name)
+
     def _names(self) -> tuple[str, ...]:
         return self.input_names or _SIDES
 
@@ -251,7 +257,24 @@ class Compare(Transform[CompareOptions]):
 
 
 _SIDES = ("left", "right")
+_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "void"})
 _NAME_THEM = "Name the `columns` to compare, or select the same ones in both."
+
+
+def _no_number(name: str, kind: str | None, input_name: str) -> "Iterator[Finding]":
+    """A finding for a column with a tolerance that has no numbers."""
+    read = None if kind is None else type_of(kind)
+    if read is None or read.name in _NUMBERS:
+        return
+    # With `spark.sql.ansi.enabled: false` Spark makes numbers of texts.
+    text = read.name in {"string", "char", "varchar"}
+    yield Finding(
+        "GB213",
+        f"`{name}` is {with_article(kind)} in `{input_name}`, and only numbers are more or less apart",
+        "Cast it to a number before." if text else "Remove it from `tolerance`.",
+        ("tolerance", name),
+        "warning" if text else "error",
+    )
 
 
 def _type(facts: Facts, name: str) -> str | None:

@@ -19,7 +19,7 @@ from gem_bundle import (
     Transform,
     combined,
 )
-from gem_bundle.expressions import analyse, check_expression, made_of, missing_names
+from gem_bundle.expressions import analyse, check_chance, check_expression, made_of, missing_names
 from gem_bundle.lineage import column_keys, uses_of
 from gem_bundle.schema import quoted, with_article
 from gem_bundle.types import ExpressionList
@@ -201,9 +201,11 @@ class FuzzyMatch(Transform[FuzzyMatchOptions]):
                     message = f"there is no text in `{name}`, which is {kind}"
                     found.append(Finding("GB213", message, "Compare a field of it.", ("fields", name)))
             for position, text in enumerate(self.options.block_by):
-                found += check_expression(
-                    text, facts, ("block_by", position), analytic=False, generators=False
+                place = ("block_by", position)
+                wrong = list(
+                    check_expression(text, facts, place, wants="equality", analytic=False, generators=False)
                 )
+                found += wrong or check_chance(text, facts, place)
             for finding in found:
                 yield replace(finding, message=f"input `{input_name}`: {finding.message}")
         if self.options.pairs == "across" and names[0].lower() == names[1].lower():

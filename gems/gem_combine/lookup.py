@@ -1,6 +1,6 @@
 """The transform `lookup`: columns of a small table beside each row."""
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import BeforeValidator, WithJsonSchema, model_validator
 
@@ -20,9 +20,9 @@ from gem_bundle import (
     combined,
 )
 from gem_bundle.diagnostics import suggest
-from gem_bundle.expressions import backquoted, check_expression, made_of, missing_names
+from gem_bundle.expressions import analyse, backquoted, check_expression, made_of, missing_names
 from gem_bundle.lineage import passed, uses_of
-from gem_bundle.schema import differ_for_certain, quoted, with_article, without_equality
+from gem_bundle.schema import differ_for_certain, quoted, with_article, without_equality, without_order
 from gem_bundle.types import Expression
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 _FOUND, _KEY = "__gem_bundle_found", "__gem_bundle_key_"
 
@@ -150,7 +151,7 @@ class Lookup(Transform[LookupOptions]):
             joined = rows.join(sides, on=pairs, how="left")
         else:
             joined = rows.join(sides, how="cross")
-        one = self._one(F.col(_FOUND))
+        one = self._one(F.col(_FOUND), kept)
         joined = joined.withColumn(_FOUND, one)
         if options.missing == "drop":
             joined = joined.filter(F.col(_FOUND).isNotNull())
@@ -237,11 +238,34 @@ class Lookup(Transform[LookupOptions]):
                     "GB213", f"`{name}` is {with_article(first.type)}, which nothing equals", "", ("on", name)
                 )
         if options.range is not None:
-            yield from check_expression(
-                options.range.value, rows, ("range", "value"), analytic=False, generators=False
-            )
+            yield from self._range(options.range, rows, table)
         if options.prefer is not None:
-            yield from check_expression(options.prefer, table, "prefer", analytic=False, generators=False)
+            yield from check_expression(
+                options.prefer, table, "prefer", wants="order", analytic=False, generators=False
+            )
+
+    def _range(self, within: RangeOptions, rows: Facts, table: Facts) -> "Iterator[Finding]":
+        """The value can be put in order with the bounds."""
+        found = list(
+            check_expression(
+                within.value, rows, ("range", "value"), wants="order", analytic=False, generators=False
+            )
+        )
+        yield from found
+        kind = None if found else analyse(within.value, rows.columns).column.type
+        for option, name in (("start", within.start), ("end", within.end)):
+            bound = table.column(name)
+            if bound is not None and differ_for_certain(kind, bound.type):
+                yield Finding(
+                    "GB213",
+                    f"`{within.value}` is {with_article(kind)} and `{name}` {with_article(bound.type)}: they "
+                    "can't be compared",
+                    "Cast one of them before.",
+                    ("range", option),
+                )
+            elif bound is not None and without_order(bound.type):
+                message = f"`{name}` is {with_article(bound.type)}, and Spark can't put such values in order"
+                yield Finding("GB213", message, "Name another column.", ("range", option))
 
     def _of_table(self) -> "Mapping[str, list[str]]":
         """The table's columns that are named, by option."""
@@ -269,7 +293,7 @@ class Lookup(Transform[LookupOptions]):
         for position, name in enumerate(options.columns.values()):
             yield F.col(quoted(name)).alias(f"c{position}")
 
-    def _one(self, found: "SparkColumn") -> "SparkColumn":
+    def _one(self, found: "SparkColumn", kept: "DataFrame") -> "SparkColumn":
         """The one row of the table among those with equal keys that fits; null where none does."""
         from pyspark.sql import functions as F  # noqa: N812
 
@@ -285,7 +309,15 @@ class Lookup(Transform[LookupOptions]):
 
             found = F.filter(found, fits)
         if options.prefer is not None:
-            return F.array_max(found)
+            # What has no order can't be a part of what is compared, and is found again by its place.
+            fields = cast("StructType", kept.schema[_FOUND].dataType).fields
+            names = [field.name for field in fields if not without_order(field.dataType.simpleString())]
+            if len(names) == len(fields):
+                return F.array_max(found)
+            compared = F.transform(
+                found, lambda row, at: F.struct(*(row[name].alias(name) for name in names), at.alias("at"))
+            )
+            return F.get(found, F.array_max(compared)["at"])
         several = F.raise_error(F.lit(_SEVERAL.format(node=self.node)))
         return F.when(F.size(found) > 1, several).otherwise(F.get(found, F.lit(0)))
 

@@ -68,7 +68,9 @@ def framed(**frame: str) -> dict[str, Any]:
         (Lookup, {"columns": {"a": "b", "A": "c"}, "on": ["x"]}, "stands twice in `columns`"),
         (Compare, {"on": ["id", "ID"]}, "stands twice"),
         (Compare, {"on": ["status"]}, "rename the key"),
-        (Compare, {"on": ["id"], "tolerance": {"a": -1}}, "can't be negative"),
+        (Compare, {"on": ["id"], "tolerance": {"a": -1}}, "isn't negative"),
+        (Compare, {"on": ["id"], "tolerance": {"a": float("nan")}}, "isn't negative"),
+        (Compare, {"on": ["id"], "tolerance": {"ID": 1}}, "a key"),
         (Compare, {"on": ["id"], "columns": ["b"], "tolerance": {"a": 1}}, "isn't among the `columns`"),
     ],
 )
@@ -202,6 +204,22 @@ def test_frames_are_as_they_are_said(spark: SparkSession) -> None:
         assert_agrees(gem.infer(facts_of(df)), found)
 
 
+def test_what_is_looked_up_by_has_an_order() -> None:
+    rows = table_of(ID, AT, Column("tags", "map<string, int>"))
+    table = table_of(ID, PAGE, Column("a", "timestamp"), Column("b", "int"), Column("m", "map<string, int>"))
+    cases: list[tuple[dict[str, Any], list[Any]]] = [
+        ({"range": {"value": "tags", "start": "a", "end": "a"}}, [("range", "value")]),
+        ({"range": {"value": "at", "start": "a", "end": "b"}}, [("range", "end")]),
+        ({"range": {"value": "id", "start": "m", "end": "b"}}, [("range", "start")]),
+        ({"range": {"value": "date(at)", "start": "a", "end": "a"}}, []),
+        ({"on": ["id"], "prefer": "m"}, ["prefer"]),
+        ({"on": ["id"], "prefer": "m['a']"}, []),
+    ]
+    for options, places in cases:
+        found = findings(Lookup, rows, table, names=("rows", "table"), columns=["page"], **options)
+        assert [(f.option, f.code) for f in found] == [(place, "GB213") for place in places]
+
+
 @pytest.mark.spark
 def test_a_row_stays_one_row(spark: SparkSession, tmp_path: Path) -> None:
     from pyspark.errors import PySparkException
@@ -211,7 +229,7 @@ def test_a_row_stays_one_row(spark: SparkSession, tmp_path: Path) -> None:
     table = spark.sql(
         "select * from values ('x', null, 10, 'low', 1), ('x', 10, 20, 'high', 2), ('x', 12, 15, 'mid', 3), "
         "('y', 0, null, 'any', 4), ('y', 5, 9, 'five', 9) as t(code, a, b, name, version)"
-    )
+    ).selectExpr("*", "map(name, version) as tags")
     keyed: dict[str, Any] = {"on": {"k": "code"}, "columns": {"found": "name"}, "prefer": "version"}
     cases: list[tuple[dict[str, Any], list[Any]]] = [
         (keyed, ["mid", "mid", "mid", "five", None]),
@@ -219,6 +237,7 @@ def test_a_row_stays_one_row(spark: SparkSession, tmp_path: Path) -> None:
         (keyed | {"range": {**BETWEEN, "end_inclusive": True}}, ["low", "high", "high", "five", None]),
         (keyed | {"range": BETWEEN, "missing": "drop"}, ["low", "high", "five"]),
         ({"range": BETWEEN, "columns": {"found": "version"}, "prefer": "-version"}, [1, 2, 4, 1, 1]),
+        (keyed | {"columns": {"found": "tags"}}, [{"mid": 3}] * 3 + [{"five": 9}, None]),
     ]
     for options, names in cases:
         gem = made(Lookup, "rows", "table", **options)
@@ -235,6 +254,15 @@ def test_a_row_stays_one_row(spark: SparkSession, tmp_path: Path) -> None:
     streamed: Any = made(Lookup, **keyed).apply(folder.stream("rows"), table)
     folder.add({"k": "x", "n": 1}, {"k": "z", "n": 2})
     assert sorted(map(tuple, drain(streamed, tmp_path / "checkpoint"))) == [("x", 1, "mid"), ("z", 2, None)]
+
+
+def test_only_numbers_have_a_tolerance() -> None:
+    rows = table_of(ID, AT, PAGE, Column("v", "double"), Column("gone", None))
+    tolerance = {"at": 1, "page": 1, "v": 0.1, "gone": 1}
+    found = findings(Compare, rows, rows, names=("old", "new"), on=["id"], tolerance=tolerance)
+    # Where Spark isn't strict, a text may be a number.
+    expected = [(("tolerance", "at"), "error")] * 2 + [(("tolerance", "page"), "warning")] * 2
+    assert [(f.option, f.severity) for f in found] == expected
 
 
 @pytest.mark.spark
@@ -292,6 +320,22 @@ def test_what_is_nearly_the_same_is_checked() -> None:
         Column("score", "double"),
     )
     assert kinds(known) == ["filter", "join"]
+
+
+@pytest.mark.parametrize(
+    ("key", "found"),
+    [
+        ("tags", ("GB213", "error")),
+        ("rand()", ("GB212", "warning")),
+        ("page, cast(10 * rand(3) as int)", ("GB212", "warning")),
+        ("year(current_date()) - year(at)", None),
+    ],
+)
+def test_rows_can_agree_in_what_they_are_blocked_by(key: str, found: tuple[str, str] | None) -> None:
+    rows = table_of(ID, AT, PAGE, Column("tags", "map<string, int>"))
+    options: dict[str, Any] = {"id": "id", "fields": {"page": {}}, "block_by": key}
+    told = findings(FuzzyMatch, rows, rows, names=("a", "b"), **options)
+    assert [(f.code, f.severity) for f in told] == [found] * 2 if found else told == []
 
 
 @pytest.mark.spark

@@ -102,6 +102,26 @@ def test_what_is_cleaned_is_checked() -> None:
     assert made(Clean, case="lower").infer(ROWS) == ROWS
 
 
+@pytest.mark.parametrize(
+    ("kind", "number", "holds"),
+    [
+        ("int", 99_999_999_999, False),
+        ("bigint", 99_999_999_999, True),
+        ("tinyint", -128, True),
+        ("tinyint", 128, False),
+        ("int", 1000.0, True),
+        ("int", float("nan"), False),
+        ("double", float("nan"), True),
+        ("decimal(5,2)", 999.994, True),
+        ("decimal(5,2)", 999.995, False),
+        ("decimal(5)", float("inf"), False),
+    ],
+)
+def test_numbers_for_nulls_fit_into_their_columns(kind: str, number: float, holds: bool) -> None:
+    found = findings(Clean, stream_of(Column("n", kind)), nulls={"number": number})
+    assert [(f.option, f.code) for f in found] == ([] if holds else [(("nulls", "number"), "GB213")])
+
+
 def test_a_pivot_of_numbers_is_two_aggregations() -> None:
     options: dict[str, Any] = {"group_by": ["at"], "pivot": {"column": "x", "values": [1, True]}}
     made_of = made(Aggregate, aggregates={"n": "count(*)", "m": "sum(cost)"}, **options)
@@ -140,6 +160,8 @@ def test_clean(spark: SparkSession) -> None:
         (0.25, True),
         (2.25, False),
     ]
+    whole = spark.sql("select 1 as `a.b`, cast(null as int) as n, cast(null as decimal(20, 2)) as d")
+    assert _rows(Clean, whole, nulls={"number": 1000.0}) == [(1, 1000, 1000)]
     for wrong in ({"nulls": {"number": 0.5}}, {"case": "lower", "columns": ["gone"]}):
         with pytest.raises(GemError):
             made(Clean, **wrong).apply(df)

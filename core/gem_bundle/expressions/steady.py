@@ -68,6 +68,30 @@ def check_steady(
                 return
 
 
+def check_chance(expression: str, facts: Facts, option: Option) -> Iterator[Finding]:
+    """A warning when chance decides which rows agree in an expression.
+
+    Args:
+        expression: The expression.
+        facts: What it is over.
+        option: Where it stands, for the finding's place.
+
+    Yields:
+        GB212, for the first such function.
+    """
+    body, _ = split_alias(expression)
+    tree = parsed(body) if "(" in body else None
+    for node in tree.walk() if tree is not None else ():
+        for name in _names(node, body, facts):
+            if name in _BY_CHANCE or name == "monotonically_increasing_id":
+                why = "is left to chance" if name in _BY_CHANCE else "is another one in each row"
+                message = f"`{name}` {why}, so rows that are alike don't agree in it"
+                yield Finding(
+                    "GB212", message, "Write what is of the row alone.", option, "warning", word=name
+                )
+                return
+
+
 def _names(node: object, body: str, facts: Facts) -> tuple[str, ...]:
     """The names that a part of an expression may call a function by."""
     from gem_bundle.expressions.spark_parser import exp
