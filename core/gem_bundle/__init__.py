@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from gem_bundle.rejected import reason as reason
     from gem_bundle.semantics import ALL_OUTPUT_MODES as ALL_OUTPUT_MODES
     from gem_bundle.semantics import MICRO_BATCH_TRIGGERS as MICRO_BATCH_TRIGGERS
+    from gem_bundle.semantics import Called as Called
     from gem_bundle.semantics import OptionChange as OptionChange
     from gem_bundle.semantics import RowsReplaced as RowsReplaced
     from gem_bundle.semantics import SourcePart as SourcePart
@@ -93,6 +94,7 @@ _HOMES = {
     "rejected": ("ORIGIN", "REJECTED_HERE", "Counts", "MostRejected", "Rejects", "ending", "reason"),
     "semantics": (
         "ALL_OUTPUT_MODES",
+        "Called",
         "MICRO_BATCH_TRIGGERS",
         "OptionChange",
         "RowsReplaced",

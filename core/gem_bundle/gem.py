@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gem_bundle.facts import Column
     from gem_bundle.lineage import Lineage
     from gem_bundle.rejected import MostRejected, Rejects
-    from gem_bundle.semantics import ColumnsTaken, Kind, OptionChange, RowsReplaced, SourcePart
+    from gem_bundle.semantics import Called, ColumnsTaken, Kind, OptionChange, RowsReplaced, SourcePart
     from gem_bundle.waiting import Waiting, WaitingContext
 
 OptionsT = TypeVar(  # noqa: PLC0105 (the name stands in every signature)
@@ -141,6 +141,14 @@ class Gem(Generic[OptionsT]):
 
         Args:
             inputs: The facts of the node's inputs, in order; a source has none.
+        """
+        return ()
+
+    def called(self) -> Iterable[Called]:
+        """The functions and classes of the pipeline's own that this node calls.
+
+        Asked for by every check, which looks for them in their sources and imports nothing. A gem finds
+        them by `import_function`, when the pipeline runs.
         """
         return ()
 

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from gem_bundle.errors import GemError
 
 if TYPE_CHECKING:
+    import ast
+    from importlib.machinery import ModuleSpec
     from types import ModuleType
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
@@ -145,13 +147,18 @@ def _own_folder(module: ModuleType) -> Path | None:
     top = sys.modules.get(getattr(module, "__name__", "").partition(".")[0], module)
     origin = _origin(top)
     file = Path(origin)
-    if not origin or _is_installed(origin) or not file.is_file():
+    if not origin or is_installed(origin) or not file.is_file():
         return None
     file = file.resolve()
     return file.parent.parent if hasattr(top, "__path__") else file.parent
 
 
-def _is_installed(file: str) -> bool:
+def is_installed(file: str) -> bool:
+    """Whether a file belongs to Python or to an installed package, and isn't the user's own.
+
+    Args:
+        file: Where a module was, or would be, loaded from.
+    """
     return not _INSTALLED.isdisjoint(Path(file).parts) or file.startswith(_standard_library())
 
 
@@ -226,17 +233,48 @@ def source_file(module: str, folder: Path) -> Path | None:
     Returns:
         None where there is no such module, or no source of it.
     """
-    from importlib.machinery import SOURCE_SUFFIXES, PathFinder
-
-    folders: list[str] | None = [str(folder), *sys.path]
-    spec = None
     names = module.split(".")
+    spec: ModuleSpec | None = None
     for number in range(len(names)):
-        # Not by `importlib.util.find_spec`, which imports the packages around a module.
-        spec = PathFinder.find_spec(".".join(names[: number + 1]), folders)
+        spec = module_spec(".".join(names[: number + 1]), folder, spec)
         if spec is None:
             return None
-        folders = list(spec.submodule_search_locations or ())
+    return _source(spec)
+
+
+def module_spec(name: str, folder: Path, around: ModuleSpec | None = None) -> ModuleSpec | None:
+    """Where Python would load a module from, without importing it; None where there is none.
+
+    Args:
+        name: The module's whole name.
+        folder: The folder that is looked through before Python's path: the pipeline file's.
+        around: The package that it is in.
+    """
+    from importlib.machinery import PathFinder
+
+    # Not by `importlib.util.find_spec`, which imports the packages around a module.
+    if around is not None:
+        return PathFinder.find_spec(name, list(around.submodule_search_locations or ()))
+    found = PathFinder.find_spec(name, [str(folder)])
+    for finder in sys.meta_path if found is None else ():
+        found = found or finder.find_spec(name, None)
+    return found
+
+
+def source_of(spec: ModuleSpec) -> ast.Module | None:
+    """The syntax tree of a module; None where its source isn't there, or can't be read."""
+    import ast
+
+    file = _source(spec)
+    try:
+        return None if file is None else ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _source(spec: ModuleSpec | None) -> Path | None:
+    from importlib.machinery import SOURCE_SUFFIXES
+
     if spec is None or spec.origin is None or not spec.origin.endswith(tuple(SOURCE_SUFFIXES)):
         return None
     return Path(spec.origin)
@@ -312,4 +350,4 @@ def _message(first: str, more: list[str]) -> str:
 
 def _is_library(file: str) -> bool:
     ours = str(Path(__file__).parent)
-    return _is_installed(file) or file.startswith((ours, "<frozen ")) or bool(_LIBRARY.search(file))
+    return is_installed(file) or file.startswith((ours, "<frozen ")) or bool(_LIBRARY.search(file))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from gem_bundle.options import Effect
@@ -126,6 +126,25 @@ class SourcePart:
     offset: Any = None
     log: Callable[[], Sequence[tuple[int, Sequence[str]]]] = tuple
     complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A function or class of the pipeline's own that a node calls, so that a check can look for it.
+
+    Args:
+        reference: It, as ``module:name``.
+        given: What it is given by position, in words.
+        arguments: What it is given by name.
+        class_given: What a class is given by position, where that isn't what a function is given.
+        option: The option that names it; what it is given by name is said by ``arguments``.
+    """
+
+    reference: str
+    given: tuple[str, ...] = ()
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    class_given: tuple[str, ...] | None = None
+    option: str = "function"
 
 
 @dataclass(frozen=True, slots=True)

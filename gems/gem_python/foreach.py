@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gem_bundle import (
     MICRO_BATCH_TRIGGERS,
+    Called,
     Field,
     GemError,
     Target,
@@ -73,6 +74,11 @@ class ForeachTarget(Target[ForeachOptions]):
     def rejects(self) -> bool:
         """Whether what is returned for a row counts."""
         return self.options.rejects
+
+    def called(self) -> tuple[Called, ...]:
+        """The function with a row, or the class."""
+        options = self.options
+        return (Called(options.function, ("row",), options.arguments, class_given=()),)
 
     def write(self, df: "DataFrame", context: WriteContext) -> None:
         """Give every row to the function or class, partition by partition.

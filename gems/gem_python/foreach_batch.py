@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle import Field, Target, TargetSemantics, WriteContext
+from gem_bundle import Called, Field, Target, TargetSemantics, WriteContext
 from gem_python.calling import FunctionOptions, load, user_code
 
 if TYPE_CHECKING:
@@ -64,6 +64,12 @@ class ForeachBatchTarget(Target[ForeachBatchOptions]):
     def rejects(self) -> bool:
         """Whether the function can tell of rows that were refused."""
         return self.options.rejects
+
+    def called(self) -> tuple[Called, ...]:
+        """The function, with a micro-batch."""
+        options = self.options
+        given = (*_TAKES.split(", "), *(("reject",) if options.rejects else ()))
+        return (Called(options.function, given, options.arguments),)
 
     def write(self, df: "DataFrame", context: WriteContext) -> None:
         """Call the function once, with all rows and the batch id 0.

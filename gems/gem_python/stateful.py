@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from gem_bundle import (
+    Called,
     Column,
     Facts,
     Field,
@@ -139,6 +140,10 @@ class Stateful(Transform[StatefulOptions]):
     def session_settings(self) -> "Mapping[str, str]":
         """Spark has such state in RocksDB only."""
         return {_STORE: _ROCKSDB}
+
+    def called(self) -> tuple[Called, ...]:
+        """The class."""
+        return (Called(self.options.processor, (), self.options.arguments, option="processor"),)
 
     def connect(self) -> "Iterator[Finding]":
         """What PySpark needs for it is installed here."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator
 
-from gem_bundle import Field, GemError, Transform
+from gem_bundle import Called, Field, GemError, Transform
 from gem_bundle.types import StringList
 from gem_python.calling import FunctionOptions, load, user_code
 
@@ -65,6 +65,11 @@ class PythonTransform(Transform[PythonOptions]):
             raise GemError("GB507", f"`{options.function}` {problem}", self._wanted(), option)
         found: DataFrame | Mapping[str, DataFrame] = returned
         return found
+
+    def called(self) -> tuple[Called, ...]:
+        """The function, with the inputs."""
+        options = self.options
+        return (Called(options.function, tuple(self.input_names), options.arguments),)
 
     def outputs(self) -> tuple[str, ...]:
         """The declared outputs."""

@@ -165,8 +165,9 @@ def test_python_functions(
     code: str,
     says: str,
 ) -> None:
+    # With the names of another module, so that a check can't tell which there are.
     (tmp_path / "my_functions.py").write_text(
-        "def clean(df):\n    return df\n\ndef fails(df):\n    return 1 / 0\n"
+        "from os.path import *\n\ndef clean(df):\n    return df\n\ndef fails(df):\n    return 1 / 0\n"
     )
     (tmp_path / "my_broken_module.py").write_text("def clean(df:\n")
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.check.report import from_finding, gem_failed
+from gem_bundle.check.stages.called import check_called
 from gem_bundle.check.stages.gems import make_gems
 from gem_bundle.check.stages.graph import check_graph
 from gem_bundle.check.stages.inference import infer, inputs_of, steady_for
@@ -140,6 +141,7 @@ def check_definition(loaded: Loaded, registry: Registry | None = None, *, discov
         found += check_settings(plan)
         found += check_streaming(plan)
         found += _gem_rules(plan, target)
+        found += check_called(plan)
         if registry.rules:
             from gem_bundle.check.stages.plugin_rules import check_rules
 

@@ -82,7 +82,8 @@ ENVIRONMENT = (
         why="""
             `function: module:name` is a name in a module that lies beside the pipeline file or belongs
             to an installed package. It is imported when the pipeline runs, or when `check --engine`
-            builds it; a plain check imports nothing.
+            builds it. A plain check imports nothing: it reads the source of a module that isn't an
+            installed package's, and warns when there is no such module here.
         """,
         breaks="""
             transforms:

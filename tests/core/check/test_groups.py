@@ -204,7 +204,7 @@ def test_state_behind_the_fork_is_found_behind_other_operators() -> None:
 
 
 def test_a_gem_that_does_not_tell_its_operators_may_keep_state() -> None:
-    unknown = "  own: {gem: python, input: even, options: {function: 'jobs:clean'}}\n"
+    unknown = "  own: {gem: python, input: even, options: {function: 'tests.core.named_jobs:clean'}}\n"
     piece = transforms(EVEN, unknown) + "targets:\n" + to("a", "own") + to("b", "even")
     assert errors(piece) == [("GB382", "a")]
 
@@ -240,7 +240,7 @@ def test_a_target_says_what_it_promises_in_a_group() -> None:
 
 def sends(name: str, input_: str, group: str = "", more: str = "", rejects: bool = True) -> str:
     own = f", group: {group}" if group else ""
-    options = f'{{function: "jobs:send", rejects: {str(rejects).lower()}}}'
+    options = f'{{function: "tests.core.named_jobs:send", rejects: {str(rejects).lower()}}}'
     return f"  {name}: {{gem: foreach, input: {input_}{own}{more}, options: {options}}}\n"
 
 

@@ -52,7 +52,7 @@ def test_a_class_that_is_not_there_says_nothing(tmp_path: Path) -> None:
     assert processor_use("no_such_processors:Own", tmp_path) is None
 
 
-def stateful(options: str = "", source: str = "ticks") -> str:
+def stateful(options: str = "", source: str = "ticks", module: str = "tests.core.named_jobs") -> str:
     timely = ""
     if source != "ticks":
         timely = (
@@ -60,7 +60,8 @@ def stateful(options: str = "", source: str = "ticks") -> str:
         )
     return (
         f"transforms:\n{timely}  last:\n    gem: stateful\n    input: {source}\n    options:\n"
-        "      processor: ▶own_processors:Own\n      group_by: value\n"
+        f"      processor: ▶{module}:Own\n"
+        "      group_by: value\n"
         f"      schema: value bigint, at timestamp\n{options}{SCREEN}"
     )
 
@@ -99,7 +100,7 @@ def test_what_a_class_asks_for_fits_its_time(
 ) -> None:
     (tmp_path / "own_processors.py").write_text(processor(asked), encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    (found,) = assert_found(stateful(f"      time: {time}\n"), code)
+    (found,) = assert_found(stateful(f"      time: {time}\n", module="own_processors"), code)
     assert said in found.message
     severity = "note" if code == "GB339" else "warning" if "Timer" in asked else "error"
     assert found.severity == severity
@@ -111,7 +112,7 @@ def test_a_time_to_live_that_may_be_none_is_nobody_s_mistake(
     asked = "handle.getListState('n', 'n int', ttlDurationMs=self.ttl)"
     (tmp_path / "own_processors.py").write_text(processor(asked), encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    assert check(stateful().replace("▶", "")).diagnostics == []
+    assert check(stateful(module="own_processors").replace("▶", "")).diagnostics == []
 
 
 def test_with_the_clock_a_query_never_ends_by_itself() -> None:

@@ -478,14 +478,14 @@ def test_python_code_may_go_by_the_watermark() -> None:
     piece = (
         "transforms:\n"
         + timely()
-        + "  last: {gem: python, input: timely, options: {function: 'jobs:sessions'}}\n"
+        + "  last: {gem: python, input: timely, options: {function: 'tests.core.named_jobs:sessions'}}\n"
     )
     assert codes(piece + SCREEN) == []
 
 
 def test_python_code_may_put_a_watermark() -> None:
     piece = (
-        "transforms:\n  marked: {gem: python, input: ticks, options: {function: 'jobs:marked'}}\n"
+        "transforms:\n  marked: {gem: python, input: ticks, options: {function: 'tests.core.named_jobs:marked'}}\n"
         "  last: {gem: deduplicate, input: marked, options: {columns: [id], within_watermark: true}}\n"
     )
     assert codes(piece + SCREEN) == []

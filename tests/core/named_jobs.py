@@ -1,0 +1,16 @@
+"""What pipelines of the checker's tests call. Nobody imports it: a check reads it."""
+
+
+def clean(rows): ...
+
+
+def sessions(rows): ...
+
+
+def marked(rows): ...
+
+
+def send(row): ...
+
+
+class Own: ...
