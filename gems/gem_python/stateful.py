@@ -88,7 +88,8 @@ class StatefulOptions(SchemaOptions):
         "append",
         passed=False,
         description="What the rows are that the processor gives: new ones (`append`), or later ones in the "
-        "place of earlier ones (`update`), which the target's output mode then has to be too.",
+        "place of earlier ones (`update`). Spark keeps it beside the state and gives out the same rows: "
+        "what a target does with them is said by its own output mode.",
         change="refused",
     )
     event_time: str | None = Field(
