@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import pluggy
 
 from gem_bundle import hookspecs, installed
+from gem_bundle.diagnostics import nearest, suggest
 from gem_bundle.errors import PluginError, describe_error
 from gem_bundle.hookspecs import OF_PLUGINS
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 GROUP = "gem_bundle"
 PICK = "GEM_BUNDLE_PLUGINS"
 BLOCK = "GEM_BUNDLE_DISABLE_PLUGINS"
+_IN_VISUAL_TOOLS = re.compile(r"In visual tools: ([\w,\s]+)\.")
 _REFERENCE = re.compile(r"[\w.]+:\w+")
 KINDS: tuple[Kind, ...] = ("source", "transform", "target")
 
@@ -94,6 +97,15 @@ class GemEntry:
         if isinstance(self._target, str):
             self._target = self._import(self._target)
         return self._target
+
+    def visual_names(self) -> tuple[str, ...]:
+        """What visual tools call it, by its description: ``In visual tools: OrderBy.``
+
+        Raises:
+            PluginError: When the class can't be imported or isn't a gem of its kind.
+        """
+        told = _IN_VISUAL_TOOLS.search(self.load().__doc__ or "")
+        return tuple(re.split(r",\s+", told[1])) if told else ()
 
     def _import(self, reference: str) -> type[Gem]:
         from gem_bundle.gem import Source, Target, Transform
@@ -167,6 +179,32 @@ class Registry:
     def names(self, kind: Kind) -> list[str]:
         """The names of all gems of a kind."""
         return sorted(name for found, name in self._gems if found == kind)
+
+    def suggest(self, name: str, known: Iterable[str], *, what: str) -> str:
+        """The hint for a gem that isn't there: what visual tools call so, the close name, or all that exist.
+
+        Args:
+            name: What the user wrote.
+            known: What exists.
+            what: The plural noun for what is listed.
+        """
+        known = list(known)
+        # To ask the others, all gems have to be imported.
+        if nearest(name, known) is None or not name.islower():
+            for theirs, ours in self._of_visual_tools(name).items():
+                *others, last = (f"`{found}`" for found in ours)
+                listed = f"{', '.join(others)} or {last}" if others else last
+                return f"`{theirs}` of visual tools is {listed} here."
+        return suggest(name, known, what=what)
+
+    def _of_visual_tools(self, name: str) -> dict[str, list[str]]:
+        found: dict[str, dict[str, None]] = {}
+        for entry in self:
+            with suppress(PluginError):
+                for theirs in entry.visual_names():
+                    if theirs.lower() == name.lower():
+                        found.setdefault(theirs, {})[entry.name] = None
+        return {theirs: sorted(ours) for theirs, ours in found.items()}
 
     def has(self, kind: Kind, name: str) -> bool:
         """Whether a gem of that identity is registered."""

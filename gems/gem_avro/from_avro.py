@@ -160,6 +160,8 @@ class FromAvro(Transform[FromAvroOptions]):
     With `rejects: true` the rows whose message can't be read go to the output `rejected`: null ones, ones
     that end too early or go on behind the record, ones whose values the reader's schema doesn't take, and
     with `schema_id` or `registry` those that lack the header, or have an id that isn't known.
+
+    In visual tools: Avro.
     """
 
     example = {

@@ -117,6 +117,8 @@ class ToAvro(Transform[ToAvroOptions]):
 
     With `registry` the schema's id stands before each message. The registry is asked for it once, when a run
     starts.
+
+    In visual tools: Avro.
     """
 
     example = {"columns": ["page", "clicks"], "column": "value"}

@@ -57,6 +57,8 @@ class Select(Transform[SelectOptions]):
     A list takes what Spark's ``selectExpr`` takes: ``*``, ``orders.*``, ``expression as name``.
     Event time stays event time where a column is passed on as it is, also under another name; any
     expression over it is a plain timestamp.
+
+    In visual tools: Reformat.
     """
 
     example = {"columns": {"page": "lower(page)", "at": "at"}}

@@ -200,7 +200,7 @@ class WindowFunction(Transform[WindowFunctionOptions]):
     needed at once, so it is for batch pipelines and static inputs; a stream has windows over event time in
     `aggregate`.
 
-    In visual tools: WindowFunction, Sequence.
+    In visual tools: Sequence, WindowFunction.
     """
 
     example = {"columns": {"place": "row_number()"}, "partition_by": ["page"], "order_by": ["amount desc"]}

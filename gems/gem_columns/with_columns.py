@@ -45,6 +45,8 @@ class WithColumns(Transform[WithColumnsOptions]):
 
     A column that exists is replaced where it stands; new ones come last. Expressions see the
     input's columns, and those of this node that don't exist there.
+
+    In visual tools: DynamicReplace, SchemaTransform.
     """
 
     example = {"columns": {"cents": "amount * 100"}}

@@ -132,6 +132,8 @@ class Join(Transform[JoinOptions]):
     needs.
 
     What two streams wait for is state; watermarks on both and a range of time in the condition bound it.
+
+    In visual tools: Join.
     """
 
     inputs: ClassVar[tuple[int, int | None]] = (2, 2)

@@ -182,6 +182,8 @@ class DeltaSource(Source[DeltaSourceOptions]):
 
     A stream reads the whole table and then what is appended. It fails when rows are changed or
     deleted, unless an option says what to do then.
+
+    In visual tools: DeltaTableOperations, Delta.
     """
 
     semantics = SourceSemantics(

@@ -73,6 +73,8 @@ class DeltaTarget(Target[DeltaTargetOptions]):
 
     The table is created when it isn't there. Each micro-batch is one commit, and carries the number
     of the query and its own: one that is run again changes nothing.
+
+    In visual tools: DeltaTableOperations, Delta.
     """
 
     semantics = TargetSemantics(

@@ -53,6 +53,8 @@ class Deduplicate(Transform[DeduplicateOptions]):
     On a stream what was seen is state. It grows for ever unless the columns include event time
     with a watermark, or `within_watermark` is set. Names are taken as they stand, without
     backquotes.
+
+    In visual tools: Deduplicate.
     """
 
     example = {"columns": ["id"], "within_watermark": True}

@@ -37,6 +37,8 @@ class Watermark(Transform[WatermarkOptions]):
     Aggregations, joins and deduplication behind it can forget what is older than the newest event
     time less the delay (guide: *Handling late data and watermarking*). A second watermark on
     another column takes the place of the first. On a static relation it does nothing.
+
+    In visual tools: Watermark.
     """
 
     example = {"column": "at", "delay": "10 minutes"}

@@ -67,6 +67,8 @@ class FileSource(Source[FileSourceOptions]):
     null` ones without it. What Spark reads without a word is let through: what follows the first value of a
     line of json, or of a file of json with `multi_line`, is passed over, and a number too large for a double
     is infinite. A record of csv with more values than `max_columns` ends the query, as without `rejects`.
+
+    In visual tools: Avro, CSV, FixedFormat, JSON, ORC, Parquet, Text, XML.
     """
 
     semantics = SourceSemantics(

@@ -133,6 +133,8 @@ class FileTarget(Target[FileTargetOptions]):
     """Write files into a folder: csv, json, parquet, orc, text, avro or xml.
 
     A stream only appends; what each micro-batch wrote stands in the folder's log (`_spark_metadata`).
+
+    In visual tools: Avro, CSV, FixedFormat, JSON, ORC, Parquet, Text, XML.
     """
 
     semantics = TargetSemantics(

@@ -24,7 +24,10 @@ class FilterOptions(Options):
 
 
 class Filter(Transform[FilterOptions]):
-    """Keep the rows that meet a condition."""
+    """Keep the rows that meet a condition.
+
+    In visual tools: Filter.
+    """
 
     example = {"condition": "amount > 0"}
 

@@ -20,6 +20,8 @@ class Limit(Transform[LimitOptions]):
 
     On a stream it counts over the whole life of the query: after that many rows nothing more comes
     out. Which rows are first is not defined unless they are sorted.
+
+    In visual tools: Limit.
     """
 
     example = {"rows": 100}

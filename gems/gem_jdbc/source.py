@@ -48,6 +48,8 @@ class JdbcSource(Source[JdbcSourceOptions]):
     With `increasing` it is a stream: a micro-batch has the rows whose values in that column lie behind those
     that were read. Rows that are committed late aren't lost: the stream waits for the transactions that are
     under way. A row that changes comes again, with its newest values only; deleted rows aren't seen.
+
+    In visual tools: DB2, JDBC, Oracle.
     """
 
     semantics = SourceSemantics(

@@ -35,6 +35,8 @@ class JdbcTarget(Target[JdbcTargetOptions]):
     Spark's writer fills a staging table, and one transaction moves the rows of a micro-batch, together with
     its number. Databases of which it isn't known how get their rows from Spark's writer itself, at least
     once.
+
+    In visual tools: DB2, JDBC, Oracle.
     """
 
     semantics = TargetSemantics(

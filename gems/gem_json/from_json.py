@@ -127,6 +127,8 @@ class FromJson(Transform[FromJsonOptions]):
     output `rejected`: null and empty texts, broken ones, ones with something behind the object, bytes that
     are no UTF-8, values of another type or out of its range, and where a field is `not null` its absence.
     Of a name that is there twice the last value counts, and what the schema doesn't name is passed over.
+
+    In visual tools: ColumnParser.
     """
 
     example = {"column": "value", "schema": "page string, at timestamp"}

@@ -36,6 +36,8 @@ class KafkaSource(Source[KafkaSourceOptions]):
 
     Keys and values are bytes: cast them (``cast(value as string)``) or decode them with a transform
     such as `from_json`.
+
+    In visual tools: Kafka.
     """
 
     semantics = SourceSemantics(

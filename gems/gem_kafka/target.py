@@ -31,7 +31,10 @@ HEADERS = "headers"
 
 
 class KafkaTarget(Target[KafkaTargetOptions]):
-    """Write each row as a record of a Kafka topic."""
+    """Write each row as a record of a Kafka topic.
+
+    In visual tools: Kafka.
+    """
 
     semantics = TargetSemantics(
         batch_modes=frozenset({"append"}),

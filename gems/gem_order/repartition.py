@@ -40,7 +40,10 @@ class RepartitionOptions(Options):
 
 
 class Repartition(Transform[RepartitionOptions]):
-    """Shuffle the rows into another number of partitions, or by the values of columns."""
+    """Shuffle the rows into another number of partitions, or by the values of columns.
+
+    In visual tools: Repartition.
+    """
 
     example = {"partitions": 8, "columns": ["page"]}
 

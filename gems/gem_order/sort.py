@@ -36,6 +36,8 @@ class Sort(Transform[SortOptions]):
 
     A stream can only be sorted after an aggregation, in complete mode (guide: *Unsupported
     operations*).
+
+    In visual tools: OrderBy.
     """
 
     example = {"by": ["amount desc", "page"]}

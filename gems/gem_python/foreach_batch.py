@@ -44,6 +44,8 @@ class ForeachBatchTarget(Target[ForeachBatchOptions]):
     The function is called on the driver as ``function(df, batch_id, **arguments)``. After a failure it is
     called again with the same id and the same rows. In a batch pipeline it is called once, with id 0. With
     `rejects: true` it is called as ``function(df, batch_id, reject, **arguments)``.
+
+    In visual tools: ForEachBatch.
     """
 
     semantics = TargetSemantics(

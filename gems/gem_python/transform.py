@@ -42,6 +42,8 @@ class PythonTransform(Transform[PythonOptions]):
     The function gets one DataFrame for each input, in their order, and the arguments by name. It returns a
     DataFrame, or a mapping of output name to DataFrame. It builds a plan, once for each run, and must not
     collect or count: what is per row belongs into expressions or UDFs.
+
+    In visual tools: Script, OpenAI, TextProcessing.
     """
 
     inputs = (1, None)

@@ -71,6 +71,8 @@ class RowsSource(Source[RowsOptions]):
 
     Every value must fit its column's type as it stands: `gem-bundle check` says which one doesn't.
     Times without a time zone are in the session's.
+
+    In visual tools: Seed.
     """
 
     semantics = SourceSemantics(streaming=False, inline=True)

@@ -38,6 +38,8 @@ class Sql(Transform[SqlOptions]):
     Its tables are the inputs, by their ids or by the keys of `inputs: {o: orders, p: payments}`,
     and behind them the session's own tables and views, which it leaves as they are. It is one query:
     statements that define, change or write something are refused.
+
+    In visual tools: SQLStatement.
     """
 
     inputs: ClassVar[tuple[int, int | None]] = (1, None)

@@ -102,6 +102,8 @@ class TableTarget(Target[TableTargetOptions]):
     """Write into a table of a catalog: Hive, Iceberg, Unity Catalog, or Spark's own.
 
     The table is created when it isn't there. For Delta tables the gem `delta` has all options.
+
+    In visual tools: Hive, Iceberg.
     """
 
     semantics = TargetSemantics(

@@ -62,12 +62,14 @@ def _find(ctx: click.Context, registry: Registry, kind: Kind | None, name: str) 
     kinds = (kind,) if kind else KINDS
     found = [registry.get(one, name) for one in kinds if registry.has(one, name)]
     if not found:
-        from gem_bundle.diagnostics import suggest
-
         known = {known for one in kinds for known in registry.names(one)}
         what = f"{kind} gem" if kind else "gem"
         others = [one for one in KINDS if registry.has(one, name)]
-        hint = f"`{name}` is a {' and a '.join(others)}." if others else suggest(name, known, what=f"{what}s")
+        hint = (
+            f"`{name}` is a {' and a '.join(others)}."
+            if others
+            else registry.suggest(name, known, what=f"{what}s")
+        )
         ctx.fail(f"There is no {what} `{name}`. {hint}")
     return found
 

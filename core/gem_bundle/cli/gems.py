@@ -46,10 +46,8 @@ def command(ctx: click.Context, names: tuple[str, ...], kind: str | None, output
     known = {entry.name for entry in entries}
     for name in names:
         if name not in known:
-            from gem_bundle.diagnostics import suggest
-
             what = f"{kind} gem" if kind else "gem"
-            ctx.fail(f"There is no {what} `{name}`. {suggest(name, known, what=f'{what}s')}")
+            ctx.fail(f"There is no {what} `{name}`. {registry.suggest(name, known, what=f'{what}s')}")
     rows = [_row(entry) for entry in entries if not names or entry.name in names]
     if output_format == "json":
         print_json(_as_dict(rows, registry))

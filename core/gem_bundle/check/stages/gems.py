@@ -93,7 +93,7 @@ def _broken_gem(node: Node, registry: Registry, locator: Locator, error: Excepti
 
 def _unknown_gem(node: Node, registry: Registry, locator: Locator) -> Diagnostic:
     path: Path = (*node.path, "gem")
-    hint = suggest(node.gem, registry.names(node.kind), what=f"{node.kind} gems")
+    hint = registry.suggest(node.gem, registry.names(node.kind), what=f"{node.kind} gems")
     kinds: tuple[Kind, ...] = ("source", "transform", "target")
     others = [kind for kind in kinds if registry.has(kind, node.gem)]
     if others:
