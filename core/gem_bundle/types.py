@@ -43,6 +43,7 @@ __all__ = [
     "is_remote",
     "local_path",
     "secret_in",
+    "without_secrets",
 ]
 
 _UNITS = (
@@ -96,7 +97,7 @@ _USER_INFO = re.compile(r"//[^/?#\s@:]*:[^/?#\s@]+@|jdbc:oracle:\w+:[^/@:\s]+/[^
 # Names that end so: MySQL's `passwordCharacterEncoding` holds no password.
 _PROPERTY = re.compile(
     r"[?&;,(]\s*([\w.-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|credentials?|(?:access|private|api)[._-]?key))"
-    r"\d?\s*=\s*(?!(?:true|false)\b)[^\s&;,)]",
+    r"\d?\s*=\s*(?!(?:true|false)\b)([^\s&;,)\"']+)",
     re.IGNORECASE,
 )
 
@@ -118,6 +119,17 @@ def secret_in(address: str) -> str | None:
         return "user"
     found = _PROPERTY.search(address)
     return None if found is None else found[1]
+
+
+def without_secrets(text: str, instead: str) -> str:
+    """A text with something else in the place of the secrets in its addresses, as `secret_in` finds them.
+
+    Args:
+        text: The text.
+        instead: What stands there then.
+    """
+    text = _PROPERTY.sub(lambda found: found[0].removesuffix(found[2]) + instead, text)
+    return _USER_INFO.sub(lambda found: f"//{instead}@" if found[0][0] == "/" else instead, text)
 
 
 def _check_duration(text: str) -> str:

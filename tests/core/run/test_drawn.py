@@ -137,6 +137,9 @@ def test_who_logs_in_is_no_part_of_an_address(tmp_path: Path) -> None:
         conceal("at redis://me:pw@host:1/0 and http://host/a@b")
         == f"at redis://{HIDDEN}@host:1/0 and http://host/a@b"
     )
+    url = "jdbc:postgresql://h/d?user=u&sslpassword={0}&ssl=true"
+    assert conceal(f"url: '{url.format('pw')}'") == f"url: '{url.format(HIDDEN)}'"
+    assert conceal("jdbc:oracle:thin:scott/tiger@//h/d") == f"{HIDDEN}//h/d"
 
 
 def test_nothing_that_a_server_sends_has_a_secret_or_the_environment(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gem_bundle.facts import output_key
 from gem_bundle.pipeline.secrets import HIDDEN, hidden
+from gem_bundle.types import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 _SECRET_KEY = re.compile(
     r"secret|passw|token|access[._-]?key|credential|jaas|private[._-]?key", re.IGNORECASE
 )
-_USER_INFO = re.compile(r"(?<=://)[^/@\s:]*:[^/@\s]+(?=@)")
 _REFERENCE = re.compile(r"\$\{[^}]*\}")
 # Shorter ones would hide half of every text, and are no secrets.
 _SHORTEST = 3
@@ -97,7 +97,7 @@ def concealing(definition: Definition, gems: Mapping[str, Gem]) -> Callable[[str
         text = hidden(text)
         for value in longest_first:
             text = text.replace(value, HIDDEN)
-        return _USER_INFO.sub(HIDDEN, text)
+        return without_secrets(text, HIDDEN)
 
     return conceal
 
