@@ -126,6 +126,16 @@ def test_every_extra_is_on_the_page_of_installation() -> None:
     assert set(re.findall(r"^\| `([\w-]+)` \|", page, re.M)) == extras - {"dev"}
 
 
+def test_all_targets_of_the_suite_are_told_to_work_over_connect() -> None:
+    from gem_bundle.plugins import load_registry
+    from tests.kit.conformance.test_registry import suites
+
+    (told,) = re.findall(r"of the targets (.+?);", (DOCS / "install.md").read_text(encoding="utf-8"))
+    proved = {suite.gem for suite in suites()}
+    targets = {entry.name for entry in load_registry() if entry.kind == "target" and entry.load() in proved}
+    assert set(re.findall(r"`(\w+)`", told)) == targets
+
+
 def test_links_of_the_readme_lead_somewhere() -> None:
     found = re.findall(r"\]\(((?!https?:)[^)#]+)", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert len(found) > 4
