@@ -139,6 +139,57 @@ def test_rows_come_back_from_files(spark: SparkSession, tmp_path: Path) -> None:
     assert sorted(json.loads(row.row)["id"] for row in table(spark, tmp_path / "out/bad")) == [0, 4]
 
 
+SPLIT = """
+pipeline: apart
+sources:
+  lines: {gem: file, options: {path: in, format: json, schema: "id int, code string, words string"}}
+  table: {gem: delta, options: {path: table}}
+transforms:
+  parts: {gem: with_columns, input: lines, options: {columns: {parts: "split(words, ' ')"}}}
+  plausible: {gem: expect, input: parts, options: {rules: {large: id > 2}}}
+  whole: {gem: expect, input: table, options: {rules: {large: id > 2}}}
+targets:
+  good: {gem: delta, input: plausible, options: {path: out/good}}
+  bad: {gem: delta, input: plausible.rejected, options: {path: out/bad}}
+  more: {gem: delta, input: whole, options: {path: out/more}}
+  less: {gem: delta, input: whole.rejected, options: {path: out/less}}
+"""
+
+
+def test_no_source_is_needed_whose_columns_are_known_and_a_renamed_node_finds_its_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    file = write_pipeline(tmp_path, SPLIT)
+    add_rows(tmp_path / "in", "a.json", [{"id": n, "code": "abc", "words": f"{n} b"} for n in range(5)])
+    source = spark.read.schema("id int, code string, words string").json(str(tmp_path / "in"))
+    source.write.format("delta").save(str(tmp_path / "table"))
+    assert run(file, available_now=True).ok
+    mended = SPLIT.replace("id > 2", "id > 0")
+    write_pipeline(tmp_path, mended)
+    assert again(file, "plausible", tmp_path / "out/bad", where="row like '%:1,%'").rows == 1
+
+    # Both sources are gone; of the table nothing else tells the columns.
+    (tmp_path / "in").rename(tmp_path / "gone")
+    (tmp_path / "table").rename(tmp_path / "moved")
+    renamed = mended.replace("  plausible:", "  sane:").replace("input: plausible", "input: sane")
+    write_pipeline(tmp_path, renamed.replace("{large: id > 0}}", "{large: id > 0}}, was: plausible", 1))
+    done = again(file, "sane", tmp_path / "out/bad")
+    assert done == Replayed("sane", 2, {"good": 1, "bad": 1}), "not the one that has come back in before"
+    assert ids(spark, tmp_path / "out/good") == [1, 2, 3, 4]
+    assert {tuple(row.parts) for row in table(spark, tmp_path / "out/good")} == {
+        (str(n), "b") for n in range(1, 5)
+    }
+    with pytest.raises(PipelineError) as failed:
+        again(file, "whole", tmp_path / "out/less")
+    assert {(found.code, found.node) for found in failed.value.diagnostics} <= {
+        ("GB505", "table"),
+        ("GB510", "table"),
+    }
+    (tmp_path / "moved").rename(tmp_path / "table")
+    done = again(file, "whole", tmp_path / "out/less")
+    assert done == Replayed("whole", 3, {"more": 2, "less": 1}), "what failed had not begun"
+
+
 # A replay writes down what it takes, writes to each of three tables, and writes down that it is done.
 WRITES = [
     (where, when, number)

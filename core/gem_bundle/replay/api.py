@@ -5,10 +5,12 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import uuid4
 
 from gem_bundle.contexts import WriteContext
+from gem_bundle.ddl import quoted
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import PipelineError
 from gem_bundle.facts import REJECTED
@@ -23,6 +25,7 @@ from gem_bundle.pipeline.groups import (
     outputs_on_every_way,
     rejects,
 )
+from gem_bundle.pipeline.plan import paths_behind
 from gem_bundle.refusals import no_rows
 from gem_bundle.rejected import restored_rows, without_file
 from gem_bundle.replay.journal import Journal, Replay
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from gem_bundle.gem import Target
     from gem_bundle.pipeline.loader import Loaded, LoadOptions
@@ -98,18 +102,19 @@ def replay(load: Callable[[LoadOptions], Loaded], options: RunOptions, wanted: W
     """
     plan, _ = prepare(load, options)
     targets = check_replay(plan, wanted.node)
-    folder = f"{plan.definition.checkpoints.rstrip('/')}/{plan.definition.name}/.replays/{wanted.node}"
+    node = plan.node(wanted.node)
     with ExitStack() as stack:
-        locks = stack.enter_context(CheckpointLocks({wanted.node: folder}, _BUSY))
+        locks = stack.enter_context(CheckpointLocks({node.id: replays_of(plan, node)}, _BUSY))
         if busy := locks.acquire():
             raise PipelineError(busy)
-        session = stack.enter_context(open_for(plan, [node.id for node in targets], options, brief=True))
-        journal = Journal(folder, session.spark)
+        ids, tried = [target.id for target in targets], _needed(plan, node, targets)
+        session = stack.enter_context(open_for(plan, ids, options, brief=True, tried=tried))
+        journal = Journal(replays_of(plan, node), session.spark)
         unfinished = [found for found in journal.replays() if not found.done]
         resumed: dict[str, int] = {}
         if not wanted.dry_run:
             for found in unfinished:
-                _add(resumed, _write(plan, targets, found, journal, session.spark))
+                _add(resumed, _write(plan, node, targets, found, journal, session.spark))
         rows = _selected(plan, wanted, journal, session.spark)
         if wanted.dry_run:
             return Replayed(wanted.node, rows.count() + sum(found.rows for found in unfinished))
@@ -126,9 +131,19 @@ def replay(load: Callable[[LoadOptions], Loaded], options: RunOptions, wanted: W
         again = sum(found.rows for found in unfinished)
         if rows.isEmpty():
             return Replayed(wanted.node, again, written, again)
-        made = journal.begin(made, rows)
-        _add(written, _write(plan, targets, made, journal, session.spark))
+        made = journal.begin(made, rows, partial(_restored, plan, node, spark=session.spark))
+        _add(written, _write(plan, node, targets, made, journal, session.spark))
         return Replayed(wanted.node, made.rows + again, written, again)
+
+
+def replays_of(plan: Plan, node: Node) -> str:
+    """The folder that tells which rejected rows of a node have come back in, also under former names.
+
+    Args:
+        plan: The pipeline.
+        node: The node.
+    """
+    return f"{plan.definition.checkpoints.rstrip('/')}/{plan.definition.name}/.replays/{node.identity}"
 
 
 def check_replay(plan: Plan, name: str) -> list[Node]:
@@ -213,7 +228,9 @@ def _selected(plan: Plan, wanted: Wanted, journal: Journal, spark: SparkSession)
     from pyspark.sql import functions as F  # noqa: N812
 
     rejected = rejected_in(plan, wanted.place, spark)
-    rejected = rejected.where((F.col("node") == wanted.node) & (F.col("pipeline") == plan.definition.name))
+    node = plan.node(wanted.node)
+    by_it = F.col("node").isin(node.id, *node.was)
+    rejected = rejected.where(by_it & (F.col("pipeline") == plan.definition.name))
     rows = journal.waiting(rejected)
     if wanted.where:
         try:
@@ -228,13 +245,12 @@ def _selected(plan: Plan, wanted: Wanted, journal: Journal, spark: SparkSession)
 
 
 def _write(
-    plan: Plan, targets: list[Node], made: Replay, journal: Journal, spark: SparkSession
+    plan: Plan, node: Node, targets: list[Node], made: Replay, journal: Journal, spark: SparkSession
 ) -> dict[str, int]:
     """Write the rows of a replay to each target, and write down that it is done."""
-    node = plan.node(made.node)
     entry = Output(node.inputs[0].node, node.inputs[0].output)
     written: dict[str, int] = {}
-    rows = _restored(plan, made, journal.taken(made), spark).persist()
+    rows = _restored(plan, node, journal.taken(made), spark).persist()
     refused: dict[str, Refusals] = {}
     try:
         with released(refused):
@@ -268,31 +284,64 @@ def _write(
     return written
 
 
-def _restored(plan: Plan, made: Replay, rejected: DataFrame, spark: SparkSession) -> DataFrame:
-    """The rows as the node's input has them now."""
+def _restored(plan: Plan, node: Node, rejected: DataFrame, spark: SparkSession) -> DataFrame:
+    """The rows as the node's input has them now.
+
+    Raises:
+        PipelineError: When the input has other columns now, or it can't be told which.
+    """
     from functools import reduce
 
-    node = plan.node(made.node)
-    edge = node.inputs[0]
-    wanted = Frames(plan, spark).of(edge.node, edge.output).schema
+    wanted = _columns_of_input(plan, node, spark)
     parts = []
     for (schema,) in rejected.select("row_schema").distinct().collect():
         rows = restored_rows(rejected.where(rejected["row_schema"] == schema), schema, file=True)
-        kinds = {found.name: found.dataType for found in without_file(rows).schema}
-        other = [f"`{found.name}`" for found in wanted if kinds.get(found.name) != found.dataType]
+        kinds = {found.name: found.dataType.simpleString() for found in without_file(rows).schema}
+        other = [
+            f"`{found.name}`" for found in wanted if kinds.get(found.name) != found.dataType.simpleString()
+        ]
         if other:
             message = (
-                f"rows that `{made.node}` rejected had the columns {schema}, and its input has "
+                f"rows that `{node.id}` rejected had the columns {schema}, and its input has "
                 f"{', '.join(other)} otherwise now"
             )
             hint = "Replay them with a version of the pipeline whose input is as it was."
             place = plan.definition.locator.place(node.path, key=True)
             raise PipelineError([Diagnostic("GB460", "error", message, node.id, node.path, place, hint)])
-        names = [found.name for found in wanted]
-        parts.append(rows.select(*(f"`{name}`" for name in [*names, *set(rows.columns) - kinds.keys()])))
+        names = [quoted(found.name) for found in wanted]
+        parts.append(rows.select(*names, *map(quoted, set(rows.columns) - kinds.keys())))
     if not parts:
         return spark.createDataFrame([], wanted)
     return reduce(lambda one, other: one.unionByName(other), parts)
+
+
+def _needed(plan: Plan, node: Node, targets: list[Node]) -> set[str]:
+    """What a replay builds: not what lies before the node's input, where its columns are known."""
+    first = node.inputs[0]
+    there = {first.node, *(output.node for output in _rejected_before(plan, node))}
+    built = {name for target in targets for name, _ in paths_behind(plan, target.id, there)}
+    return built if _known_columns(plan, node) else built.union(plan.upstream([first.node]))
+
+
+def _known_columns(plan: Plan, node: Node) -> str:
+    """The columns of a node's input as DDL, where the check knows them; else an empty text."""
+    facts = plan.facts.get(node.inputs[0].key)
+    columns = [(column.name, column.type) for column in (facts.columns if facts is not None else None) or ()]
+    # A `varchar` is a text in the rows of some sources, and in those of others it isn't.
+    if not all(kind and "char(" not in kind.lower() for _, kind in columns):
+        return ""
+    return ", ".join(f"{quoted(name)} {kind}" for name, kind in columns)
+
+
+def _columns_of_input(plan: Plan, node: Node, spark: SparkSession) -> StructType:
+    """The columns of a node's input; where they are known no source has to be there."""
+    if known := _known_columns(plan, node):
+        return spark.createDataFrame([], known).schema
+    edge = node.inputs[0]
+    try:
+        return Frames(plan, spark).of(edge.node, edge.output).schema
+    except NodeFailure as failure:
+        raise PipelineError([build_failure(plan, failure.node, failure.error)]) from failure
 
 
 def _add(counts: dict[str, int], more: dict[str, Any]) -> None:

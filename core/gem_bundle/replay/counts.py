@@ -74,7 +74,7 @@ def counts(
         hint = "Name the place: `--in PLACE`."
         at = plan.definition.locator.place(())
         raise PipelineError([Diagnostic("GB461", "error", message, place=at, hint=hint)])
-    with open_for(plan, targets, options, brief=True) as session:
+    with open_for(plan, targets, options, brief=True, tried=targets) as session:
         found = [rejected_in(plan, each, session.spark) for each in places]
         return _counted(reduce(lambda one, other: one.unionByName(other), found))
 

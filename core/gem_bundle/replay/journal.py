@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from gem_bundle.files import open_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame, SparkSession
 
 _KEY = "__gem_bundle_key"
@@ -83,14 +85,16 @@ class Journal:
         left = keyed.join(counts, [_KEY], "left").where(F.col(_COPY) > F.coalesce("taken", F.lit(0)))
         return left.select(*rejected.columns)
 
-    def begin(self, replay: Replay, rows: DataFrame) -> Replay:
+    def begin(self, replay: Replay, rows: DataFrame, check: Callable[[DataFrame], object]) -> Replay:
         """Write down which rows a replay takes; before that nothing has happened.
 
         Args:
             replay: The replay.
             rows: The rejected rows that it takes.
+            check: Raises where those can't come back in: then the replay hasn't begun.
         """
         rows.write.parquet(self._rows(replay), mode="overwrite")
+        check(self.taken(replay))
         counted = replace(replay, rows=self.taken(replay).count())
         self._keep(counted)
         return counted

@@ -39,7 +39,7 @@ from gem_bundle.run.view import QuietView
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -382,7 +382,12 @@ def _placed(plan: Plan, diagnostic: Diagnostic) -> Diagnostic:
 
 @contextmanager
 def open_for(
-    plan: Plan, nodes: Iterable[str], options: RunOptions, *, brief: bool = False
+    plan: Plan,
+    nodes: Iterable[str],
+    options: RunOptions,
+    *,
+    brief: bool = False,
+    tried: Collection[str] | None = None,
 ) -> Iterator[Session]:
     """A session in which some nodes and what they need can run, after their preflight.
 
@@ -393,6 +398,7 @@ def open_for(
         nodes: The nodes; ids that don't exist are left for the caller to report.
         options: What is asked for.
         brief: The session is over in a minute or two.
+        tried: Those of them whose preflight is done; None for all.
 
     Raises:
         PipelineError: When something that is needed is missing.
@@ -410,7 +416,8 @@ def open_for(
             guard.give_up()
 
     with ThreadPoolExecutor(max_workers=1) as pool:
-        preflight = pool.submit(check_connect, plan, needed)
+        looked_at = [name for name in needed if tried is None or name in tried]
+        preflight = pool.submit(check_connect, plan, looked_at)
         preflight.add_done_callback(look)
         try:
             session = open_plan_session(
