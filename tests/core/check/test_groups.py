@@ -209,6 +209,17 @@ def test_a_gem_that_does_not_tell_its_operators_may_keep_state() -> None:
     assert errors(piece) == [("GB382", "a")]
 
 
+@pytest.mark.parametrize(
+    "wrong", ["{gem: filter, input: even, options: {conditon: value > 1}}", "{gem: filtr, input: even}"]
+)
+def test_a_node_that_is_wrong_is_not_taken_for_one_with_state(wrong: str) -> None:
+    behind = "  behind: {gem: filter, input: wrong, options: {condition: value > 1}}\n"
+    piece = (
+        transforms(EVEN, f"  wrong: {wrong}\n", behind) + "targets:\n" + to("a", "behind") + to("b", "even")
+    )
+    assert {node for _, node in errors(piece)} == {"wrong"}
+
+
 def test_rows_are_counted_before_they_are_written_in_groups_only() -> None:
     limited = HELD.replace("{rules", "{max_rejected: 5%, rules")
     taken = to("r", "held.rejected", "")

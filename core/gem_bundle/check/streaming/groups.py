@@ -174,7 +174,9 @@ def _check_fork(plan: Plan, group: Group) -> Iterator[Diagnostic]:
         yield at_key(plan, node, "GB381", message, "group", hint)
         return
     for node in group.targets:
-        found = next((o for o in operators_behind(plan, group, node) if o.stateful is not False), None)
+        # Of a node that is wrong something else is said.
+        behind = (o for o in operators_behind(plan, group, node) if o.node in plan.gems)
+        found = next((o for o in behind if o.stateful is not False), None)
         if found is not None:
             yield _stateful(plan, group, node, found)
 
