@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -54,10 +55,16 @@ def _share_or_number(given: int | str) -> int | str:
     return given
 
 
+def _named(rules: dict[str, Expression | RuleOptions]) -> dict[str, Expression | RuleOptions]:
+    if any(not name.strip() for name in rules):
+        raise ValueError("a rule needs a name: by that its rows are counted, and have their reason")
+    return rules
+
+
 class ExpectOptions(Options):
     """Options of the transform `expect`."""
 
-    rules: dict[str, Expression | RuleOptions] = Field(
+    rules: Annotated[dict[str, Expression | RuleOptions], AfterValidator(_named)] = Field(
         min_length=1,
         description="What has to be true of each row, as a mapping of the rule's name to a condition, or to "
         "a condition or a column with what else the rule says.",
@@ -212,11 +219,15 @@ class Expect(Transform[ExpectOptions]):
             yield from self._check_names(facts)
             facts = facts.unqualified()
             inputs = (facts, *inputs[1:])
+        if self.options.max_rejected is not None and not self.rejects():
+            message = "no rule rejects a row, so there is nothing that `max_rejected` could limit"
+            yield Finding("GB205", message, "Remove it, or let a rule `reject`.", "max_rejected")
         for rule in self._rules():
             if rule.by is not None:
-                yield from self._check_value(rule, rule.by.value, facts)
+                found = list(self._check_value(rule, rule.by.value, facts))
+                yield from found
                 if rule.key is not None:
-                    yield from self._check_key(rule, rule.key, inputs)
+                    yield from self._check_key(rule, rule.key, inputs, alike=not found)
                 continue
             found = list(
                 check_expression(
@@ -283,7 +294,10 @@ class Expect(Transform[ExpectOptions]):
         elif rule.unique.within_watermark and is_collated(column.type):
             yield Finding("GB213", *no_state_by(value, column.type), rule.option)
 
-    def _check_key(self, rule: Rule, key: ForeignKey, inputs: tuple[Facts, ...]) -> "Iterator[Finding]":
+    def _check_key(
+        self, rule: Rule, key: ForeignKey, inputs: tuple[Facts, ...], *, alike: bool
+    ) -> "Iterator[Finding]":
+        """There is such a column, and the value can be compared with it."""
         at = (*rule.option[:-1], "foreign_key")
         if key.input not in self.input_names[1:]:
             named = f"`inputs: [{self.input_names[0] if self.input_names else 'rows'}, {key.input}]`"
@@ -291,7 +305,14 @@ class Expect(Transform[ExpectOptions]):
             yield Finding("GB205", message, f"Give it one: {named}.", (*at, "input"))
             return
         facts = inputs[self.input_names.index(key.input)]
-        yield from check_expression(quoted(key.column), facts, (*at, "column"))
+        found = list(check_expression(quoted(key.column), facts, (*at, "column")))
+        yield from found
+        column = facts.column(key.column)
+        if alike and not found and column is not None and inputs[0].columns is not None:
+            looked_up = replace(column, name=f"{key.found}_value")
+            both = inputs[0].with_columns([*inputs[0].columns, looked_up])
+            equal = f"({key.value}) = {key.found}_value"
+            yield from check_expression(equal, both, rule.option, wants="boolean")
 
     def _found_out(self, inputs: "tuple[DataFrame, ...]") -> "DataFrame":
         """The rows, with what has to be found out of each before the rules can be asked."""

@@ -1,5 +1,6 @@
 """The rules of `expect`: conditions, and short forms for what is asked most."""
 
+from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, create_model, model_validator
@@ -7,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, create_model, model_valida
 from gem_bundle import Column, Field, Options
 from gem_bundle.schema import literal
 from gem_bundle.types import Expression
+from gem_filter.patterns import refused_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -19,11 +21,23 @@ Action = Literal["reject", "warn", "drop", "fail"]
 Value = str | int | float | bool
 
 
+def _kind_of(value: Value) -> type:
+    return float if isinstance(value, int) and not isinstance(value, bool) else type(value)
+
+
 def _in_order(values: tuple[Any, Any]) -> tuple[Any, Any]:
     low, high = values
+    if _kind_of(low) != _kind_of(high):
+        raise ValueError(f"{low!r} and {high!r} are of two kinds, and nothing is between them")
     if isinstance(low, str) is isinstance(high, str) and low > high:
         raise ValueError(f"no value is between {low} and {high}: the lower one comes first")
     return values
+
+
+def _taken_by_java(text: str) -> str:
+    if (why := refused_pattern(text)) is not None:
+        raise ValueError(f"`{text}` is no regular expression: {why}")
+    return text
 
 
 def _how_unique(given: Any) -> Any:
@@ -80,7 +94,7 @@ class RuleOptions(_WithIn):
     between: Annotated[tuple[Value, Value], AfterValidator(_in_order)] | None = Field(
         None, description="It is one of two values, or between them.", examples=[[0, 100]]
     )
-    matches: str | None = Field(
+    matches: Annotated[str, AfterValidator(_taken_by_java)] | None = Field(
         None,
         min_length=1,
         description="A regular expression, in Java's syntax, is found in it; `^` and `$` stand for its ends.",
@@ -120,6 +134,12 @@ class RuleOptions(_WithIn):
             raise ValueError(f"nothing is said of the `column`: give one of {named}")
         if self.not_null and self.null == "pass":
             raise ValueError("`not_null` is broken by null, so `null: pass` can't be said with it")
+        for value in (*(getattr(self, "in") or ()), *(self.between or ())):
+            if isinstance(value, float) and not isfinite(value):
+                raise ValueError(
+                    f"{value} can't be written so: say `isnan(amount)` or `amount < double('infinity')` as a "
+                    "`condition`, with the column's name"
+                )
         if isinstance(self.length, int) and self.length < 0:
             raise ValueError("a length can't be negative")
         for name in ("foreign_key", "unique"):

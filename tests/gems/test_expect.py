@@ -93,6 +93,11 @@ def test_short_forms_are_conditions() -> None:
             "stands alone",
         ),
         (" ", "empty"),
+        ({"column": "page", "between": ["a", 5]}, "'a' and 5 are of two kinds"),
+        ({"column": "page", "between": [True, 5]}, "of two kinds"),
+        ({"column": "page", "matches": "("}, "is no regular expression: a bracket isn't closed"),
+        ({"column": "page", "in": [1.5, float("nan")]}, "nan can't be written so: say `isnan"),
+        ({"column": "page", "between": [0, float("inf")]}, "inf can't be written so"),
     ],
 )
 def test_a_rule_says_one_thing(rule: Any, said: str) -> None:
@@ -101,7 +106,13 @@ def test_a_rule_says_one_thing(rule: Any, said: str) -> None:
 
 
 def test_there_is_a_rule_and_nothing_else() -> None:
-    for options in ({}, {"rules": {}}, {"rules": {"a": "true"}, "most": 3}, {"rules": ["true"]}):
+    for options in (
+        {},
+        {"rules": {}},
+        {"rules": {" ": "true"}},
+        {"rules": {"a": "true"}, "most": 3},
+        {"rules": ["true"]},
+    ):
         with pytest.raises(ValidationError):
             made(Expect, **options)
 
@@ -158,6 +169,13 @@ def test_it_rejects_where_a_rule_does() -> None:
 def test_what_is_wrong_with_a_rule(rule: Any, option: Any, code: str) -> None:
     (finding,) = findings(Expect, stream_of(*ROWS), rules={"b": "amount > 0", "a": rule})
     assert (finding.code, finding.option) == (code, option)
+
+
+def test_a_limit_on_what_no_rule_rejects_is_refused() -> None:
+    (finding,) = findings(Expect, stream_of(*ROWS), rules={"a": "amount > 0"}, action="drop", max_rejected=3)
+    assert (finding.code, finding.option) == ("GB205", "max_rejected")
+    rules = {"a": "amount > 0", "b": {"condition": "true", "action": "reject"}}
+    assert not findings(Expect, stream_of(*ROWS), rules=rules, action="drop", max_rejected=3)
 
 
 def test_what_depends_on_the_row_alone_is_fine() -> None:
@@ -321,6 +339,8 @@ PAGES = Facts(streaming=False, columns=(Column("name", "string"),))
             "there is no column `gone`",
         ),
         ({**KEY, "action": "drop"}, ("clicks", "pages"), PAGES, None),
+        ({**KEY, "column": "array(page)"}, ("clicks", "pages"), PAGES, "an array<string> and a string"),
+        ({**KEY, "column": "amount"}, ("clicks", "pages"), PAGES, None),
     ],
 )
 def test_a_foreign_key_is_looked_up_in_a_static_input(
