@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gem_bundle import Counts, Field, Finding, Rejects, reason
-from gem_bundle.expressions import check_expression, keyed
+from gem_bundle.expressions import check_expression, column_of, keyed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,18 +76,55 @@ def check_casts(columns: "Columns", facts: "Facts") -> "Iterator[Finding]":
                 ("columns", key),
                 word="::",
             )
+        for call in casts.calls:
+            if not _always_fits(call.operand, call.type, facts):
+                yield Finding(
+                    "GB205",
+                    f"a cast by `{call.type}(…)` isn't among those whose failure rejects a row",
+                    f"Write `cast({call.operand} as {call.type})`.",
+                    ("columns", key),
+                    word=call.type,
+                )
         for cast in casts.casts:
+            if cast.by_lambda:
+                yield Finding(
+                    "GB205",
+                    f"a cast within a lambda can't reject a row: `{cast.operand}` is one of its values",
+                    "Write `try_cast(…)` there, and let a rule of `expect` look for the nulls.",
+                    ("columns", key),
+                    word="cast",
+                )
+                continue
             wrong = list(
                 check_expression(cast.operand, facts, ("columns", key), analytic=False, generators=False)
             )
             yield from wrong or check_steady(cast.operand, facts, ("columns", key))
-    if not any(casts.casts or casts.signs for casts in found):
+    if not any(casts.casts or casts.signs or casts.calls for casts in found):
         yield Finding(
             "GB205",
             "no row can be rejected: there is no `cast(… as …)` among the columns",
             "Remove `rejects`.",
             "rejects",
         )
+
+
+_WIDER = ("tinyint", "smallint", "int", "bigint", "float", "double")
+
+
+def _always_fits(operand: str, kind: str, facts: "Facts") -> bool:
+    """Whether a cast can't fail, for the type that it is of."""
+    if facts.columns is None:
+        return False
+    given = (column_of(operand, "value", facts.columns).type or "").partition("(")[0]
+    if given == kind or (kind == "boolean" and given in _WIDER):
+        return given != "decimal"
+    if kind in {"date", "timestamp"}:
+        return given in {"date", "timestamp", "timestamp_ntz"}
+    if kind not in _WIDER:
+        return False
+    if given in _WIDER:
+        return _WIDER.index(given) <= _WIDER.index(kind)
+    return given == "boolean" or (given == "decimal" and kind in {"float", "double"})
 
 
 def _failures(columns: "Columns") -> "list[tuple[Column, str, str]]":
@@ -103,7 +140,7 @@ def _failures(columns: "Columns") -> "list[tuple[Column, str, str]]":
             operand.replace("try_cast", "cast"),
             kind,
         )
-        for operand, kind in casts
+        for operand, kind, _ in casts
     ]
 
 

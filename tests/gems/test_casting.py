@@ -16,7 +16,9 @@ from tests.gems.transforms import findings, stream_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROWS = stream_of(Column("a", "string"), Column("b", "string"))
+ROWS = stream_of(
+    Column("a", "string"), Column("b", "string"), Column("at", "timestamp"), Column("k", "bigint")
+)
 
 
 @pytest.mark.parametrize(
@@ -45,8 +47,21 @@ ROWS = stream_of(Column("a", "string"), Column("b", "string"))
 def test_casts_are_found_where_they_stand(text: str, expression: str, casts: list[tuple[str, str]]) -> None:
     found = casts_of(text)
     assert found.expression == expression
-    assert [tuple(cast) for cast in found.casts] == casts
+    assert [cast[:2] for cast in found.casts] == casts
     assert not found.signs
+    assert not found.calls
+
+
+def test_other_casts_are_told_apart() -> None:
+    found = casts_of(
+        "int(a) + decimal ( trim(b) ) + cast(a as decimal(9, 2)) + `int`(a) + a.date(b) + x::decimal(3)"
+    )
+    assert found.calls == (("a", "int", False), ("trim(b)", "decimal", False))
+    assert found.casts == (("a", "decimal(9, 2)", False),)
+    assert found.signs
+    found = casts_of("aggregate(xs, cast(a as int), (acc, x) -> acc + cast(f(x, 1) as int), r -> int(r))")
+    assert [(cast.operand, cast.by_lambda) for cast in found.casts] == [("a", False), ("f(x, 1)", True)]
+    assert found.calls == (("r", "int", True),)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +70,13 @@ def test_casts_are_found_where_they_stand(text: str, expression: str, casts: lis
         ({"n": "cast(a as int)"}, None),
         ({"n": "a"}, "no row can be rejected"),
         ({"n": "a::int"}, "a cast by `::`"),
+        ({"n": "cast(a as int)", "m": "int(b)"}, "a cast by `int(…)`"),
+        ({"n": "cast(a as int)", "m": "date(at)", "f": "double(k)", "k": "bigint(cast(a as int))"}, None),
+        ({"n": "cast(a as int)", "m": "date(a)"}, "a cast by `date(…)`"),
+        ({"n": "cast(a as int)", "m": "int(k)"}, "a cast by `int(…)`"),
+        ({"n": "timestamp(b)"}, "a cast by `timestamp(…)`"),
+        ({"n": "transform(split(a, ','), p -> cast(p as int))"}, "a cast within a lambda can't reject"),
+        ({"n": "transform(split(a, ','), p -> cast(a as int))"}, "a cast within a lambda can't reject"),
         ({"n": "cast(gone as int)"}, "there is no column `gone`"),
         ({"n": "cast(concat(a, rand()) as int)"}, "rand"),
     ],

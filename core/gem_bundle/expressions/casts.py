@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 # Texts, quoted names and comments are passed over, whatever stands in them.
 _PASSED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/"
-_SIGN = re.compile(rf"{_PASSED}|\b(?:try_)?cast\s*\(|\bas\b|::|[()]", re.DOTALL | re.IGNORECASE)
+# Functions that are called as the type to which they cast. Nothing fails in `binary` and `string`.
+_CALLED = r"(?<![\w.`])(?:bigint|boolean|date|decimal|double|float|int|smallint|timestamp|tinyint)\s*\("
+_SIGN = re.compile(rf"{_PASSED}|\b(?:try_)?cast\s*\(|{_CALLED}|\bas\b|::|->|[(),]", re.DOTALL | re.IGNORECASE)
 
 
 class Cast(NamedTuple):
@@ -25,10 +27,12 @@ class Cast(NamedTuple):
     Args:
         operand: What is cast.
         type: What to, as it is written.
+        by_lambda: Whether it stands in the body of a lambda, whose arguments are no columns.
     """
 
     operand: str
     type: str
+    by_lambda: bool = False
 
 
 class Casts(NamedTuple):
@@ -38,11 +42,13 @@ class Casts(NamedTuple):
         expression: The expression, in which a cast that fails is null.
         casts: What is cast to what, by ``cast(… as …)``; also within one another.
         signs: Whether there is a cast by ``::`` too, which isn't among them.
+        calls: Casts by functions called as a type, such as ``int(…)``, which aren't either.
     """
 
     expression: str
     casts: tuple[Cast, ...]
     signs: bool
+    calls: tuple[Cast, ...] = ()
 
 
 def casts_of(text: str) -> Casts:
@@ -54,22 +60,48 @@ def casts_of(text: str) -> Casts:
         text: The expression.
     """
     found: list[Cast] = []
-    open_: list[tuple[bool, int, int]] = []  # is a cast, where its operand begins, where its type does
+    calls: list[Cast] = []
+    open_: list[_Open] = []
     signs = False
     for match in _SIGN.finditer(text):
         sign = match.group().lower()
         if sign == "::":
             signs = True
-        elif sign == "(" or sign.endswith("("):
-            open_.append((sign.startswith("cast"), match.end(), 0))
-        elif sign == "as" and open_ and open_[-1][0]:
-            open_[-1] = (True, open_[-1][1], match.end())
-        elif sign == ")" and open_:
-            is_cast, begins, type_ = open_.pop()
-            if is_cast and type_:
+        elif sign.endswith("("):
+            # What stands behind `as` and `::` is a type.
+            names_type = (open_ and open_[-1].type) or text[: match.start()].rstrip().endswith("::")
+            open_.append(_Open("" if names_type else sign[:-1].strip(), match.end()))
+        elif not open_:
+            continue
+        elif sign == "as" and open_[-1].name == "cast":
+            open_[-1] = open_[-1]._replace(type=match.end())
+        elif sign in {"->", ","}:
+            open_[-1] = open_[-1]._replace(by_lambda=sign == "->")
+        elif sign == ")":
+            name, begins, type_, _ = open_.pop()
+            by_lambda = any(other.by_lambda for other in open_)
+            if name == "cast" and type_:
                 operand = text[begins : type_ - len("as")].strip()
-                found.append(Cast(_tried(operand), text[type_ : match.start()].strip()))
-    return Casts(_tried(text), tuple(found), signs)
+                found.append(Cast(_tried(operand), text[type_ : match.start()].strip(), by_lambda))
+            elif name not in {"", "cast", "try_cast"}:
+                calls.append(Cast(text[begins : match.start()].strip(), name, by_lambda))
+    return Casts(_tried(text), tuple(found), signs, tuple(calls))
+
+
+class _Open(NamedTuple):
+    """A bracket that is open.
+
+    Args:
+        name: What is called by it; empty where nothing is that matters.
+        begins: Where stands what is in it.
+        type: Where the type of a cast begins; 0 before that.
+        by_lambda: Whether the body of a lambda is in it.
+    """
+
+    name: str
+    begins: int
+    type: int = 0
+    by_lambda: bool = False
 
 
 def _tried(text: str) -> str:
@@ -154,6 +186,6 @@ def _types(text: str) -> Iterator[tuple[int, bool]]:
             if text[sign.end() :].lstrip()[:1] not in {"", ")"}:
                 yield sign.end(), True
         elif what.endswith("("):
-            casts.append(0 if what == "(" else sign.end())
+            casts.append(sign.end() if "cast" in what else 0)
         elif what == ")" and casts:
             casts.pop()
