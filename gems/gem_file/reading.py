@@ -274,16 +274,19 @@ class FileSourceOptions(ReadingOptions):
             raise ValueError(f"records of {self.format} can't be rejected: {WHY_NOT[self.format]}")
         if self.schema is None:
             raise ValueError("`rejects` needs `schema`: what a record has to have, with its types")
-        if self.mode not in (None, "PERMISSIVE"):
+        raw = {key.lower(): value for key, value in self.spark_options.items()}
+        mode = str(raw.get("mode", self.mode or "PERMISSIVE")).upper()
+        if mode != "PERMISSIVE":
             raise ValueError(
-                f"`mode: {self.mode}` does something else with records that don't parse than `rejects`: "
+                f"`mode: {mode}` does something else with records that don't parse than `rejects`: "
                 "remove one of the two"
             )
         names = [column.name for column in columns_of(self.schema) or ()]
-        if self.column_name_of_corrupt_record is not None or "_corrupt_record" in names:
+        corrupt = raw.get("columnnameofcorruptrecord", self.column_name_of_corrupt_record)
+        if corrupt is not None or "_corrupt_record" in names:
             raise ValueError(
                 "with `rejects` records that don't parse go to the output `rejected`, and no column gets "
                 "them: remove `column_name_of_corrupt_record`, and `_corrupt_record` from `schema`"
             )
-        if self.single_variant_column is not None:
+        if raw.get("singlevariantcolumn", self.single_variant_column) is not None:
             raise ValueError("a `single_variant_column` takes every record: remove it, or `rejects`")

@@ -104,12 +104,20 @@ class FromJsonOptions(SchemaOptions):
     def _one_place(self) -> "FromJsonOptions":
         if not self.rejects:
             return self
-        if self.mode == "FAILFAST":
+        raw = {key.lower(): value for key, value in self.spark_options.items()}
+        mode = str(raw.get("mode", self.mode)).upper()
+        if mode == "FAILFAST":
             raise ValueError(
                 "`mode: FAILFAST` fails the query where `rejects` would go on: remove one of the two"
             )
+        if mode != "PERMISSIVE":
+            raise ValueError(
+                f"`mode: {mode}` does something else than `rejects` with text that doesn't fit: remove one "
+                "of the two"
+            )
         names = [column.name for column in columns_of(self.schema) or ()]
-        if self.column_name_of_corrupt_record is not None or "_corrupt_record" in names:
+        corrupt = raw.get("columnnameofcorruptrecord", self.column_name_of_corrupt_record)
+        if corrupt is not None or "_corrupt_record" in names:
             raise ValueError(
                 "with `rejects` text that doesn't fit goes to the output `rejected`, and no column gets it: "
                 "remove `column_name_of_corrupt_record`, and `_corrupt_record` from `schema`"

@@ -151,6 +151,18 @@ def test_folder_names_are_columns_of_good_and_rejected_rows(spark: SparkSession,
             "no column gets them",
         ),
         ({"format": "json", "schema": "v variant", "single_variant_column": "v"}, "takes every record"),
+        (
+            {"format": "csv", "schema": "id int", "spark_options": {"mode": "DropMalformed"}},
+            "`mode: DROPMALFORMED` does something else",
+        ),
+        (
+            {"format": "csv", "schema": "id int", "spark_options": {"columnNameOfCorruptRecord": "bad"}},
+            "no column gets them",
+        ),
+        (
+            {"format": "json", "schema": "v variant", "spark_options": {"singleVariantColumn": "v"}},
+            "takes every record",
+        ),
     ],
 )
 def test_what_can_not_be_rejected_is_said(options: dict[str, Any], says: str) -> None:

@@ -252,6 +252,9 @@ SCHEMA = "id bigint not null, n int, d double, ok boolean, name string, tags arr
     ("options", "said"),
     [
         ({"mode": "FAILFAST"}, "remove one of the two"),
+        ({"spark_options": {"mode": "failfast"}}, "remove one of the two"),
+        ({"spark_options": {"Mode": "DROPMALFORMED"}}, "`mode: DROPMALFORMED` does something else"),
+        ({"spark_options": {"columnNameOfCorruptRecord": "bad"}}, "no column gets it"),
         ({"column_name_of_corrupt_record": "bad"}, "remove `column_name_of_corrupt_record`"),
         ({"schema": "a int, _corrupt_record string"}, "`_corrupt_record` from `schema`"),
     ],
