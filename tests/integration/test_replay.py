@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from gem_bundle.errors import PipelineError
 from gem_bundle.pipeline.loader import load_file
 from gem_bundle.replay.api import Replayed, Wanted, replay
-from gem_bundle.replay.counts import counts
+from gem_bundle.replay.counts import OfNode, counts
 from gem_bundle.run.options import RunOptions
 from tests.integration.kill_series import kill_at
 from tests.integration.pipelines import add_rows, run, write_pipeline
@@ -86,14 +87,21 @@ def test_each_row_comes_back_once(
     assert again(file, "plausible", unpaid) == Replayed("plausible", 0)
     assert ids(spark, orders) == sorted([*before, 0, 7, 17])
 
-    reasons = counts(lambda options: load_file(file, options), RunOptions(quiet=True), str(unpaid))
-    assert counts(None, RunOptions(quiet=True), str(unpaid)) == reasons, "no pipeline is needed"
+    found = counts(lambda options: load_file(file, options), RunOptions(quiet=True), str(unpaid))
+    reasons = found.rejected
+    alone = counts(None, RunOptions(quiet=True), str(unpaid))
+    assert [replace(reason, replayed=None) for reason in reasons] == list(alone.rejected), (
+        "without a pipeline"
+    )
     of_all = counts(lambda options: load_file(file, options), RunOptions(quiet=True))
-    assert [found for found in of_all if found.node == "plausible"] == reasons
-    assert {found.node for found in of_all} == {"parsed", "plausible"}
-    assert [(r.node, r.reason, r.rows) for r in reasons] == [
-        ("plausible", "paid", 3),
-        ("plausible", "never", 1),
+    assert tuple(reason for reason in of_all.rejected if reason.node == "plausible") == reasons
+    assert [(of.node, of.rows, of.several, of.replayed) for of in of_all.nodes] == [
+        ("parsed", 2, 0, 0),
+        ("plausible", 4, 0, 4),
+    ]
+    assert [(r.node, r.reason, r.rows, r.replayed) for r in reasons] == [
+        ("plausible", "paid", 3, 3),
+        ("plausible", "never", 1, 1),
     ]
     assert all(json.loads(sample)["id"] in {0, 7, 17} for r in reasons for sample in r.samples)
 
@@ -137,6 +145,17 @@ def test_rows_come_back_from_files(spark: SparkSession, tmp_path: Path) -> None:
     assert ids(spark, good) == [1, 2, 3, 5, 6, 7]
     assert {row.at.microsecond for row in table(spark, good)} == {123456}
     assert sorted(json.loads(row.row)["id"] for row in table(spark, tmp_path / "out/bad")) == [0, 4]
+
+
+def test_a_row_is_counted_under_each_of_its_reasons(spark: SparkSession, tmp_path: Path) -> None:
+    rules = "paid: amount > 0, known: id < 9"
+    file = write_pipeline(tmp_path, FILES.replace("paid: amount > 0", rules))
+    rows = [{"id": 8, "amount": -1}, {"id": 9, "amount": 0}, {"id": 9, "amount": 0}, {"id": 10, "amount": 5}]
+    add_rows(tmp_path / "in", "a.json", rows)
+    assert run(file, available_now=True).ok
+    found = counts(None, RunOptions(quiet=True), str(tmp_path / "out/parquet"))
+    assert [(r.reason, r.rows, len(r.samples)) for r in found.rejected] == [("known", 3, 3), ("paid", 3, 3)]
+    assert found.nodes == (OfNode("plausible", 4, 2, None),)
 
 
 SPLIT = """

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gem_bundle.cli.complete import complete_file
 from gem_bundle.cli.params import format_option, parameter_options
+
+if TYPE_CHECKING:
+    from gem_bundle.replay.counts import OfNode
 
 
 @click.command(
@@ -25,6 +29,8 @@ def command(
 ) -> None:
     """Count rejected rows by node, reason and day, with three of each.
 
+    A row with several reasons is counted under each. Of a pipeline it tells too how many were replayed.
+
     FILE is a pipeline, whose targets have put them somewhere; PLACE is a path, table:NAME,
     or a topic, kafka://BROKER/TOPIC.
     """
@@ -38,12 +44,24 @@ def command(
     else:
         found = counts(None, options, where)
     if output_format == "json":
-        reasons = [{**reason._asdict(), "samples": list(reason.samples)} for reason in found]
-        click.echo(json.dumps({"rejected": reasons}, indent=2, ensure_ascii=False))
+        click.echo(json.dumps(asdict(found), indent=2, ensure_ascii=False))
         return
-    for reason in found:
+    for reason in found.rejected:
         click.echo(f"{reason.node}: {reason.reason}, {reason.day}: {reason.rows:,}")
         for sample in reason.samples:
             click.echo(f"  {sample}")
-    if not found:
+    for node in found.nodes:
+        click.echo(_summary(node))
+    if not found.nodes:
         click.echo("nothing was rejected")
+
+
+def _summary(node: OfNode) -> str:
+    """All rows of a node in a sentence."""
+    rows = f"{node.node}: {node.rows:,} {'row' if node.rows == 1 else 'rows'} in all"
+    more = []
+    if node.several:
+        more.append(f"{node.several:,} under more than one reason")
+    if node.replayed:
+        more.append(f"{node.replayed:,} replayed already")
+    return ", ".join([rows, *more])

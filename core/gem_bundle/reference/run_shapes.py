@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.reference.shapes import Key, Shape, by_name, keys_of, list_of, shape, without
+from gem_bundle.replay.counts import Counted, OfNode, Reason
 from gem_bundle.run.health import Unwell
 from gem_bundle.run.held import HeldRows
 from gem_bundle.run.progress import MicroBatch, Totals
@@ -331,5 +332,34 @@ STATUS = shape(
         "ok": Key(bool, "Whether all of `runs` are healthy: the exit status is 0."),
         "runs": Key(list_of(RUN), "The runs, the newest first."),
     },
+)
+REJECTED = shape(
+    "Rejected rows",
+    "What was rejected, in one place or in all of a pipeline.",
+    keys_of(
+        Counted,
+        types={
+            "rejected": list_of(
+                shape(
+                    "Reason",
+                    "Rows that a node rejected on one day for one reason. A row with several reasons is "
+                    "under each of them.",
+                    keys_of(
+                        Reason,
+                        types={"samples": list_of(str)},
+                        units={"day": "", "rows": "rows", "replayed": "rows"},
+                    ),
+                )
+            ),
+            "nodes": list_of(
+                shape(
+                    "Rows of a node",
+                    "All rows that a node rejected, each once.",
+                    keys_of(OfNode, units=dict.fromkeys(("rows", "several", "replayed"), "rows")),
+                )
+            ),
+        },
+        units={"rejected": ""},
+    ),
 )
 RUNS = shape("Runs", "The runs that are known.", {"runs": Key(list_of(RUN), "The runs, the newest first.")})

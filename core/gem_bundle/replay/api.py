@@ -28,7 +28,7 @@ from gem_bundle.pipeline.groups import (
 from gem_bundle.pipeline.plan import paths_behind
 from gem_bundle.refusals import no_rows
 from gem_bundle.rejected import restored_rows, without_file
-from gem_bundle.replay.journal import Journal, Replay
+from gem_bundle.replay.journal import Journal, Replay, replays_of
 from gem_bundle.replay.places import rejected_in
 from gem_bundle.run.api import open_for, prepare
 from gem_bundle.run.failures import build_failure
@@ -134,16 +134,6 @@ def replay(load: Callable[[LoadOptions], Loaded], options: RunOptions, wanted: W
         made = journal.begin(made, rows, partial(_restored, plan, node, spark=session.spark))
         _add(written, _write(plan, node, targets, made, journal, session.spark))
         return Replayed(wanted.node, made.rows + again, written, again)
-
-
-def replays_of(plan: Plan, node: Node) -> str:
-    """The folder that tells which rejected rows of a node have come back in, also under former names.
-
-    Args:
-        plan: The pipeline.
-        node: The node.
-    """
-    return f"{plan.definition.checkpoints.rstrip('/')}/{plan.definition.name}/.replays/{node.identity}"
 
 
 def check_replay(plan: Plan, name: str) -> list[Node]:

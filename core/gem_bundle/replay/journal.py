@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from gem_bundle.pipeline.model import Node
+    from gem_bundle.pipeline.plan import Plan
+
 _KEY = "__gem_bundle_key"
 _COPY = "__gem_bundle_copy"
+_TAKEN = "__gem_bundle_taken"
 _ROWS = "rows"
 
 
@@ -44,6 +48,16 @@ class Replay:
     began: str
     rows: int
     done: bool = False
+
+
+def replays_of(plan: Plan, node: Node) -> str:
+    """The folder that tells which rejected rows of a node have come back in, also under former names.
+
+    Args:
+        plan: The pipeline.
+        node: The node.
+    """
+    return f"{plan.definition.checkpoints.rstrip('/')}/{plan.definition.name}/.replays/{node.identity}"
 
 
 class Journal:
@@ -72,6 +86,15 @@ class Journal:
         Args:
             rejected: The rejected rows.
         """
+        return self.marked(rejected, _TAKEN).where(f"not {_TAKEN}").drop(_TAKEN)
+
+    def marked(self, rejected: DataFrame, name: str) -> DataFrame:
+        """The rows, each with whether it has come back in; of equal ones as many as have.
+
+        Args:
+            rejected: The rejected rows.
+            name: The name of the column that tells it.
+        """
         from pyspark.sql import Window
         from pyspark.sql import functions as F  # noqa: N812
 
@@ -79,11 +102,11 @@ class Journal:
         keyed = _keyed(rejected).withColumn(_COPY, F.row_number().over(alike))
         taken = [self._rows(replay) for replay in self.replays()]
         if not taken:
-            return keyed.drop(_KEY, _COPY)
+            return rejected.withColumn(name, F.lit(False))
         paths = self._spark.read.parquet(*taken)
         counts = _keyed(paths).groupBy(_KEY).agg(F.count(F.lit(1)).alias("taken"))
-        left = keyed.join(counts, [_KEY], "left").where(F.col(_COPY) > F.coalesce("taken", F.lit(0)))
-        return left.select(*rejected.columns)
+        back = F.col(_COPY) <= F.coalesce("taken", F.lit(0))
+        return keyed.join(counts, [_KEY], "left").select(*rejected.columns, back.alias(name))
 
     def begin(self, replay: Replay, rows: DataFrame, check: Callable[[DataFrame], object]) -> Replay:
         """Write down which rows a replay takes; before that nothing has happened.

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gem_bundle.reference.run_shapes import REJECTED
 from gem_bundle.replay import counts as counting
-from gem_bundle.replay.counts import Reason
+from gem_bundle.replay.counts import Counted, OfNode, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,10 +17,13 @@ if TYPE_CHECKING:
 
     from tests.core.cli.conftest import Cli
 
-FOUND = [
-    Reason("parsed", "not_json", "2026-01-31", 1204, ('{"value":"{oh"}', '{"value":"☂"}')),
-    Reason("parsed", "no_text", "2026-01-31", 1, ('{"value":null}',)),
-]
+FOUND = Counted(
+    (
+        Reason("parsed", "not_json", "2026-01-31", 1204, 7, ('{"value":"{oh"}', '{"value":"☂"}')),
+        Reason("parsed", "no_text", "2026-01-31", 1, 0, ('{"value":null}',)),
+    ),
+    (OfNode("held", 1, 0, None), OfNode("parsed", 1204, 1, 7)),
+)
 
 
 @pytest.mark.parametrize(
@@ -28,16 +32,18 @@ FOUND = [
         (
             FOUND,
             'parsed: not_json, 2026-01-31: 1,204\n  {"value":"{oh"}\n  {"value":"☂"}\n'
-            'parsed: no_text, 2026-01-31: 1\n  {"value":null}\n',
+            'parsed: no_text, 2026-01-31: 1\n  {"value":null}\n'
+            "held: 1 row in all\n"
+            "parsed: 1,204 rows in all, 1 under more than one reason, 7 replayed already\n",
         ),
-        ([], "nothing was rejected\n"),
+        (Counted(), "nothing was rejected\n"),
     ],
 )
 def test_lines(
     cli: Cli,
     project: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
-    found: list[Reason],
+    found: Counted,
     printed: str,
 ) -> None:
     project("shop.yaml", "pipeline: shop\n")
@@ -50,12 +56,16 @@ def test_json(cli: Cli, project: Callable[..., Path], monkeypatch: pytest.Monkey
     project("shop.yaml", "pipeline: shop\n")
     monkeypatch.setattr(counting, "counts", lambda *_: FOUND)
     result = cli("rejected", "shop.yaml", "--in", "out/broken", "--format", "json")
-    (first, _) = json.loads(result.stdout)["rejected"]
+    told = json.loads(result.stdout)
+    assert REJECTED.model_validate(told).model_dump() == told, "as the reference has it"
+    assert told["nodes"][0] == {"node": "held", "rows": 1, "several": 0, "replayed": None}
+    (first, _) = told["rejected"]
     assert first == {
         "node": "parsed",
         "reason": "not_json",
         "day": "2026-01-31",
         "rows": 1204,
+        "replayed": 7,
         "samples": ['{"value":"{oh"}', '{"value":"☂"}'],
     }
 
@@ -79,9 +89,9 @@ def test_a_file_or_a_place(
     project("shop.yaml", "pipeline: shop\n")
     calls: list[tuple[bool, str]] = []
 
-    def counts(load: object, _: object, place: str = "") -> list[Reason]:
+    def counts(load: object, _: object, place: str = "") -> Counted:
         calls.append((load is not None, place))
-        return []
+        return Counted()
 
     monkeypatch.setattr(counting, "counts", counts)
     assert cli("rejected", *arguments).exit_code == 0
