@@ -775,7 +775,7 @@ CHANGES = (
             transforms:
               even: {gem: expect, input: ticks, options: {rules: {even: value % 2 = 0}}}
             targets:
-              table: {gem: delta, input: even, options: {path: tables/even}}
+              table: {gem: delta, input: even, group: both, options: {path: tables/even}}
               others: {gem: delta, input: even.rejected, options: {path: tables/odd}}
 
             $ gem-bundle replay clicks.yaml even --from tables/odd

@@ -1,4 +1,4 @@
-"""GB380 to GB388: targets that share a query."""
+"""GB380 to GB389: targets that share a query."""
 
 from __future__ import annotations
 
@@ -238,6 +238,49 @@ TARGET_GROUPS = (
               refused: {gem: delta, input: receiver.rejected, options: {path: tables/refused}}
         """,
         source="Guide, Using Foreach and ForeachBatch",
+    ),
+    warning(
+        "GB389",
+        "good rows and rejected ones of two queries, which read different rows",
+        why="""
+            Each target is a query of its own, so a node is computed twice where one target takes its rows
+            and another one those that it rejects. A row is in exactly one of both places as both queries
+            read the same rows. A source that begins behind what is there, as `kafka` does unless it is told
+            otherwise, gives them different ones the first time: what comes between the two starts is read by
+            one of them only, and is in neither place where that query has no use for it. `rate` and
+            `socket` give each query rows of its own all the time.
+
+            A group is one query for both.
+        """,
+        breaks="""
+            sources:
+              clicks:
+                gem: kafka
+                options: {bootstrap_servers: ["localhost:9092"], subscribe: clicks}
+            transforms:
+              parsed:
+                gem: from_json
+                input: clicks
+                options: {column: value, schema: "page string not null", rejects: true}
+            targets:
+              good: {gem: delta, input: parsed, options: {path: tables/good}}
+              broken: {gem: delta, input: parsed.rejected, options: {path: tables/broken}}
+        """,
+        keeps="""
+            sources:
+              clicks:
+                gem: kafka
+                options: {bootstrap_servers: ["localhost:9092"], subscribe: clicks}
+            transforms:
+              parsed:
+                gem: from_json
+                input: clicks
+                options: {column: value, schema: "page string not null", rejects: true}
+            targets:
+              good: {gem: delta, input: parsed, group: clicks, options: {path: tables/good}}
+              broken: {gem: delta, input: parsed.rejected, options: {path: tables/broken}}
+        """,
+        source="Kafka integration guide, startingOffsets; guide, Using Foreach and ForeachBatch",
     ),
     warning(
         "GB390",

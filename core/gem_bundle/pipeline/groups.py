@@ -123,6 +123,27 @@ def rejecting_before(nodes: Mapping[str, Node], target: Node) -> list[str]:
     return [name for name, node in nodes.items() if name in before and node.kind == "target"]
 
 
+def parted_targets(plan: Plan, name: str) -> tuple[list[Node], list[Node]]:
+    """The targets of a node's ordinary rows and those of its rejected ones, where no query has both.
+
+    Args:
+        plan: The pipeline.
+        name: The id of the node.
+    """
+    good: list[Node] = []
+    bad: list[Node] = []
+    for target in plan.definition.of_kind("target"):
+        outputs = {
+            output.name for output in _outputs_before(plan.definition.nodes, target) if output.node == name
+        }
+        if REJECTED in outputs:
+            bad.append(target)
+        if outputs - {REJECTED}:
+            good.append(target)
+    queries = [{query_group(plan, target) or target.identity for target in found} for found in (good, bad)]
+    return ([], []) if not good or not bad or queries[0] & queries[1] else (good, bad)
+
+
 def in_turn(nodes: Mapping[str, Node], targets: Iterable[Node]) -> list[list[Node]]:
     """Targets in the order in which they are written: each behind those whose rejected rows it takes.
 

@@ -347,6 +347,52 @@ def test_rejected_rows_of_a_target_that_go_nowhere_are_a_warning() -> None:
     assert [(d.code, d.node, d.severity) for d in found if d.code == "GB109"] == [("GB109", "s", "warning")]
 
 
+FROM_KAFKA = """
+sources:
+  ticks: {gem: kafka, options: {bootstrap_servers: ["localhost:9092"], subscribe: t, include_headers: false}}
+"""
+PARSED = (
+    "  held: {gem: from_json, input: ticks, options: {column: value, schema: value int, rejects: true}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("piece", "said"),
+    [
+        (
+            transforms(EVEN, HELD) + "targets:\n" + to("a", "held", ""),
+            "`ticks` (`rate`) each of their queries",
+        ),
+        (transforms(EVEN, HELD) + "targets:\n" + to("a", "held"), None),
+        (
+            transforms(EVEN, HELD) + "targets:\n" + to("a", "held") + to("b", "held", "other"),
+            "neither to `a` nor to `r`",
+        ),
+        (
+            FROM_KAFKA + transforms(PARSED) + "targets:\n" + to("a", "held", ""),
+            "`starting_offsets` lets each",
+        ),
+        (
+            FROM_KAFKA.replace("subscribe: t", "subscribe: t, starting_offsets: earliest")
+            + transforms(PARSED)
+            + "targets:\n"
+            + to("a", "held", ""),
+            None,
+        ),
+    ],
+)
+def test_two_queries_of_a_source_that_gives_each_other_rows(piece: str, said: str | None) -> None:
+    found = check(piece + to("r", "held.rejected", "")).diagnostics
+    told = [(d.code, d.node, d.severity) for d in found]
+    assert told == ([] if said is None else [("GB389", "held", "warning")])
+    assert all(said is not None and said in d.message for d in found)
+
+
+def test_one_query_has_both_whoever_has_one_of_them_too() -> None:
+    targets = to("a", "held") + to("r", "held.rejected") + to("b", "held", "")
+    assert check(transforms(EVEN, HELD) + "targets:\n" + targets).diagnostics == []
+
+
 def test_a_batch_takes_what_a_target_rejects_without_a_group() -> None:
     rows = "sources:\n  ticks: {gem: rows, options: {schema: value int, rows: [[1]]}}\n"
     piece = "mode: batch\n" + rows + "targets:\n" + sends("s", "ticks") + to("r", "s.rejected", "")

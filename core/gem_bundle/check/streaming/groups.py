@@ -5,7 +5,7 @@ Guide: *Using Foreach and ForeachBatch* (to write to several places), *Output Mo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from gem_bundle.check.report import at_key
 from gem_bundle.pipeline.groups import (
@@ -15,6 +15,7 @@ from gem_bundle.pipeline.groups import (
     groups_of,
     limited_nodes,
     operators_behind,
+    parted_targets,
     rejecting_before,
     settled_nodes,
 )
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gem_bundle.diagnostics import Diagnostic
+    from gem_bundle.gem import Source
     from gem_bundle.operators import Operator
     from gem_bundle.pipeline.groups import Group
     from gem_bundle.pipeline.model import Node
@@ -50,6 +52,9 @@ def check_groups(plan: Plan) -> Iterator[Diagnostic]:
     taken = plan.definition.with_rejected_taken()
     for name in (name for name in settled_nodes(plan) if name in taken):
         yield from _check_settled(plan, plan.node(name))
+    for name in plan.order:
+        if name in taken and name in plan.gems and plan.node(name).kind != "target":
+            yield from _check_parted(plan, plan.node(name))
     for node in plan.definition.of_kind("target"):
         yield from _check_takes(plan, node)
     for group in groups_of(plan):
@@ -157,6 +162,32 @@ def _check_settled(plan: Plan, node: Node) -> Iterator[Diagnostic]:
     )
     hint = "Give the targets behind it a `group`, the same one."
     yield at_key(plan, node, "GB387", message, "options", hint)
+
+
+def _check_parted(plan: Plan, node: Node) -> Iterator[Diagnostic]:
+    """A row is in one of both outputs if these are of the same rows, which not each source gives two queries."""
+    good, bad = parted_targets(plan, node.id)
+    for name in sorted(plan.streaming_sources(node.id)) if good else ():
+        source = plan.node(name)
+        gem = cast("Source | None", plan.gems.get(name))
+        if gem is None or (gem.semantics.replayable and not gem.semantics.only_new):
+            continue
+        option = gem.semantics.only_new
+        own = [f"`{target.id}`" for target in (good[0], bad[0])]
+        what = (
+            f"`{option}` lets each of their queries begin behind what is there when it starts"
+            if isinstance(option, str)
+            else "each of their queries gets rows of its own"
+        )
+        message = (
+            f"a row may get neither to {own[0]} nor to {own[1]}, which takes what it rejects: of `{name}` "
+            f"(`{source.gem}`) {what}"
+        )
+        hint = f"Give {own[0]} and {own[1]} the same `group`: one query writes both."
+        if isinstance(option, str):
+            hint += f" Or set `{option}`."
+        yield at_key(plan, node, "GB389", message, "gem", hint, "warning")
+        return
 
 
 def _check_fork(plan: Plan, group: Group) -> Iterator[Diagnostic]:
