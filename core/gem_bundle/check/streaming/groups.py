@@ -165,7 +165,7 @@ def _check_settled(plan: Plan, node: Node) -> Iterator[Diagnostic]:
 
 
 def _check_parted(plan: Plan, node: Node) -> Iterator[Diagnostic]:
-    """A row is in one of both outputs if these are of the same rows, which not each source gives two queries."""
+    """Both queries have the same rows, so that each is in one of both places; not each source gives them."""
     good, bad = parted_targets(plan, node.id)
     for name in sorted(plan.streaming_sources(node.id)) if good else ():
         source = plan.node(name)
