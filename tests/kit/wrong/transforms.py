@@ -24,13 +24,15 @@ from gem_bundle import (
     reason,
 )
 from gem_bundle.lineage import passed
-from gem_bundle.testing.conformance.inputs import EVENTS
+from gem_bundle.testing.conformance.inputs import EVENTS, Given
+from gem_combine.join import Join
 from gem_filter.expect import Expect
 from tests.kit.wrong.right import Flag, Flagging, FlagOfStreams, FlagOptions, TransformSuite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+PAGES = Given("page string, team string", [{"page": "home", "team": "web"}], static=True)
 BORROWED = {
     **TransformSuite.waive,
     "test_no_option_is_ignored": "the options are those of a built-in gem, whose own suite reads them",
@@ -249,6 +251,22 @@ class TestChangesWhatItRejects(TransformSuite):
     gem = ChangesWhatItRejects
     expected = [{"id": 1}, {"id": 2}]
     caught_by = {"test_keeps_or_rejects_rows_it_never_saw"}
+
+
+class LosesRowsWithoutAKey(Join):
+    """Reject rows without a partner, but for those whose key is null: they are in neither output."""
+
+    def reject(self, *inputs: DataFrame) -> Rejects:
+        return super().reject(inputs[0].where("page is not null"), *inputs[1:])
+
+
+class TestLosesRowsWithoutAKey(TransformSuite):
+    gem = LosesRowsWithoutAKey
+    inputs = {"events": EVENTS, "pages": PAGES}
+    options = {"on": ["page"], "unmatched": "reject"}
+    expected = [{"id": 1}, {"id": 3}]
+    waive = BORROWED
+    caught_by = {"test_keeps_or_rejects_each_row", "test_keeps_or_rejects_rows_it_never_saw"}
 
 
 class LosesRowsThatCameBefore(Expect):

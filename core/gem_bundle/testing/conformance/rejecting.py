@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _ANYBODY = Rejecting("pipeline", "0.1.0", "node", "gem")
 _DRAWN = 60
+_NUMBER = "gem_bundle_number"
 _CHANGED = 0.4
 _NEVER_LATE = "36500 days"
 _TEXTS = ("", " ", "0", "null", "\u00e9\U0001f600", "[" * 20, "x" * 300)
@@ -146,15 +148,47 @@ class RejectingTests(GemConformance):
         fail_for(problems)
 
     def _divided(self, gem: Any, tables: Sequence[DataFrame], rows: int | None = None) -> list[str]:
-        """What is wrong with how rows are divided: several inputs may make several rows of one."""
+        """What is wrong with how rows are divided."""
         if len(tables) > 1:
-            return []
+            return self._told_apart(gem, tables, rows)
         kept = sum(df.count() for df in _outputs(gem.apply(*tables)))
         rejected = rejected_rows(gem.reject(*tables), _ANYBODY).count()
         rows = self._judged(tables[0]).count() if rows is None else rows
         if kept + rejected == rows:
             return []
         return [f"of {rows} rows {kept} are let through, and {rejected} are rejected"]
+
+    def _told_apart(self, gem: Any, tables: Sequence[DataFrame], rows: int | None) -> list[str]:
+        """What is wrong where several inputs may make several rows of one: each is numbered beforehand."""
+        from pyspark.sql.types import IntegerType, StructField, StructType
+
+        first, *others = tables
+        numbered = self.spark.createDataFrame(
+            [(*row, number) for number, row in enumerate(first.collect())],
+            StructType([*first.schema, StructField(_NUMBER, IntegerType())]),
+        )
+        all_ = {row[_NUMBER] for row in self._judged(numbered).select(_NUMBER).collect()}
+        if rows is not None and len(all_) != rows:
+            return [f"of {rows} rows {len(all_)} are there when they are judged"]
+        outputs = _outputs(gem.apply(numbered, *others))
+        refused = rejected_rows(gem.reject(numbered, *others), _ANYBODY)
+        if not all(_NUMBER in df.columns for df in outputs):
+            lost = len(all_) - sum(df.count() for df in outputs) - refused.count()
+            return (
+                [f"of {len(all_)} rows at least {lost} are neither let through nor rejected"]
+                if lost > 0
+                else []
+            )
+        kept = {row[_NUMBER] for df in outputs for row in df.select(_NUMBER).collect()}
+        rejected = [json.loads(row.row)[_NUMBER] for row in refused.select("row").collect()]
+        problems = []
+        if lost := len(all_ - kept.union(rejected)):
+            problems.append(f"of {len(all_)} rows {lost} are neither let through nor rejected")
+        if both := len(kept.intersection(rejected)):
+            problems.append(f"of {len(all_)} rows {both} are let through, and rejected too")
+        if len(rejected) > len(set(rejected)):
+            problems.append(f"of {len(all_)} rows some are rejected twice")
+        return problems
 
     def _judged(self, df: DataFrame) -> DataFrame:
         """The rows that have to be in one of the outputs."""
