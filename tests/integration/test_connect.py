@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Row, SparkSession
 
     from tests.connect_server import ConnectServer
 
@@ -51,6 +51,7 @@ transforms:
 targets:
   hourly: {gem: file, input: counts, options: {format: json, path: out/hourly}}
   all: {gem: delta, input: held, options: {path: out/all}}
+  bad: {gem: delta, input: held.rejected, options: {path: out/bad}}
 """
 # The fourth comes when the watermark has passed the window of its first row.
 FILES = [["00:10", "00:20"], ["01:30"], ["05:00"], ["00:30", "06:00"]]
@@ -132,6 +133,11 @@ def timeless(report: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def rejected_row(row: Row) -> tuple[str, list[tuple[str, str]], str]:
+    """What was rejected, why, and by the name of which file."""
+    return row.row, [tuple(why) for why in row.reasons], row.origin["file"].rpartition("/")[2]
+
+
 def written(folder: Path) -> list[str]:
     return sorted(
         line for part in (folder / "out/hourly").glob("*.json") for line in part.read_text().split()
@@ -157,6 +163,15 @@ def test_a_run_and_its_restart(spark: SparkSession, connect_server: ConnectServe
     assert written(there.parent) == written(here.parent)
     rows = spark.read.format("delta").load(str(there.parent / "out/all"))
     assert rows.count() == rows.distinct().count() == 7
+    held = [
+        spark.read.format("delta").load(str(place.parent / "out/bad")).drop("rejected_at")
+        for place in (there, here)
+    ]
+    told = [sorted(map(rejected_row, df.collect())) for df in held]
+    assert told[0] == told[1]
+    assert [(row, why) for row, why, _ in told[0]] == [
+        ('{"id":10,"at":"2013-01-01T01:30:00.000000Z"}', [("another", "`id <> 10` is false")])
+    ]
 
 
 @over_connect
