@@ -26,6 +26,7 @@ DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
 # Their commands install things, and have tests of their own.
 TUTORIALS = DOCS / "tutorials"
+KAFKA = {"bad-rows"}
 
 
 def build(docs: Path, site: Path) -> subprocess.CompletedProcess[str]:
@@ -209,15 +210,22 @@ def test_pages_do_what_they_say(page: Path, tmp_path: Path) -> None:
     assert follow(page, tmp_path, Path(sys.executable).parent) > 0
 
 
+def with_kafka(page: Path) -> object:
+    """A page that reads a topic needs a broker."""
+    return pytest.param(page, marks=pytest.mark.kafka) if page.stem in KAFKA else page
+
+
 @pytest.mark.sample(2)
 @pytest.mark.spark
-@pytest.mark.parametrize("page", pages_with_commands(spark=True), ids=by_name)
+@pytest.mark.parametrize("page", list(map(with_kafka, pages_with_commands(spark=True))), ids=by_name)
 def test_pages_that_run_pipelines_do_what_they_say(
     page: Path, tmp_path: Path, request: pytest.FixtureRequest, warm_spark: WarmSpark
 ) -> None:
     environment = {**os.environ, **warm_spark.variables()}
     if page.stem == "avro":
         environment |= {"SCHEMA_REGISTRY": request.getfixturevalue("schema_registry").url}
+    if page.stem in KAFKA:
+        environment |= {"BROKER": request.getfixturevalue("kafka").bootstrap}
     if page.stem == "services":
         environment |= {"SERVICE": request.getfixturevalue("rest_service").url}
     if page.stem == "databases":
