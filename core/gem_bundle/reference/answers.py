@@ -42,8 +42,8 @@ HTTP = (
 COMMANDS = (
     Answer("gem-bundle status FILE --format json", shapes.STATUS, "How the run of a pipeline is."),
     Answer("gem-bundle runs --format json", shapes.RUNS, "What runs, ran and died."),
-    Answer("gem-bundle rejected FILE|PLACE --format json", shapes.REJECTED, "What was rejected, and why."),
     Answer("gem-bundle run FILE --report REPORT", shapes.REPORT, "Written into the file REPORT at the end."),
+    Answer("gem-bundle rejected FILE|PLACE --format json", shapes.REJECTED, "What was rejected, and why."),
 )
 REFUSALS = {
     400: "What it brings isn't what is taken, or isn't JSON.",

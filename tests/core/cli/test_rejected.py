@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gem_bundle.reference.run_shapes import REJECTED
 from gem_bundle.replay import counts as counting
 from gem_bundle.replay.counts import Counted, OfNode, Reason
 
@@ -57,7 +56,6 @@ def test_json(cli: Cli, project: Callable[..., Path], monkeypatch: pytest.Monkey
     monkeypatch.setattr(counting, "counts", lambda *_: FOUND)
     result = cli("rejected", "shop.yaml", "--in", "out/broken", "--format", "json")
     told = json.loads(result.stdout)
-    assert REJECTED.model_validate(told).model_dump() == told, "as the reference has it"
     assert told["nodes"][0] == {"node": "held", "rows": 1, "several": 0, "replayed": None}
     (first, _) = told["rejected"]
     assert first == {

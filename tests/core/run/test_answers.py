@@ -19,6 +19,7 @@ from gem_bundle.diagnostics import Diagnostic, Place
 from gem_bundle.reference import run_shapes as shapes
 from gem_bundle.reference.answers import COMMANDS, HTTP, REFUSALS, answers_page, documented_shapes
 from gem_bundle.reference.shapes import Shape
+from gem_bundle.replay import counts as counting
 from gem_bundle.run import recorder as recording
 from gem_bundle.run.health import Change, Unwell
 from gem_bundle.run.held import HeldRows
@@ -26,6 +27,7 @@ from gem_bundle.run.preview import Preview
 from gem_bundle.run.restarts import Restarting
 from gem_bundle.run.serving import events
 from gem_bundle.ui import page as ui_page
+from tests.core.cli.test_rejected import FOUND
 from tests.core.cli.test_ui import shown as shown_file
 from tests.core.run.test_page import PIPELINE, Shown
 
@@ -133,6 +135,7 @@ def test_all_that_runs_tell_has_the_documented_keys(tmp_path: Path, monkeypatch:
     for name, content in happening:
         told.hold(name, shapes.EVENTS[name][0], content)
     told_by_page_of_file(tmp_path, told, monkeypatch)
+    told_of_rejected(told, monkeypatch)
     assert told.never_came() == []
     assert told.answers == {each.asked for each in (*HTTP, *COMMANDS)} | shapes.EVENTS.keys() | {"pipeline"}
     assert told.refusals == REFUSALS.keys()
@@ -178,6 +181,13 @@ def told_by_commands(file: Path, run: Shown, told: Told) -> None:
     ):
         result = CliRunner().invoke(main, [*arguments, "--format", "json"])
         told.hold(answer.asked, answer.shape, json.loads(result.stdout))
+
+
+def told_of_rejected(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is printed of rejected rows."""
+    monkeypatch.setattr(counting, "counts", lambda *_: FOUND)
+    result = CliRunner().invoke(main, ["rejected", "out/broken", "--format", "json"])
+    told.hold(COMMANDS[3].asked, COMMANDS[3].shape, json.loads(result.stdout))
 
 
 def refused(run: Shown, folder: Path, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
