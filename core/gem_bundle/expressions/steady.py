@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.diagnostics import Finding
 from gem_bundle.expressions.analysis import analyse, calls_functions, parsed
-from gem_bundle.expressions.functions import UNSTEADY, words
+from gem_bundle.expressions.functions import BY_CHANCE, UNSTEADY, words
 from gem_bundle.expressions.names import split_alias
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ def check_chance(expression: str, facts: Facts, option: Option) -> Iterator[Find
     tree = parsed(body) if "(" in body else None
     for node in tree.walk() if tree is not None else ():
         for name in _names(node, body, facts):
-            if name in _BY_CHANCE or name == "monotonically_increasing_id":
-                why = "is left to chance" if name in _BY_CHANCE else "is another one in each row"
+            if name in BY_CHANCE or name == "monotonically_increasing_id":
+                why = "is left to chance" if name in BY_CHANCE else "is another one in each row"
                 message = f"`{name}` {why}, so rows that are alike don't agree in it"
                 yield Finding(
                     "GB212", message, "Write what is of the row alone.", option, "warning", word=name
