@@ -589,6 +589,15 @@ class Target(Gem[OptionsT]):
         """Where the rows go to, as `Source.places` says where they come from; without wildcards."""
         return {}
 
+    def discover(self) -> None:
+        """Look outside for what `check` needs to know, and keep it for it.
+
+        Called by `gem-bundle check --connect` only, as `Transform.discover` is; never before a run.
+
+        Raises:
+            GemError: When it can't look, and the gem knows why. What isn't known stays unknown.
+        """
+
     def begins_anew(self) -> OptionChange | None:
         """What a query without a checkpoint does to rows, because of what is in its place already.
 

@@ -22,7 +22,7 @@ _UNRANGED = _COMPOSED | {"binary", "boolean"}
 
 
 def check_layout(
-    options: DeltaTargetOptions, rows: Facts, written: Facts, there: TableMetadata | None
+    options: DeltaTargetOptions, rows: Facts, written: Facts, there: TableMetadata | None, *, new: bool
 ) -> Iterator[Finding]:
     """What is wrong with the columns by which files are laid out.
 
@@ -31,11 +31,12 @@ def check_layout(
         rows: The rows that come.
         written: What of them a new table gets.
         there: The table that is there; None when nothing is known of it.
+        new: It is known that no table is there.
     """
     yield from _check_new(options, rows, written)
     operations = options.table_operations
     if operations is not None and operations.z_order_by:
-        yield from _check_order(options, operations.z_order_by, written, there)
+        yield from _check_order(options, operations.z_order_by, written, there, new=new)
 
 
 def _check_new(options: DeltaTargetOptions, rows: Facts, written: Facts) -> Iterator[Finding]:
@@ -62,7 +63,12 @@ def _check_new(options: DeltaTargetOptions, rows: Facts, written: Facts) -> Iter
 
 
 def _check_order(
-    options: DeltaTargetOptions, names: Sequence[str], written: Facts, there: TableMetadata | None
+    options: DeltaTargetOptions,
+    names: Sequence[str],
+    written: Facts,
+    there: TableMetadata | None,
+    *,
+    new: bool,
 ) -> Iterator[Finding]:
     """What a table is put in order by: columns that it has, none of its partitions, that can be compared."""
     place = ("table_operations", "z_order_by")
@@ -72,7 +78,7 @@ def _check_order(
     }
     partitions = {name.lower() for name in (*options.partition_by, *(there.partitions if there else ()))}
     # A table that isn't seen from here may have more columns than the rows.
-    severity: Literal["error", "warning"] = "error" if there is not None or options.is_absent() else "warning"
+    severity: Literal["error", "warning"] = "error" if there is not None or new else "warning"
     for name in names:
         column = columns.get(name.lower())
         if column is None and written.columns is not None:

@@ -92,6 +92,8 @@ class DeltaTarget(Target[DeltaTargetOptions]):
         self._changing: Upserts | Histories | None = None
         self._written: dict[str, int] = {}
         self._is_there = False
+        self._there: TableMetadata | None = None
+        self._is_new = False
         if options.merge is not None or options.history is not None:
             self.semantics = replace(
                 self.semantics,
@@ -174,9 +176,7 @@ class DeltaTarget(Target[DeltaTargetOptions]):
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns of merges and of the table's layout exist; options are for a batch or for a stream."""
         (facts,) = inputs
-        merge, history, operations = self.options.merge, self.options.history, self.options.table_operations
-        asked = merge is not None or (operations is not None and operations.z_order_by)
-        there = self._table_there() if asked else None
+        merge, history, there = self.options.merge, self.options.history, self._there
         written = facts
         if merge is not None:
             yield from merge.check(facts, None if there is None else there.columns)
@@ -184,16 +184,17 @@ class DeltaTarget(Target[DeltaTargetOptions]):
         if history is not None:
             yield from history.check(facts)
             written = history.written(facts)
-        yield from check_layout(self.options, facts, written, there)
+        yield from check_layout(self.options, facts, written, there, new=self._is_new)
         for name in BATCH_ONLY:
             if facts.streaming and name in self.options.model_fields_set:
                 message = f"`{name}` has no effect: it is for batches"
                 yield Finding("GB207", message, "Remove it.", name, "warning")
 
-    def _table_there(self) -> "TableMetadata | None":
-        """What the log of a table at a local path says of it."""
+    def discover(self) -> None:
+        """Read the log of a table at a local path: expressions and the layout may name its columns."""
         local = local_path(self.options.path) if self.options.path is not None else None
-        return None if local is None else read_metadata(Path(local) / "_delta_log")
+        self._there = None if local is None else read_metadata(Path(local) / "_delta_log")
+        self._is_new = self.options.is_absent()
 
     def write(self, df: "DataFrame", context: WriteContext) -> None:
         """Add the rows to the table, or replace what is there.

@@ -239,10 +239,13 @@ def test_expressions_over_a_table_that_is_there(tmp_path: Path) -> None:
 
     def told(**merge: Any) -> list[Any]:
         facts = Facts(streaming=False, columns=COLUMNS).after(AggregateOperator())
-        return [f.message for f in target(tmp_path, merge={"on": ["id"], **merge}).check(facts)]
+        made = target(tmp_path, merge={"on": ["id"], **merge})
+        made.discover()
+        return [f.message for f in made.check(facts)]
 
     def ordered(*columns: str, **raw: Any) -> list[Any]:
         made = target(tmp_path, table_operations={"z_order_by": columns}, **raw)
+        made.discover()
         return [(f.code, f.severity) for f in made.check(Facts(streaming=True, columns=COLUMNS))]
 
     assert told(on="target.id = source.id and target.dey > '2026-01-01'", insert=["id"]) == [

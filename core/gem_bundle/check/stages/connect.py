@@ -13,7 +13,7 @@ from gem_bundle.facts import Column
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from gem_bundle.gem import Gem, Source, Transform
+    from gem_bundle.gem import Gem, Source, Target, Transform
     from gem_bundle.pipeline.model import Definition
     from gem_bundle.pipeline.plan import Plan
 
@@ -36,12 +36,12 @@ def check_connect(plan: Plan, nodes: Iterable[str] | None = None) -> list[Diagno
 def discover_columns(
     definition: Definition, gems: Mapping[str, Gem], names: Iterable[str]
 ) -> tuple[dict[str, tuple[Column, ...]], list[Diagnostic]]:
-    """Ask sources for the columns of what is there, and let transforms look for what they need to know.
+    """Ask sources for the columns of what is there, and let the others look for what they need to know.
 
     Args:
         definition: The pipeline, its secrets resolved.
         gems: A gem with validated options for each of the nodes.
-        names: The sources whose columns aren't known, and the transforms.
+        names: The sources whose columns aren't known, and the transforms and targets.
 
     Returns:
         The columns of those that can tell, and what was found on the way.
@@ -64,7 +64,7 @@ def _discover(
 ) -> tuple[tuple[Column, ...] | None, list[Diagnostic]]:
     node = definition.nodes[name]
     try:
-        answer: Any = cast("Source | Transform", gem).discover()
+        answer: Any = cast("Source | Transform | Target", gem).discover()
         if answer is None:
             return None, []
         columns = tuple(answer)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gem_bundle.check.report import gem_failed
 from gem_bundle.facts import REJECTED, UNKNOWN_OPERATOR, Facts, combined, output_key
-from gem_bundle.gem import Transform
+from gem_bundle.gem import Target, Transform
 from gem_bundle.lineage import column_keys
 from gem_bundle.rejected import rejected_facts
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gem_bundle.diagnostics import Diagnostic
-    from gem_bundle.gem import Gem, Source, Target
+    from gem_bundle.gem import Gem, Source
     from gem_bundle.operators import Operator
     from gem_bundle.pipeline.model import Definition, Node
     from gem_bundle.pipeline.plan import Plan
@@ -157,7 +157,7 @@ def _infer_sources(
         looking = [
             name
             for name, gem in gems.items()
-            if gem.kind == "transform" and type(gem).discover is not Transform.discover  # type: ignore[attr-defined]
+            if gem.kind != "source" and type(gem).discover not in {Transform.discover, Target.discover}  # type: ignore[attr-defined]
         ]
         unknown = [name for name, declared in facts.items() if declared.columns is None and name in gems]
         unknown += looking
