@@ -63,7 +63,7 @@ def _with_unsteady(declared: Facts, gem: Gem | None, inputs: list[Facts], node: 
     Expressions tell it of what they make. What else is made of a column that isn't steady is found by the
     lineage, where the gem tells that.
     """
-    if declared.columns is None:
+    if declared.columns is None or not any(map(_has_unsteady, (declared, *inputs))):
         return declared
     reasons = {id(c): c.unsteady for c in declared.columns if c.unsteady is not None}
     before = [
@@ -72,7 +72,7 @@ def _with_unsteady(declared: Facts, gem: Gem | None, inputs: list[Facts], node: 
         if (keys := column_keys(known.columns)) is not None
     ]
     keys = column_keys(declared.columns)
-    if gem is not None and keys is not None and any(any(known.values()) for known in before):
+    if gem is not None and keys is not None and any(map(_has_unsteady, inputs)):
         sources = {f"{n}:{key}": why for n, known in enumerate(before) for key, why in known.items() if why}
         with suppress(Exception):
             lineage = cast("Transform", gem).lineage(*inputs) if len(before) == len(inputs) else None
@@ -101,6 +101,8 @@ def steady_for(node: Node, inputs: list[Facts], definition: Definition) -> list[
         inputs: The facts of its inputs.
         definition: The pipeline.
     """
+    if not any(map(_has_unsteady, inputs)):
+        return inputs
     taken = {
         edge.output for other in definition.nodes.values() for edge in other.inputs if edge.node == node.id
     }
@@ -108,10 +110,14 @@ def steady_for(node: Node, inputs: list[Facts], definition: Definition) -> list[
         return inputs
     return [
         replace(known, columns=tuple(replace(c, unsteady=None) for c in known.columns))
-        if any(c.unsteady is not None for c in known.columns or ()) and known.columns is not None
+        if known.columns is not None and _has_unsteady(known)
         else known
         for known in inputs
     ]
+
+
+def _has_unsteady(facts: Facts) -> bool:
+    return any(column.unsteady is not None for column in facts.columns or ())
 
 
 def _named_outputs(gem: Gem | None, declared: Facts, inputs: list[Facts]) -> dict[str, Facts]:
