@@ -647,7 +647,7 @@ def test_what_a_server_lacks_is_said_before_the_start(connect_server: ConnectSer
     (found,) = [found for found in unseen if found["code"] == "GB514"]
     assert found["message"].endswith(
         "for `path` of `orders`, the checkpoint of `hourly`, `path` of `hourly`, the checkpoint of `all`, "
-        "`path` of `all`"
+        "`path` of `all`, the checkpoint of `bad`, `path` of `bad`"
     )
 
     grouped = write_pipeline(

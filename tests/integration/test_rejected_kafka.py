@@ -108,10 +108,10 @@ def test_rows_come_back_from_a_topic_each_once(spark: SparkSession, tmp_path: Pa
     assert len(kafka.consume(topics["BROKEN"])) == 6
 
     place, unpaid = (f"kafka://{kafka.bootstrap}/{topics[name]}" for name in ("BROKEN", "UNPAID"))
-    told = {(r.node, r.reason): r.rows for r in counts(None, RunOptions(quiet=True), place)}
+    told = {(r.node, r.reason): r.rows for r in counts(None, RunOptions(quiet=True), place).rejected}
     assert told == {("parsed", "not_json"): 1, ("parsed", "missing_field"): 1, ("parsed", "not_utf8"): 1}
     everywhere = counts(lambda options: load_file(file, options), RunOptions(quiet=True))
-    assert {(r.node, r.reason): r.rows for r in everywhere} == {**told, ("plausible", "paid"): 7}
+    assert {(r.node, r.reason): r.rows for r in everywhere.rejected} == {**told, ("plausible", "paid"): 7}
 
     write_pipeline(tmp_path, text.replace("id int not null", "id int").replace("amount > 0", "amount >= 0"))
     assert again(file, "parsed", place, dry_run=True).rows == 3

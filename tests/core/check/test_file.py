@@ -533,6 +533,13 @@ targets:
   u: {gem: foreach, input: c, options: {function: "harmful_job:Writer"}}
 """
 
+PARTS = """\
+def clean(frame): return frame
+def write(frame, epoch): pass
+class Writer:
+    def process(self, row): pass
+"""
+
 PROBE = """\
 import sys
 from gem_bundle.check import check_file
@@ -548,10 +555,11 @@ print([m for m in ("pyspark", "py4j", "delta", "kafka", "harmful_job", "harmful_
 def probe(folder: Path, text: str) -> list[str]:
     """Check a file in a process of its own, whose path begins with the file's folder."""
     (folder / "p.yaml").write_text(text)
-    harm = "open(__file__ + '.owned', 'w').close()\n"
+    harm = "open(__file__ + '.owned', 'w').close()\n" + PARTS
     (folder / "harmful_job.py").write_text(harm)
     (folder / "harmful_package").mkdir()
-    (folder / "harmful_package" / "__init__.py").write_text(harm)
+    for name in ("__init__.py", "inner.py"):
+        (folder / "harmful_package" / name).write_text(harm)
     (folder / "probe.py").write_text(PROBE)
     result = subprocess.run(
         [sys.executable, "probe.py", "p.yaml"],
