@@ -15,14 +15,11 @@ from typing import TYPE_CHECKING
 
 from gem_bundle import GemError
 from gem_bundle.expressions import backquoted
-from gem_delta.naming import SOURCE, TARGET
+from gem_bundle.merging import NO_SEQUENCE, SOURCE, TARGET, is_orderable, refused
 from gem_delta.pruning import only_files
 from gem_delta.statements import (
-    NO_SEQUENCE,
     Statements,
     Table,
-    is_orderable,
-    refused,
     remembered_beside,
     table_for,
 )

@@ -5,9 +5,10 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from gem_bundle import Field, Options
+from gem_bundle.merging import MergeOptions
 from gem_bundle.types import Expression, StringList
 from gem_delta.connection import DeltaOptions, RawOptions
-from gem_delta.merging import HistoryOptions, MergeOptions
+from gem_delta.merging import HistoryOptions
 
 SaveMode = Literal["append", "overwrite", "error", "ignore"]
 BATCH_ONLY = ("save_mode", "replace_where", "partition_overwrite_mode")

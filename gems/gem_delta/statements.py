@@ -7,7 +7,6 @@ session, and others than these would write by that number too. So statements run
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,13 +15,14 @@ from uuid import uuid4
 from gem_bundle import GemError, analysed, is_over_connect
 from gem_bundle.diagnostics import suggest
 from gem_bundle.expressions import backquoted
+from gem_bundle.merging import refused
 from gem_delta.connection import DeltaOptions, says_absent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import StructType
 
 _TRANSACTION = "spark.databricks.delta.write.txn"
 _TO_ALL_TABLES = "spark.databricks.delta.schema.autoMerge.enabled"
@@ -34,21 +34,6 @@ _SETTINGS = {
     "optimize_write": "spark.databricks.delta.optimizeWrite.enabled",
     "user_metadata": "spark.databricks.delta.commitInfo.userMetadata",
 }
-
-# What `raise_error` says in a query, and what that means.
-_REFUSALS = {
-    "gem-bundle:several-rows": (
-        "several rows of a key are in one micro-batch, and nothing tells which is the last",
-        "Nothing of the micro-batch is in the table. Give `sequence_by`, or have one row of each key by "
-        "`aggregate` or `deduplicate`.",
-    ),
-    "gem-bundle:no-sequence": (
-        "a row has no value in its sequence, so it can't be told which changes it comes after",
-        "Nothing of the micro-batch is in the table. Leave such rows out with `filter` or `expect`.",
-    ),
-}
-SEVERAL_ROWS, NO_SEQUENCE = _REFUSALS
-_REFUSED = re.compile("|".join(_REFUSALS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,30 +287,6 @@ class Statements:
                     conf.unset(name)
                 else:
                     conf.set(name, earlier)
-
-
-@contextmanager
-def refused() -> Iterator[None]:
-    """Say in a sentence what a query of ours has raised."""
-    try:
-        yield
-    except Exception as error:
-        match = _REFUSED.search(str(error))
-        if match is None:
-            raise
-        message, hint = _REFUSALS[match[0]]
-        raise GemError("GB515", message, hint) from error
-
-
-def is_orderable(kind: DataType) -> bool:
-    """Whether Spark can tell which of two values of a type is the greater one."""
-    from pyspark.sql.types import ArrayType, CalendarIntervalType, MapType, StructType, VariantType
-
-    if isinstance(kind, ArrayType):
-        return is_orderable(kind.elementType)
-    if isinstance(kind, StructType):
-        return all(is_orderable(field.dataType) for field in kind.fields)
-    return not isinstance(kind, MapType | VariantType | CalendarIntervalType)
 
 
 def _session_beside(spark: SparkSession) -> SparkSession:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from gem_bundle import Column, Facts
-from gem_bundle.expressions import check_expression, columns_named, missing_names
+from gem_bundle.expressions import check_expression, missing_names
+from gem_bundle.facts import Column, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from gem_bundle import Finding
+    from gem_bundle.diagnostics import Finding
 
 Place = tuple[str | int, ...]
 SOURCE, TARGET = "source", "target"
@@ -59,6 +59,8 @@ class TableNames:
     def _check(
         self, expression: str, facts: Facts, place: Place, wants: Literal["boolean"] | None
     ) -> Iterator[Finding]:
+        from gem_bundle.expressions import columns_named
+
         if self.there is None and any(name.lower() in {SOURCE, TARGET} for name in self.rows):
             return iter(())  # a field of such a column may be a column of a table that isn't known
         # Of a table whose columns aren't all known, what isn't there may be.
