@@ -210,7 +210,9 @@ class Experiments:
                 kept = sum(o.numRowsTotal for o in last.stateOperators) if last is not None else 0
             finally:
                 query.stop()
-        except Exception as error:  # noqa: BLE001 (what it raises is the answer)
+        except Exception as error:
+            if self._spark.sparkContext._jsc.sc().isStopped():
+                raise  # what it raises is the answer, but of a Spark that is no more, which answers nothing
             return Written(error=error)
         if mode == "complete":
             return Written(found[-1] if found else Counter(), tuple(found), len(found), kept)
