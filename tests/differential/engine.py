@@ -96,7 +96,7 @@ def started(folder: Path) -> Iterator[SparkSession]:
             app_name="gem-bundle-differential",
             settings={
                 "spark.master": "local[2]",
-                "spark.driver.memory": "2g",
+                "spark.driver.memory": "3g",
                 "spark.sql.session.timeZone": "UTC",
                 "spark.sql.warehouse.dir": str(folder / "warehouse"),
                 # What a page would show of thousands of queries fills the memory in an hour.

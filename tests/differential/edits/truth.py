@@ -151,9 +151,7 @@ class Experiments:
             files.add("b")
             second = self._run(plan, target, edited, files)
             if second.error is not None:
-                # That a busy machine was slow says nothing of the edit.
-                late = isinstance(second.error, TimeoutError)
-                return Truth("useless" if late else "refused", second.reason)
+                return Truth("useless" if _too_large(second.error) else "refused", second.reason)
             then = self._run(plan, target, scratch, files)
             if then.error is not None:
                 return Truth("useless", f"version 2: {then.reason}")
@@ -320,6 +318,11 @@ class First:
     def close(self) -> None:
         """Remove what it has left."""
         shutil.rmtree(self.place, ignore_errors=True)
+
+
+def _too_large(error: Exception) -> bool:
+    """Whether time or memory were too little, which says nothing of the edit."""
+    return isinstance(error, TimeoutError) or "OutOfMemoryError" in str(error)
 
 
 def _judge(mode: str, first: Written, second: Written, scratch: Written, then: Written) -> Truth:
