@@ -38,7 +38,7 @@ SETTINGS = {
     "spark.sql.streaming.checkUnfinishedRepartitionOnRestart": "false",
     "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
 }
-_SECONDS = 180
+_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,8 @@ class Truth:
     Args:
         outcome: ``continues``: the rows are those of version 2 from scratch; ``from_now_on``: those of
             version 2 are, and those of version 1 stay; ``wrong``: neither; ``refused``: Spark fails;
-            ``useless``: version 2 by itself doesn't run, or nothing came out; ``unfit``: version 1 doesn't.
+            ``useless``: version 2 by itself doesn't run, or nothing came out; ``unfit``: version 1 doesn't,
+            or the rows are too many for this machine.
         reason: Why, in words.
         arrived: They are those of version 2 from scratch where the rows of new sources come when they did:
             which of equal rows stays, and which are late, goes by that.
@@ -147,14 +148,14 @@ class Experiments:
             files.add("a")
             from_scratch = self._run(plan, target, scratch, files)
             if from_scratch.error is not None:
-                return Truth("useless", f"version 2: {from_scratch.reason}")
+                return _without(from_scratch, "useless", "version 2: ")
             files.add("b")
             second = self._run(plan, target, edited, files)
             if second.error is not None:
-                return Truth("useless" if _too_large(second.error) else "refused", second.reason)
+                return _without(second, "refused")
             then = self._run(plan, target, scratch, files)
             if then.error is not None:
-                return Truth("useless", f"version 2: {then.reason}")
+                return _without(then, "useless", "version 2: ")
             mode = plan.node(target).output_mode
             truth = replace(_judge(mode, first.written, second, from_scratch, then), kept=first.written.kept)
             if truth.outcome == "continues":
@@ -320,9 +321,10 @@ class First:
         shutil.rmtree(self.place, ignore_errors=True)
 
 
-def _too_large(error: Exception) -> bool:
-    """Whether time or memory were too little, which says nothing of the edit."""
-    return isinstance(error, TimeoutError) or "OutOfMemoryError" in str(error)
+def _without(failed: Written, outcome: Outcome, prefix: str = "") -> Truth:
+    """What a failure tells of an edit: nothing where time or memory were too little for its rows."""
+    large = isinstance(failed.error, TimeoutError) or "OutOfMemoryError" in str(failed.error)
+    return Truth("unfit" if large else outcome, f"{prefix}{failed.reason}")
 
 
 def _judge(mode: str, first: Written, second: Written, scratch: Written, then: Written) -> Truth:
