@@ -221,6 +221,42 @@ targets:
     assert sorted(row.id for row in rows(spark, tmp_path / "out/good")) == [1, 2]
 
 
+RECEIVER = """
+def receive(rows, number):
+    with open(PLACE, "a") as file:
+        file.write("rows come: ")
+        file.write(" ".join(str(row.id) for row in rows.collect()))
+"""
+
+
+@pytest.mark.parametrize(("mode", "group"), [("", "group: alone, "), ("mode: batch", "")])
+def test_a_rule_that_fails_is_asked_before_a_receiver_gets_any_row(
+    tmp_path: Path, mode: str, group: str
+) -> None:
+    module = "receiving_in_a_batch" if mode else "receiving_in_a_group"
+    failing = f"""
+pipeline: shop
+{mode}
+sources:
+  orders: {{gem: file, options: {{path: orders, format: json, schema: "id int"}}}}
+transforms:
+  plausible: {{gem: expect, input: orders, options: {{action: fail, rules: {{counted: id > 0}}}}}}
+targets:
+  good_rows: {{gem: foreach_batch, input: plausible, {group}options: {{function: "{module}:receive"}}}}
+"""
+    file = write_pipeline(tmp_path, failing)
+    received = tmp_path / "received.txt"
+    (tmp_path / f"{module}.py").write_text(RECEIVER.replace("PLACE", repr(str(received))))
+    options = {} if mode else {"available_now": True}
+    add(tmp_path, "1.txt", ['{"id": 3}', '{"id": -4}', '{"id": 5}'])
+    (found,) = run(file, **options).diagnostics
+    assert (found.code, found.node) == ("GB515", "plausible")
+    assert not received.exists()
+    add(tmp_path, "1.txt", ['{"id": 3}', '{"id": 5}'])
+    assert run(file, **options).ok
+    assert received.read_text() == "rows come: 3 5"
+
+
 COUNTED = """
 pipeline: counted
 {mode}

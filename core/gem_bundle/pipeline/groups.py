@@ -270,16 +270,41 @@ def limited_nodes(plan: Plan, targets: Iterable[str] | None = None) -> list[str]
 
 
 def ending_nodes(plan: Plan, targets: Collection[str], fork: Output | None = None) -> list[str]:
-    """The nodes of which a row may end the query when the first of several targets is written already.
+    """The nodes of which a row may end the query when some of its rows are written already.
+
+    That is so of several targets, and of one that doesn't write its rows as a whole.
 
     Args:
         plan: The pipeline.
         targets: The ids of the targets that are written of the same rows.
         fork: Where their query forks: what lies before it is computed before any is written.
     """
+    if len(targets) < 2 and not writes_row_by_row(plan, targets):
+        return []
     before = set(plan.upstream([fork.node])) if fork is not None else set()
-    names = [name for name in plan.upstream(targets) if name not in before] if len(targets) > 1 else []
+    names = [name for name in plan.upstream(targets) if name not in before]
     return _transforms(plan, lambda gem: gem.ends(), names)
+
+
+def ended_by(plan: Plan, names: Iterable[str]) -> list[str]:
+    """The nodes on the way to some of which a row may end the query.
+
+    Args:
+        plan: The pipeline.
+        names: The ids of the nodes.
+    """
+    return _transforms(plan, lambda gem: gem.ends(), plan.upstream(names))
+
+
+def writes_row_by_row(plan: Plan, targets: Iterable[str]) -> bool:
+    """Whether a target may have some rows of a micro-batch that ends before it is whole.
+
+    Args:
+        plan: The pipeline.
+        targets: The ids of the targets.
+    """
+    gems = [cast("Target", plan.gems[name]) for name in targets if name in plan.gems]
+    return any(gem.semantics.delivery == "at_least_once" for gem in gems)
 
 
 def comparing_nodes(plan: Plan) -> list[str]:

@@ -16,12 +16,14 @@ from gem_bundle.files import open_folder, split
 from gem_bundle.kept import let_go
 from gem_bundle.pipeline.groups import (
     UNDIVIDED,
+    ended_by,
     ending_nodes,
     in_turn,
     limited_nodes,
     rejects,
     remembering,
     shared_outputs,
+    writes_row_by_row,
 )
 from gem_bundle.refusals import Refusals
 from gem_bundle.rejected import RejectedIn, Rejecting, event_time_column, with_file
@@ -71,6 +73,9 @@ class GroupQuery:
         self._ending = dict.fromkeys([*self._limited, *ending_nodes(plan, self._targets, group.fork)])
         self._taken = plan.definition.with_rejected_taken()
         self._rejecting = any(rejects(plan, node) for node in group.targets)
+        # Of one target they are needed once, but have to be whole before it has any of them.
+        ended = ended_by(plan, [group.fork.node])
+        self._whole_first = bool(ended) and writes_row_by_row(plan, self._targets)
         self._turns = in_turn(plan.definition.nodes, group.targets)
         self._takers = {
             name: {o for o in self._targets if o != name and name in plan.upstream([o])}
@@ -132,7 +137,7 @@ class GroupQuery:
     def _write(self, df: DataFrame, batch_id: int) -> None:
         query = self._query.result()
         refused: dict[str, Refusals] = {}
-        several = len(self._targets) > 1 or bool(self._limited) or self._rejecting
+        several = len(self._targets) > 1 or bool(self._limited) or self._rejecting or self._whole_first
         done = self._done.of(query, batch_id)
         shared = shared_outputs(self._plan, self._fork, [name for name in self._targets if name not in done])
         with kept(self._recalled(df), several) as batch, released(refused), ExitStack() as keeping:

@@ -249,6 +249,18 @@ def test_a_target_says_what_it_promises_in_a_group() -> None:
     assert [(d.code, d.node) for d in found] == [("GB341", "topic")]
 
 
+def test_what_gets_rows_one_by_one_has_to_be_in_a_group_so_that_a_rule_that_fails_is_asked_first() -> None:
+    held = "  held: {gem: expect, input: ticks, options: {action: fail, rules: {small: value < 10}}}\n"
+    topic = """  topic: {gem: kafka, input: held, GROUP options:
+      {bootstrap_servers: ["localhost:9092"], topic: t, value: cast(value as string)}}\n"""
+    for group, told in (("", True), ("group: alone,", False)):
+        text = transforms(held) + "targets:\n" + topic.replace("GROUP", group)
+        (found,) = (d for d in check(text).diagnostics if d.code != "GB109")
+        assert found.code == "GB341"
+        assert ("in a `group`, also by itself, all are looked at first" in (found.hint or "")) is told
+        assert ("`held` ends the query" in (found.hint or "")) is told
+
+
 def sends(name: str, input_: str, group: str = "", more: str = "", rejects: bool = True) -> str:
     own = f", group: {group}" if group else ""
     options = f'{{function: "tests.core.named_jobs:send", rejects: {str(rejects).lower()}}}'

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.check.report import at_key
-from gem_bundle.pipeline.groups import grouped_delivery
+from gem_bundle.pipeline.groups import ended_by, grouped_delivery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,6 +96,12 @@ def _check_delivery(plan: Plan) -> Iterator[Diagnostic]:
         elif semantics.delivery == "at_least_once" and semantics.condition:
             message = f"`{node.gem}` gets every row at least once: {_clause(semantics.condition)}"
             hint = "See to it that a row that comes twice does no harm to who reads it, by a key for example."
+            ended = [] if node.group else ended_by(plan, [node.id])
+            if ended and plan.streaming_sources(node.id):
+                hint += (
+                    f" A row for which `{ended[0]}` ends the query may come behind others, "
+                    "which are written then: in a `group`, also by itself, all are looked at first."
+                )
             yield at_key(plan, node, "GB341", message, "gem", hint, "note")
 
 
