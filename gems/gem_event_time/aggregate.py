@@ -38,7 +38,7 @@ from gem_bundle.expressions import (
     time_delay,
     windows_over,
 )
-from gem_bundle.lineage import column_keys
+from gem_bundle.lineage import MAYBE_NULL, column_keys
 from gem_bundle.operators import any_of
 from gem_bundle.types import ColumnExpressions, Expression, Interval, interval_length
 
@@ -310,7 +310,9 @@ class Aggregate(Transform[AggregateOptions]):
             made = made_of(over.column, columns)
             lengths = [over.duration, over.slide or over.duration, over.start_offset or "0 seconds"]
             measured = [interval_length(length) for length in lengths]
-            yield Made(f"window {measured} {made.rule}", made.uses, frozenset())
+            # Of windows that overlap, Spark takes each for one that may be null.
+            nulls = frozenset[str]() if measured[0] == measured[1] else frozenset({MAYBE_NULL})
+            yield Made(f"window {measured} {made.rule}", made.uses, nulls)
         elif session is not None:
             made = made_of(session.column, columns)
             fixed = _STARTS_WITH_NUMBER.match(session.gap)

@@ -11,6 +11,7 @@ from gem_bundle.expressions.functions import AGGREGATES
 from gem_bundle.expressions.spark_parser import exp
 from gem_bundle.expressions.trees import bare, parts_of
 from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN
+from gem_bundle.types import interval_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +24,7 @@ _TOTAL = frozenset(
     [
         *("approx_count_distinct", "array", "array_agg", "collect_list", "collect_set", "concat_ws", "count"),
         *("count_if", "current_date", "current_timestamp", "current_user", "hash", "isnotnull", "isnull"),
-        *("map", "named_struct", "now", "rand", "session_window", "struct", "uuid", "window", "xxhash64"),
+        *("map", "named_struct", "now", "rand", "session_window", "struct", "uuid", "xxhash64"),
     ]
 )
 _FIRST_KNOWN = frozenset({"coalesce", "greatest", "ifnull", "least", "nvl"})
@@ -81,6 +82,8 @@ def nulls_in(tree: exp.Expr, resolve: Resolve) -> frozenset[str]:
 def _of_call(name: str, arguments: Sequence[exp.Expr], resolve: Resolve) -> frozenset[str]:
     if name in _TOTAL:
         return NEVER
+    if name == "window":
+        return _of_window(arguments)
     if name == "nullif" or name in AGGREGATES:
         return _MAYBE
     if name in {"if", "nvl2"}:
@@ -90,6 +93,17 @@ def _of_call(name: str, arguments: Sequence[exp.Expr], resolve: Resolve) -> froz
         return NEVER
     found = NEVER.union(*each)
     return found if name in _LIKE_ITS_ARGUMENTS else found | _UNCERTAIN
+
+
+def _of_window(arguments: Sequence[exp.Expr]) -> frozenset[str]:
+    """Of windows that overlap, Spark takes each for one that may be null."""
+    lengths = [argument.this for argument in arguments[1:3] if isinstance(argument, exp.Literal)]
+    if len(lengths) < len(arguments[1:3]):
+        return _UNCERTAIN
+    try:
+        return NEVER if len({interval_length(length) for length in lengths}) < 2 else _MAYBE
+    except ValueError:
+        return _UNCERTAIN
 
 
 def _any(nodes: Iterable[exp.Expr], resolve: Resolve) -> frozenset[str]:

@@ -48,6 +48,32 @@ def of_two(old: str, new: str) -> str:
     return verdict(TWO.replace("STEPS", old), TWO.replace("STEPS", new)).verdict
 
 
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "  last: {gem: aggregate, input: clicks, options: {window: WINDOW, aggregates: {c: count(*)}}}",
+        """
+  last: {gem: sql, input: clicks, options: {query: "select count(*) as c from clicks group by window(at, WINDOW)"}}""",
+        """
+  wide: {gem: with_columns, input: clicks, options: {columns: {w: "window(at, WINDOW)"}}}
+  last: {gem: aggregate, input: wide, options: {group_by: [w], aggregates: {c: count(*)}}}""",
+    ],
+    ids=["aggregate", "sql", "a column"],
+)
+def test_windows_that_overlap_are_keys_that_may_be_null(steps: str) -> None:
+    def of(duration: str, slide: str) -> str:
+        written = f"{{column: at, duration: {duration}, slide: {slide}}}"
+        return steps.replace("window: WINDOW", f"window: {written}").replace(
+            "WINDOW", f"'{duration}', '{slide}'"
+        )
+
+    apart, together = of("1 hour", "60 minutes"), of("1 day", "1 hour")
+    assert of_one(apart, together) == "refused"
+    assert of_one(together, apart) == "mixed"
+    assert of_one(together, of("2 days", "1 hour")) == "mixed"
+    assert of_one(apart, of("1 day", "24 hours")) == "mixed"
+
+
 JOINED = """
   pairs: {gem: join, inputs: [a, b], options: {condition: "CONDITION"}}
   last: {gem: select, input: pairs, options: {columns: [n, x, m, y]}}
