@@ -69,6 +69,7 @@ class Kept:
         rows: Rows of the inputs are kept, as far as they are needed: of what `values` tell, else of their
             columns.
         taken: Which rows get into it, where the transform itself leaves some out before.
+        sides: The positions of the inputs whose rows are kept, from left to right, if that is another order.
     """
 
     keys: tuple[Made, ...] = ()
@@ -78,6 +79,7 @@ class Kept:
     rows: bool = False
     taken: Made = field(default_factory=Made)
     parts: tuple[Made, ...] = ()
+    sides: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,7 +219,9 @@ def _joined_or_none(tree: Any, known: Tables, names: list[str]) -> Lineage | Non
         return None
     streams = all(facts.streaming is not False for _, facts in filter(None, tables))
     parts = tuple(replace(p, uses=None, nulls=_placed(p.nulls, sides)) for p in equal_parts(on, columns_of))
-    kept = Kept((rows,), equal_keys(on, columns_of), rows=True, taken=decides[1], parts=parts)
+    left_to_right = tuple(place for place, _ in sides)
+    keys = equal_keys(on, columns_of)
+    kept = Kept((rows,), keys, rows=True, taken=decides[1], parts=parts, sides=left_to_right)
     return Lineage(dict(zip(names, columns, strict=True)), rows, kept if streams else None)
 
 

@@ -74,6 +74,21 @@ def test_windows_that_overlap_are_keys_that_may_be_null(steps: str) -> None:
     assert of_one(apart, of("1 day", "24 hours")) == "mixed"
 
 
+def test_a_query_keeps_the_rows_of_its_own_left_and_right_side() -> None:
+    steps = """
+  pairs: {gem: sql, inputs: [INPUTS], options: {query: "select n, x, m, name from SIDES on a.n = b.m"}}
+  last: {gem: select, input: pairs, options: {columns: [n, x, m, name]}}
+"""
+
+    def of(inputs: str, sides: str) -> str:
+        return steps.replace("INPUTS", inputs).replace("SIDES", sides)
+
+    before = of("a, b", "a join b")
+    assert of_two(before, of("b, a", "a join b")) == "same"
+    assert of_two(before, of("a, b", "b join a")) == "refused"
+    assert of_two(before, of("b, a", "b join a")) == "refused"
+
+
 JOINED = """
   pairs: {gem: join, inputs: [a, b], options: {condition: "CONDITION"}}
   last: {gem: select, input: pairs, options: {columns: [n, x, m, y]}}

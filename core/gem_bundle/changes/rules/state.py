@@ -92,16 +92,18 @@ def _with_nulls(flow: Flow, shape: Shape, kept: Kept) -> Shape:
 def _rows(flow: Flow, node: str) -> tuple[str | None, ...] | None:
     """The types of the columns of both inputs that somebody reads, None where one isn't known."""
     found: list[str | None] = []
-    for position in range(len(flow.side.nodes[node].inputs)):
+    lineage = flow.lineage(node)
+    if lineage is None or lineage.kept is None:
+        return None
+    for side, position in enumerate(lineage.kept.sides or range(len(flow.side.nodes[node].inputs))):
         edge, needed = flow.kept_of(node, position)
         facts = flow.side.facts.get(edge.key)
-        lineage = flow.lineage(node)
-        if facts is None or facts.columns is None or lineage is None:
+        if facts is None or facts.columns is None:
             return None
         keys = column_keys(facts.columns)
         if keys is None:
             return None
-        asked = _asked_of(flow, node, position)
+        asked = _asked_of(flow, node, position, side)
         never_null = flow.never_null(edge.node, edge.output)
         for key, column in zip(keys, facts.columns, strict=True):
             if key in needed:
@@ -116,11 +118,11 @@ def _rows(flow: Flow, node: str) -> tuple[str | None, ...] | None:
     return tuple(found)
 
 
-def _asked_of(flow: Flow, node: str, position: int) -> set[str]:
+def _asked_of(flow: Flow, node: str, position: int, side: int) -> set[str]:
     """The columns of an input that a join's condition is about, where it leaves out rows of that input."""
     lineage = flow.lineage(node)
     how = next((o.how for o in flow.side.stateful if o.node == node and isinstance(o, JoinOperator)), "full")
-    if lineage is None or how in {"full", ("left", "right")[position % 2]}:
+    if lineage is None or how in {"full", ("left", "right")[side % 2]}:
         return set()
     asks = lineage.rows.uses if lineage.asks is None else lineage.asks
     return {use.partition(":")[2] for use in asks or () if use.startswith(f"{position}:")}
