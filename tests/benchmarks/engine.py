@@ -7,14 +7,19 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 from tests.benchmarks.timing import Comparison, in_turn
 from tests.benchmarks.worker import Worker, answer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.listener import QueryProgressEvent
 
 ROWS = 10_000_000
 SMALL_FILES = 30
@@ -156,6 +161,36 @@ def run_in(file: Path) -> float:
     seconds = time.perf_counter() - began
     assert report.ok, report.diagnostics
     return seconds
+
+
+@contextmanager
+def micro_batch_seconds(spark: "SparkSession") -> "Iterator[list[float]]":
+    """What each micro-batch of the one query takes that runs in the block, once that has ended."""
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    seconds: list[float] = []
+    ended = Event()
+
+    class Listener(StreamingQueryListener):
+        def onQueryStarted(self, event: object) -> None:  # noqa: N802
+            pass
+
+        def onQueryProgress(self, event: "QueryProgressEvent") -> None:  # noqa: N802
+            seconds.append(event.progress.durationMs["triggerExecution"] / 1000)
+
+        def onQueryIdle(self, event: object) -> None:  # noqa: N802
+            pass
+
+        def onQueryTerminated(self, event: object) -> None:  # noqa: N802
+            ended.set()
+
+    listener = Listener()
+    spark.streams.addListener(listener)
+    try:
+        yield seconds
+        assert ended.wait(60)
+    finally:
+        spark.streams.removeListener(listener)
 
 
 def _small_batches_by_hand(spark: "SparkSession", folder: Path) -> float:

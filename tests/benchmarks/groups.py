@@ -10,12 +10,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.benchmarks.engine import pipeline_in, run_in, session_for, write_events
+from tests.benchmarks.engine import micro_batch_seconds, pipeline_in, run_in, session_for, write_events
 from tests.benchmarks.timing import in_turn
 from tests.benchmarks.worker import Worker, answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
 
     from tests.benchmarks.timing import Comparison, Pairs
 
@@ -117,6 +119,17 @@ def rules_over_parquet(pairs: int, folder: Path, rows: int = RULED_ROWS) -> Comp
     return _behind_rules("expect-parquet", "Parquet", pairs, folder, rows)
 
 
+def without(pairs: int, folder: Path, rows: int = RULED_ROWS) -> Comparison:
+    """A pipeline that uses nothing of all that, against the query by hand: what its micro-batches take."""
+    found = _in_turn("nothing", "parquet", pairs, folder, rows)
+    return found.compared(
+        "no-rules",
+        f"the micro-batches of a Delta table with neither rules nor a group, {rows:,} rows of Parquet",
+        "the same query in PySpark, same session",
+        at_most=1.01,
+    )
+
+
 def _behind_rules(name: str, format_: str, pairs: int, folder: Path, rows: int) -> Comparison:
     found = _in_turn("rules", format_.lower(), pairs, folder, rows)
     ours = f"a Delta table behind five rules, {rows:,} rows of {format_}"
@@ -158,18 +171,20 @@ def _written(name: str, shared: str, count: int, group: str, format_: str) -> st
 
 def _work(kind: str, folder: Path, rows: int) -> Callable[[str], float]:
     work, what = kind.split("-")
-    shared = {"light": _LIGHT, "python": _PYTHON, "rules": _RULES}[work]
+    shared = {"light": _LIGHT, "python": _PYTHON, "rules": _RULES, "nothing": _LIGHT}[work]
     count = TARGETS if what == "four" else 1
     format_ = "parquet" if what == "parquet" else "json"
     grouped = _written("grouped", shared, count, "group: all,", format_)
     plain = _written("plain", shared, count, "", format_)
     ways = {"first": grouped, "second": plain}
+    if work == "nothing":
+        ways = {"first": plain}
     if work == "rules":
         ways = {"first": plain, "second": _written("without", _NOTHING, 1, "", format_)}
     files = {way: pipeline_in(folder, text) for way, text in ways.items()}
     (folder / "shared.py").write_text(_FUNCTION, encoding="utf-8")
     spark = session_for(files["first"])
-    micro_batches = RULED_MICRO_BATCHES if work == "rules" else MICRO_BATCHES
+    micro_batches = RULED_MICRO_BATCHES if work in {"rules", "nothing"} else MICRO_BATCHES
     write_events(spark, folder, rows, micro_batches * _files_per_trigger(shared))
     (folder / "events").rename(folder / "parquet")
     if format_ == "json":
@@ -183,7 +198,36 @@ def _work(kind: str, folder: Path, rows: int) -> Callable[[str], float]:
         shutil.rmtree(folder / files[way].stem, ignore_errors=True)
         return run_in(files[way])
 
-    return run
+    def micro_batches_of(way: str) -> float:
+        for left in ("plain", "by_hand"):
+            shutil.rmtree(folder / left, ignore_errors=True)
+        with micro_batch_seconds(spark) as seconds:
+            if way == "first":
+                run_in(files[way])
+            else:
+                _by_hand(spark, folder)
+        assert len(seconds) >= RULED_MICRO_BATCHES
+        return sum(seconds)
+
+    return micro_batches_of if work == "nothing" else run
+
+
+def _by_hand(spark: SparkSession, folder: Path) -> None:
+    """The pipeline that uses nothing, as somebody writes it without gem-bundle."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    events = (
+        spark.readStream.name("events")
+        .schema("id bigint, at timestamp, team int, amount double")
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(folder / "parquet"))
+    )
+    shared = events.withColumn("gross", F.expr("amount * 1.19"))
+    writer = shared.where("team % 1 = 0").writeStream.format("delta").trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(folder / "by_hand/checkpoint")).start(
+        str(folder / "by_hand/table0")
+    )
+    query.awaitTermination()
 
 
 def main(work: str, folder: str, detail: str) -> None:
