@@ -39,6 +39,7 @@ __all__ = [
     "TableName",
     "TextFile",
     "Timestamp",
+    "holds_secret",
     "interval_length",
     "is_remote",
     "local_path",
@@ -95,11 +96,16 @@ _FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\
 
 _USER_INFO = re.compile(r"//[^/?#\s@:]*:[^/?#\s@]+@|jdbc:oracle:\w+:[^/@:\s]+/[^@\s]+@", re.IGNORECASE)
 # Names that end so: MySQL's `passwordCharacterEncoding` holds no password.
+_NAMED_SO = (
+    r"[\w.-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|credentials?"
+    r"|(?:access|private|api|secret)[._-]?key)"
+)
 _PROPERTY = re.compile(
-    r"[?&;,(]\s*([\w.-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|credentials?|(?:access|private|api)[._-]?key))"
-    r"\d?\s*=\s*(?!(?:true|false)\b)([^\s&;,)\"']+)",
+    rf"[?&;,(]\s*({_NAMED_SO})\d?\s*=\s*(?!(?:true|false)\b)([^\s&;,)\"']+)",
     re.IGNORECASE,
 )
+# Azure names the account behind it: `fs.azure.account.key.shop.dfs.core.windows.net`.
+_SECRET_SETTING = re.compile(rf"{_NAMED_SO}\d?|[\w.]*\.account\.key\..+", re.IGNORECASE)
 
 
 class ExposedSecretError(ValueError):
@@ -119,6 +125,18 @@ def secret_in(address: str) -> str | None:
         return "user"
     found = _PROPERTY.search(address)
     return None if found is None else found[1]
+
+
+def holds_secret(name: str, value: str) -> bool:
+    """Whether a setting of Spark's or of a catalog holds a secret: by its name, or by what is in its value.
+
+    Args:
+        name: The setting's: ``fs.s3a.secret.key``.
+        value: Its value, which may be a URL with a login.
+    """
+    if value.lower() in {"", "true", "false"}:
+        return False
+    return _SECRET_SETTING.fullmatch(name) is not None or secret_in(value) is not None
 
 
 def without_secrets(text: str, instead: str) -> str:

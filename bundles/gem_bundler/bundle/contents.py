@@ -16,7 +16,7 @@ from gem_bundle.installed import entry_points
 from gem_bundle.pipeline.document import Unknown
 from gem_bundle.pipeline.loader import LoadOptions, load_file, read_file
 from gem_bundle.plugins import GROUP, load_registry
-from gem_bundle.types import is_remote
+from gem_bundle.types import holds_secret, is_remote
 from gem_bundler.bundle.modules import Import, Modules
 from gem_bundler.bundle.option_values import FILE, FUNCTION, PATH, SECRET, values_of
 
@@ -290,7 +290,22 @@ class _Collector:
         """Report secrets that the file spells out: the bundle would hold them."""
         for node, way, _ in self._values(definition, SECRET):
             for place in self._spelled_out(definition, raw, way):
-                self._secret(definition, node, str(way[3]), place)
+                self._secret(definition, node.id, str(way[3]), place)
+        for node_id, way in self._settings(definition):
+            for place in self._spelled_out(definition, raw, way):
+                self._secret(definition, node_id, str(way[-1]), place)
+
+    def _settings(self, definition: Definition) -> Iterator[tuple[str | None, Way]]:
+        """What is passed on to Spark or a catalog as it is, and holds a secret by its name or its value."""
+        for node in definition.nodes.values():
+            known = {way for found, way, _ in self._values(definition, SECRET) if found is node}
+            for option, value in node.options.items():
+                for way, name, text in _texts_below(value, (*node.path, "options", option)):
+                    if way not in known and holds_secret(name, text):
+                        yield node.id, way
+        for name, value in definition.spark.items():
+            if holds_secret(name, value):
+                yield None, ("spark", name)
 
     def _spelled_out(self, definition: Definition, raw: Any, way: Way) -> Iterator[Way]:
         """Where the secret is spelled out that an option holds or refers to."""
@@ -305,11 +320,12 @@ class _Collector:
                 if _is_literal(_at(raw, ("profiles", profile, name, *rest))):
                     yield ("profiles", profile, name, *rest)
 
-    def _secret(self, definition: Definition, node: Node, option: str, way: Way) -> None:
+    def _secret(self, definition: Definition, node: str | None, option: str, way: Way) -> None:
         place = definition.locator.place(way)
-        message = f"`{node.id}`: the secret `{option}` is spelled out in the pipeline file"
+        subject = f"`{node}`: " if node else ""
+        message = f"{subject}the secret `{option}` is spelled out in the pipeline file"
         hint = "Everyone who has the bundle could read it. Write `${secret:scope/key}` and change the secret."
-        self._found.append(Diagnostic("GB629", "error", message, node.id, way, place, hint))
+        self._found.append(Diagnostic("GB629", "error", message, node, way, place, hint))
 
 
 def _entry_point(entry: GemEntry) -> tuple[str, str] | None:
@@ -340,6 +356,19 @@ def _at(values: Any, way: Iterable[str | int]) -> Any:
         else:
             return None
     return values
+
+
+def _texts_below(value: Any, way: Way) -> Iterator[tuple[Way, str, str]]:
+    """The texts in the mappings of an option, with where each is and its name."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if isinstance(inner, str) and not isinstance(inner, Unknown):
+                yield (*way, name), str(name), inner
+            else:
+                yield from _texts_below(inner, (*way, name))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _texts_below(inner, (*way, number))
 
 
 def _written(values: Any, way: Way) -> tuple[str, Way]:

@@ -206,7 +206,9 @@ BUNDLE_CONTENTS = (
         why="""
             The pipeline file goes into the bundle as it is, and everyone who gets the bundle could read the
             secret. Write a reference: it is looked up when the job starts, and is never in the bundle.
-            Change the secret too, for it was in a file.
+            Change the secret too, for it was in a file. Settings that are passed on as they are
+            (`spark`, `spark_options`, a catalog's `settings`) are known by their names, such as
+            `fs.s3a.secret.key`, and by a login in a URL.
         """,
         breaks="""
             sources:

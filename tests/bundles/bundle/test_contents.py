@@ -664,6 +664,51 @@ targets:
     assert (found.code, found.line) == ("GB629", 5)
 
 
+SETTINGS = """\
+pipeline: shop
+parameters:
+  account: {{type: string, default: "x"}}
+spark:
+  spark.hadoop.fs.s3a.secret.key: "{0}"
+  spark.hadoop.fs.azure.account.key.shop.dfs.core.windows.net: "{0}"
+  spark.sql.shuffle.partitions: 3
+  spark.authenticate.secret.required: "true"
+sources:
+  orders:
+    gem: file
+    options:
+      format: json
+      path: in
+      schema: id int
+      spark_options: {{fs.s3a.access.key: "{0}", timestampFormat: "yyyy"}}
+  events:
+    gem: kafka
+    options:
+      bootstrap_servers: localhost:9092
+      subscribe: ticks
+      spark_options: {{kafka.sasl.login.refresh.window.factor: "0.8", url: "http://shop:{0}@localhost"}}
+targets:
+  table:
+    gem: table
+    input: orders
+    options:
+      table: lake.shop.orders
+      catalog: {{kind: rest, uri: "http://localhost:1", settings: {{s3.secret-access-key: "{0}"}}}}
+  screen: {{gem: console, input: events}}
+"""
+
+
+def test_secrets_in_what_is_passed_on_as_it_is_are_found_by_their_names(tmp_path: Path) -> None:
+    write_files(tmp_path, {"ticks.yaml": SETTINGS.format("swordfish")})
+
+    found = [d for d in problems(tmp_path) if d.code == "GB629"]
+
+    assert sorted(d.line or 0 for d in found) == [5, 6, 16, 22, 29]
+    assert "swordfish" not in str(found)
+    write_files(tmp_path, {"ticks.yaml": SETTINGS.format("${secret:lake/key}")})
+    assert "GB629" not in codes(tmp_path)
+
+
 # What comes from elsewhere
 
 
