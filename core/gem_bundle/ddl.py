@@ -210,16 +210,17 @@ class Type(NamedTuple):
     end: int
 
 
-def read_columns(schema: str) -> Columns:
+def read_columns(schema: str, *, lengths: bool = True) -> Columns:
     """The columns of a schema.
 
     Args:
         schema: ``page string, at timestamp NOT NULL COMMENT 'when'``.
+        lengths: Whether it may have texts of a length, which only tables have: ``varchar(20)``.
 
     Raises:
         SchemaError: Where Spark refuses it.
     """
-    return _read_columns(schema, _Reader(schema))
+    return _read_columns(schema, _Reader(schema, lengths=lengths))
 
 
 def read_hints(hints: str) -> Columns:
@@ -258,17 +259,18 @@ def read_type(text: str, start: int = 0, *, whole: bool = True) -> Type:
     return Type(found, tuple(reader.newer), reader.reached)
 
 
-def read_column(name: str, kind: str) -> Columns:
+def read_column(name: str, kind: str, *, lengths: bool = True) -> Columns:
     """A column of a mapping of names to types.
 
     Args:
         name: Its name.
         kind: Its type, maybe with ``NOT NULL`` and a comment.
+        lengths: Whether it may be a text of a length, or have one in it.
 
     Raises:
         SchemaError: Where Spark refuses it.
     """
-    reader = _Reader(kind, key=name)
+    reader = _Reader(kind, key=name, lengths=lengths)
     made = reader.run(lambda: reader.column_of(name))
     return Columns((made,), f"`{name.replace('`', '``')}` {kind}", tuple(reader.newer))
 
@@ -330,8 +332,11 @@ def _end_of_comment(text: str, start: int) -> int:
 class _Reader:
     """Reads DDL from left to right, past what is wrong where it can."""
 
-    def __init__(self, text: str, start: int = 0, key: str | None = None, *, ways: bool = False) -> None:
+    def __init__(
+        self, text: str, start: int = 0, key: str | None = None, *, ways: bool = False, lengths: bool = True
+    ) -> None:
         self._text = text
+        self._lengths = lengths
         self._keys = () if key is None else (key,)
         self._ways = ways
         self._tokens = [*_tokens(text, start), _Token("", len(text))]
@@ -564,6 +569,9 @@ class _Reader:
         while len(found) < most and self.take(","):
             found.append(self._number())
         self._close(")")
+        if name in {"char", "varchar"} and not self._lengths:
+            message = f"only tables have a `{token.text}({found[0]})`: Spark reads none from anything else"
+            self._say(message, "Write `string`.", token)
         given = (*found, *default[len(found) :])
         if name == "decimal" and not (given[0] <= _MOST_DIGITS and given[1] <= given[0]):
             message = f"a decimal has at most {_MOST_DIGITS} digits, and no more behind the point than it has"

@@ -32,6 +32,7 @@ __all__ = [
     "FunctionReference",
     "Interval",
     "OnlyTrue",
+    "ReadSchema",
     "Schema",
     "SchemaHints",
     "SecretStr",
@@ -313,6 +314,26 @@ Schema = Annotated[
     ),
 ]
 """The columns of a relation as DDL (``page string, at timestamp``) or as a mapping of name to type."""
+
+
+def _without_lengths(value: Any) -> Any:
+    from gem_bundle.ddl import Mistake, SchemaError, read_column, read_columns
+
+    if isinstance(value, str):
+        read_columns(value, lengths=False)
+    mistakes: list[Mistake] = []
+    for name, kind in value.items() if isinstance(value, dict) else ():
+        try:
+            read_column(str(name), str(kind), lengths=False)
+        except SchemaError as error:
+            mistakes += error.mistakes
+    if mistakes:
+        raise SchemaError(*mistakes)
+    return value
+
+
+ReadSchema = Annotated[Schema, BeforeValidator(_without_lengths)]
+"""A `Schema` of what Spark reads or parses by it: of files, of JSON. Texts of a length are refused there."""
 
 
 def _check_hints(text: str) -> str:

@@ -10,7 +10,7 @@ from gem_bundle.types import (
     ByteSize,
     DataPath,
     Interval,
-    Schema,
+    ReadSchema,
     SchemaHints,
     StringList,
     Timestamp,
@@ -83,7 +83,7 @@ class AutoLoaderOptions(FormatOptions):
         description="The folder, or a glob of folders or files, as the workspace has it.",
         examples=["/Volumes/main/web/clicks", "s3://bucket/clicks/"],
     )
-    schema: Schema | None = Field(  # type: ignore[assignment]
+    schema: ReadSchema | None = Field(  # type: ignore[assignment]
         None,
         passed=False,
         description="The columns of the rows, all of them, columns of folder names included. Without it Auto "

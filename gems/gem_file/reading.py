@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, model_validator
 
 from gem_bundle import Field
 from gem_bundle.schema import columns_of
-from gem_bundle.types import ByteSize, DataPath, FixedDuration, Schema, Timestamp
+from gem_bundle.types import ByteSize, DataPath, FixedDuration, ReadSchema, Timestamp
 from gem_file.formats import (
     WHY_NOT,
     FileOptions,
@@ -167,7 +167,7 @@ class FileSourceOptions(ReadingOptions):
         description="The folder, or a glob of folders or files. Files must appear there complete, by a move.",
         examples=["data/clicks", "s3a://bucket/clicks/*/"],
     )
-    schema: Schema | None = Field(  # type: ignore[assignment]
+    schema: ReadSchema | None = Field(  # type: ignore[assignment]
         None,
         passed=False,
         description="The columns of the rows, all of them. A stream needs it, or `infer_schema`. Columns "

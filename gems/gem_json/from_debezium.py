@@ -7,7 +7,7 @@ from pydantic import model_validator
 from gem_bundle import Column, Facts, Field, Finding, Lineage, Rejects, Transform, ending, reason
 from gem_bundle.packing import PARSED, Unpacking
 from gem_bundle.schema import SchemaOptions, columns_of
-from gem_bundle.types import Schema
+from gem_bundle.types import ReadSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,13 +32,13 @@ class FromDebeziumOptions(SchemaOptions):
         description="The column that holds Debezium's envelopes, as text or as bytes in UTF-8.",
         examples=["value"],
     )
-    schema: Schema = Field(  # type: ignore[assignment]
+    schema: ReadSchema = Field(  # type: ignore[assignment]
         passed=False,
         description="The columns of the database's table, with the types that they have in the JSON; one "
         "that a change lacks is null.",
         examples=["id bigint, name string"],
     )
-    source: Schema | None = Field(
+    source: ReadSchema | None = Field(
         None,
         passed=False,
         description="Fields of the envelope's `source` that become columns too: what tells which of two "

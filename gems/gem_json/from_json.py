@@ -7,7 +7,7 @@ from pydantic import model_validator
 from gem_bundle import Facts, Field, Finding, Lineage, Rejects, Transform
 from gem_bundle.packing import PARSED, ParseMode, Unpacking
 from gem_bundle.schema import SchemaOptions, columns_of
-from gem_bundle.types import Schema
+from gem_bundle.types import ReadSchema
 from gem_json.fitting import CORRUPT, FITTED, REASONS, judged
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class FromJsonOptions(SchemaOptions):
         description="The column that holds the JSON, as text or as bytes in UTF-8.",
         examples=["value"],
     )
-    schema: Schema = Field(  # type: ignore[assignment]
+    schema: ReadSchema = Field(  # type: ignore[assignment]
         passed=False,
         description="The fields to take, with their types; a field that the JSON lacks is null.",
         examples=["page string, at timestamp"],

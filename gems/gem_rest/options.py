@@ -8,7 +8,7 @@ from pydantic import AfterValidator, SecretStr, model_validator
 
 from gem_bundle import Field
 from gem_bundle.schema import SchemaOptions, columns_of
-from gem_bundle.types import ExposedSecretError, Expression, FixedDuration, Schema
+from gem_bundle.types import ExposedSecretError, Expression, FixedDuration, ReadSchema
 from gem_rest.calling import Calls
 
 _PLACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -88,7 +88,7 @@ class RestEnrichOptions(SchemaOptions):
         description="What is sent, as an object of JSON: its fields, each with an expression over columns.",
         examples=[{"id": "user_id", "city": "upper(city)"}],
     )
-    schema: Schema = Field(  # type: ignore[assignment]
+    schema: ReadSchema = Field(  # type: ignore[assignment]
         passed=False,
         description="The fields to take of the answer, an object of JSON; one that it lacks is null.",
         examples=["name string, score double"],

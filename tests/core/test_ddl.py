@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from pyspark.sql import SparkSession
+
 TYPES = """
     boolean byte tinyint short smallint int integer bigint long float real double date timestamp timestamp_ntz
     timestamp_ltz string character char varchar binary decimal dec numeric void null interval variant geometry
@@ -286,11 +288,12 @@ sources:
   ids: {gem: rows, options: {rows: [{id: 1, text: "{}"}]}}
 transforms:
   parsed: {gem: from_json, input: ids, options: {column: text, schema: id bigint k string}}
+  lengths: {gem: from_json, input: ids, options: {column: text, schema: {id: int, k: "array<char(2)>"}}}
   casts:
     gem: select
     input: ids
     options:
-      columns: {a: cast(id as bigintt), b: "id::array<foo>", c: "from_json(text, 'a strng')"}
+      columns: {a: cast(id as bigintt), b: "id::array<foo>", c: "from_json(text, 'a strng')", d: "from_csv(text, 'a varchar(3)')", e: cast(text as varchar(3))}
   query:
     gem: sql
     input: ids
@@ -306,6 +309,7 @@ targets:
   t4: {gem: noop, input: parsed}
   t5: {gem: noop, input: casts}
   t6: {gem: noop, input: query}
+  t7: {gem: noop, input: lengths}
 """
 
 
@@ -326,11 +330,30 @@ def test_a_check_points_at_the_types_that_do_not_exist(tmp_path: Path) -> None:
         ("GB205", 5, "foo"),
         ("GB205", 13, "foo"),
         ("GB205", 16, "k string"),
-        ("GB214", 21, "bigintt"),
-        ("GB214", 21, "foo"),
-        ("GB213", 21, "strng"),
-        ("GB214", 28, "bigintt) as b"),
+        ("GB205", 17, "char(2"),
+        ("GB214", 22, "bigintt"),
+        ("GB214", 22, "foo"),
+        ("GB213", 22, "strng"),
+        ("GB213", 22, "varchar(3"),
+        ("GB214", 29, "bigintt) as b"),
     ]
+
+
+@pytest.mark.spark
+def test_spark_reads_no_text_of_a_length(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.errors import AnalysisException, PySparkException
+
+    monkeypatch.setattr(PySparkException, "_log_exception", lambda _: None, raising=False)
+    tries: list[Callable[[], object]] = [
+        lambda: spark.read.schema("a struct<b: char(3)>").json(__file__),
+        lambda: spark.sql("select from_json('{}', 'a varchar(3)')").collect(),
+        lambda: spark.sql("select from_csv('1', 'a char(3)')").collect(),
+    ]
+    for attempt in tries:
+        with pytest.raises(AnalysisException) as refused:
+            attempt()
+        assert refused.value.getCondition() == "UNSUPPORTED_CHAR_OR_VARCHAR_AS_STRING"
+    assert spark.sql("select cast('abcd' as varchar(3)) as a").collect()
 
 
 def test_a_check_tells_which_types_its_spark_lacks(tmp_path: Path) -> None:

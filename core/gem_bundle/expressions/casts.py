@@ -155,7 +155,7 @@ def schema_problems(text: str, *, columns: bool) -> tuple[tuple[Mistake, ...], t
         if not columns or re.match(r"\s*(array|map|struct)\s*<", text, re.IGNORECASE):
             return error.mistakes, ()
     try:
-        found = read_columns(text)
+        found = read_columns(text, lengths=False)
     except SchemaError as error:
         return error.mistakes, ()
     if found.text != text:
