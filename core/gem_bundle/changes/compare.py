@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.comparison import Comparison
 from gem_bundle.changes.model import Change, TargetChanges
 from gem_bundle.changes.rules.columns import compare_columns
+from gem_bundle.changes.rules.firsts import tell_of_firsts
 from gem_bundle.changes.rules.left import SPARK_NAMES, compare_left, kinds_of
 from gem_bundle.changes.rules.processors import refuse_other_schemas
 from gem_bundle.changes.rules.settings import compare_settings
@@ -61,7 +62,7 @@ def compare(
             replace(before, stateless=stateless), replace(both.new, stateless=now), plan, checkpoint
         )
     rules = [*compare_sources(both), *compare_transforms(both)]
-    changes = refuse_other_schemas(both, refuse_other_state(both, rules))
+    changes = tell_of_firsts(both, refuse_other_schemas(both, refuse_other_state(both, rules)))
     changes += compare_target(both)
     changes += compare_columns(both)
     changes += compare_settings(both)

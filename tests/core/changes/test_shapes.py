@@ -74,6 +74,38 @@ def test_windows_that_overlap_are_keys_that_may_be_null(steps: str) -> None:
     assert of_one(apart, of("1 day", "24 hours")) == "mixed"
 
 
+@pytest.mark.parametrize(
+    ("behind", "expected"),
+    [
+        ("last: {gem: deduplicate, input: INPUT, options: {columns: [n]}}", "from_now_on"),
+        (
+            """once: {gem: deduplicate, input: INPUT, options: {columns: [n]}}
+  last: {gem: select, input: once, options: {columns: [n]}}""",
+            "continues",
+        ),
+        (
+            "last: {gem: aggregate, input: INPUT, options: {group_by: [n], aggregates: {f: first(x)}}}",
+            "mixed",
+        ),
+        (
+            "last: {gem: aggregate, input: INPUT, options: {group_by: [n], aggregates: {f: collect_list(x)}}}",
+            "mixed",
+        ),
+        (
+            "last: {gem: aggregate, input: INPUT, options: {group_by: [n], aggregates: {f: max(x)}}}",
+            "continues",
+        ),
+        ("last: {gem: filter, input: INPUT, options: {condition: n > 0}}", "continues"),
+    ],
+)
+def test_rows_in_other_partitions_are_others_where_the_first_one_counts(behind: str, expected: str) -> None:
+    dealt = "  dealt: {gem: repartition, input: clicks, options: {partitions: 2}}\n  "
+    plain, moved = "  " + behind.replace("INPUT", "clicks"), dealt + behind.replace("INPUT", "dealt")
+    assert of_one(plain, moved) == expected
+    assert of_one(moved, plain) == expected
+    assert of_one(moved, moved.replace("partitions: 2", "partitions: 3")) == expected
+
+
 def test_a_query_keeps_the_rows_of_its_own_left_and_right_side() -> None:
     steps = """
   pairs: {gem: sql, inputs: [INPUTS], options: {query: "select n, x, m, name from SIDES on a.n = b.m"}}

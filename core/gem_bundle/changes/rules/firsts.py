@@ -1,0 +1,73 @@
+"""The first of several rows: which one that is goes by the order of rows, which some edits make another."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gem_bundle.expressions import takes_first
+from gem_bundle.operators import AggregateOperator, DeduplicateOperator
+
+if TYPE_CHECKING:
+    from gem_bundle.changes.comparison import Comparison
+    from gem_bundle.changes.model import Change
+    from gem_bundle.changes.reach import Flow
+    from gem_bundle.operators import Operator
+
+_MOVES_ROWS = "repartition"
+# Lists have their rows in the order in which they came.
+_LISTS = re.compile(r"\('(collect_list|array_agg|listagg|string_agg)'")
+
+
+def tell_of_firsts(both: Comparison, changes: list[Change]) -> list[Change]:
+    """The changes, those told of that give the same rows another order where the first of them counts.
+
+    Args:
+        both: What is compared.
+        changes: What the other rules say.
+    """
+    return [_told(both, change) if change.verdict == "continues" else change for change in changes]
+
+
+def _told(both: Comparison, change: Change) -> Change:
+    for flow in (both.after, both.before):
+        moves = any(o.kind == _MOVES_ROWS for o in flow.side.operators if o.node == change.node)
+        behind = flow.states_behind(change.node) if moves else set()
+        for operator in flow.side.stateful:
+            if operator.node not in behind:
+                continue
+            if _keeps_order(flow, operator):
+                message = f"the state of `{operator.node}` was made of rows in another order"
+                hint = change.hint or both.begin_anew
+                return replace(change, verdict="mixed", message=f"{_what(change)}: {message}", hint=hint)
+            if _lets_first_through(flow, operator):
+                message = f"which of several rows `{operator.node}` lets through may be another one"
+                return replace(change, verdict="from_now_on", message=f"{_what(change)}; {message}")
+    return change
+
+
+def _what(change: Change) -> str:
+    return change.what or change.message.partition(";")[0]
+
+
+def _lets_first_through(flow: Flow, operator: Operator) -> bool:
+    """Whether it lets the first rows through, and they aren't the same in all that is read of them."""
+    if operator.kind == "limit":
+        return True
+    if not isinstance(operator, DeduplicateOperator):
+        return False
+    lineage = flow.lineage(operator.node)
+    kept = lineage.kept if lineage is not None else None
+    by = {use.partition(":")[2] for key in (kept.keys if kept else ()) for use in key.uses or ()}
+    return not flow.needed(operator.node) <= by
+
+
+def _keeps_order(flow: Flow, operator: Operator) -> bool:
+    """Whether it aggregates by functions whose result goes by the order of the rows."""
+    if not isinstance(operator, AggregateOperator):
+        return False
+    lineage = flow.lineage(operator.node)
+    kept = lineage.kept if lineage is not None else None
+    made = kept.values.values() if kept is not None else ()
+    return any(takes_first(text) or _LISTS.match(text) for functions in made for text in functions or ())
