@@ -25,6 +25,7 @@ IS_TRUE = f"{_TRUE},))"
 UNCHANGED = frozenset({"=", "union"})
 """The rules of columns that are columns of inputs as they are."""
 _BY_ROW = frozenset({"filter", "generate", "repartition", "union", "watermark"})
+_SEMI = frozenset({"left_semi", "left_anti"})
 _EQUALITY = "sqlglot.expressions.core.EQ'"
 ALL = "*"
 """Stands among columns for all of them."""
@@ -206,16 +207,32 @@ class Flow:
             if all(any(never.get(use) for use in uses) for uses in lineage.only_nulls):
                 return set()  # it leaves out nothing
         inputs = self.side.nodes[name].inputs
-        wanted = {use.partition(":")[2] for use in lineage.rows.uses}
-        return self._below(inputs[0], wanted, lineage.rows) if len(inputs) == 1 else set()
+        semi = self._is_semi_join(name)
+        if len(inputs) > 1 and not semi:
+            return set()
+        wanted = {use.partition(":")[2] for use in lineage.rows.uses if use.startswith("0:")}
+        return self._below(inputs[0], wanted, lineage.rows, semi=semi) if wanted or not semi else set()
 
-    def _below(self, edge: InputRecord, wanted: set[str], rows: Made) -> set[str]:
-        """Those among the nodes from an input on, for a condition over some of its columns."""
+    def _is_semi_join(self, name: str) -> bool:
+        """Whether a node is a join that only decides which rows of its first input stay, like a filter."""
+        joins = [o for o in self.side.operators if o.node == name and isinstance(o, JoinOperator)]
+        return bool(joins) and all(join.how in _SEMI for join in joins)
+
+    def _below(self, edge: InputRecord, wanted: set[str], rows: Made, *, semi: bool = False) -> set[str]:
+        """Those among the nodes from an input on, for a condition over some of its columns.
+
+        Args:
+            edge: The input.
+            wanted: The columns.
+            rows: The condition.
+            semi: It is one of a semi join, which goes before an aggregation as a whole, and only with an
+                equality: Spark's rule `PushDownLeftSemiAntiJoin`.
+        """
         before, made = edge.node, self.lineage(edge.node, edge.output)
         if made is None:
             # By what it keeps isn't known, so that the condition may be about that.
             return {before} if self.keeps(before) else set()
-        several = rows.rule.startswith(_CONJUNCTION)
+        several = not semi and rows.rule.startswith(_CONJUNCTION)
         if made.kept is not None and made.kept.rows:
             sides = {
                 use.partition(":")[0]
@@ -229,6 +246,9 @@ class Flow:
             keys = set(made.columns) - set(made.kept.values)
             gets_before = bool(rows.uses) and (bool(wanted & keys) if several else wanted <= keys)
             gets_before = gets_before and (bool(made.kept.values) or self._is_distinct(before))
+            # Of columns of one name it is known that they are to be equal, and there is no condition.
+            equal = _EQUALITY in rows.rule or "sqlglot" not in rows.rule
+            gets_before = gets_before and (not semi or equal)
             return {before} if gets_before else set()
         steps = [made.columns.get(column) for column in wanted]
         if any(step is None or step.rule not in UNCHANGED or step.uses is None for step in steps):
@@ -241,7 +261,7 @@ class Flow:
         for position, other in enumerate(inputs):
             moved = {use.partition(":")[2] for use in uses if use.startswith(f"{position}:")}
             if moved or not wanted:
-                found |= self._below(other, moved, rows)
+                found |= self._below(other, moved, rows, semi=semi)
         return found
 
     def _is_distinct(self, name: str) -> bool:

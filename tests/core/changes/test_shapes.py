@@ -106,6 +106,39 @@ def test_rows_in_other_partitions_are_others_where_the_first_one_counts(behind: 
     assert of_one(moved, moved.replace("partitions: 2", "partitions: 3")) == expected
 
 
+@pytest.mark.parametrize(
+    ("how", "condition", "other", "expected"),
+    [
+        # Spark asks for a partner before it aggregates, so that there is no state of other groups.
+        ("left_semi", "sums.n = c.m", "sums.n != c.m", "mixed"),
+        ("left_anti", "sums.n = c.m", "sums.n = c.m + 1", "mixed"),
+        ("left_semi", "sums.n = c.m and c.y > 1", "sums.n = c.m and c.y > 2", "mixed"),
+        # Not where the result is asked, nor without anything equal, nor where it says more than who stays.
+        ("left_semi", "sums.n = c.m and s > 1", "sums.n = c.m and s > 2", "from_now_on"),
+        ("left_anti", "sums.n < c.m", "sums.n > c.m", "from_now_on"),
+        ("inner", "sums.n = c.m", "sums.n = c.m + 1", "from_now_on"),
+    ],
+)
+def test_who_has_a_partner_is_asked_before_an_aggregation(
+    how: str, condition: str, other: str, expected: str
+) -> None:
+    text = """
+pipeline: shop
+sources:
+  a: {gem: file, options: {format: json, path: a, schema: "n int, x double"}}
+  c: {gem: file, mode: batch, options: {format: json, path: c, schema: "m int, y double"}}
+transforms:
+  sums: {gem: aggregate, input: a, options: {group_by: [n], aggregates: {s: sum(x)}}}
+  some: {gem: join, inputs: [sums, c], options: {how: HOW, condition: "CONDITION"}}
+  last: {gem: select, input: some, options: {columns: [n, s]}}
+targets:
+  out: {gem: console, input: last, output_mode: update}
+"""
+    one, two = (text.replace("HOW", how).replace("CONDITION", said) for said in (condition, other))
+    assert verdict(one, two).verdict == expected
+    assert verdict(two, one).verdict == expected
+
+
 def test_a_query_keeps_the_rows_of_its_own_left_and_right_side() -> None:
     steps = """
   pairs: {gem: sql, inputs: [INPUTS], options: {query: "select n, x, m, name from SIDES on a.n = b.m"}}
