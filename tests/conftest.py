@@ -95,15 +95,17 @@ def has_processors_of_rows() -> bool:
 
 def resolved_jars() -> list[Path]:
     """The jars of Delta, Kafka, Avro and PostgreSQL, in this project's versions; of Iceberg where it has any."""
+    return jars_of(DELTA, KAFKA, AVRO, POSTGRES, *([ICEBERG] if has_iceberg() else []))
+
+
+def jars_of(*coordinates: str) -> list[Path]:
+    """Jars by coordinates, of the Spark that is installed, with what they need."""
     from gem_bundle.run.jars import fill, resolve, spark_version
     from gem_bundle.settings import load_settings
 
     settings = load_settings(Path(__file__))
     found = resolve(
-        [
-            fill(coordinate, spark_version=spark_version())
-            for coordinate in (DELTA, KAFKA, AVRO, POSTGRES, *([ICEBERG] if has_iceberg() else []))
-        ],
+        [fill(coordinate, spark_version=spark_version()) for coordinate in coordinates],
         overrides=settings.overrides,
         repositories=settings.repositories,
     )

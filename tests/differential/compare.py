@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from gem_bundle.check.checker import check_definition
 from gem_bundle.pipeline.document import Document
@@ -15,12 +15,15 @@ from gem_bundle.pipeline.loader import LoadOptions, load_values
 from gem_bundle.run.engine import query_ends
 from gem_bundle.run.failures import root_cause
 from tests.differential.engine import plan_of
+from tests.differential.generator import before
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gem_bundle.check.checker import Checked
     from gem_bundle.diagnostics import Diagnostic
+    from gem_bundle.facts import Facts
+    from gem_bundle.gem import Source
     from gem_bundle.pipeline.loader import Loaded
     from gem_bundle.pipeline.model import Definition
     from gem_bundle.pipeline.plan import Plan
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
 STREAMING = re.compile(r"GB3(0[1-9]|2[1-9]|3\d)")
 OTHER = re.compile(r"GB2\d\d")
 NO_STREAM = "GB313"
+# That two queries tell the same rows apart in different ways, which Spark, asked about one, can't know.
+OF_SEVERAL = "GB218"
+BEHIND_FORK = "GB382"
 # A warning, since sessions have functions of their own; none of those here has one.
 NO_FUNCTION = "GB216"
 _VARIABLE = re.compile(r"`[^`]*`|'[^']*'|\S*#\d+\S*|\d+|\b[A-Z]+\(.*\)(?= \(as)")
@@ -164,6 +170,8 @@ class Compared:
         verdicts: Spark's verdicts by target; None when an option isn't valid.
         found: Targets that Spark can't analyse, and the checker says so.
         missed: Targets that Spark can't analyse, and the checker has nothing to say.
+        undeclared: Targets that Spark refuses, and the checker has nothing to say, behind a table whose
+            columns it can't know.
         deliberate: Codes of deliberate differences.
         options: What is wrong with the options, where there is no plan.
         seconds: How long the checker took.
@@ -174,6 +182,7 @@ class Compared:
     verdicts: dict[str, Verdict] | None = None
     found: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
+    undeclared: list[str] = field(default_factory=list)
     deliberate: list[str] = field(default_factory=list)
     options: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -235,19 +244,27 @@ class Comparison:
         ]
         placed = by_target(definition, _heard(checked))
         ends = query_ends(plan)
+        # What keeps state behind the fork of a group is refused, and Spark is asked about what lies before it.
+        parted = {d.node for d in checked.diagnostics if d.code == BEHIND_FORK}
         for target, verdict in verdicts.items():
             said = placed[target]
             if len(verdicts) > 1 and any(d.node != target for d in said):
                 said = self._said_of(target, values)
             # Of what lies behind the fork of a group Spark isn't asked.
-            asked = {None, target, *plan.upstream([ends[target].node])}
+            names = [n for n in plan.upstream([ends[target].node]) if plan.node(n).kind != "target"]
+            asked = {None, target, *names}
+            if target in parted and verdict.outcome == "accepted":
+                asked -= {target}
             said = [diagnostic for diagnostic in said if diagnostic.node in asked]
             self._judge(result, plan, target, verdict, said)
         return result
 
     def _said_of(self, target: str, values: dict[str, Any]) -> list[Diagnostic]:
         """What is said of the target's own query: that of a node may be due to another one behind it."""
-        alone = _loaded({**values, "targets": {target: values["targets"][target]}})
+        nodes = {**values["sources"], **values.get("transforms", {}), **values["targets"]}
+        own = {target, *before(nodes, nodes[target])}
+        targets = {name: node for name, node in values["targets"].items() if name in own}
+        alone = _loaded({**values, "targets": targets})
         assert alone.definition is not None
         return by_target(alone.definition, _heard(check_definition(alone, self._registry)))[target]
 
@@ -257,7 +274,8 @@ class Comparison:
         streaming = [d for d in said if STREAMING.fullmatch(d.code)]
         other = [d for d in said if OTHER.fullmatch(d.code) and d.node != target]
         if verdict.outcome == "analysis":
-            (result.found if streaming or other else result.missed).append(target)
+            unseen = result.undeclared if _has_undeclared(plan, target) else result.missed
+            (result.found if streaming or other else unseen).append(target)
             return
         static = [d for d in said if d.code == NO_STREAM]
         if (verdict.outcome == "static") != bool(static):
@@ -266,7 +284,10 @@ class Comparison:
         if plan.definition.mode == "batch" and verdict.outcome == "streaming" and other:
             return  # what Spark's check doesn't like about a batch is an option of a gem
         if verdict.outcome == "streaming" and not streaming:
-            result.disagreements.append(_disagreement(target, "missed", [], verdict))
+            if "watermark" in verdict.message and _may_be_marked(plan, target):
+                result.undeclared.append(target)
+            else:
+                result.disagreements.append(_disagreement(target, "missed", [], verdict))
         alarms = other if verdict.outcome == "streaming" else [*streaming, *other]
         if alarms:
             self._false_alarm(result, plan, target, verdict, alarms)
@@ -309,7 +330,23 @@ def _loaded(values: dict[str, Any]) -> Loaded:
 
 def _heard(checked: Checked) -> list[Diagnostic]:
     """What the comparison takes for the checker's verdict."""
-    return [d for d in checked.diagnostics if d.is_error or d.code == NO_FUNCTION]
+    return [d for d in checked.diagnostics if (d.is_error and d.code != OF_SEVERAL) or d.code == NO_FUNCTION]
+
+
+def _has_undeclared(plan: Plan, target: str) -> bool:
+    """Whether there are columns on the way to a target that only Spark knows: those of a table."""
+    return any(facts.columns is None for facts in _sources(plan, target))
+
+
+def _may_be_marked(plan: Plan, target: str) -> bool:
+    """Whether one of those columns may carry a watermark's mark, which Spark stores in a table's schema."""
+    return any(facts.watermarked is None for facts in _sources(plan, target))
+
+
+def _sources(plan: Plan, target: str) -> list[Facts]:
+    """What the checker knows of the sources before a target."""
+    names = [name for name in plan.upstream([target]) if plan.node(name).kind == "source"]
+    return [cast("Source", plan.gems[name]).infer() for name in names]
 
 
 def by_target(definition: Definition, found: Iterable[Diagnostic]) -> dict[str, list[Diagnostic]]:

@@ -13,14 +13,17 @@ from gem_bundle.errors import GemError
 from gem_bundle.pipeline.plan import Plan
 from gem_bundle.run.engine import Engine
 from gem_bundle.run.failures import headline
+from gem_bundle.schema import columns_of
+from tests.differential.sources import undeclared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
+    from gem_bundle.facts import Facts
     from gem_bundle.gem import Source
-    from gem_bundle.pipeline.model import Definition
+    from gem_bundle.pipeline.model import Definition, Node
     from gem_bundle.plugins import Registry
     from gem_bundle.run.engine import Answer
 
@@ -87,8 +90,13 @@ def asking(spark: SparkSession) -> Iterator[Spark]:
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[SparkSession]:
-    """A Spark of one's own, with its log in a folder."""
+def started(folder: Path, jars: Sequence[Path] = ()) -> Iterator[SparkSession]:
+    """A Spark of one's own, with its log in a folder.
+
+    Args:
+        folder: The folder.
+        jars: What it has beside Spark's own.
+    """
     from gem_bundle.run.session import SessionRequest, open_session
 
     session = open_session(
@@ -107,6 +115,7 @@ def started(folder: Path) -> Iterator[SparkSession]:
                 "spark.ui.retainedTasks": "100",
                 "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
             },
+            jars=jars,
             spark_log=folder / "spark.log",
             brief=True,
         )
@@ -126,8 +135,18 @@ def plan_of(definition: Definition, registry: Registry) -> Plan | None:
     gems, wrong = make_gems(definition, registry)
     if wrong or len(order) < len(definition.nodes):
         return None
-    facts = {node.id: cast("Source", gems[node.id]).infer() for node in definition.of_kind("source")}
+    facts = {
+        node.id: _told(node, cast("Source", gems[node.id]).infer()) for node in definition.of_kind("source")
+    }
     return Plan(definition, gems, tuple(order), facts)
+
+
+def _told(node: Node, facts: Facts) -> Facts:
+    """What is known of a source's rows, with the columns of a table that nobody declares."""
+    if facts.columns is not None:
+        return facts
+    schema = undeclared(node.gem, node.options)
+    return facts.with_columns(None if schema is None else columns_of(schema))
 
 
 def _verdict(answer: Answer, mode: str) -> Verdict:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from tests.differential import sources
-from tests.differential.mistakes import MISTAKES, WEIGHTS
+from tests.differential import further, sources, targets
+from tests.differential.mistakes import FURTHER_MISTAKES, MISTAKES, WEIGHTS
+from tests.differential.relations import Relation
 from tests.differential.transforms import (
     ONE_INPUT,
     Step,
@@ -28,13 +29,31 @@ from tests.differential.transforms import (
 )
 
 if TYPE_CHECKING:
-    from tests.differential.relations import Relation
+    from collections.abc import Callable, Mapping
 
 MAX_DEPTH = 8
 MISTAKEN = 0.2
 _TWO_INPUTS = {"join": 12, "union": 5, "sql": 6, "set_operation": 1, "table": 1.5, "fuzzy_match": 1}
 MODES = ("append", "update", "complete")
 _ONCE = 0.08
+_FURTHER = 0.14
+_FURTHER_SOURCES = 0.12
+_FURTHER_TARGETS = 0.3
+_REJECTED = 0.4
+# Mistakes that take rows of a kind that is rarely the one at hand.
+_FITTING: dict[str, Callable[[Relation], bool]] = {
+    "unknown_column_of_rejected": lambda relation: relation.id.endswith(".rejected"),
+    "untimely_event_time": lambda relation: bool(relation.marked()),
+    "key_of_no_equality": lambda relation: bool(relation.of_family("map")),
+}
+
+UNDRAWN = {
+    (
+        "transform",
+        "python",
+    ): "what a function makes of a stream only the function knows, and Spark by calling it",
+}
+"""The gems that no pipeline is drawn with, by their kind and name, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +86,18 @@ def draw(seed: str) -> Drawn:
 
 
 class _Pipeline:
-    def __init__(self, seed: str) -> None:
+    """A pipeline while it is drawn.
+
+    Args:
+        seed: What it comes from.
+        everything: Draw all that can be compared with Spark; else what edits are drawn of, whose pipelines stay
+            what they were, since what became of them is kept by their text.
+    """
+
+    def __init__(self, seed: str, *, everything: bool = True) -> None:
         self.random = Random(seed)
+        self._everything = everything
+        self._rejected: list[Relation] = []
         self._seed = seed
         self._mistake: str | None = None
         self._sources: dict[str, Any] = {}
@@ -130,12 +159,22 @@ class _Pipeline:
         count = self.random.choices([1, 2, 3], [50, 40, 10])[0]
         for number in range(count):
             static = batch or (number > 0 and self.random.random() < 0.4) or self.random.random() < 0.01
-            id_, node, relation = (sources.table if static else sources.stream)(self.random, number)
+            id_, node, relation = self._source(number, static=static)
             if batch:
                 node.pop("mode", None)
-            self._sources[id_] = node
-            self._shapes[id_] = f"source {node['gem']}{' batch' if static else ''}"
-            self._pool.append(relation)
+            self._add_source(id_, node, relation, static=static)
+
+    def _source(self, number: int, *, static: bool) -> tuple[str, dict[str, Any], Relation]:
+        if self._everything and self.random.random() < _FURTHER_SOURCES:
+            return sources.further(self.random, number, static=static)
+        return (sources.table if static else sources.stream)(self.random, number)
+
+    def _add_source(self, id_: str, node: dict[str, Any], relation: Relation, *, static: bool) -> None:
+        self._sources[id_] = node
+        self._shapes[id_] = f"source {node['gem']}{' batch' if static else ''}"
+        self._pool.append(relation)
+        if further.rejects(node):
+            self._rejected.append(further.rejected(id_, relation))
 
     def _pick(self) -> Relation:
         """One of the nodes there are, mostly one of the last, and mostly a stream."""
@@ -151,6 +190,8 @@ class _Pipeline:
     def _grow(self, number: int) -> None:
         """One more transform, or two: an output of a `route` is read by a filter, whose id has no dot in it."""
         for _ in range(6):
+            if self._everything and self.random.random() < _FURTHER and self._grow_further(f"t{number}"):
+                return
             if self.random.random() < 0.02:
                 dealt = route(self.random, self._pick(), f"t{number}")
                 if dealt is not None:
@@ -162,6 +203,35 @@ class _Pipeline:
             if step is not None and len(step.made.cols) <= 40:
                 self._add(f"t{number}", step)
                 return
+
+    def _grow_further(self, node: str) -> bool:
+        """One more of the transforms that edits don't draw, or one over rows that were rejected."""
+        random = self.random
+        relation = self._pick()
+        step: Step | None = None
+        tables = [other for other in self._pool if not other.streaming]
+        if self._rejected and random.random() < 0.3:
+            over = random.choice(self._rejected)
+            name = random.choice(
+                ["filter", "select", "with_columns", "watermark", "aggregate", "aggregate", "expect"]
+            )
+            step = ONE_INPUT[name][0](random, over, node) if over.depth < MAX_DEPTH else None
+        elif tables and random.random() < 0.15:
+            names = [*further.WITH_TABLE]
+            name = random.choices(names, [further.WITH_TABLE[n][1] for n in names])[0]
+            step = further.WITH_TABLE[name][0](random, relation, random.choice(tables), node)
+        else:
+            weights = {name: float(weight) for name, (_, weight) in further.ONE_INPUT.items()}
+            if relation.of_family("binary"):
+                weights["from_avro"] *= 4
+            if relation.marked():
+                weights["stateful"] *= 2
+            name = random.choices(list(weights), list(weights.values()))[0]
+            step = further.ONE_INPUT[name][0](random, relation, node) if relation.usable() else None
+        if step is None or len(step.made.cols) > 40:
+            return False
+        self._add(node, step)
+        return True
 
     def _draw_step(self, node: str) -> Step | None:
         random = self.random
@@ -218,11 +288,9 @@ class _Pipeline:
         random = self.random
         if random.random() < 0.35 and len(self._sources) < 5:
             static = random.random() < 0.4
-            id_, node, made = (sources.table if static else sources.stream)(random, len(self._sources))
+            id_, node, made = self._source(len(self._sources), static=static)
             if id_ not in self._sources:
-                self._sources[id_] = node
-                self._shapes[id_] = f"source {node['gem']}{' batch' if static else ''}"
-                self._pool.append(made)
+                self._add_source(id_, node, made, static=static)
                 times = [c for c in made.cols if c.type == "timestamp" and c.name in {"at", "timestamp"}]
                 if not static and times and random.random() < 0.7:
                     id_ = f"{made.id}_timely"
@@ -240,7 +308,7 @@ class _Pipeline:
         return random.choice(others) if others else relation
 
     def _make_mistake(self, number: int) -> bool:
-        names = list(MISTAKES)
+        names = [*MISTAKES, *(FURTHER_MISTAKES if self._everything else ())]
         name = self.random.choices(names, [WEIGHTS.get(n, 3) for n in names])[0]
         relation = self._pick()
         if name == "ambiguous_column":
@@ -253,7 +321,13 @@ class _Pipeline:
             relation = doubled[-1]
         if not relation.usable() and name != "ambiguous_column":
             return False
-        step = MISTAKES[name](self.random, relation, f"t{number}")
+        fitting = _FITTING.get(name)
+        if fitting is not None:
+            some = [other for other in [*self._pool, *self._rejected] if fitting(other)]
+            if not some:
+                return False
+            relation = self.random.choice(some)
+        step = {**MISTAKES, **FURTHER_MISTAKES}[name](self.random, relation, f"t{number}")
         if step is None:
             return False
         self._add(f"t{number}", step)
@@ -274,6 +348,8 @@ class _Pipeline:
         self._shapes[node] = f"{step.gem} {step.shape}".strip()
         self._used |= {relation.id for relation in step.inputs}
         self._pool.append(step.made)
+        if further.rejects(self._transforms[node]):
+            self._rejected.append(further.rejected(node, step.inputs[0]))
 
     def _draw_targets(self, batch: bool) -> None:
         """Targets on the ends, and on some nodes on the way."""
@@ -291,10 +367,27 @@ class _Pipeline:
                 modes += [mode for mode in MODES if mode not in modes and not batch][: random.choice([1, 2])]
             for mode in modes:
                 self._target(relation, mode, batch)
+        if self._everything:
+            self._draw_targets_of_rejected(batch)
+
+    def _draw_targets_of_rejected(self, batch: bool) -> None:
+        """Targets that take what a node before a target rejects, or what a target itself does."""
+        random = self.random
+        nodes = {**self._sources, **self._transforms}
+        reached = {name for target in self._targets.values() for name in before(nodes, target)}
+        of_nodes = [r for r in self._rejected if r.id.partition(".")[0] in reached]
+        of_targets = [
+            further.rejected(name, Relation(name, (), not batch))
+            for name, node in self._targets.items()
+            if further.rejects(node)
+        ]
+        for relation in [*of_nodes, *of_targets]:
+            if random.random() < _REJECTED:
+                self._target(relation, self._mode(relation, batch), batch)
 
     def _mode(self, relation: Relation, batch: bool) -> str:
         weights = [45, 27, 28] if relation.aggregations else [80, 15, 5]
-        if relation.aggregations and self._shapes[relation.id].startswith("sort"):
+        if relation.aggregations and self._shapes.get(relation.id, "").startswith("sort"):
             weights = [10, 10, 80]
         elif relation.aggregations > 1 or relation.joins:
             weights = [80, 12, 8]
@@ -305,6 +398,9 @@ class _Pipeline:
         if gem == "memory" and mode == "update":
             gem = "noop"
         node: dict[str, Any] = {"gem": gem, "input": relation.id}
+        if self._everything and self.random.random() < _FURTHER_TARGETS:
+            found = targets.target(self.random, relation, mode, len(self._targets))
+            node |= found if found is not None else {}
         if mode != "append" or self.random.random() < 0.3:
             node["output_mode"] = mode
         if not batch and self.random.random() < 0.2:
@@ -312,3 +408,23 @@ class _Pipeline:
         name = f"out{len(self._targets)}"
         self._targets[name] = node
         self._shapes[name] = f"target {mode}"
+
+
+def before(nodes: Mapping[str, Mapping[str, Any]], node: Mapping[str, Any]) -> set[str]:
+    """The nodes whose rows reach a node.
+
+    Args:
+        nodes: The nodes of a pipeline, as its file has them.
+        node: One of them.
+    """
+    found: set[str] = set()
+    waiting = [node]
+    while waiting:
+        here = waiting.pop()
+        inputs = here.get("inputs", [here["input"]] if "input" in here else [])
+        for given in inputs.values() if isinstance(inputs, dict) else inputs:
+            name = given.partition(".")[0]
+            if name not in found:
+                found.add(name)
+                waiting.append(nodes[name])
+    return found

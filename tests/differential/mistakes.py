@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tests.differential.expressions import Writer, aggregate
+from tests.differential.further import AVRO, CALLED
 from tests.differential.relations import Col
 from tests.differential.transforms import Step
 
@@ -324,6 +325,85 @@ def wrong_query(random: Random, relation: Relation, node: str) -> Step | None:
     return _step("sql", {"query": query}, relation, node)
 
 
+def unknown_column_elsewhere(random: Random, relation: Relation, node: str) -> Step | None:
+    """A column that nobody has, in one of the gems that edits don't draw."""
+    name = random.choice(["nothing", "colour", "zz"])
+    if any(col.name.lower() == name for col in relation.cols):
+        return None
+    record = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
+    forms: list[tuple[str, dict[str, Any]]] = [
+        ("stateful", {"processor": f"{CALLED}:Keeping", "group_by": [name], "schema": "n bigint"}),
+        ("from_avro", {"column": name, "schema": record}),
+        ("from_avro", {"column": name, "schema": record, "rejects": True}),
+        ("to_avro", {"columns": [name]}),
+        ("to_avro", {"columns": {"x": f"upper({name})"}}),
+        ("from_debezium", {"column": name, "schema": "id bigint"}),
+        ("rest_enrich", {"url": f"https://api.example.com/{{{name}}}", "schema": "a int"}),
+        (
+            "rest_enrich",
+            {
+                "url": "https://api.example.com/",
+                "method": "POST",
+                "body": {"x": f"{name} + 1"},
+                "schema": "a int",
+            },
+        ),
+        ("with_columns", {"columns": {"x": f"cast({name} as int)"}, "rejects": True}),
+        ("expect", {"rules": {"a": {"condition": f"{name} > 1", "action": "drop"}}}),
+    ]
+    gem, options = random.choice(forms)
+    return _step(gem, options, relation, node)
+
+
+def unknown_column_of_rejected(random: Random, relation: Relation, node: str) -> Step:
+    """A column that rejected rows don't have, such as one of those that came in."""
+    return _used(random, relation, node, random.choice(["page", "user", "value", "reason", "nothing"]))
+
+
+def avro_of_no_bytes(random: Random, relation: Relation, node: str) -> Step | None:
+    """``from_avro`` of a column that isn't bytes."""
+    wrong = [col.name for col in relation.usable() if col.family != "binary" and not col.qualifier]
+    if not wrong:
+        return None
+    fields, _ = random.choice(AVRO)
+    schema = {"type": "record", "name": "R", "fields": [{"name": n, "type": t} for n, t in fields]}
+    options: dict[str, Any] = {"column": random.choice(wrong), "schema": schema}
+    if random.random() < 0.4:
+        options["rejects"] = True
+    return _step("from_avro", options, relation, node)
+
+
+def untimely_event_time(random: Random, relation: Relation, node: str) -> Step | None:
+    """A processor whose event time is no timestamp, or isn't there."""
+    keys = [c for c in relation.usable() if c.family in {"string", "number"}]
+    keys = [col for col in keys if col.name.lower() not in relation.ambiguous()]
+    if not keys or not relation.marked():
+        return None
+    options = {
+        "processor": f"{CALLED}:Keeping",
+        "group_by": [random.choice(keys).name],
+        "schema": "n bigint, page string, day date",
+        "time": "event",
+        "event_time": random.choice(["n", "page", "day", "nothing"]),
+    }
+    return _step("stateful", options, relation, node)
+
+
+def key_of_no_equality(random: Random, relation: Relation, node: str) -> Step | None:
+    """A processor whose key can't be compared."""
+    maps = [
+        col for col in relation.of_family("map", "variant") if col.name.lower() not in relation.ambiguous()
+    ]
+    if not maps:
+        return None
+    options = {
+        "processor": f"{CALLED}:Keeping",
+        "group_by": [random.choice(maps).name],
+        "schema": "n bigint",
+    }
+    return _step("stateful", options, relation, node)
+
+
 MISTAKES: dict[str, Callable[[Random, Relation, str], Step | None]] = {
     mistake.__name__: mistake
     for mistake in (
@@ -347,7 +427,23 @@ MISTAKES: dict[str, Callable[[Random, Relation, str], Step | None]] = {
         wrong_query,
     )
 }
+FURTHER_MISTAKES: dict[str, Callable[[Random, Relation, str], Step | None]] = {
+    mistake.__name__: mistake
+    for mistake in (
+        unknown_column_elsewhere,
+        unknown_column_of_rejected,
+        avro_of_no_bytes,
+        untimely_event_time,
+        key_of_no_equality,
+    )
+}
+"""Those that only the comparison with Spark draws, as `tests.differential.further` says."""
+
 WEIGHTS = {
+    "unknown_column_elsewhere": 10,
+    "unknown_column_of_rejected": 20,
+    "untimely_event_time": 12,
+    "key_of_no_equality": 6,
     "unknown_column": 16,
     "misspelt_column": 16,
     "ambiguous_column": 14,

@@ -37,8 +37,18 @@ def comparing(proofs: int, samples: int = 0) -> Iterator[Comparison]:
     """A comparison with a Spark of its own."""
     with tempfile.TemporaryDirectory(prefix="gem-bundle-differential-") as name:
         folder = Path(name)
-        with started(folder) as session, comparison_in(session, folder, proofs, samples) as comparison:
+        with (
+            started(folder, _jars()) as session,
+            comparison_in(session, folder, proofs, samples) as comparison,
+        ):
             yield comparison
+
+
+def _jars() -> list[Path]:
+    """Spark's Avro, as tests have it."""
+    from tests.conftest import AVRO, jars_of
+
+    return jars_of(AVRO)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import yaml
 from sqlglot import exp
 
 from gem_bundle.schema import fields_of
+from tests.differential.generator import before
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,7 +86,9 @@ def _fewer_targets(values: Values) -> Iterator[Values]:
     for name in values["targets"]:
         if len(values["targets"]) > 1:
             smaller = copy.deepcopy(values)
-            smaller["targets"] = {name: smaller["targets"][name]}
+            # What it rejects another one may take.
+            kept = {name, *before(_nodes(values), values["targets"][name])} & values["targets"].keys()
+            smaller["targets"] = {n: node for n, node in smaller["targets"].items() if n in kept}
             yield _without_unused(smaller)
 
 
@@ -104,7 +107,9 @@ def _plainer_nodes(values: Values) -> Iterator[Values]:
         plain = {"gem": "noop", "input": node["input"]}
         if node.get("output_mode", "append") != "append":
             plain["output_mode"] = node["output_mode"]
-        if plain != node:
+        if plain != node and not any(
+            f"{name}.rejected" in _inputs(other) for other in values["targets"].values()
+        ):
             smaller = copy.deepcopy(values)
             smaller["targets"][name] = plain
             yield smaller
@@ -227,15 +232,13 @@ def _replace_input(node: Values, old: str, new: str) -> None:
         node["inputs"] = [new if value == old else value for value in inputs]
 
 
+def _nodes(values: Values) -> Values:
+    return {**values["sources"], **values.get("transforms", {}), **values["targets"]}
+
+
 def _without_unused(values: Values) -> Values:
-    nodes = {**values["sources"], **values.get("transforms", {})}
-    used: set[str] = set()
-    waiting = [name for node in values["targets"].values() for name in _inputs(node)]
-    while waiting:
-        name = waiting.pop().partition(".")[0]
-        if name not in used:
-            used.add(name)
-            waiting.extend(_inputs(nodes[name]))
+    nodes = _nodes(values)
+    used = {name for node in values["targets"].values() for name in before(nodes, node)}
     for section in ("sources", "transforms"):
         kept = {name: node for name, node in values.get(section, {}).items() if name in used}
         values[section] = kept

@@ -8,6 +8,7 @@ from gem_bundle.schema import fields_of
 from tests.differential.relations import Col, Relation
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from random import Random
 
 Node = dict[str, Any]
@@ -27,6 +28,15 @@ TABLES = {
     "users": "user bigint, name string, country string, active boolean, birthday date",
     "prices": "id bigint, price decimal(10,2), at timestamp",
     "sensors": "sensor string, level int, place struct<lat: double, lon: double>, tags array<string>",
+}
+_GENERATED: dict[str, tuple[Any, str]] = {
+    "page": ({"choice": {"home": 5, "cart": 1}}, "string"),
+    "amount": ({"number": {"min": 0, "max": 100, "digits": 2}, "nulls": 0.1}, "double"),
+    "at": ({"time": {"start": "2026-01-31T10:00:00", "step": "1 second"}}, "timestamp"),
+    "paid": ({"boolean": 0.5}, "boolean"),
+    "level": ({"choice": [1, 2, 3]}, "bigint"),
+    "code": ({"text": "??-###"}, "string"),
+    "seen": ("at + interval 1 hour", "timestamp"),
 }
 KAFKA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
 
@@ -65,6 +75,53 @@ def table(random: Random, number: int) -> tuple[str, Node, Relation]:
     schema = {**TABLES, **STREAMS}[name]
     options = {"format": "parquet", "path": f"data/{name}", "schema": schema}
     return _made(name, number, "file", options, schema, mode="batch")
+
+
+def further(random: Random, number: int, *, static: bool) -> tuple[str, Node, Relation]:
+    """A source that only the comparison with Spark draws, as `tests.differential.further` says."""
+    mode = "batch" if static else "stream"
+    roll = random.random()
+    if roll < 0.35:
+        names = ["id", *random.sample([*_GENERATED], random.randint(1, len(_GENERATED)))]
+        names = [name for name in ["id", *_GENERATED] if name in names and (name != "seen" or "at" in names)]
+        made = {"id": ({"sequence": {"start": 1}}, "bigint"), **_GENERATED}
+        columns = {name: made[name][0] for name in names}
+        if "amount" in columns and random.random() < 0.5:
+            columns["cents"] = "cast(amount * 100 as int)"
+        schema = ", ".join(f"{name} {made[name][1] if name in made else 'int'}" for name in columns)
+        return _made("made_up", number, "generate", {"columns": columns}, schema, mode)
+    name = random.choice(list(STREAMS))
+    schema = STREAMS[name]
+    if roll < 0.6:
+        options: dict[str, Any] = {
+            "format": "json",
+            "path": f"data/{name}",
+            "schema": schema,
+            "rejects": True,
+        }
+        return _made(name, number, "file", options, schema, mode)
+    if roll < 0.68 and not static:
+        options = {"format": "json", "path": f"data/{name}", "schema": schema}
+        return _made(name, number, "auto_loader", options, schema)
+    gem = random.choice(["delta", "table", "jdbc"])
+    options = {"table": name if gem == "jdbc" else f"shop.{name}"}
+    if gem == "jdbc":
+        options["url"] = "jdbc:postgresql://localhost:5432/shop"
+        if not static:
+            options["increasing"] = schema.split()[0]
+    return _made(name, number, gem, options, schema, mode)
+
+
+def undeclared(gem: str, options: Mapping[str, Any]) -> str | None:
+    """The columns of a table that only the table itself knows; None where it is none of the drawn ones.
+
+    Args:
+        gem: The gem of the source.
+        options: Its options.
+    """
+    if gem not in {"delta", "table", "jdbc"}:
+        return None
+    return STREAMS.get((options.get("table") or "").rpartition(".")[2])
 
 
 def _made(

@@ -6,7 +6,7 @@ import hashlib
 import shutil
 import tempfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from gem_bundle.run.engine import query_ends
 from gem_bundle.run.failures import headline, root_cause
@@ -14,11 +14,11 @@ from gem_bundle.run.frames import Frames
 from gem_bundle.schema import fields_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from gem_bundle.gem import Source
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.frames import Read
@@ -52,6 +52,20 @@ class Run:
         return f"it fails: {headline(root_cause(self.error))}"
 
 
+def _needed(plan: Plan, target: str) -> dict[str, str]:
+    """The settings that the transforms before a target can't do without."""
+    names = [name for name in plan.upstream([target]) if plan.node(name).kind == "transform"]
+    return {key: value for name in names for key, value in plan.gems[name].session_settings().items()}
+
+
+def _set(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
+    for name, value in settings.items():
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)
+
+
 class Starter:
     """Runs queries until all that is there has been read; sources stand in as files of a row each.
 
@@ -68,8 +82,9 @@ class Starter:
         """Run one target's query until everything has been read."""
         node = plan.node(target)
         checkpoint = tempfile.mkdtemp(dir=self._folder)
-        before = self._spark.conf.get(_PARTITIONS)
-        self._spark.conf.set(_PARTITIONS, "1")
+        settings = {_PARTITIONS: "1", **_needed(plan, target)}
+        before = {name: self._spark.conf.get(name, None) for name in settings}
+        _set(self._spark, settings)
         try:
             df = Frames(plan, self._spark, self._reader(plan)).of(*query_ends(plan)[target])
             writer = df.writeStream.format("noop").outputMode(node.output_mode)
@@ -87,12 +102,12 @@ class Starter:
         except Exception as error:  # noqa: BLE001 (what it raises is the answer)
             return Run(error=error)
         finally:
-            self._spark.conf.set(_PARTITIONS, before or "1")
+            _set(self._spark, before)
             shutil.rmtree(checkpoint, ignore_errors=True)
 
     def _reader(self, plan: Plan) -> Read:
         def read(node: Node, name: str) -> DataFrame:
-            columns = cast("Source", plan.gems[node.id]).infer().columns or ()
+            columns = plan.facts[node.id].columns or ()
             schema = ", ".join(f"`{column.name}` {column.type}" for column in columns)
             path = self._files(schema)
             if node.mode == "batch":

@@ -7,6 +7,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tests.differential.generator import before
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -36,6 +38,7 @@ class Tally:
     unforeseen: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     sampled: int = 0
     found: int = 0
+    undeclared: int = 0
     seconds: float = 0.0
     checking: float = 0.0
 
@@ -60,6 +63,7 @@ class Tally:
             if verdict.outcome == "streaming":
                 self.refusals[_VARIABLE.sub("…", verdict.message)[:120]] += 1
         self.found += len(compared.found)
+        self.undeclared += len(compared.undeclared)
         for target in compared.missed:
             verdict = verdicts[target]
             self.mistakes[drawn.mistake or "none on purpose", "missed"] += 1
@@ -72,6 +76,7 @@ class Tally:
         self.pipelines += other.pipelines
         self.unanalysable += other.unanalysable
         self.found += other.found
+        self.undeclared += other.undeclared
         self.sampled += other.sampled
         self.seconds += other.seconds
         self.checking += other.checking
@@ -108,6 +113,7 @@ class Tally:
         broken = self.found + self.missed_targets
         rate = 100 * self.missed_targets / broken if broken else 0.0
         yield f"  missed {self.missed_targets} of {broken} targets: {rate:.2f} %"
+        yield f"  and {self.undeclared} behind tables whose columns only Spark knows"
         for reason, texts in sorted(self.missed.items(), key=lambda item: -len(item[1])):
             yield f"  {len(texts):6}  {reason}"
             yield from (f"          {text[:240]}" for text in texts[:2])
@@ -133,17 +139,8 @@ class Tally:
 def behind(drawn: Drawn, target: str) -> set[str]:
     """The nodes whose rows reach a target."""
     values = drawn.values
-    nodes = {**values["sources"], **values.get("transforms", {})}
-    found: set[str] = set()
-    waiting = [values["targets"][target]["input"]]
-    while waiting:
-        name = waiting.pop().partition(".")[0]
-        if name not in found:
-            found.add(name)
-            node = nodes[name]
-            inputs = node.get("inputs", [node["input"]] if "input" in node else [])
-            waiting.extend(inputs.values() if isinstance(inputs, dict) else inputs)
-    return found
+    nodes = {**values["sources"], **values.get("transforms", {}), **values["targets"]}
+    return before(nodes, nodes[target])
 
 
 def _kind(shape: str) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-COUNT = examples(120, 1000)
+COUNT = examples(90, 1000)
 CASES = load_cases()
 PROOFS = 3
 # `scripts/differential` holds it to one in two hundred; a few hundred pipelines have some 100 targets with mistakes

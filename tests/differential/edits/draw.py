@@ -39,7 +39,7 @@ class Recorded(_Pipeline):
 
     def __init__(self, seed: str) -> None:
         self.steps: dict[str, Step] = {}
-        super().__init__(seed)
+        super().__init__(seed, everything=False)
 
     def _add(self, node: str, step: Step) -> None:
         self.steps[node] = step
