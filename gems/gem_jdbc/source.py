@@ -75,6 +75,10 @@ class JdbcSource(Source[JdbcSourceOptions]):
         table = self.options.table
         return {} if table is None else {"table": [self.options.place(table)]}
 
+    def infer(self) -> Facts:
+        """Its columns only the database knows, and it has no watermarks."""
+        return Facts(unmarked=True)
+
     def begins(self) -> str:
         """Where the options say."""
         starting = self.options.starting

@@ -79,15 +79,11 @@ class Sides:
 
     def bounded(self, tree: exp.Expr, side: Side) -> bool | None:
         """Whether the other side's watermark bounds how long rows of a side are kept."""
-        if self._marked(_OTHER[side]) is False:
+        if self._facts[_OTHER[side]].watermarked is False:
             return False
         return any_of(
             self._bounds(low, high, side) for node in conjuncts(tree) for low, high in _ranges(node)
         )
-
-    def _marked(self, side: Side) -> bool | None:
-        columns = self._facts[side].columns
-        return None if columns is None else any_of(column.watermarked for column in columns)
 
     def _owner(self, parts: list[str]) -> tuple[Side, Column | None] | None:
         """The side that a name belongs to, and its column when it is one as it is."""
@@ -141,8 +137,11 @@ class Sides:
         if parts is None:
             return False
         owner = self._owner(parts)
-        if owner is None or (owner[1] is None and self._facts[owner[0]].columns is None):
+        if owner is None:
             return None
+        facts = self._facts[owner[0]]
+        if owner[1] is None and facts.columns is None:
+            return False if facts.watermarked is False else None
         return False if owner[1] is None else owner[1].watermarked
 
     def _bounds(self, low: exp.Expr, high: exp.Expr, side: Side) -> bool | None:

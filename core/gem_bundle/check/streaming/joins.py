@@ -122,7 +122,8 @@ def _check_outer(plan: Plan, join: JoinOperator) -> Iterator[Diagnostic]:
     """An outer or semi join needs to know when a row has waited long enough."""
     left, right = join.bounded
     needed = {"left": (left,), "left_semi": (left,), "right": (right,), "full": (left, right)}[join.how]
-    if join.event_time_key is not False or any(bound is not False for bound in needed):
+    may_end = join.event_time_key is not False or any(bound is not False for bound in needed)
+    if may_end and join.watermarked != (False, False):
         yield from _check_growth(plan, join)
         return
     kept, other = join.names if join.how != "right" else join.names[::-1]
