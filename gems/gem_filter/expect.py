@@ -215,7 +215,7 @@ class Expect(Transform[ExpectOptions]):
         yield from self._check_inputs(inputs)
         facts = inputs[0]
         within = self._values(within_watermark=True)
-        if within:
+        if within and facts.streaming is not False:
             yield from self._check_names(facts)
             facts = facts.unqualified()
             inputs = (facts, *inputs[1:])
