@@ -99,6 +99,10 @@ class RestEnrich(Transform[RestEnrichOptions]):
         return called.withColumn(_ANSWER, F.from_json(F.col(_CALL).getField("body"), schema, how))
 
     def _called(self, df: "DataFrame") -> "DataFrame":
+        return df.withColumn(_CALL, _udf(self.options.calls())(*self._request()))
+
+    def _request(self) -> "tuple[SparkColumn, SparkColumn]":
+        """The address of a row's call, and what is sent."""
         from pyspark.sql import functions as F  # noqa: N812
 
         body: SparkColumn = F.lit(None).cast("string")
@@ -112,7 +116,7 @@ class RestEnrich(Transform[RestEnrichOptions]):
                 # Spark's own writes a space as a plus, which only the part behind the question mark takes.
                 escaped = F.url_encode(F.expr(name).cast("string"))
                 parts.append(F.replace(escaped, F.lit("+"), F.lit("%20")))
-        return df.withColumn(_CALL, _udf(self.options.calls())(F.concat(*parts), body))
+        return F.concat(*parts), body
 
 
 class _Silent(RestEnrich):
@@ -121,7 +125,9 @@ class _Silent(RestEnrich):
     def _called(self, df: "DataFrame") -> "DataFrame":
         from pyspark.sql import functions as F  # noqa: N812
 
-        return df.withColumn(_CALL, F.lit(None).cast(OUTCOME_TYPE))
+        # They are looked at, so that what is wrong with them is found.
+        address, body = self._request()
+        return df.withColumn(_CALL, F.when(address.isNull() & body.isNull(), None).cast(OUTCOME_TYPE))
 
 
 def _reasons() -> "SparkColumn":

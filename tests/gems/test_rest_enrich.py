@@ -306,6 +306,9 @@ def test_one_that_only_looks_posts_nothing(spark: SparkSession, service: RestSer
     assert [row["answer"] for row in post.apply(df).collect()] == [None]
     assert service.asked == []
     assert enrich(service).for_preview().apply(df).count() == 1
+    wrong = enrich(service, method="POST", body={"id": "nothing"}).for_preview()
+    with pytest.raises(Exception, match="nothing"):
+        _ = wrong.apply(df).schema
 
 
 @pytest.mark.spark
