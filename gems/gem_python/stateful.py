@@ -1,6 +1,7 @@
 """The transform `stateful`: a processor of the pipeline's own, which keeps state for each key."""
 
 import inspect
+from collections import Counter
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -19,7 +20,7 @@ from gem_bundle import (
     combined,
     import_function,
 )
-from gem_bundle.expressions import backquoted, made_of, missing_names
+from gem_bundle.expressions import UNKNOWN_DELAY, backquoted, made_of, missing_names
 from gem_bundle.schema import SchemaOptions, columns_of, differ_for_certain, with_article, without_equality
 from gem_bundle.types import FunctionReference, Schema, StringList
 from gem_python.calling import check_call, check_pickles, user_code
@@ -98,7 +99,7 @@ class StatefulOptions(SchemaOptions):
         passed=False,
         description="The column of `schema` that carries the watermark behind the "
         "processor, so that windows, joins and other state can follow. A row that is older than the "
-        "watermark ends the query.",
+        "watermark ends the query. In a batch it has no effect.",
         examples=["silent_since"],
         change="from_now_on",
     )
@@ -180,9 +181,10 @@ class Stateful(Transform[StatefulOptions]):
             options.output_mode,
             _TIMES[options.time],
             known,
-            options.event_time or "",
+            (rows.isStreaming and options.event_time) or "",  # a batch has no watermark to carry on
         )
-        return made
+        # Spark can't join such rows with themselves; those of a stream are read for each of the two.
+        return made if made.isStreaming else made.toDF(*made.columns)
 
     def infer(self, *inputs: Facts) -> Facts:
         """The columns of the schema; the one for event time carries the watermark of the input."""
@@ -203,7 +205,7 @@ class Stateful(Transform[StatefulOptions]):
         if columns is None:
             return facts.with_columns(None)
         marked = (options.event_time or "").lower()
-        delay = times[0].delay if times else None
+        delay = times[0].delay if times else UNKNOWN_DELAY if rows.watermarked is None else None
         return facts.with_columns(
             Column(column.name, column.type, delay if column.name.lower() == marked else None)
             for column in columns
@@ -230,6 +232,7 @@ class Stateful(Transform[StatefulOptions]):
         for facts in (rows, initial):
             if facts is not None:
                 yield from missing_names(options.group_by, facts, "group_by")
+                yield from _check_names(facts)
         for name in options.group_by:
             column = rows.column(name)
             if column is not None and without_equality(column.type):
@@ -344,6 +347,14 @@ class Stateful(Transform[StatefulOptions]):
                 "Change its parameters.",
                 "processor",
             ) from error
+
+
+def _check_names(facts: Facts) -> "Iterator[Finding]":
+    """The processor gets rows whose columns each have a name of their own."""
+    counted = Counter(column.name.lower() for column in facts.columns or ())
+    for name in (name for name, count in counted.items() if count > 1):
+        message = f"there are several columns `{name}`, and a processor gets rows with one of a name"
+        yield Finding("GB211", message, "Give them different names before, or drop one.")
 
 
 def _missing() -> list[str]:
