@@ -91,3 +91,23 @@ def says_absent(error: Exception) -> bool:
     """Whether an error of Spark says that the table isn't there."""
     condition = getattr(error, "getCondition", lambda: None)()
     return condition in _ABSENT
+
+
+class NeedsDelta:
+    """What the source and the target have Spark have."""
+
+    def jars(self) -> tuple[str, ...]:
+        """Delta's own."""
+        return (DELTA_JAR,)
+
+    def jar_classes(self) -> tuple[str, ...]:
+        """What Spark knows Delta by."""
+        return (DELTA_CLASS,)
+
+    def session_settings(self) -> "Mapping[str, str]":
+        """Delta's extension and catalog."""
+        return SESSION_SETTINGS
+
+    def local_settings(self) -> "Mapping[str, str]":
+        """Few tasks for a table's log."""
+        return LOCAL_SETTINGS

@@ -24,17 +24,14 @@ from gem_bundle import (
 )
 from gem_bundle.types import ByteSize, DataPath, Timestamp, local_path
 from gem_delta.connection import (
-    DELTA_CLASS,
-    DELTA_JAR,
-    LOCAL_SETTINGS,
-    SESSION_SETTINGS,
     DeltaOptions,
+    NeedsDelta,
     RawOptions,
     says_absent,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from pyspark.sql import DataFrame
 
@@ -177,7 +174,7 @@ class DeltaSourceOptions(DeltaOptions):
         return self
 
 
-class DeltaSource(Source[DeltaSourceOptions]):
+class DeltaSource(NeedsDelta, Source[DeltaSourceOptions]):
     """Read a Delta table, as it is or as it changes.
 
     A stream reads the whole table and then what is appended. It fails when rows are changed or
@@ -239,22 +236,6 @@ class DeltaSource(Source[DeltaSourceOptions]):
                 "Give the source another id; if the same table has only moved, accept it.",
             )
         return None
-
-    def jars(self) -> tuple[str, ...]:
-        """Delta's own."""
-        return (DELTA_JAR,)
-
-    def jar_classes(self) -> tuple[str, ...]:
-        """What Spark knows Delta by."""
-        return (DELTA_CLASS,)
-
-    def session_settings(self) -> "Mapping[str, str]":
-        """Delta's extension and catalog."""
-        return SESSION_SETTINGS
-
-    def local_settings(self) -> "Mapping[str, str]":
-        """Few tasks for a table's log."""
-        return LOCAL_SETTINGS
 
     def read(self, context: ReadContext) -> "DataFrame":
         """The rows of one version of the table, or of its change feed.

@@ -18,10 +18,7 @@ from gem_bundle import (
 )
 from gem_bundle.types import local_path
 from gem_delta.connection import (
-    DELTA_CLASS,
-    DELTA_JAR,
-    LOCAL_SETTINGS,
-    SESSION_SETTINGS,
+    NeedsDelta,
     says_absent,
 )
 from gem_delta.into import BATCH_ONLY, DeltaTargetOptions, SaveMode
@@ -67,7 +64,7 @@ def looked_at(df: "DataFrame", wanted: bool) -> "Iterator[DataFrame]":
         let_go(rows)
 
 
-class DeltaTarget(Target[DeltaTargetOptions]):
+class DeltaTarget(NeedsDelta, Target[DeltaTargetOptions]):
     """Write into a Delta table: add rows, change those with their key (`merge`), keep versions of them
     (`history`), or replace them all (`complete`).
 
@@ -156,22 +153,6 @@ class DeltaTarget(Target[DeltaTargetOptions]):
                 "`ALTER TABLE … CLUSTER BY (…)` gives it others.",
             )
         return None
-
-    def jars(self) -> tuple[str, ...]:
-        """Delta's own."""
-        return (DELTA_JAR,)
-
-    def jar_classes(self) -> tuple[str, ...]:
-        """What Spark knows Delta by."""
-        return (DELTA_CLASS,)
-
-    def session_settings(self) -> "Mapping[str, str]":
-        """Delta's extension and catalog."""
-        return SESSION_SETTINGS
-
-    def local_settings(self) -> "Mapping[str, str]":
-        """Few tasks for a table's log."""
-        return LOCAL_SETTINGS
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The columns of merges and of the table's layout exist; options are for a batch or for a stream."""
