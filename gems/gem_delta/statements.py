@@ -1,25 +1,23 @@
 """MERGE statements, each one commit, and the tables that they change.
 
 Delta takes the number of a micro-batch for a MERGE from the settings of the session alone
-(``spark.databricks.delta.write.txnAppId`` and ``txnVersion``). Targets of a group write side by side in one
-session, and others than these would write by that number too. So statements run in a session beside it.
+(``spark.databricks.delta.write.txnAppId`` and ``txnVersion``). So statements run in a session beside it.
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from gem_bundle import GemError, analysed, is_over_connect
+from gem_bundle import GemError, analysed
 from gem_bundle.diagnostics import suggest
 from gem_bundle.expressions import backquoted
-from gem_bundle.merging import refused
+from gem_bundle.merging import SessionBeside, refused, remembered_name
 from gem_delta.connection import DeltaOptions, says_absent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -146,9 +144,7 @@ def remembered_beside(options: DeltaOptions, schema: StructType, spark: SparkSes
     if options.path is not None:
         beside = DeltaOptions(path=f"{options.path.rstrip('/')}/_remembered")
     else:
-        name = options.table or ""
-        named = f"{name[:-1]}_remembered`" if name.endswith("`") else f"{name}_remembered"
-        beside = DeltaOptions(table=named)
+        beside = DeltaOptions(table=remembered_name(options.table or ""))
     # Not looked for first: in the folder of a table, Delta takes what isn't there for a partition.
     _write_nothing(beside, schema, spark, ())
     return table_for(beside, schema, spark, new=True)
@@ -221,9 +217,7 @@ class Statements:
     """
 
     def __init__(self, options: DeltaOptions, spark: SparkSession) -> None:
-        self._beside = not is_over_connect(spark)
-        # Over Spark Connect a query has a session of its own, and no group.
-        self._spark = _session_beside(spark) if self._beside else spark
+        self._session = SessionBeside(spark)
         self._settings = {
             _SETTINGS[name]: str(getattr(options, name)).lower()
             if name == "optimize_write"
@@ -252,53 +246,9 @@ class Statements:
         if micro_batch is not None:
             query, number = micro_batch
             settings |= {f"{_TRANSACTION}AppId": query, f"{_TRANSACTION}Version": str(number)}
-        with self._view(source) as view, self._set(settings), refused():
-            found = self._spark.sql(text(view)).first()
+        with refused():
+            found = self._session.run(source, text, settings)
         return None if found is None else int(found["num_affected_rows"])
-
-    @contextmanager
-    def _view(self, df: DataFrame) -> Iterator[str]:
-        name = f"gem_bundle_{uuid4().hex}"
-        catalog = self._spark.catalog
-        if not self._beside:
-            df.createOrReplaceTempView(name)
-        else:
-            df.createOrReplaceGlobalTempView(name)
-        try:
-            if self._beside:
-                place = self._spark.conf.get("spark.sql.globalTempDatabase", "global_temp")
-                yield f"{place}.{name}"
-            else:
-                yield name
-        finally:
-            (catalog.dropGlobalTempView if self._beside else catalog.dropTempView)(name)
-
-    @contextmanager
-    def _set(self, settings: Mapping[str, str]) -> Iterator[None]:
-        conf = self._spark.conf
-        before: dict[str, str | None] = {name: conf.get(name, None) for name in settings}
-        for name, value in settings.items():
-            conf.set(name, value)
-        try:
-            yield
-        finally:
-            for name, earlier in before.items():
-                if earlier is None:
-                    conf.unset(name)
-                else:
-                    conf.set(name, earlier)
-
-
-def _session_beside(spark: SparkSession) -> SparkSession:
-    """Another session over the same Spark, with the settings, the catalog and the schema of this one."""
-    beside = spark.newSession()
-    own = beside.conf.getAll
-    for name, value in spark.conf.getAll.items():
-        if own.get(name) != value and beside.conf.isModifiable(name):
-            beside.conf.set(name, value)
-    beside.catalog.setCurrentCatalog(spark.catalog.currentCatalog())
-    beside.catalog.setCurrentDatabase(spark.catalog.currentDatabase())
-    return beside
 
 
 def _rows(options: DeltaOptions, spark: SparkSession) -> DataFrame:

@@ -1,4 +1,7 @@
-"""What the expressions of a merge may name: the rows that come are `source`, those of the table `target`."""
+"""What the expressions of a merge may name: the rows that come are `source`, those of the table `target`.
+
+And what the table beside it is called, which keeps what it doesn't show itself.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,15 @@ if TYPE_CHECKING:
 
 Place = tuple[str | int, ...]
 SOURCE, TARGET = "source", "target"
+
+
+def remembered_name(table: str) -> str:
+    """The name of the table that keeps what a table of a catalog doesn't show: it is beside it.
+
+    Args:
+        table: The table's own name.
+    """
+    return f"{table[:-1]}_remembered`" if table.endswith("`") else f"{table}_remembered"
 
 
 @dataclass(frozen=True, slots=True)
