@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from pyspark.sql import DataFrame
 
 
@@ -19,15 +22,59 @@ def let_go(df: DataFrame) -> None:
     Args:
         df: The rows, which were persisted.
     """
+    _from_another_thread(df.unpersist)
+
+
+@contextmanager
+def set_apart(df: DataFrame) -> Iterator[DataFrame]:
+    """Rows that are computed now, and no longer know of what.
+
+    For statements that write what they were read from: what `persist` keeps is computed anew when a table is
+    written that it has rows of. And Spark 4.1 can't plan a MERGE of rows that a view computes of a catalog's
+    table (https://github.com/apache/spark/issues/56515).
+
+    Args:
+        df: The rows.
+
+    Yields:
+        The rows, which are kept that long.
+    """
+    rows = df.localCheckpoint()
+    forget = _forgetting(rows)
+    try:
+        yield rows
+    finally:
+        _from_another_thread(forget)
+
+
+def _forgetting(rows: DataFrame) -> Callable[[], None]:
+    """What has Spark forget rows that were checkpointed; over Spark Connect the server does it by itself.
+
+    There is a public way only for rows that were persisted.
+    """
+    java: Any = getattr(rows, "_jdf", None)
+    if java is None:
+        return lambda: None
+    kept = java.queryExecution().logical().rdd().id()
+    context: Any = rows.sparkSession.sparkContext
+
+    def forget() -> None:
+        # The way of the rows themselves warns that they can't be had again.
+        context._jsc.sc().unpersistRDD(kept, False)
+
+    return forget
+
+
+def _from_another_thread(ask: Callable[[], object]) -> None:
     raised: list[BaseException] = []
 
-    def ask() -> None:
+    def asked() -> None:
         try:
-            df.unpersist()
+            ask()
         except BaseException as error:  # noqa: BLE001 (raised where it is waited for)
             raised.append(error)
 
-    asking = threading.Thread(target=ask, name="gem-bundle-let-go", daemon=True)
+    asking = threading.Thread(target=asked, name="gem-bundle-let-go", daemon=True)
     asking.start()
     asking.join()
     if raised:

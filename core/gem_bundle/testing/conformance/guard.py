@@ -37,7 +37,14 @@ ACTIONS = frozenset(
 """What of a DataFrame runs a job, or starts to write."""
 
 # These implement the public interface, for classic sessions by private means.
-_MAY = ("pyspark", "py4j", "delta", "gem_bundle.testing.conformance", "gem_bundle.refusals")
+_MAY = (
+    "pyspark",
+    "py4j",
+    "delta",
+    "gem_bundle.testing.conformance",
+    "gem_bundle.kept",
+    "gem_bundle.refusals",
+)
 
 
 @contextmanager
