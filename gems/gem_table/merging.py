@@ -1,132 +1,101 @@
-"""The option `merge` of the target `table`: rows of Iceberg tables that others replace or delete."""
+"""Rows that change those of an Iceberg table with their key, each micro-batch as one snapshot.
 
+A snapshot carries the query and the number of its micro-batch. What is remembered of deletes is in a table of
+its own, whose snapshots carry them too. It is written first: so no row is ever gone of which nothing is
+remembered, and a run that is killed between the two finds its own deletes there, which it doesn't take for
+earlier ones.
+"""
+
+from __future__ import annotations
+
+import json
 import uuid
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pydantic import model_validator
-
-from gem_bundle import Facts, Field, Finding, GemError, OptionChange, Options
-from gem_bundle.expressions import backquoted, check_expression, missing_names
-from gem_bundle.kept import let_go
-from gem_bundle.schema import without_equality, without_order
-from gem_bundle.types import Expression, StringList
+from gem_bundle import GemError
+from gem_bundle.kept import set_apart
+from gem_bundle.merging import SessionBeside, Upserts, refused, remembered_name, schema_of
+from gem_table.lacking import WITHOUT_TYPE, is_without_type, told_of_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructField, StructType
 
-    from pyspark.sql import DataFrame, SparkSession
+    from gem_bundle.merging import MergeOptions
 
-_PROPERTY = "spark.sql.iceberg.snapshot-property."
-"""What Spark is told so that Iceberg writes it into the snapshot that a statement makes."""
+_TO_SNAPSHOT = "spark.sql.iceberg.snapshot-property."
+"""What a statement is told so that Iceberg writes it into the snapshot that it makes."""
 
-_DELETES = "__gem_bundle_deletes"
-_RANK = "__gem_bundle_rank"
-_UNTOLD = "__gem_bundle_untold"
+_TABLE = "gem-bundle.table"
+"""What a snapshot of deletes says of the table that they are of."""
+
+_ID = "gem-bundle.id"
+"""The property by which a table is known: another one in its place hasn't got it."""
 
 
-class MergeOptions(Options):
-    """How rows take the place of those with their key."""
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """The table of deletes that lies beside the one that rows are merged into.
 
-    on: StringList = Field(
-        description="The columns of the key, compared so that null equals null.",
-        examples=[["id"]],
-        min_length=1,
-    )
-    sequence_by: str | None = Field(
-        None,
-        description="The column that tells which of several rows of a key is the last: of those of a "
-        "micro-batch it is written, and in the table it isn't replaced by an earlier one.",
-        examples=["updated_at"],
-    )
-    delete_when: Expression | None = Field(
-        None,
-        description="Rows for which this holds delete the row with their key.",
-        examples=["op = 'd'"],
-    )
-    leave_out: StringList = Field([], description="Columns that the table doesn't get.", examples=[["op"]])
+    Args:
+        table: Its name.
+        id: What its entries are of: the table, its key, and what comes first in the sequence.
+        schema: The columns that entries have by the options.
+        there: Those that it has itself, from other options too.
+    """
 
-    @model_validator(mode="after")
-    def _apart(self) -> Self:
-        if self.sequence_by is not None and self.sequence_by.lower() in {name.lower() for name in self.on}:
-            raise ValueError(
-                f"`sequence_by: {self.sequence_by}` is in the key: all rows of a key have one value of it"
-            )
-        used = {name.lower() for name in (*self.on, *filter(None, [self.sequence_by]))}
-        lost = [name for name in self.leave_out if name.lower() in used]
-        if lost:
-            raise ValueError(f"the table has to have `{lost[0]}`, by which rows are merged")
-        return self
+    table: str
+    id: str
+    schema: StructType
+    there: StructType
 
-    def check(self, facts: Facts) -> "Iterator[Finding]":
-        """The columns are there and can be compared, and one row of a key comes last."""
-        yield from missing_names(self.on, facts, ("merge", "on"))
-        yield from missing_names(self.leave_out, facts, ("merge", "leave_out"))
-        for number, name in enumerate(self.on):
-            column = facts.column(name) if facts.columns is not None else None
-            if column is not None and column.type and (part := without_equality(column.type)):
-                yield Finding(
-                    "GB213",
-                    f"`{name}` can't be a key: Spark doesn't compare a {part} for equality",
-                    "Choose other columns.",
-                    ("merge", "on", number),
-                )
-        if self.delete_when is not None:
-            yield from check_expression(self.delete_when, facts, ("merge", "delete_when"))
-        if self.sequence_by is not None:
-            yield from missing_names([self.sequence_by], facts, ("merge", "sequence_by"))
-            column = facts.column(self.sequence_by)
-            if column is not None and without_order(column.type):
-                yield Finding(
-                    "GB213",
-                    f"`{self.sequence_by}` is {column.type}, which has no order",
-                    "Order by another column.",
-                    ("merge", "sequence_by"),
-                )
-        elif not any(o.kind in {"aggregate", "deduplicate", "unknown"} for o in facts.operators):
-            yield Finding(
-                "GB207",
-                "several rows of a key in one micro-batch end the query: nothing tells which is the last",
-                "Give `sequence_by`, or have one row of each key by `aggregate` or `deduplicate`.",
-                "merge",
-                "warning",
-            )
+    def rows(self, spark: SparkSession) -> DataFrame:
+        """What is remembered of the table."""
+        from pyspark.sql.functions import col
 
-    def written(self, facts: Facts) -> Facts:
-        """What is known of the columns that the table gets.
+        return _shaped(spark.table(self.table).where(col("table_id") == self.id), self.schema)
 
-        Args:
-            facts: The rows.
-        """
-        out = {name.lower() for name in self.leave_out}
-        columns = facts.columns
-        return facts.with_columns(
-            None if columns is None else [c for c in columns if c.name.lower() not in out]
-        )
+    def append(self, entries: DataFrame, micro_batch: tuple[str, int] | None) -> None:
+        """Add entries, as one snapshot."""
+        writer = _shaped(entries, self.there).writeTo(self.table)
+        writer = writer.option(f"snapshot-property.{_TABLE}", self.id)
+        if micro_batch is not None:
+            query, number = micro_batch
+            writer = writer.option(f"snapshot-property.{_mark(query)}", str(number))
+        writer.append()
 
-    def change(self, before: "Mapping[str, Any]") -> OptionChange:
-        """What other options of the merge do."""
-        now = self.model_dump(mode="json")
-        if any(now[name] != before.get(name) for name in ("on", "sequence_by")):
-            return OptionChange(
-                "mixed", "rows that the table has by the old key and sequence are matched by the new ones"
-            )
-        return OptionChange("from_now_on", "what comes from now on is merged by the new rules")
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What was found out once a run.
+
+    Args:
+        session: Runs statements.
+        rules: How rows are merged.
+        remembered: The deletes that are remembered; None when none are.
+    """
+
+    session: SessionBeside
+    rules: Upserts
+    remembered: _Remembered | None
 
 
 class Merging:
-    """Merges rows into an Iceberg table, each micro-batch as one snapshot.
+    """Merges rows into an Iceberg table.
 
     Args:
-        options: How.
-        table: The table, which is there.
+        merge: How.
+        table: The table, which is there when the first rows come.
     """
 
-    def __init__(self, options: MergeOptions, table: str) -> None:
-        self._options = options
+    def __init__(self, merge: MergeOptions, table: str) -> None:
+        self._merge = merge
         self._table = table
         self._written: dict[str, int] = {}
+        self._prepared: _Prepared | None = None
 
-    def write(self, df: "DataFrame", micro_batch: tuple[str, int] | None) -> None:
+    def write(self, df: DataFrame, micro_batch: tuple[str, int] | None) -> None:
         """Merge rows into the table, unless it has the micro-batch.
 
         Args:
@@ -134,107 +103,84 @@ class Merging:
             micro_batch: The query and the number of the micro-batch; None for a batch.
 
         Raises:
-            GemError: GB205 when the table lacks a column, GB515 when it can't be told which row of a key is
-                the last.
+            GemError: GB205 when the table lacks a column, GB213 when Iceberg has no type for the sequence,
+                GB214 when it can't be told of a row of the table, GB515 when it can't be told which row of a
+                key is the last.
         """
-        spark = df.sparkSession
-        columns = self.kept(df).columns
-        self._check_columns(spark, columns)
-        # Computed once, and also where the table has them: what a stream keeps has to be committed.
-        rows = self._last(df).persist()
-        view = f"gem_bundle_{uuid.uuid4().hex}"
-        try:
-            self._refuse_unordered(rows)
-            if micro_batch is None:
-                rows.createOrReplaceTempView(view)
-                spark.sql(self._statement(columns, view)).collect()
-            elif not self._has(spark, *micro_batch):
-                rows.createOrReplaceTempView(view)
-                self._merge(spark, self._statement(columns, view), *micro_batch)
-        finally:
-            spark.catalog.dropTempView(view)
-            let_go(rows)
+        if self._prepared is None:
+            self._prepared = self._prepare(df)
+        prepared, spark = self._prepared, df.sparkSession
+        known = micro_batch is not None and self._may_be_known(*micro_batch)
+        deletes = None if prepared.remembered is None else prepared.remembered.rows(spark)
+        rows = prepared.rules.rows(df, deletes, lambda: spark.table(self._table))
+        # Computed before anything is written, and also where the table has them: what a stream keeps has to
+        # be committed.
+        with refused(), set_apart(rows) as kept:
+            whole = self._merge.unmatched_by_source is not None
+            if whole and micro_batch is not None and kept.isEmpty() and df.isEmpty():
+                return  # a micro-batch without rows says nothing of what is there
+            if micro_batch is None or not (known and self._has(self._table, micro_batch, kept)):
+                self._remember(kept, micro_batch, known=known)
+                self._run(kept, micro_batch)
 
-    def kept(self, df: "DataFrame") -> "DataFrame":
-        """The columns that the table gets.
-
-        Args:
-            df: The rows.
-        """
-        return df.drop(*self._options.leave_out)
-
-    def _merge(self, spark: "SparkSession", statement: str, query: str, number: int) -> None:
+    def _run(self, rows: DataFrame, micro_batch: tuple[str, int] | None) -> None:
         """Run the statement, whose snapshot then says which micro-batch it was."""
-        setting = f"{_PROPERTY}{_mark(query)}"
-        spark.conf.set(setting, str(number))
-        try:
-            spark.sql(statement).collect()
-        finally:
-            spark.conf.unset(setting)
+        assert self._prepared is not None
+        settings = {}
+        if micro_batch is not None:
+            query, number = micro_batch
+            settings[f"{_TO_SNAPSHOT}{_mark(query)}"] = str(number)
+        rules = self._prepared.rules
+        self._prepared.session.run(rows, lambda view: rules.statement(self._table, view), settings)
+        # The catalog of the session beside is another one, and this one's may keep tables.
+        _refresh(rows.sparkSession, self._table)
 
-    def _has(self, spark: "SparkSession", query: str, number: int) -> bool:
-        """Whether the table has a micro-batch: only where a run begins with one of which nobody knows."""
+    def _remember(self, rows: DataFrame, micro_batch: tuple[str, int] | None, *, known: bool) -> None:
+        """Remember the deletes among rows, unless those of the micro-batch are there."""
+        assert self._prepared is not None
+        remembered = self._prepared.remembered
+        if remembered is None:
+            return
+        if known and micro_batch and self._has(remembered.table, micro_batch, rows, of=remembered.id):
+            return
+        entries = self._prepared.rules.entries(rows, remembered.id)
+        if not entries.isEmpty():
+            remembered.append(entries, micro_batch)
+
+    def _may_be_known(self, query: str, number: int) -> bool:
+        """Whether the tables may have a micro-batch: a run begins with one of which nobody knows."""
         before = self._written.get(query)
         self._written[query] = number
-        if before is not None and number > before:
-            return False
+        return before is None or number <= before
+
+    def _has(self, table: str, micro_batch: tuple[str, int], rows: DataFrame, *, of: str = "") -> bool:
+        """Whether a table has a micro-batch, by what its snapshots say.
+
+        Args:
+            table: The table.
+            micro_batch: The query and the number of its micro-batch.
+            rows: The rows, for their session.
+            of: What the snapshots' entries are of; empty where that is no question.
+        """
         from pyspark.sql import functions as F  # noqa: N812 (as Spark's guide calls it)
 
-        told = F.col("summary").getItem(_mark(query)).cast("bigint")
-        (found,) = spark.table(f"{self._table}.snapshots").agg(F.max(told)).collect()
+        query, number = micro_batch
+        summary = F.col("summary")
+        snapshots = rows.sparkSession.table(f"{table}.snapshots")
+        if of:
+            snapshots = snapshots.where(summary.getItem(_TABLE) == of)
+        (found,) = snapshots.agg(F.max(summary.getItem(_mark(query)).cast("bigint"))).collect()
         return found[0] is not None and found[0] >= number
 
-    def _last(self, df: "DataFrame") -> "DataFrame":
-        """The last rows of each key, with whether they delete."""
-        from pyspark.sql import Window
-        from pyspark.sql import functions as F  # noqa: N812 (as Spark's guide calls it)
-
-        options = self._options
-        deletes = F.lit(False)
-        if options.delete_when is not None:
-            deletes = F.coalesce(F.expr(options.delete_when), F.lit(False))
-        rows = df.withColumn(_DELETES, deletes)
-        window = Window.partitionBy(*map(backquoted, options.on))
-        if options.sequence_by is None:
-            # All of them: `_refuse_unordered` speaks of several.
-            return rows.withColumn(_RANK, F.count(F.lit(1)).over(window))
-        sequence = F.col(backquoted(options.sequence_by))
-        rows = rows.withColumn(_UNTOLD, F.max(sequence.isNull()).over(window))
-        last = window.orderBy(sequence.desc_nulls_last())
-        ranked = rows.withColumn(_RANK, F.rank().over(last)).where(F.col(_RANK) == 1)
-        return ranked.withColumn(_RANK, F.count(F.lit(1)).over(window))
-
-    def _refuse_unordered(self, rows: "DataFrame") -> None:
-        from pyspark.sql import functions as F  # noqa: N812
-
-        sequence = self._options.sequence_by
-        untold = F.lit(None) if sequence is None else F.col(_UNTOLD)
-        (found,) = rows.agg(F.max(_RANK), F.max(untold)).collect()
-        if found[1]:
-            raise GemError(
-                "GB515",
-                f"a row has no value in its sequence `{sequence}`, so it can't be told which rows it comes "
-                f"after",
-                "Nothing of the micro-batch is in the table. Leave such rows out with `filter` or `expect`.",
-                ("merge", "sequence_by"),
-            )
-        if found[0] is None or found[0] == 1:
-            return
-        keys = ", ".join(self._options.on)
-        same = f" with the same `{sequence}`" if sequence is not None else ""
-        raise GemError(
-            "GB515",
-            f"several rows of a key ({keys}){same} are in one micro-batch, and nothing tells which is the "
-            f"last",
-            "Nothing of the micro-batch is in the table. "
-            + ("Order them by another column" if sequence is not None else "Give `sequence_by`")
-            + ", or have one row of each key by `aggregate` or `deduplicate`.",
-            "merge",
-        )
-
-    def _check_columns(self, spark: "SparkSession", columns: "Sequence[str]") -> None:
-        there = {name.lower() for name in spark.table(self._table).columns}
-        missing = [name for name in columns if name.lower() not in there]
+    def _prepare(self, df: DataFrame) -> _Prepared:
+        merge, spark = self._merge, df.sparkSession
+        schema = schema_of(merge, df)
+        _refresh(spark, self._table)
+        types = {
+            field.name: field.dataType.simpleString() for field in spark.table(self._table).schema.fields
+        }
+        there = {name.lower() for name in types}
+        missing = [field.name for field in schema.fields if field.name.lower() not in there]
         if missing:
             raise GemError(
                 "GB205",
@@ -242,25 +188,68 @@ class Merging:
                 "Add it by ALTER TABLE, or name it in `leave_out`.",
                 "table",
             )
+        rules = Upserts(merge, df, types, widened=False)
+        remembered = self._remembered(rules.remembered(df), spark) if merge.remembers else None
+        return _Prepared(SessionBeside(spark), rules, remembered)
 
-    def _statement(self, columns: list[str], view: str) -> str:
-        options = self._options
-        names = [backquoted(name) for name in columns]
-        match = " AND ".join(f"target.{key} <=> source.{key}" for key in map(backquoted, options.on))
-        newer = ""
-        if options.sequence_by is not None:
-            by = backquoted(options.sequence_by)
-            newer = f" AND (target.{by} IS NULL OR source.{by} >= target.{by})"
-        updated = ", ".join(f"target.{name} = source.{name}" for name in names)
-        inserted = ", ".join(f"source.{name}" for name in names)
-        clauses = [
-            f"MERGE INTO {self._table} AS target USING {view} AS source ON {match}",
-            f"WHEN MATCHED AND source.{_DELETES}{newer} THEN DELETE",
-            f"WHEN MATCHED AND NOT source.{_DELETES}{newer} THEN UPDATE SET {updated}",
-            f"WHEN NOT MATCHED AND NOT source.{_DELETES}",
-            f"THEN INSERT ({', '.join(names)}) VALUES ({inserted})",  # noqa: S608 (names, quoted)
+    def _remembered(self, schema: StructType, spark: SparkSession) -> _Remembered:
+        """The table of deletes: made where it isn't there, with more fields where it lacks some."""
+        merge = self._merge
+        for text, field in zip(merge.sequence_by, _fields(schema, "sequence"), strict=True):
+            kind = field.dataType.simpleString()
+            if is_without_type(kind):
+                raise GemError("GB213", told_of_type(text, kind), WITHOUT_TYPE, ("merge", "sequence_by"))
+        table = remembered_name(self._table)
+        empty = spark.createDataFrame([], schema)
+        empty.write.format("iceberg").mode("ignore").saveAsTable(table)
+        _refresh(spark, table)
+        there = spark.table(table).schema
+        for part in ("key", "sequence"):
+            names = {field.name for field in _fields(there, part)}
+            for field in _fields(schema, part):
+                if field.name not in names:
+                    kind = field.dataType.simpleString()
+                    spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({part}.{field.name} {kind})").collect()
+        # Of another key nothing of it is true, and of a sequence that begins otherwise.
+        by = json.dumps([[target.lower() for target, _ in merge.pairs()], merge.sequence_by[0]])
+        return _Remembered(table, f"{self._id(spark)} {by}", schema, spark.table(table).schema)
+
+    def _id(self, spark: SparkSession) -> str:
+        """By what the table is known; it is given something where it has nothing."""
+        rows = spark.sql(f"SHOW TBLPROPERTIES {self._table}").collect()
+        found = {row["key"]: row["value"] for row in rows}.get(_ID)
+        if found is None:
+            found = uuid.uuid4().hex
+            spark.sql(f"ALTER TABLE {self._table} SET TBLPROPERTIES ('{_ID}' = '{found}')").collect()
+        return str(found)
+
+
+def _shaped(entries: DataFrame, schema: StructType) -> DataFrame:
+    """Entries with the fields of a schema: those that they lack are null."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    def shaped(part: str) -> Column:
+        names = {field.name for field in _fields(entries.schema, part)}
+        made = [
+            (F.col(f"{part}.{field.name}") if field.name in names else F.lit(None))
+            .cast(field.dataType)
+            .alias(field.name)
+            for field in _fields(schema, part)
         ]
-        return " ".join(clauses)
+        return F.struct(*made).alias(part)
+
+    return entries.select("table_id", shaped("key"), shaped("sequence"))
+
+
+def _fields(schema: StructType, part: str) -> list[StructField]:
+    """The fields of a column that is a struct."""
+    kind = schema[part].dataType
+    return list(getattr(kind, "fields", []))
+
+
+def _refresh(spark: SparkSession, table: str) -> None:
+    """Have a session forget what its catalog keeps of a table."""
+    spark.sql(f"REFRESH TABLE {table}").collect()
 
 
 def _mark(query: str) -> str:

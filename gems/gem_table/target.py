@@ -17,9 +17,9 @@ from gem_bundle import (
     WriteContext,
 )
 from gem_bundle.expressions import missing_names
+from gem_bundle.merging import MergeOptions
 from gem_bundle.types import DataPath, StringList, TableName
 from gem_table.catalog import CatalogOptions, check_name, missing_iceberg
-from gem_table.merging import MergeOptions, Merging
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from gem_table.merging import Merging
 
 SaveMode = Literal["append", "overwrite", "error", "ignore"]
 _TO_ALL_TABLES = "spark.databricks.delta.schema.automerge.enabled"
@@ -51,7 +53,7 @@ class TableTargetOptions(Options):
     merge: MergeOptions | None = Field(
         None,
         passed=False,
-        description="Whether rows take the place of those with their key, which Iceberg tables can; else "
+        description="Rows change those of an Iceberg table with their key: upserts and deletes. Without it "
         "they are added.",
         examples=[{"on": ["id"], "sequence_by": "updated_at"}],
     )
@@ -120,7 +122,6 @@ class TableTarget(Target[TableTargetOptions]):
         self._merging: Merging | None = None
         self._streaming: bool | None = None
         if options.merge is not None:
-            self._merging = Merging(options.merge, options.table)
             self.semantics = replace(
                 self.semantics,
                 output_modes=frozenset({"append", "update"}),
@@ -200,7 +201,10 @@ class TableTarget(Target[TableTargetOptions]):
         if self.options.catalog is not None:
             yield missing_iceberg()
         if self.options.merge is not None:
-            yield from self.options.merge.check(facts)
+            from gem_table.lacking import check_lacking
+
+            yield from self.options.merge.check(facts, None)
+            yield from check_lacking(self.options.merge, facts)
         written = facts if self.options.merge is None else self.options.merge.written(facts)
         yield from missing_names(self.options.partition_by, written, "partition_by")
         if facts.streaming and "save_mode" in self.options.model_fields_set:
@@ -215,14 +219,13 @@ class TableTarget(Target[TableTargetOptions]):
                 catalog has no such schema, GB511 when the table is there and the save mode is `error`; with
                 `merge` as `write_batch`.
         """
-        if self._merging is None:
+        if self.options.merge is None:
             self._add(df, context)
             return
         if context.output_mode == "complete":
             message = "the output mode `complete` replaces all rows, and `merge` changes some"
             raise GemError("GB207", message, "Remove one of the two.", "merge")
-        self._make(df, context)
-        self._merging.write(df, None)
+        self._change(df, None, context)
 
     def _add(self, df: "DataFrame", context: WriteContext) -> None:
         from pyspark.errors import AnalysisException
@@ -249,8 +252,8 @@ class TableTarget(Target[TableTargetOptions]):
             GemError: GB310 when the table is one of files and the output mode isn't append.
         """
         options = self.options
-        if self._merging is not None:
-            self._make(df, context)
+        if options.merge is not None:
+            self._make(df, options.merge, context)
             return super().write_stream(df, context)
         writer = df.writeStream.options(**options.to_spark())
         found = self._format(df.sparkSession)
@@ -263,10 +266,9 @@ class TableTarget(Target[TableTargetOptions]):
         """Merge a micro-batch, unless the table has it.
 
         Raises:
-            GemError: GB205 when the table lacks a column, GB508 when it can't be told whose micro-batch it
-                is, GB515 when it can't be told which row of a key is the last.
+            GemError: GB508 when it can't be told whose micro-batch it is; else as `Merging.write`.
         """
-        if self._merging is None:
+        if self.options.merge is None:
             super().write_batch(df, batch_id, context)
             return
         if not context.query:
@@ -275,14 +277,25 @@ class TableTarget(Target[TableTargetOptions]):
                 "it can't be told which query's micro-batch this is, and so whether the table has it",
                 "Start the query under the name that its context has.",
             )
-        self._make(df, context)
-        self._merging.write(df, (context.query, batch_id))
+        self._change(df, (context.query, batch_id), context)
 
-    def _make(self, df: "DataFrame", context: WriteContext) -> None:
+    def _change(self, df: "DataFrame", micro_batch: tuple[str, int] | None, context: WriteContext) -> None:
+        """Merge rows into the table, which is made before the first of a run."""
+        assert self.options.merge is not None
+        if self._merging is None:
+            from gem_table.merging import Merging
+
+            self._make(df, self.options.merge, context)
+            self._merging = Merging(self.options.merge, self.options.table)
+        self._merging.write(df, micro_batch)
+
+    def _make(self, df: "DataFrame", merge: MergeOptions, context: WriteContext) -> None:
         """Make the table where it isn't there, without rows."""
         spark = df.sparkSession
-        if self._merging is not None and not spark.catalog.tableExists(self.options.table):
-            self._add(spark.createDataFrame([], self._merging.kept(df).schema), context)
+        if not spark.catalog.tableExists(self.options.table):
+            from gem_bundle.merging import schema_of
+
+            self._add(spark.createDataFrame([], schema_of(merge, df)), context)
 
     def start(self, writer: "DataStreamWriter") -> "StreamingQuery":
         """Start into the table; it is created if it isn't there.
@@ -292,7 +305,7 @@ class TableTarget(Target[TableTargetOptions]):
         """
         from pyspark.errors import AnalysisException
 
-        if self._merging is not None:
+        if self.options.merge is not None:
             return writer.start()
         try:
             return writer.toTable(self.options.table)

@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 from functools import total_ordering
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from random import Random
 
 SCHEMA = "id string, part int, at int, op string, city string, note int"
+KEYS = ["id", "part"]
+MERGE = {"on": KEYS, "sequence_by": "at", "delete_when": "op = 'd'"}
 COLUMNS = ("id", "part", "at", "op", "city", "note")
 Change = tuple[Any, ...]
 
@@ -102,3 +106,64 @@ def _order(row: Change) -> tuple[Any, ...]:
     """What comes behind what: by the sequence, deletes behind others, then by the values in order of names."""
     values = [row[COLUMNS.index(name)] for name in ("at", "city", "note", "op")]
     return (row[2], row[3] == "d", *map(Least, values))
+
+
+def change(
+    at: int, op: str = "u", city: str | None = "a", note: int | None = 1, key: str | None = "k"
+) -> Change:
+    """One change."""
+    return (key, 1, at, op, city, note)
+
+
+WAYS = pytest.mark.parametrize(
+    ("merge", "batches", "found"),
+    [
+        pytest.param(
+            {**MERGE, "update": ["at", "city"]},
+            [[change(1, note=1), change(2, city="b", note=2)], [change(3, city="c", note=3)]],
+            [("k", 1, 3, "u", "c", 1)],
+            id="some",
+        ),
+        pytest.param(
+            {**MERGE, "ignore_null_updates": True},
+            [
+                [change(1, city="a", note=1)],
+                [change(4, city=None, note=4), change(3, city="b", note=3)],
+                [change(2, city="late", note=2), change(5, city=None, note=None)],
+            ],
+            [("k", 1, 5, "u", "b", 4)],
+            id="nulls",
+        ),
+        pytest.param(
+            {**MERGE, "ignore_null_updates": True},
+            [[change(5, city="a", note=4)], [change(6, "d"), change(7, city=None, note=7)]],
+            [("k", 1, 7, "u", None, 7)],
+            id="a comeback",
+        ),
+        pytest.param(
+            {
+                "on": "target.id = source.id and target.part <=> source.part",
+                "update": {"note": "target.note + source.note", "at": "source.at"},
+                "insert": {
+                    "id": "source.id",
+                    "part": "source.part",
+                    "at": "source.at",
+                    "note": "source.note * 10",
+                },
+            },
+            [[change(1)], [change(2, note=5)]],
+            [("k", 1, 2, 15)],
+            id="expressions",
+        ),
+        pytest.param(
+            {**MERGE, "update": "none"},
+            [[change(2, note=2), change(1, note=1)], [change(3)]],
+            [("k", 1, 1, "u", "a", 1)],
+            id="once",
+        ),
+        pytest.param(
+            {**MERGE, "insert": "none"}, [[change(1)], [change(2)]], [], id="what isn't there stays away"
+        ),
+    ],
+)
+"""Merges of some columns, micro-batches, and the rows that they make."""

@@ -15,14 +15,19 @@ import pytest
 from pydantic import ValidationError
 
 from gem_bundle import Column, Facts, GemError, ReadContext, StreamReadContext, WriteContext
+from gem_bundle.merging import SessionBeside, Upserts
 from gem_table.source import TableSource
 from gem_table.target import TableTarget
+from tests import samples
 from tests.conftest import has_iceberg
 from tests.core.checking import check
+from tests.gems import merging
 from tests.gems.draining import drain, forget_last_commit, make, micro_batches, run
 from tests.tours import File, follow, tour
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
     from tests.postgres_server import Postgres
@@ -68,7 +73,8 @@ def test_catalogs_that_are_refused(gem: type[Any], raw: dict[str, Any], why: str
         ({"merge": {"on": ["id"]}, "format": "parquet"}, "`merge` is for Iceberg tables"),
         ({"catalog": HADOOP, "merge": {"on": []}}, "at least 1"),
         ({"catalog": HADOOP, "merge": {"on": ["id"], "sequence_by": "ID"}}, "in the key"),
-        ({"catalog": HADOOP, "merge": {"on": ["id"], "leave_out": ["id"]}}, "has to have `id`"),
+        ({"catalog": HADOOP, "merge": {"on": ["id"], "leave_out": ["id"]}}, "has to have the columns of"),
+        ({"catalog": HADOOP, "merge": {"on": "target.id > source.id"}}, "needs an equality"),
         ({"catalog": HADOOP, "merge": {"on": ["id"]}, "save_mode": "append"}, "no effect on `merge`"),
     ],
 )
@@ -157,6 +163,12 @@ def test_for_a_spark_without_an_iceberg_the_check_says_so(
     )
 
 
+@pytest.mark.parametrize("option", ["cluster_by: [id]", "history: {keys: [id], sequence_by: at}"])
+def test_what_only_delta_has_is_no_option(option: str) -> None:
+    text = LAKE.replace("NAME", "lake").replace("warehouse: WAREHOUSE}", f"warehouse: tables}}, {option}")
+    assert ("GB204", "b") in [(d.code, d.node) for d in check(text, **GEMS).diagnostics]
+
+
 @pytest.mark.parametrize(
     ("name", "warehouse", "told"),
     [("lake", "tables", []), ("lake", "others", [("GB209", "b")]), ("other", "others", [])],
@@ -176,21 +188,26 @@ def test_a_catalog_is_the_same_for_all_nodes(
     assert [d.code for d in check(said, **GEMS).diagnostics] == []
 
 
+FACTS = Facts(columns=(Column("id", "int"), Column("m", "map<int,int>"), Column("at", "int")))
+
+
+def merging_by(**merge: Any) -> TableTarget:
+    made: TableTarget = make(TableTarget, {"table": TABLE, "format": "iceberg", "merge": merge})
+    return made
+
+
 def test_what_a_merge_says_before_a_run() -> None:
-    facts = Facts(columns=(Column("id", "int"), Column("m", "map<int,int>"), Column("at", "int")))
-    assert make(
-        TableTarget, {"table": TABLE, "format": "iceberg", "merge": {"on": ["id"]}}
-    ).semantics.batch_modes == {"append"}
+    assert merging_by(on=["id"]).semantics.batch_modes == {"append"}
 
     def said(**merge: Any) -> list[Any]:
-        made = make(TableTarget, {"table": TABLE, "format": "iceberg", "merge": merge})
-        return [(f.code, f.severity, f.option) for f in made.check(facts)]
+        return [(f.code, f.severity, f.option) for f in merging_by(**merge).check(FACTS)]
 
     assert said(on=["id"], sequence_by="at", delete_when="at < 0") == []
+    assert said(on="target.id = source.id", sequence_by=["at % 2", "at"], ignore_null_updates=True) == []
     assert said(on=["id"], sequence_by="m") == [("GB213", "error", ("merge", "sequence_by"))]
     parted = {"table": TABLE, "format": "iceberg", "partition_by": ["at"]}
     parted["merge"] = {"on": ["id"], "sequence_by": "id2", "leave_out": ["AT"]}
-    assert [f.option for f in make(TableTarget, parted).check(facts)] == [
+    assert [f.option for f in make(TableTarget, parted).check(FACTS)] == [
         ("merge", "sequence_by"),
         "partition_by",
     ]
@@ -198,10 +215,64 @@ def test_what_a_merge_says_before_a_run() -> None:
     assert said(on=["ix", "m"], sequence_by="atx", delete_when="x = 1", leave_out=["y"]) == [
         ("GB210", "error", ("merge", "on")),
         ("GB210", "error", ("merge", "leave_out")),
-        ("GB213", "error", ("merge", "on", 1)),
-        ("GB210", "error", ("merge", "delete_when")),
+        ("GB213", "error", ("merge", "on")),
         ("GB210", "error", ("merge", "sequence_by")),
+        ("GB210", "error", ("merge", "delete_when")),
     ]
+
+
+ALL = {"id": "source.id", "at": "source.at"}
+UNMATCHED = ("merge", "unmatched_by_source")
+
+
+@pytest.mark.parametrize(
+    ("merge", "told"),
+    [
+        ({"on": "target.id = source.id and rand() > 0"}, [("GB212", ("merge", "on"))]),
+        ({"on": "target.id = source.id and target.x in (select 1)"}, [("GB212", ("merge", "on"))]),
+        ({"update": {"at": "source.at", "x": "uuid()"}}, [("GB212", ("merge", "update", "x"))]),
+        ({"update": {"at": "(select 1)", "x": "current_timestamp"}}, []),
+        ({"insert": {**ALL, "x": "uuid()"}}, [("GB212", ("merge", "insert", "x"))]),
+        ({"insert": {**ALL, "x": "uuid()"}, "update": "none"}, []),
+        (
+            {"insert": {**ALL, "x": "uuid()"}, "update": "none", "unmatched_by_source": "delete"},
+            [("GB212", ("merge", "insert", "x"))],
+        ),
+        (
+            {"unmatched_by_source": {"when": "target.x > rand()", "update": {"x": "randn()", "y": "1"}}},
+            [("GB212", (*UNMATCHED, "when")), ("GB212", (*UNMATCHED, "update", "x"))],
+        ),
+        (
+            {"sequence_by": "make_dt_interval(at)", "delete_when": "at < 0"},
+            [("GB213", ("merge", "sequence_by"))],
+        ),
+        ({"sequence_by": "make_dt_interval(at)"}, []),
+    ],
+)
+def test_what_the_statement_of_iceberg_lacks_is_said_at_its_place(
+    merge: dict[str, Any], told: list[Any]
+) -> None:
+    raw = {"on": ["id"], "sequence_by": "at", **merge}
+    found = list(merging_by(**raw).check(FACTS))
+    assert [(f.code, f.option) for f in found] == told
+    assert all("Iceberg" in f.message for f in found)
+
+
+def test_a_merge_of_an_earlier_version_goes_on() -> None:
+    """Of those that weren't there then, the options have what was done."""
+
+    def effect(before: dict[str, Any], **merge: Any) -> str:
+        change = merging_by(**merge).change("merge", before)
+        assert change is not None
+        return change.effect
+
+    raw = {"on": ["id"], "sequence_by": "at", "delete_when": "op = 'd'", "leave_out": ["op"]}
+    assert effect(raw, **raw) == "continues"
+    none = {"on": ["id"], "sequence_by": None, "delete_when": None, "leave_out": []}
+    assert effect(none, on=["id"]) == "continues"
+    assert effect({**raw, "delete_when": None}, **raw) == "from_now_on"
+    assert effect({**raw, "sequence_by": "seq"}, **raw) == "mixed"
+    assert effect({**raw, "on": {"secret": True}}, **raw) == "mixed"
 
 
 @pytest.mark.parametrize("gem", BOTH)
@@ -307,57 +378,174 @@ if has_iceberg():
         assert once() == [2]
         assert lake.read("b") == [(0, "x"), (1, "x"), (2, "x"), (9, "somebody else's")]
 
-    CHANGES = "id int, at int, name string, op string"
-    MERGE = {"on": ["id"], "sequence_by": "at", "delete_when": "op = 'd'", "leave_out": ["op"]}
+    def merged(
+        lake: Lake, batches: Sequence[Sequence[Any]], first: int = 0, name: str = "t", **how: Any
+    ) -> None:
+        """Write micro-batches by a run of their own."""
+        made = lake.target(name, merge={**merging.MERGE, **how})
+        context = WriteContext(node="t", pipeline="p", query_name="q", query="one")
+        for number, batch in enumerate(batches, start=first):
+            made.write_batch(lake.spark.createDataFrame(list(batch), merging.SCHEMA), number, context)
 
-    def changes(random: Random, count: int) -> list[tuple[Any, ...]]:
-        """Changes of some keys, each later than those before it; one of the keys is null."""
-        return [
-            (random.choice([None, *range(8)]), at, f"n{at}", random.choice("cuud")) for at in range(count)
+    def found(lake: Lake, columns: Sequence[str] = merging.COLUMNS, name: str = "t") -> list[Any]:
+        table = lake.spark.table(f"{lake.name}.web.{name}")
+        return sorted(map(tuple, table.select(*columns).collect()), key=str)
+
+    def snapshots(lake: Lake, name: str = "t") -> list[Any]:
+        """What each snapshot says of its micro-batch."""
+        told = lake.spark.table(f"{lake.name}.web.{name}.snapshots").orderBy("committed_at")
+        return [row[0] for row in told.selectExpr("summary['gem-bundle.one']").collect()]
+
+    @pytest.mark.spark
+    @pytest.mark.matrix
+    @pytest.mark.parametrize("size", [40, 200])
+    def test_tables_are_what_plain_python_makes_of_the_changes(lake: Lake, tmp_path: Path, size: int) -> None:
+        """Whatever comes together, and out of a stream of Iceberg's too, whose last micro-batch comes again."""
+        random = Random(samples.seed())
+        changes = merging.late(random, merging.changes(random, 120, 12), 60)
+        for start in range(0, len(changes), size):
+            lake.write(lake.target("changes"), changes[start : start + size], merging.SCHEMA)
+        one = {"streaming-max-files-per-micro-batch": 1}
+
+        def once() -> None:
+            stream = lake.stream("changes", spark_options=one)
+            run(lake.target("t", merge=merging.MERGE), stream, tmp_path / "c", "update")
+
+        once()
+        assert found(lake) == sorted(merging.upserted(changes), key=str)
+        names = ("t", "t_remembered")
+        before = [len(snapshots(lake, name)) for name in names]
+        forget_last_commit(tmp_path / "c")
+        once()
+        assert [len(snapshots(lake, name)) for name in names] == before
+
+    @pytest.mark.spark
+    @pytest.mark.matrix
+    def test_a_crash_between_what_is_remembered_and_the_table(
+        lake: Lake, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        change = merging.change
+        batches = [
+            [change(1), change(1, key=None)],
+            [change(2), change(5, "d"), change(4, note=9), change(6, "d"), change(7, "d", key=None)],
+            [change(3), change(6, city="z"), change(6, key=None)],
+            [change(8)],
+        ]
+        merged(lake, batches[:1])
+
+        def crash(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as crashing:
+            crashing.setattr(SessionBeside, "run", crash)
+            with pytest.raises(KeyboardInterrupt):
+                merged(lake, batches[1:2], first=1)
+        assert (len(found(lake)), found(lake, ["sequence.s0"], "t_remembered")) == (2, [(6,), (7,)])
+        merged(lake, batches[1:3], first=1)
+        assert (found(lake), snapshots(lake), snapshots(lake, "t_remembered")) == (
+            [],
+            [None, "0", "1", "2"],
+            [None, "1"],
+        )
+        merged(lake, batches[3:], first=3)
+        assert found(lake) == sorted(merging.upserted(row for rows in batches for row in rows), key=str)
+        # Another table under that name knows nothing of it.
+        lake.spark.sql(f"DROP TABLE {lake.name}.web.t")
+        merged(lake, [[change(3)]], first=3)
+        assert found(lake, ["at"]) == [(3,)]
+
+    @pytest.mark.spark
+    @pytest.mark.matrix
+    def test_what_was_remembered_by_other_options(lake: Lake) -> None:
+        change = merging.change
+        merged(lake, [[change(5, "d")]], sequence_by=["at"])
+        merged(lake, [[change(4), change(5, key="l")]], first=1, sequence_by=["at", "note"])
+        assert found(lake, ["id", "at"]) == [("l", 5)]
+        merged(lake, [[change(6, "d", key="l")], [change(3)]], first=2, on="target.id = source.id")
+        assert found(lake, ["id", "at"]) == [("k", 3)]
+        merged(lake, [[change(6, "d")], [change(5), change(4, key="m")]], first=4)
+        assert found(lake, ["id", "at"]) == [("m", 4)]
+
+    @pytest.mark.spark
+    @pytest.mark.matrix
+    @merging.WAYS
+    def test_columns_that_are_updated_and_columns_that_are_inserted(
+        lake: Lake, merge: dict[str, Any], batches: Any, found: list[Any]
+    ) -> None:
+        made = lake.target("t", merge=merge)
+        context = WriteContext(node="t", pipeline="p", query_name="q", query="one")
+        for number, batch in enumerate(batches):
+            made.write_batch(lake.spark.createDataFrame(batch, merging.SCHEMA), number, context)
+        there = lake.spark.table(f"{lake.name}.web.t")
+        columns = [name for name in merging.COLUMNS if name in there.columns]
+        assert [tuple(row) for row in there.select(columns).collect()] == found
+
+    @pytest.mark.spark
+    @pytest.mark.matrix
+    def test_rows_that_a_batch_lacks_and_rows_of_another_table(lake: Lake) -> None:
+        change = merging.change
+        marked = {"when": "target.at < 5", "update": {"note": "-1"}}
+        how = {"on": ["id"], "delete_when": None, "unmatched_by_source": marked}
+        merged(lake, [[change(1), change(9, key="l"), change(1, key="m")], [change(2, key="m")], []], **how)
+        assert found(lake, ["id", "at", "note"]) == [("k", 1, -1), ("l", 9, 1), ("m", 2, 1)]
+        lake.write(lake.target("new"), [change(3)], merging.SCHEMA)
+        rows = lake.source("new").read(ReadContext(node="x", spark=lake.spark))
+        gone = lake.target("t", merge={"on": ["id"], "unmatched_by_source": "delete"})
+        gone.write(rows, WriteContext(node="t"))
+        assert found(lake, ["id", "at"]) == [("k", 3)]
+
+    @pytest.mark.spark
+    @pytest.mark.matrix
+    def test_targets_of_a_group_say_their_micro_batches_each(
+        lake: Lake, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whatever another one writes meanwhile in the same session."""
+        statement = Upserts.statement
+        others = [1]
+
+        def meanwhile(rules: Upserts, *arguments: Any) -> str:
+            if others:
+                others.pop()
+                merged(lake, [[merging.change(1)]], name="other")
+                lake.write(lake.target("third"), [(1, "x")], ROWS)
+            return statement(rules, *arguments)
+
+        monkeypatch.setattr(Upserts, "statement", meanwhile)
+        merged(lake, [[merging.change(1)]])
+        assert [snapshots(lake, name) for name in ("t", "other", "third")] == [
+            [None, "0"],
+            [None, "0"],
+            [None],
         ]
 
     @pytest.mark.spark
     @pytest.mark.matrix
-    @pytest.mark.parametrize("size", [7, 200])
-    def test_rows_take_the_place_of_others(lake: Lake, tmp_path: Path, size: int) -> None:
-        given = changes(Random(size), 120)
-        for start in range(0, len(given), size):
-            lake.write(lake.target("changes"), given[start : start + size], CHANGES)
-        lake.write(lake.target("latest", merge=MERGE), [(0, -1, "before", "c")], CHANGES)
-        one = {"streaming-max-files-per-micro-batch": 1}
-
-        def once() -> None:
-            target = lake.target("latest", merge=MERGE)
-            run(target, lake.stream("changes", spark_options=one), tmp_path / "c", "update")
-
-        once()
-        last = {row[0]: row for row in given}
-        expected = sorted(((key, at, name) for key, at, name, op in last.values() if op != "d"), key=repr)
-        table = lake.spark.table(f"{lake.name}.web.latest")
-        assert sorted(map(tuple, table.collect()), key=repr) == expected
-        # The last micro-batch comes again, and finds its number: nothing is written.
-        snapshots = lake.spark.table(f"{lake.name}.web.latest.snapshots")
-        before = snapshots.count()
-        forget_last_commit(tmp_path / "c")
-        once()
-        assert snapshots.count() == before
-
-    @pytest.mark.spark
-    @pytest.mark.matrix
     def test_what_can_not_be_merged_is_said_and_nothing_is_written(lake: Lake) -> None:
-        made = lake.target("t", merge={"on": ["id"], "sequence_by": "at"})
-        lake.write(made, [(1, 5, "a")], "id int, at int, name string")
-        for rows, schema, code in [
-            ([(1, 6, "b"), (1, 6, "c")], "id int, at int, name string", "GB515"),
-            ([(2, None, "b"), (2, 6, "c")], "id int, at int, name string", "GB515"),
-            ([(2, 6, "b", 1)], "id int, at int, name string, more int", "GB205"),
+        schema = "id int, at int, name string"
+        made = lake.target("t", merge={"on": ["id"], "sequence_by": "at", "delete_when": "name = 'gone'"})
+        lake.write(made, [(1, 5, "a")], schema)
+        unordered = lake.target("t", merge={"on": ["id"]})
+        timed = lake.target(
+            "t", merge={"on": ["id"], "sequence_by": "make_dt_interval(at)", "delete_when": "false"}
+        )
+        for target, rows, more, code in [
+            (unordered, [(1, 6, "b"), (1, 6, "c")], "", "GB515"),
+            (made, [(1, 6, "gone"), (2, None, "b"), (2, 6, "c")], "", "GB515"),
+            (
+                lake.target("t", merge={"on": ["id"], "sequence_by": "at"}),
+                [(2, 6, "b", 1)],
+                ", more int",
+                "GB205",
+            ),
+            (timed, [(2, 6, "b")], "", "GB213"),
         ]:
             with pytest.raises(GemError) as caught:
-                lake.write(made, rows, schema)
+                lake.write(target, rows, schema + more)
             assert caught.value.code == code
-        lake.write(made, [(1, 4, "late")], "id int, at int, name string")
+        assert lake.spark.table(f"{lake.name}.web.t_remembered").isEmpty()
+        lake.write(made, [(1, 4, "late")], schema)
         with pytest.raises(GemError, match="replaces all rows"):
-            lake.write(made, [], "id int, at int, name string", "complete")
+            lake.write(made, [], schema, "complete")
         assert lake.read("t") == [(1, 5, "a")]
 
     @pytest.mark.spark

@@ -25,6 +25,7 @@ from gem_json.from_debezium import FromDebezium
 from tests import samples
 from tests.gems import merging
 from tests.gems.draining import forget_last_commit, make, run
+from tests.gems.merging import KEYS, MERGE, change
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-KEYS = ["id", "part"]
-MERGE = {"on": KEYS, "sequence_by": "at", "delete_when": "op = 'd'"}
 HISTORY = {
     "keys": KEYS,
     "sequence_by": "at",
@@ -455,12 +454,6 @@ def test_micro_batches_of_one_row_and_of_all_rows_make_the_same_tables(
     assert one == whole == made_of(way, changes)
 
 
-def change(
-    at: int, op: str = "u", city: str | None = "a", note: int | None = 1, key: str | None = "k"
-) -> Any:
-    return (key, 1, at, op, city, note)
-
-
 @drawn_daily
 @pytest.mark.spark
 @pytest.mark.parametrize("kind", ["path", "table"])
@@ -659,57 +652,7 @@ def test_files_that_no_row_belongs_to_are_not_read(
 
 @drawn_daily
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    ("merge", "batches", "found"),
-    [
-        pytest.param(
-            {**MERGE, "update": ["at", "city"]},
-            [[change(1, note=1), change(2, city="b", note=2)], [change(3, city="c", note=3)]],
-            [("k", 1, 3, "u", "c", 1)],
-            id="some",
-        ),
-        pytest.param(
-            {**MERGE, "ignore_null_updates": True},
-            [
-                [change(1, city="a", note=1)],
-                [change(4, city=None, note=4), change(3, city="b", note=3)],
-                [change(2, city="late", note=2), change(5, city=None, note=None)],
-            ],
-            [("k", 1, 5, "u", "b", 4)],
-            id="nulls",
-        ),
-        pytest.param(
-            {**MERGE, "ignore_null_updates": True},
-            [[change(5, city="a", note=4)], [change(6, "d"), change(7, city=None, note=7)]],
-            [("k", 1, 7, "u", None, 7)],
-            id="a comeback",
-        ),
-        pytest.param(
-            {
-                "on": "target.id = source.id and target.part <=> source.part",
-                "update": {"note": "target.note + source.note", "at": "source.at"},
-                "insert": {
-                    "id": "source.id",
-                    "part": "source.part",
-                    "at": "source.at",
-                    "note": "source.note * 10",
-                },
-            },
-            [[change(1)], [change(2, note=5)]],
-            [("k", 1, 2, 15)],
-            id="expressions",
-        ),
-        pytest.param(
-            {**MERGE, "update": "none"},
-            [[change(2, note=2), change(1, note=1)], [change(3)]],
-            [("k", 1, 1, "u", "a", 1)],
-            id="once",
-        ),
-        pytest.param(
-            {**MERGE, "insert": "none"}, [[change(1)], [change(2)]], [], id="what isn't there stays away"
-        ),
-    ],
-)
+@merging.WAYS
 def test_columns_that_are_updated_and_columns_that_are_inserted(
     spark: SparkSession, tmp_path: Path, merge: dict[str, Any], batches: Any, found: list[Any]
 ) -> None:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.qualifying import qualified as qualified
     from gem_bundle.expressions.readable import unreadable_query as unreadable_query
     from gem_bundle.expressions.steady import check_chance as check_chance
+    from gem_bundle.expressions.steady import check_repeatable as check_repeatable
     from gem_bundle.expressions.steady import check_steady as check_steady
     from gem_bundle.expressions.steady import check_steady_columns as check_steady_columns
     from gem_bundle.expressions.trying import Tried as Tried
@@ -103,7 +104,7 @@ _HOMES = {
         "qualified",
     ),
     "readable": ("unreadable_query",),
-    "steady": ("check_chance", "check_steady", "check_steady_columns"),
+    "steady": ("check_chance", "check_repeatable", "check_steady", "check_steady_columns"),
     "trying": ("Tried", "check_tried", "tried"),
     "uses": (
         "asked_by",

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.diagnostics import Finding
 from gem_bundle.expressions.analysis import analyse, calls_functions, parsed
-from gem_bundle.expressions.functions import BY_CHANCE, UNSTEADY, words
+from gem_bundle.expressions.functions import BY_CHANCE, CURRENT_TIME, UNSTEADY, words
 from gem_bundle.expressions.names import split_alias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from gem_bundle.facts import Facts
     from gem_bundle.operators import Option
@@ -48,23 +48,57 @@ def check_steady(
         GB212, for the first such function, or for a subquery; GB218, for a column that an earlier node makes
         by one.
     """
-    from gem_bundle.expressions.spark_parser import exp
-
     body, _ = split_alias(expression)
     unsteady = list(check_steady_columns(body, facts, option))
     if unsteady:
         yield from unsteady
         return
+    yield from _first_of(_WHY, body, facts, option, rule, hint, subqueries=True)
+
+
+def check_repeatable(
+    expression: str, facts: Facts, option: Option, *, rule: str, hint: str, subqueries: bool = False
+) -> Iterator[Finding]:
+    """A finding when an expression may have another value each time that a statement computes it of a row.
+
+    Args:
+        expression: The expression.
+        facts: What it is over.
+        option: Where it stands, for the finding's place.
+        rule: What has to be the same each time, as a clause.
+        hint: What to do about it.
+        subqueries: Whether subqueries are found too.
+
+    Yields:
+        GB212, for the first function that depends on chance, or on where it is computed.
+    """
+    why = {name: reason for name, reason in _WHY.items() if name not in CURRENT_TIME}
+    yield from _first_of(why, split_alias(expression)[0], facts, option, rule, hint, subqueries=subqueries)
+
+
+def _first_of(
+    functions: Mapping[str, str],
+    body: str,
+    facts: Facts,
+    option: Option,
+    rule: str,
+    hint: str,
+    *,
+    subqueries: bool,
+) -> Iterator[Finding]:
+    """The first of some functions, each with what is to be said of it, that an expression calls."""
+    from gem_bundle.expressions.spark_parser import exp
+
     if not calls_functions(body):
         return
     tree = parsed(body)
     for node in tree.walk() if tree is not None else ():
-        if isinstance(node, exp.Select):
+        if subqueries and isinstance(node, exp.Select):
             yield _finding("a subquery", "depends on other rows", option, rule, hint)
             return
         for name in _names(node, body, facts):
-            if name in _WHY:
-                yield _finding(f"`{name}`", _WHY[name], option, rule, hint, name)
+            if name in functions:
+                yield _finding(f"`{name}`", functions[name], option, rule, hint, name)
                 return
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, ValidationError, WithJsonSchema, model_validator
 
 from gem_bundle.diagnostics import Finding
 from gem_bundle.expressions import check_expression, column_of, missing_names
@@ -210,6 +211,24 @@ class MergeOptions(Options):
         brought = self.brought([column.name for column in columns])
         return facts.with_columns([column_of(text, name, columns) for name, text in brought.items()])
 
+    def conditions(self) -> Iterator[tuple[Place, str]]:
+        """The conditions of the statement, each behind its place."""
+        if isinstance(self.on, str):
+            yield ("merge", "on"), self.on
+        if self.unmatched_by_source is not None and self.unmatched_by_source.when is not None:
+            yield ("merge", "unmatched_by_source", "when"), self.unmatched_by_source.when
+
+    def assignments(self) -> Iterator[tuple[Place, str]]:
+        """The expressions by which the statement gives columns their values, each behind its place."""
+        unmatched = self.unmatched_by_source
+        for place, given in (
+            (("update",), self.update),
+            (("insert",), self.insert),
+            (("unmatched_by_source", "update"), None if unmatched is None else unmatched.update),
+        ):
+            if isinstance(given, dict):
+                yield from ((("merge", *place, name), text) for name, text in given.items())
+
     @property
     def remembers(self) -> bool:
         """Whether the keys of deleted rows are kept: so that a row that comes late stays away."""
@@ -336,6 +355,12 @@ class MergeOptions(Options):
     def change(self, before: Mapping[str, Any]) -> OptionChange:
         """What other options of the merge do."""
         now = self.model_dump(mode="json")
+        # What an earlier version wrote down may lack options, and have a text or null for a list.
+        with suppress(ValidationError):
+            given = {name: value for name, value in before.items() if value is not None}
+            before = type(self).model_validate(given).model_dump(mode="json")
+        if before == now:
+            return OptionChange("continues", "it says the same in other words")
         if any(now[name] != before.get(name) for name in ("on", "sequence_by")):
             return OptionChange(
                 "mixed",
