@@ -55,7 +55,10 @@ def _forgetting(rows: DataFrame) -> Callable[[], None]:
     java: Any = getattr(rows, "_jdf", None)
     if java is None:
         return lambda: None
-    kept = java.queryExecution().logical().rdd().id()
+    try:
+        kept = java.queryExecution().logical().rdd().id()
+    except Exception:  # noqa: BLE001 (another Spark may have another plan of them)
+        return lambda: None  # they go when nobody refers to them any more
     context: Any = rows.sparkSession.sparkContext
 
     def forget() -> None:
