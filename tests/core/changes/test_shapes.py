@@ -139,6 +139,30 @@ targets:
     assert verdict(two, one).verdict == expected
 
 
+def test_columns_that_a_join_keeps_are_told_by_what_comes_out_where_names_are_doubled() -> None:
+    steps = """
+  timely: {gem: join, inputs: {l: a, r: static}, options: {condition: r.n = l.n}}
+  pairs: {gem: join, inputs: [b, timely], options: {condition: timely.x = b.y}}
+  BETWEEN
+  last: {gem: filter, input: INPUT, options: {condition: m > 0}}
+"""
+    text = TWO.replace(
+        "transforms:",
+        """  static: {gem: file, mode: batch, options: {format: json, path: s, schema: "n int, z int"}}
+transforms:""",
+    )
+
+    def of(between: str, other: str) -> str:
+        plain = steps.replace("BETWEEN", "").replace("INPUT", "pairs")
+        edited = steps.replace("BETWEEN", between).replace("INPUT", "some")
+        one, two = (text.replace("STEPS", said) for said in (plain, edited))
+        assert verdict(two, one).verdict == other
+        return verdict(one, two).verdict
+
+    assert of("some: {gem: drop, input: pairs, options: {columns: [z]}}", "refused") == "refused"
+    assert of("some: {gem: filter, input: pairs, options: {condition: m > 1}}", "from_now_on") != "refused"
+
+
 def test_a_query_keeps_the_rows_of_its_own_left_and_right_side() -> None:
     steps = """
   pairs: {gem: sql, inputs: [INPUTS], options: {query: "select n, x, m, name from SIDES on a.n = b.m"}}

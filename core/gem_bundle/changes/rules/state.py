@@ -169,7 +169,7 @@ def refuse_other_state(both: Comparison, changes: Sequence[Told]) -> list[Change
         why = f"the query kept {_operators(len(before))} with state and keeps {_operators(len(after))}"
         return _refuse(both, changes, wrong, why)
     for old, new in zip(before, after, strict=True):
-        why = _difference(old, new) or _other_inputs(both, old, new)
+        why = _difference(old, new) or _other_inputs(both, old, new) or _other_columns(both, old, new)
         if why:
             return _refuse(both, changes, [new.node], why)
     return found
@@ -211,6 +211,35 @@ def _other_inputs(both: Comparison, old: Shape, new: Shape) -> str:
         if kind is not None and now is not None and bare(kind) != bare(now):
             return f"the column `{name}` was {kind} and is {now}"
     return ""
+
+
+def _other_columns(both: Comparison, old: Shape, new: Shape) -> str:
+    """Where it isn't known what a join keeps: which of its columns the target gets no longer, or gets now.
+
+    Spark keeps those that somebody reads.
+    """
+    if not new.kind.startswith("join") or (old.values is not None and new.values is not None):
+        return ""
+    before, after = _at_target(both.old), _at_target(both.new)
+    if before is None or after is None:
+        return ""
+    joined = _coming(both.old, old.node).keys() & _coming(both.new, new.node).keys()
+    fewer, more = (before - after) & joined, (after - before) & joined
+    if bool(fewer) == bool(more):
+        return ""
+    names = ", ".join(f"`{name}`" for name in sorted(fewer or more))
+    if fewer:
+        return f"the target no longer gets {names}, so that it may not be kept any more"
+    return f"the target gets {names} now, which may not have been kept"
+
+
+def _at_target(side: Side) -> set[str] | None:
+    """The names of the columns that a target gets; None where they aren't known."""
+    (edge,) = side.nodes[side.target].inputs
+    facts = side.facts.get(edge.key)
+    if facts is None or facts.columns is None:
+        return None
+    return {column.name.lower() for column in facts.columns}
 
 
 def _coming(side: Side, node: str) -> dict[str, str | None]:
