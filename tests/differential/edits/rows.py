@@ -94,7 +94,7 @@ _MIDNIGHT = Style(
     4,
 )
 # Ranges of time are drawn with these intervals, so that some rows are just within one, and some just not.
-_MINUTE, _HOUR = 60, 3600
+_MINUTE, _HOUR, _A_DAY = 60, 3600, 24 * 3600
 _APART = Style(
     {
         "a": [(datetime(2024, 1, 1), timedelta(hours=3))] * 2,
@@ -133,6 +133,34 @@ _SPARSE = Style(
     24,
     12,
 )
+# Intervals of days and months are drawn too, and rows may be later than a watermark lets in by weeks.
+_FAR = Style(
+    {
+        "a": [(datetime(2024, 1, 1), timedelta(days=100))] * 2,
+        "b": [(datetime(2024, 1, 1), timedelta(days=100)), _END],
+    },
+    ("home", "a"),
+    2,
+    0.1,
+    tuple(
+        days * _A_DAY + hours * _HOUR
+        for days in (0, 1, 2, 3, 7, 13, 15, 29, 32, 59, 64, 91, 95)
+        for hours in (0, 5)
+    ),
+    25,
+)
+# What a list of numbers lets through, and it may be a row more, is the first of few of its kind.
+_LISTED = Style(
+    {
+        "a": [(_DAY.replace(hour=10), timedelta(minutes=40))] * 2,
+        "b": [(_DAY.replace(hour=10), timedelta(minutes=40)), _END],
+    },
+    ("a", "b", "x", "home", "cart", "page", "1", "none", "A"),
+    (1, 2, 3),
+    0.05,
+    8,
+    12,
+)
 _STYLES = {
     "dense": _DENSE,
     "closed": _CLOSED,
@@ -141,6 +169,8 @@ _STYLES = {
     "apart": _APART,
     "values": _VALUES,
     "sparse": _SPARSE,
+    "far": _FAR,
+    "listed": _LISTED,
 }
 
 
