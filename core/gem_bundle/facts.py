@@ -143,6 +143,8 @@ class Facts:
         """The same rows with other columns; None makes them unknown."""
         if columns is None:
             return replace(self, columns=None, unmarked=self.watermarked is False)
+        if self.columns is None and self.unmarked:  # what is made of them may not be known, and isn't marked
+            columns = [replace(c, delay=None) if c.delay == UNKNOWN_DELAY else c for c in columns]
         made = tuple(columns)
         left_out = {column.name.lower() for column in self.columns or ()}
         hidden = (self.hidden | left_out) - {column.name.lower() for column in made}

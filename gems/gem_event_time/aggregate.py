@@ -384,7 +384,7 @@ class Aggregate(Transform[AggregateOptions]):
         varying = sum(not group.constant for group in groups) + windowed
         keys = self._grouping_columns(facts)
         marks = [column.watermarked for column in keys or ()]
-        if keys is None and facts.watermarked is not False:
+        if keys is None and facts.watermarked is not False and varying:
             marks = [None]
         carried = {column.delay for column in keys or () if column.watermarked}
         sessions = self.options.session is not None or any(column.session for column in keys or ())
