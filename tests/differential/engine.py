@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from gem_bundle.errors import GemError
 from gem_bundle.pipeline.plan import Plan
-from gem_bundle.run.engine import Engine
+from gem_bundle.run.engine import Engine, query_ends
 from gem_bundle.run.failures import headline
+from gem_bundle.run.frames import Frames, harmless
 from gem_bundle.schema import columns_of
+from tests.differential.changing import analyse, changing
 from tests.differential.sources import undeclared
 
 if TYPE_CHECKING:
@@ -65,8 +67,36 @@ class Spark:
         self._engine = Engine(spark, str(folder))
 
     def verdicts(self, plan: Plan) -> dict[str, Verdict]:
-        """Spark's verdict for each target."""
-        return {answer.target: _verdict(answer, plan.definition.mode) for answer in self._engine.ask(plan)}
+        """Spark's verdict for each target.
+
+        Of one whose query it takes, it is asked about how the rows change others, where they do.
+        """
+        verdicts = {
+            answer.target: _verdict(answer, plan.definition.mode) for answer in self._engine.ask(plan)
+        }
+        frames: Frames | None = None
+        for target, verdict in verdicts.items():
+            node = plan.node(target)
+            how = changing(node.options)
+            if how is not None and verdict.outcome == "accepted" and is_asked_whole(plan, target):
+                frames = frames or Frames(harmless(plan), self.session, self._engine.reader(plan))
+                (rows,) = node.inputs
+                try:
+                    analyse(frames.of(rows.node, rows.output), how)
+                except Exception as error:  # noqa: BLE001 (what it raises is the answer)
+                    verdicts[target] = Verdict("analysis", target, _condition(error), headline(error))
+        return verdicts
+
+
+def is_asked_whole(plan: Plan, target: str) -> bool:
+    """Whether Spark is asked of all that lies before a target, and not only of what lies before a fork.
+
+    Args:
+        plan: The pipeline.
+        target: The target.
+    """
+    (rows,) = plan.node(target).inputs
+    return query_ends(plan)[target] == (rows.node, rows.output)
 
 
 @contextmanager
@@ -155,9 +185,12 @@ def _verdict(answer: Answer, mode: str) -> Verdict:
         return Verdict("static")
     if error is None:
         return Verdict("accepted")
+    outcome: Outcome = "analysis" if answer.streaming is None else "streaming"
+    return Verdict(outcome, answer.node, _condition(error), headline(error))
+
+
+def _condition(error: Exception) -> str:
     condition = getattr(error, "getCondition", lambda: None)()
     if isinstance(error, GemError):
         condition = error.code
-    reason = condition or type(error).__name__
-    outcome: Outcome = "analysis" if answer.streaming is None else "streaming"
-    return Verdict(outcome, answer.node, reason, headline(error))
+    return condition or type(error).__name__

@@ -29,7 +29,7 @@ _GIVEN = (
     "page string, at timestamp, until timestamp, tags array<string>",
     "id bigint, payload struct<t: timestamp, n: int>",
 )
-_NO_KEYS = frozenset({"map", "array", "struct", "variant"})
+_NO_KEYS = frozenset({"array", "struct", "variant"})
 
 _CLICK = [("page", "string"), ("user", "long"), ("at", {"type": "long", "logicalType": "timestamp-micros"})]
 _EVENT = [
@@ -113,6 +113,8 @@ def rejected(node: str, rows: Relation) -> Relation:
 def stateful(random: Random, relation: Relation, node: str) -> Step | None:
     """A processor with state of its own."""
     keys = _keys(relation)
+    if random.random() < 0.9:
+        keys = [col for col in keys if col.family != "map"]
     # Of columns that have one name the processor can't have both.
     if not keys or (relation.ambiguous() and random.random() < 0.9):
         return None
@@ -125,7 +127,7 @@ def stateful(random: Random, relation: Relation, node: str) -> Step | None:
 
 def stateful_begun(random: Random, relation: Relation, table: Relation, node: str) -> Step | None:
     """The same, with a table for the state to begin with."""
-    there = {col.name.lower(): col.type for col in _keys(table)}
+    there = {col.name.lower(): col.type for col in _keys(table) if col.family != "map"}
     keys = [col for col in _keys(relation) if there.get(col.name.lower()) == col.type]
     if not keys or table.streaming or relation.ambiguous() or table.ambiguous():
         return None
@@ -150,7 +152,8 @@ def _keys(relation: Relation) -> list[Col]:
 def _stateful_options(random: Random, relation: Relation) -> dict[str, Any]:
     timely = bool(relation.marked())
     time = random.choices(["none", "processing", "event"], [4, 2, 5 if timely else 1])[0]
-    options: dict[str, Any] = {"processor": f"{CALLED}:{random.choice(_PROCESSORS[time])}"}
+    processor = "Expiring" if random.random() < 0.04 else random.choice(_PROCESSORS[time])
+    options: dict[str, Any] = {"processor": f"{CALLED}:{processor}"}
     options["schema"] = random.choice(_GIVEN)
     if time != "none":
         options["time"] = time
@@ -175,7 +178,7 @@ def _stateful_shape(options: dict[str, Any]) -> str:
 
 
 def from_avro(random: Random, relation: Relation, node: str) -> Step | None:
-    """Messages in Avro into columns."""
+    """Messages in Avro into columns, by schemas that are given: a registry would have to be there."""
     held = [c for c in relation.of_family("binary") if c.name.lower() not in relation.ambiguous()]
     if not held:
         return None
@@ -204,7 +207,8 @@ def to_avro(random: Random, relation: Relation, node: str) -> Step | None:
     written = [col for col in relation.usable() if col.type in _WRITTEN and col.name.isidentifier()]
     if written and random.random() < 0.4:
         chosen = random.sample(written, min(len(written), random.choice([1, 2, 3])))
-        options["columns"] = {col.name: writer.name(col) for col in chosen}
+        # What a column's type is here is a guess, and the schema has to fit it.
+        options["columns"] = {col.name: f"cast({writer.name(col)} as {col.type})" for col in chosen}
         fields = [(col.name, ["null", _WRITTEN[col.type]]) for col in chosen]
         options["schema"] = _record("Packed", fields)
         if random.random() < 0.3:
@@ -240,7 +244,7 @@ def from_debezium(random: Random, relation: Relation, node: str) -> Step | None:
 
 def rest_enrich(random: Random, relation: Relation, node: str) -> Step | None:
     """What a service answers to each row. Nobody asks it: Spark only looks at the query."""
-    plain = [col for col in _keys(relation) if col.name.isidentifier()]
+    plain = [col for col in _keys(relation) if col.name.isidentifier() and col.family != "map"]
     if not plain or any(col.name.lower() == "answer" for col in relation.cols):
         return None
     writer = Writer.over(random, relation)

@@ -40,11 +40,12 @@ _FURTHER = 0.14
 _FURTHER_SOURCES = 0.12
 _FURTHER_TARGETS = 0.3
 _REJECTED = 0.4
+_WRONG_CHANGES = 0.1
+WRONG_CHANGES = "wrong_changes"
 # Mistakes that take rows of a kind that is rarely the one at hand.
 _FITTING: dict[str, Callable[[Relation], bool]] = {
     "unknown_column_of_rejected": lambda relation: relation.id.endswith(".rejected"),
-    "untimely_event_time": lambda relation: bool(relation.marked()),
-    "key_of_no_equality": lambda relation: bool(relation.of_family("map")),
+    "unknown_event_time": lambda relation: bool(relation.marked()),
 }
 
 UNDRAWN = {
@@ -401,6 +402,8 @@ class _Pipeline:
         if self._everything and self.random.random() < _FURTHER_TARGETS:
             found = targets.target(self.random, relation, mode, len(self._targets))
             node |= found if found is not None else {}
+            if found is not None and self._mistake is None and self.random.random() < _WRONG_CHANGES:
+                self._mistake = WRONG_CHANGES if targets.mistaken(self.random, relation, found) else None
         if mode != "append" or self.random.random() < 0.3:
             node["output_mode"] = mode
         if not batch and self.random.random() < 0.2:

@@ -373,8 +373,8 @@ def avro_of_no_bytes(random: Random, relation: Relation, node: str) -> Step | No
     return _step("from_avro", options, relation, node)
 
 
-def untimely_event_time(random: Random, relation: Relation, node: str) -> Step | None:
-    """A processor whose event time is no timestamp, or isn't there."""
+def unknown_event_time(random: Random, relation: Relation, node: str) -> Step | None:
+    """A processor whose event time isn't there. Of what is no timestamp Spark says nothing before a row comes."""
     keys = [c for c in relation.usable() if c.family in {"string", "number"}]
     keys = [col for col in keys if col.name.lower() not in relation.ambiguous()]
     if not keys or not relation.marked():
@@ -384,22 +384,7 @@ def untimely_event_time(random: Random, relation: Relation, node: str) -> Step |
         "group_by": [random.choice(keys).name],
         "schema": "n bigint, page string, day date",
         "time": "event",
-        "event_time": random.choice(["n", "page", "day", "nothing"]),
-    }
-    return _step("stateful", options, relation, node)
-
-
-def key_of_no_equality(random: Random, relation: Relation, node: str) -> Step | None:
-    """A processor whose key can't be compared."""
-    maps = [
-        col for col in relation.of_family("map", "variant") if col.name.lower() not in relation.ambiguous()
-    ]
-    if not maps:
-        return None
-    options = {
-        "processor": f"{CALLED}:Keeping",
-        "group_by": [random.choice(maps).name],
-        "schema": "n bigint",
+        "event_time": random.choice(["at", "seen", "nothing"]),
     }
     return _step("stateful", options, relation, node)
 
@@ -433,8 +418,7 @@ FURTHER_MISTAKES: dict[str, Callable[[Random, Relation, str], Step | None]] = {
         unknown_column_elsewhere,
         unknown_column_of_rejected,
         avro_of_no_bytes,
-        untimely_event_time,
-        key_of_no_equality,
+        unknown_event_time,
     )
 }
 """Those that only the comparison with Spark draws, as `tests.differential.further` says."""
@@ -442,8 +426,7 @@ FURTHER_MISTAKES: dict[str, Callable[[Random, Relation, str], Step | None]] = {
 WEIGHTS = {
     "unknown_column_elsewhere": 10,
     "unknown_column_of_rejected": 20,
-    "untimely_event_time": 12,
-    "key_of_no_equality": 6,
+    "unknown_event_time": 12,
     "unknown_column": 16,
     "misspelt_column": 16,
     "ambiguous_column": 14,

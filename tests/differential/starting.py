@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
 
 from gem_bundle.run.engine import query_ends
 from gem_bundle.run.failures import headline, root_cause
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from gem_bundle.gem import Transform
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.frames import Read
@@ -58,6 +59,16 @@ def _needed(plan: Plan, target: str) -> dict[str, str]:
     return {key: value for name in names for key, value in plan.gems[name].session_settings().items()}
 
 
+def _calling_nobody(plan: Plan) -> Plan:
+    """The plan with transforms that call no service, not even to ask it."""
+    gems = dict(plan.gems)
+    for node in plan.definition.of_kind("transform"):
+        if node.gem == "rest_enrich":
+            posting = gems[node.id].options.model_copy(update={"method": "POST"})
+            gems[node.id] = cast("Transform", type(gems[node.id])(posting)).for_preview()
+    return replace(plan, gems=gems)
+
+
 def _set(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
     for name, value in settings.items():
         if value is None:
@@ -86,7 +97,7 @@ class Starter:
         before = {name: self._spark.conf.get(name, None) for name in settings}
         _set(self._spark, settings)
         try:
-            df = Frames(plan, self._spark, self._reader(plan)).of(*query_ends(plan)[target])
+            df = Frames(_calling_nobody(plan), self._spark, self._reader(plan)).of(*query_ends(plan)[target])
             writer = df.writeStream.format("noop").outputMode(node.output_mode)
             query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
             try:

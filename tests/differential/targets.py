@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tests.differential.changing import changing
 from tests.differential.expressions import Writer
 from tests.differential.further import CALLED
 from tests.differential.relations import Relation
@@ -90,6 +91,38 @@ def _changing(random: Random, relation: Relation, kind: str, number: int) -> dic
     if kind == "history" and others and random.random() < 0.4:
         changing["track"] = [random.choice(others).name]
     return {"gem": "delta", "options": {"path": f"tables/out{number}", kind: changing}}
+
+
+def mistaken(random: Random, relation: Relation, node: dict[str, Any]) -> bool:
+    """Make a mistake in how the rows of a target change others; True where there is one then.
+
+    Args:
+        random: Where chance comes from.
+        relation: What it takes.
+        node: The target, as its pipeline file has it.
+    """
+    how = changing(node["options"])
+    if how is None:
+        return False
+    nothing = random.choice(["nothing", "colour", "zz"])
+    if any(col.name.lower() == nothing for col in relation.cols):
+        return False
+    key = "on" if "on" in how else "keys"
+    number = Writer(random, _bare(relation)).number(0)[0]
+    unequal = [col.name for col in relation.usable() if col.family in _NO_KEYS]
+    forms: list[dict[str, Any]] = [{key: [*how[key], nothing]}, {"sequence_by": nothing}]
+    if unequal:
+        forms.append({key: [random.choice(unequal)]})
+    if "upsert" not in node["options"]:
+        forms += [
+            {"sequence_by": f"coalesce({nothing}, 1)"},
+            {"delete_when": f"{nothing} = 'd'"},
+            {"delete_when": f"{number} + 1"},
+            {"delete_when": "count(*) > 1"},
+        ]
+        forms += [{"sequence_by": random.choice(unequal)}] if unequal else []
+    how |= random.choice(forms)
+    return True
 
 
 def _bare(relation: Relation) -> list[Col]:

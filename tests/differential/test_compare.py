@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gem_bundle.plugins import load_registry
-from tests.differential.compare import Comparison
+from tests.differential.compare import Compared, Comparison
 from tests.differential.engine import Verdict
 from tests.differential.starting import Run
 
@@ -112,3 +112,78 @@ def test_a_row_that_ends_the_query_says_nothing_of_a_deliberate_difference(
 
 def test_a_missed_target_is_one() -> None:
     assert disagreements(refused=OFFSET, fine=OFFSET) == [("fine", "missed", ())]
+
+
+def compared(values: dict[str, Any], **verdicts: Verdict) -> Compared:
+    return Comparison(Given(**verdicts), load_registry()).of({"pipeline": "drawn", **values})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("message", "undeclared", "kinds"),
+    [
+        ("This output mode is not supported for aggregations without watermark", ["out"], []),
+        ("Distinct aggregations are not supported", [], ["missed"]),
+    ],
+)
+def test_only_a_table_knows_which_of_its_columns_are_marked(
+    message: str, undeclared: list[str], kinds: list[str]
+) -> None:
+    options = {"group_by": ["page"], "aggregates": {"n": "count(*)"}}
+    counted = {"gem": "aggregate", "input": "a", "options": options}
+    values = {
+        "sources": {"a": {"gem": "delta", "options": {"table": "shop.clicks"}}},
+        "transforms": {"counted": counted},
+        "targets": {"out": {"gem": "noop", "input": "counted"}},
+    }
+    found = compared(values, out=Verdict("streaming", "out", "", message))
+    assert found.undeclared == undeclared
+    assert [each.kind for each in found.disagreements] == kinds
+
+
+@pytest.mark.parametrize(
+    ("key", "verdict", "found", "kinds"),
+    [
+        ("id", ACCEPTED, [], []),
+        ("nothing", Verdict("analysis", "out", "UNRESOLVED_COLUMN"), ["out"], []),
+        ("nothing", ACCEPTED, [], ["false alarm"]),
+    ],
+)
+def test_spark_has_its_say_on_how_rows_change_others(
+    key: str, verdict: Verdict, found: list[str], kinds: list[str]
+) -> None:
+    merge = {"on": [key], "sequence_by": "at"}
+    values = {
+        "sources": {"a": PIPELINE["sources"]["a"]},
+        "targets": {"out": {"gem": "delta", "input": "a", "options": {"path": "t", "merge": merge}}},
+    }
+    result = compared(values, out=verdict)
+    assert result.found == found
+    assert [each.kind for each in result.disagreements] == kinds
+
+
+def test_what_is_said_of_a_target_is_not_about_the_rows_that_it_rejects() -> None:
+    judge = {"function": "tests.differential.called:judge_row", "rejects": True}
+    values = {
+        "sources": {"a": PIPELINE["sources"]["a"]},
+        "targets": {
+            "out": {"gem": "foreach", "input": "a", "output_mode": "complete", "options": judge},
+            "bad": {"gem": "noop", "input": "out.rejected"},
+        },
+    }
+    refused = Verdict("streaming", "out", "", "Complete output mode not supported")
+    assert compared(values, out=refused, bad=ACCEPTED).disagreements == []
+
+
+def test_of_what_keeps_state_behind_a_fork_spark_is_not_asked() -> None:
+    service = {"url": "https://api.example.com/{id}", "schema": "n int", "rejects": True}
+    rules = {"once": {"column": "n", "unique": True}}
+    values = {
+        "sources": {"a": PIPELINE["sources"]["a"]},
+        "transforms": {
+            "asked": {"gem": "rest_enrich", "input": "a", "options": service},
+            "counted": {"gem": "aggregate", "input": "asked", "options": {"aggregates": {"n": "count(*)"}}},
+            "once": {"gem": "expect", "input": "counted", "options": {"rules": rules}},
+        },
+        "targets": {"out": {"gem": "noop", "input": "once", "group": "one"}},
+    }
+    assert compared(values, out=ACCEPTED).disagreements == []

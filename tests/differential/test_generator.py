@@ -14,7 +14,7 @@ from gem_bundle.plugins import load_registry
 from tests import samples
 from tests.differential.edits.draw import Recorded
 from tests.differential.further import rejects
-from tests.differential.generator import MAX_DEPTH, UNDRAWN, Drawn, draw
+from tests.differential.generator import MAX_DEPTH, UNDRAWN, WRONG_CHANGES, Drawn, draw
 from tests.differential.mistakes import FURTHER_MISTAKES, MISTAKES
 from tests.differential.shrink import shrink
 from tests.differential.tally import behind
@@ -122,7 +122,7 @@ def test_every_join_mode_and_mistake_comes_up(drawn: list[Drawn]) -> None:
             assert shapes[f"join {how} {inputs}"], (how, inputs)
     for mode in ("append", "update", "complete"):
         assert shapes[f"target {mode}"] > 100
-    assert {pipeline.mistake for pipeline in drawn} == {None, *MISTAKES, *FURTHER_MISTAKES}
+    assert {pipeline.mistake for pipeline in drawn} == {None, WRONG_CHANGES, *MISTAKES, *FURTHER_MISTAKES}
     mistaken = sum(pipeline.mistake is not None for pipeline in drawn)
     assert 0.1 < mistaken / COUNT < 0.25
 
