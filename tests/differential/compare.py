@@ -290,7 +290,7 @@ class Comparison:
         streaming = [d for d in said if STREAMING.fullmatch(d.code)]
         other = [d for d in said if OTHER.fullmatch(d.code) and d.node != target]
         # Of a target whose query it refuses Spark isn't asked how its rows change others.
-        if changing(plan.node(target).options) is not None and verdict.outcome != "streaming":
+        if changing(plan.node(target).options) is not None and verdict.outcome in {"accepted", "analysis"}:
             other += [d for d in said if AT_TARGET.fullmatch(d.code) and d.node == target]
         if verdict.outcome == "analysis":
             unseen = result.undeclared if _has_undeclared(plan, target) else result.missed
