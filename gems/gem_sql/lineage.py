@@ -12,6 +12,7 @@ from gem_bundle.expressions import (
     buffers_of,
     equal_keys,
     equal_parts,
+    kept_by,
     made_of,
     made_of_inputs,
     nulls_left_out,
@@ -220,8 +221,12 @@ def _joined_or_none(tree: Any, known: Tables, names: list[str]) -> Lineage | Non
     streams = all(facts.streaming is not False for _, facts in filter(None, tables))
     parts = tuple(replace(p, uses=None, nulls=_placed(p.nulls, sides)) for p in equal_parts(on, columns_of))
     left_to_right = tuple(place for place, _ in sides)
+    # Without a watermark no row is let go, and which pairs there are is nothing that is kept.
+    for_ever = how.strip() in {"", "inner"} and all(f.watermarked is False for _, f in filter(None, tables))
+    by = kept_by(on, columns_of) if for_ever else rows
+    by = replace(by, uses=_placed(by.uses, sides))
     keys = equal_keys(on, columns_of)
-    kept = Kept((rows,), keys, rows=True, taken=decides[1], parts=parts, sides=left_to_right)
+    kept = Kept((by,), keys, rows=True, taken=decides[1], parts=parts, sides=left_to_right)
     return Lineage(dict(zip(names, columns, strict=True)), rows, kept if streams else None)
 
 

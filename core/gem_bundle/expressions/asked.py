@@ -16,7 +16,9 @@ from gem_bundle.expressions.walk import UNIT_FIRST, shape
 from gem_bundle.lineage import NEVER_TRUE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    Names = Mapping[tuple[str, ...], tuple[str, ...]]
 
 _UNKNOWN = object()
 # What is null wherever one of its operands is, and Spark knows it of.
@@ -67,15 +69,20 @@ _TEXTS: dict[str, Callable[[str], str]] = {
 }
 
 
-def asked_of(tree: exp.Expr, resolved: Callable[[Sequence[str]], str | None]) -> frozenset[str]:
+def asked_of(
+    tree: exp.Expr,
+    resolved: Callable[[Sequence[str]], str | None],
+    columns: Names,
+) -> frozenset[str]:
     """The columns of which a condition leaves out nulls, as `gem_bundle.lineage.Lineage.asks` has them.
 
     Args:
         tree: The condition.
         resolved: Called with the parts of a name: the column that it is, None where that isn't known.
+        columns: Which columns its names are, as `shape` takes them: two inputs may have one of a name.
     """
-    parts = _all_of(tree, negated=False)
-    if None in parts or _contradicts([part for part in parts if part is not None]):
+    parts = _all_of(tree, columns, negated=False)
+    if None in parts or _contradicts([part for part in parts if part is not None], columns):
         return frozenset({NEVER_TRUE})
     return frozenset[str]().union(*(_needed(part, resolved) for part in parts if part is not None))
 
@@ -106,23 +113,24 @@ def nulls_left_out(
     return frozenset() if found is None else frozenset({frozenset({found})})
 
 
-def _all_of(tree: exp.Expr, *, negated: bool) -> list[exp.Expr | None]:
+def _all_of(tree: exp.Expr, columns: Names, *, negated: bool) -> list[exp.Expr | None]:
     """What must hold for a condition, or for its opposite; None among it is what never does."""
     node = bare(tree)
     known = _value(node)
     if known is not _UNKNOWN:
         return [] if known is not None and known is not negated else [None]
     if isinstance(node, exp.Not):
-        return _all_of(node.this, negated=not negated)
+        return _all_of(node.this, columns, negated=not negated)
     if isinstance(node, exp.Or if negated else exp.And):
-        return [*_all_of(node.this, negated=negated), *_all_of(node.expression, negated=negated)]
+        both = (node.this, node.expression)
+        return [part for side in both for part in _all_of(side, columns, negated=negated)]
     if isinstance(node, exp.And if negated else exp.Or):
         # What is known of one side is left out: with nothing but the other side it says as much.
-        sides = [_all_of(side, negated=negated) for side in (node.this, node.expression)]
+        sides = [_all_of(side, columns, negated=negated) for side in (node.this, node.expression)]
         for one, other in (sides, sides[::-1]):
             if None in one:
                 return other
-        return _either(*sides)
+        return _either(sides[0], sides[1], columns)
     if isinstance(node, exp.Between) and negated:
         return [exp.Null()]  # before the one bound or behind the other
     if isinstance(node, exp.In) and len(node.expressions) == 1:
@@ -142,51 +150,52 @@ def _maybe_not(node: exp.Expr, *, negated: bool) -> exp.Expr:
     return node if opposite is None else opposite(this=node.this, expression=node.expression)
 
 
-def _either(one: list[exp.Expr | None], other: list[exp.Expr | None]) -> list[exp.Expr | None]:
+def _either(
+    one: list[exp.Expr | None], other: list[exp.Expr | None], columns: Names
+) -> list[exp.Expr | None]:
     """What must hold where one of two conditions does: what both ask for, and maybe more."""
     if [] in (one, other):
         return []
-    known = {_shape(part) for part in other}
-    common = [part for part in one if _shape(part) in known]
-    left_over = [
-        len({_shape(part) for part in side}) > len({_shape(part) for part in common}) for side in (one, other)
-    ]
+    known = {_shape(part, columns) for part in other}
+    common = [part for part in one if _shape(part, columns) in known]
+    shared = {_shape(part, columns) for part in common}
+    left_over = [bool({_shape(part, columns) for part in side} - shared) for side in (one, other)]
     return [*common, exp.Null()] if all(left_over) else common
 
 
-def _shape(part: exp.Expr | None) -> object:
-    return None if part is None else shape(part)
+def _shape(part: exp.Expr | None, columns: Names) -> object:
+    return None if part is None else shape(part, columns)
 
 
-def _contradicts(parts: list[exp.Expr]) -> bool:
+def _contradicts(parts: list[exp.Expr], columns: Names) -> bool:
     """Whether parts of a condition never hold together, as Spark finds it by their form."""
     bares = [bare(part) for part in parts]
     compared = [part for part in bares if type(part) in _COMPARE]
-    shapes = {(type(part), _shape(part.this), _shape(part.expression)) for part in compared}
+    shapes = {(type(part), _shape(part.this, columns), _shape(part.expression, columns)) for part in compared}
     values: dict[object, Any] = {}
     for part in compared:
-        name, value = _column_and_value(part)
+        name, value = _column_and_value(part, columns)
         if name is not None and isinstance(part, exp.EQ) and values.setdefault(name, value) != value:
             return True
     for part in compared:
-        one, other = _shape(part.this), _shape(part.expression)
+        one, other = _shape(part.this, columns), _shape(part.expression, columns)
         if (_OPPOSITE[type(part)], one, other) in shapes:
             return True
         if one == other and parts_of(bare(part.this)) is not None and not _COMPARE[type(part)](0, 0):
             return True
-        name, value = _column_and_value(part)
+        name, value = _column_and_value(part, columns)
         known = values.get(name)
         if name is not None and type(known) is type(value) and not _COMPARE[type(part)](known, value):
             return True
     return False
 
 
-def _column_and_value(part: exp.Expr) -> tuple[object, Any]:
+def _column_and_value(part: exp.Expr, columns: Names) -> tuple[object, Any]:
     """The column that a comparison is about and the text or number behind it; None for another one."""
     value = _value(part.expression)
     if parts_of(bare(part.this)) is None or not isinstance(value, str | Decimal):
         return None, None
-    return _shape(part.this), value
+    return _shape(part.this, columns), value
 
 
 def _needed(node: exp.Expr, resolved: Callable[[Sequence[str]], str | None]) -> set[str]:

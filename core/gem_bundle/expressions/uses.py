@@ -356,7 +356,12 @@ def asked_by(condition: str, inputs: Sequence[Sequence[Column] | None]) -> froze
         return None
     from gem_bundle.expressions.asked import asked_of
 
-    return asked_of(tree, lambda parts: _resolved(parts, list(enumerate(inputs))))
+    known = list(enumerate(inputs))
+    names = _names_in(tree) or ()
+    # Of what isn't known it isn't known either that it is one column.
+    columns = {tuple(name): ("?", *map(str.lower, name)) for name in names}
+    columns |= _columns_of(names, known)
+    return asked_of(tree, lambda parts: _resolved(parts, known), columns)
 
 
 def nulls_left_out(condition: str, inputs: Sequence[Sequence[Column] | None]) -> frozenset[frozenset[str]]:

@@ -163,6 +163,24 @@ transforms:""",
     assert of("some: {gem: filter, input: pairs, options: {condition: m > 1}}", "from_now_on") != "refused"
 
 
+def test_another_range_makes_other_pairs_of_rows_that_are_kept_for_ever() -> None:
+    join = """
+  pairs: {gem: join, inputs: [a, b], options: {condition: "CONDITION"}}
+  last: {gem: select, input: pairs, options: {columns: [n, x, m, y]}}
+"""
+    query = """
+  pairs: {gem: sql, inputs: [a, b], options: {query: "select n, x, m, y from a join b on CONDITION"}}
+  last: {gem: select, input: pairs, options: {columns: [n, x, m, y]}}
+"""
+    near = "a.n = b.m and a.at < b.seen + interval 1 hour"
+    for steps in (join, query):
+        before = steps.replace("CONDITION", near)
+        assert of_two(before, before.replace("1 hour", "1 day")) == "from_now_on"
+        assert of_two(before, before.replace("and a.at <", "and a.at >=")) == "from_now_on"
+        # What is about one input is asked of its rows before they are kept.
+        assert of_two(before, before.replace("a.n = b.m", "a.n = b.m and a.x > 1")) == "mixed"
+
+
 def test_a_query_keeps_the_rows_of_its_own_left_and_right_side() -> None:
     steps = """
   pairs: {gem: sql, inputs: [INPUTS], options: {query: "select n, x, m, name from SIDES on a.n = b.m"}}
@@ -927,6 +945,21 @@ def test_what_a_condition_asks_for() -> None:
         "x > 1 and 1 = 2": {NEVER_TRUE},
     }
     assert {condition: asked_by(condition, [columns]) for condition in asked} == asked
+
+
+def test_columns_of_two_inputs_that_have_one_name_are_two() -> None:
+    one = [Column("at", "timestamp", qualifier="a"), Column("n", "int", qualifier="a")]
+    other = [Column("at", "timestamp", qualifier="b"), Column("m", "int", qualifier="b")]
+    asked = {
+        "a.at < b.at": {"0:at", "1:at"},
+        "a.at != b.at and a.at > b.at": {"0:at", "1:at"},
+        "a.at = 1 and b.at = 2": {"0:at", "1:at"},
+        "a.at < a.at": {NEVER_TRUE},
+        "a.n < n": {NEVER_TRUE},
+    }
+    assert {condition: asked_by(condition, [one, other]) for condition in asked} == asked
+    # Of what isn't known it isn't known either.
+    assert asked_by("a.at < b.at", [None, None]) == set()
 
 
 PIVOTED = """
