@@ -232,7 +232,9 @@ class Join(Transform[JoinOptions]):
             parts = tuple(same(name, side) for name in on for side in (0, 1))
             return Kept((rows,), types, rows=True, parts=parts)
         keys = rows
-        if self.options.how == "inner" and left.watermarked is False and right.watermarked is False:
+        one, other = self._names()
+        known = join_condition(condition, left, right, (one, other))
+        if self.options.how == "inner" and known.keeps_for_ever:
             keys = kept_by(condition, columns)
         parts = equal_parts(condition, columns)
         return Kept((keys,), equal_keys(condition, columns), rows=True, parts=parts)

@@ -12,6 +12,7 @@ from gem_bundle.expressions import (
     buffers_of,
     equal_keys,
     equal_parts,
+    join_condition,
     kept_by,
     made_of,
     made_of_inputs,
@@ -221,8 +222,10 @@ def _joined_or_none(tree: Any, known: Tables, names: list[str]) -> Lineage | Non
     streams = all(facts.streaming is not False for _, facts in filter(None, tables))
     parts = tuple(replace(p, uses=None, nulls=_placed(p.nulls, sides)) for p in equal_parts(on, columns_of))
     left_to_right = tuple(place for place, _ in sides)
-    # Without a watermark no row is let go, and which pairs there are is nothing that is kept.
-    for_ever = how.strip() in {"", "inner"} and all(f.watermarked is False for _, f in filter(None, tables))
+    # Where no row is let go, which pairs there are is nothing that is kept.
+    left, right = (facts for _, facts in filter(None, tables))
+    called = (tree.args["from_"].this.alias_or_name, join.this.alias_or_name)
+    for_ever = how.strip() in {"", "inner"} and join_condition(on, left, right, called).keeps_for_ever
     by = kept_by(on, columns_of) if for_ever else rows
     by = replace(by, uses=_placed(by.uses, sides))
     keys = equal_keys(on, columns_of)

@@ -33,6 +33,11 @@ class JoinCondition:
     left_bounded: bool | None = None
     right_bounded: bool | None = None
 
+    @property
+    def keeps_for_ever(self) -> bool:
+        """Whether it is certain that no row is let go: nothing in it goes by a watermark."""
+        return (self.event_time_key, self.left_bounded, self.right_bounded) == (False, False, False)
+
     def of(self, join: JoinOperator) -> JoinOperator:
         """The join with what is known of its condition."""
         return replace(
