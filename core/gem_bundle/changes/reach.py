@@ -398,6 +398,8 @@ class Flow:
             lineage = self.lineage(node.id, edge.output)
             if node.kind != "transform" or lineage is None:
                 return False
+            if any(o.kind == "limit" for o in self.side.operators if o.node == node.id):
+                return asked  # no condition is put before it
             if self.watermarks(node.id):
                 # A condition is put before it, but for one about event time.
                 if self._is_event_time(node.id, key):
@@ -425,6 +427,35 @@ class Flow:
                 ever = ever and NEVER_TRUE not in (lineage.asks or ())
             wanted = self._read_for(node.id, lineage, place, wanted)
             edge = node.inputs[place]
+
+    def asked_behind(self, name: str) -> set[str]:
+        """The columns of a node's inputs that conditions behind it ask for, and that Spark puts before it.
+
+        Each is behind the position of its input, as in `gem_bundle.lineage.Made.uses`.
+        """
+        found: set[str] = set()
+        waiting = [(name, {key: set(made.uses or ()) for key, made in self._passed(name).items()})]
+        while waiting:
+            before, known = waiting.pop()
+            for other in self.side.readers_of.get(before, ()):
+                node, lineage = self.side.nodes[other], self.lineage(other)
+                if len(node.inputs) != 1 or node.inputs[0].output or lineage is None or lineage.kept:
+                    continue
+                asks = {use.partition(":")[2] for use in lineage.asks or ()}
+                if name in self.pushed_below(other):
+                    found |= {use for key in asks & known.keys() for use in known[key]}
+                passed = {
+                    key: set().union(*(known.get(use.partition(":")[2], ()) for use in made.uses or ()))
+                    for key, made in self._passed(other).items()
+                }
+                waiting.append((other, passed))
+        return found
+
+    def _passed(self, name: str) -> dict[str, Made]:
+        """The columns of a node that are columns of its inputs as they are."""
+        lineage = self.lineage(name)
+        columns = lineage.columns.items() if lineage is not None else ()
+        return {key: made for key, made in columns if made.rule == "="}
 
     def _read_for(self, name: str, lineage: Lineage, position: int, wanted: Set[str]) -> set[str]:
         """The columns of an input that a node reads for some of those that it gives."""

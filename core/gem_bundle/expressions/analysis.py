@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.walk import Value, Walk
     from gem_bundle.operators import EventTime
 
-_VALUE_TYPES = {"current_date": "date", "current_timestamp": "timestamp"}
+_VALUE_TYPES = {
+    "current_date": "date",
+    "current_timestamp": "timestamp",
+    **dict.fromkeys(("current_user", "session_user", "user"), "string"),
+}
 _LONGEST_NAME = 500
 # So often is an expression walked through on the average, and twice as often in the worst pipelines.
 _WALKS = 5
@@ -146,7 +150,7 @@ def of_reference(parts: Sequence[str], scope: Scope, name: str | None) -> Analys
         return Analysis(
             Column(
                 given,
-                _VALUE_TYPES.get(parts[0].lower()) if timely else None,
+                _VALUE_TYPES.get(parts[0].lower()) if meaning.outcome == "value" else None,
                 delay,
                 unsteady=Unsteady(given, parts[0].lower(), UNSTEADY[parts[0].lower()]) if timely else None,
             ),

@@ -181,6 +181,36 @@ def test_another_range_makes_other_pairs_of_rows_that_are_kept_for_ever() -> Non
         assert of_two(before, before.replace("a.n = b.m", "a.n = b.m and a.x > 1")) == "mixed"
 
 
+@pytest.mark.parametrize(
+    ("how", "condition", "other", "expected"),
+    [
+        # Spark asks for it before the join, and keeps it as what is never null.
+        ("inner", "x is not null", "x is null", "refused"),
+        ("inner", "y > 1 and x > 1", "x > 1", "refused"),
+        ("left", "x is not null", "x is null", "refused"),
+        ("inner", "coalesce(x, 0) > 1", "coalesce(x, 0) > 2", "mixed"),
+        ("inner", "x > 1", "x > 2", "mixed"),
+    ],
+)
+def test_what_is_asked_behind_a_join_is_asked_before_it(
+    how: str, condition: str, other: str, expected: str
+) -> None:
+    steps = """
+  ta: {gem: watermark, input: a, options: {column: at, delay: 1 hour}}
+  tb: {gem: watermark, input: b, options: {column: seen, delay: 1 hour}}
+  some: {gem: limit, input: ta, options: {rows: 5}}
+  more: {gem: limit, input: tb, options: {rows: 5}}
+  pairs:
+    gem: join
+    inputs: {a: some, b: more}
+    options: {how: HOW, condition: "a.n = b.m and a.at <= b.seen and b.seen < a.at + interval 1 hour"}
+  renamed: {gem: select, input: pairs, options: {columns: [n, x, m, y]}}
+  last: {gem: filter, input: renamed, options: {condition: "CONDITION"}}
+"""
+    one, two = (steps.replace("HOW", how).replace("CONDITION", said) for said in (condition, other))
+    assert of_two(one, two) == expected
+
+
 def test_a_query_keeps_the_rows_of_its_own_left_and_right_side() -> None:
     steps = """
   pairs: {gem: sql, inputs: [INPUTS], options: {query: "select n, x, m, name from SIDES on a.n = b.m"}}

@@ -119,13 +119,15 @@ def _rows(flow: Flow, node: str) -> tuple[str | None, ...] | None:
 
 
 def _asked_of(flow: Flow, node: str, position: int, side: int) -> set[str]:
-    """The columns of an input that a join's condition is about, where it leaves out rows of that input."""
+    """The columns of an input that the condition of a join, or one behind it, leaves out nulls of."""
     lineage = flow.lineage(node)
     how = next((o.how for o in flow.side.stateful if o.node == node and isinstance(o, JoinOperator)), "full")
-    if lineage is None or how in {"full", ("left", "right")[side % 2]}:
-        return set()
-    asks = lineage.rows.uses if lineage.asks is None else lineage.asks
-    return {use.partition(":")[2] for use in asks or () if use.startswith(f"{position}:")}
+    asks: set[str] = set()
+    if (side % 2 == 0 and how not in {"right", "full"}) or (side % 2 and how in {"inner", "right"}):
+        asks |= flow.asked_behind(node)
+    if lineage is not None and how not in {"full", ("left", "right")[side % 2]}:
+        asks |= (lineage.rows.uses if lineage.asks is None else lineage.asks) or set()
+    return {use.partition(":")[2] for use in asks if use.startswith(f"{position}:")}
 
 
 def bare(kind: str | None) -> str | None:
