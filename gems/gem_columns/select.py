@@ -20,6 +20,7 @@ from gem_bundle.expressions import (
     asked_by,
     calls_functions,
     check_expression,
+    has_overlapping_windows,
     keyed,
     made_of,
     nulls_left_out,
@@ -185,7 +186,7 @@ def projected(expressions: list[str] | dict[str, str], facts: Facts) -> Lineage 
         if found.aggregates or found.analytic or not found.column.name:
             return None
         made = made_of(body, facts.columns, earlier=columns)
-        if found.generator:
+        if found.generator or has_overlapping_windows(body):
             generators.append(made)
         windows += windows_over(body)
         columns[found.column.name.lower()] = made

@@ -12,6 +12,7 @@ from gem_bundle.expressions import (
     buffers_of,
     equal_keys,
     equal_parts,
+    has_overlapping_windows,
     join_condition,
     kept_by,
     made_of,
@@ -286,7 +287,11 @@ def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts
         if having is not None or (distinct is not None and (distinct.args.get("on") or not facts.streaming)):
             return None
         rows = made_of(asked, columns, position=position, earlier=found) if asked else Made()
-        several = [found[name] for name, body in texts.items() if analyse(body, columns).generator]
+        several = [
+            found[name]
+            for name, body in texts.items()
+            if analyse(body, columns).generator or has_overlapping_windows(body)
+        ]
         for generator in several:
             rows = both(rows, generator)
         types = tuple(column.type for column in made.columns or ())

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.uses import buffers_of as buffers_of
     from gem_bundle.expressions.uses import equal_keys as equal_keys
     from gem_bundle.expressions.uses import equal_parts as equal_parts
+    from gem_bundle.expressions.uses import has_overlapping_windows as has_overlapping_windows
     from gem_bundle.expressions.uses import is_the_same_again as is_the_same_again
     from gem_bundle.expressions.uses import kept_by as kept_by
     from gem_bundle.expressions.uses import made_of as made_of
@@ -113,6 +114,7 @@ _HOMES = {
         "equal_keys",
         "equal_parts",
         "is_the_same_again",
+        "has_overlapping_windows",
         "kept_by",
         "made_of",
         "made_of_inputs",

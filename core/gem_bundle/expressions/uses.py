@@ -402,6 +402,24 @@ def windows_over(expression: str) -> list[str]:
     return list(dict.fromkeys(call.expressions[0].sql(dialect="spark") for call in calls if call.expressions))
 
 
+def has_overlapping_windows(expression: str) -> bool:
+    """Whether a window in an expression overlaps with the next one, or may: Spark makes a row for each then.
+
+    Args:
+        expression: An expression.
+    """
+    if "window" not in expression.lower():
+        return False
+    tree = parsed(expression)
+    if tree is None:
+        return True
+    from gem_bundle.expressions.nulls import nulls_in
+    from gem_bundle.expressions.spark_parser import exp
+
+    calls = (call for call in tree.find_all(exp.Anonymous) if call.name.lower() == "window")
+    return any(nulls_in(call, lambda _: frozenset()) for call in calls)
+
+
 def buffers_of(
     expression: str, columns: Sequence[Column] | None, groups: Sequence[str] = ()
 ) -> dict[str, tuple[str, ...]] | None:

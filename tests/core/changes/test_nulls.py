@@ -87,6 +87,10 @@ def test_a_window_that_nobody_reads_leaves_out_rows() -> None:
     )
     assert of_one(one, other) == "mixed"
     assert of_one(other, other.replace("1 hour", "2 hours")) == "continues"
+    # Those that overlap make a row for each.
+    several = steps.replace("EXPRESSION", "window(at, '1 hour', '30 minutes')")
+    assert of_one(several, several.replace("1 hour", "2 hours")) == "mixed"
+    assert of_one(other, several) == "mixed"
 
 
 def test_what_is_never_null_isnt_asked_for() -> None:
