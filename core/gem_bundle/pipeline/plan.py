@@ -61,14 +61,15 @@ class Plan:
         return found
 
     def upstream(self, names: Iterable[str]) -> list[str]:
-        """The nodes that these need, themselves included, in graph order."""
+        """The nodes that these need, themselves included, in graph order; what isn't there is passed over."""
+        nodes = self.definition.nodes
         needed: set[str] = set()
         waiting = list(names)
         while waiting:
             name = waiting.pop()
-            if name not in needed:
+            if name in nodes and name not in needed:
                 needed.add(name)
-                waiting.extend(i.node for i in self.definition.nodes[name].inputs)
+                waiting.extend(edge.node for edge in nodes[name].inputs)
         return [name for name in self.order if name in needed]
 
     def streaming_sources(self, name: str) -> frozenset[str]:

@@ -234,6 +234,13 @@ def test_rows_are_counted_before_they_are_written_in_groups_only() -> None:
     assert [group.fork for group in groups_of(plan)] == [("even", None)]
 
 
+def test_a_target_of_what_is_not_there_is_told_by_that_alone() -> None:
+    topic = """targets:
+  topic: {gem: kafka, input: nowhere, options:
+      {bootstrap_servers: ["localhost:9092"], topic: t, value: cast(value as string)}}\n"""
+    assert "GB101" in {d.code for d in check(topic).diagnostics}
+
+
 def test_a_batch_has_no_groups() -> None:
     rows = "sources:\n  ticks: {gem: rows, options: {schema: value int, rows: [[1]]}}\n"
     held = "  held: {gem: expect, input: ticks, options: {rules: {small: value < 10}}}\n"

@@ -70,7 +70,7 @@ def test_event_time_needs_a_watermark() -> None:
     (found,) = assert_found(stateful("      time: event\n"), "GB330")
     assert found.severity == "warning"  # Spark runs it
     assert found.message == (
-        "transform `last`: no column that comes in carries a watermark: with `time: event` no timer is ever due"
+        "transform `last`: no column before it carries a watermark: with `time: event` no timer is ever due"
     )
     (found,) = assert_found(stateful("      event_time: at\n"), "GB330")
     assert found.severity == "error"

@@ -48,7 +48,7 @@ def check_streaming(plan: Plan) -> list[Diagnostic]:
 
         for name, facts in streams.items():
             found += check_processors_end(plan, plan.node(name), facts)
-        found += check_processors(plan, ancestry.operators)
+        found += check_processors(plan, ancestry)
     found += check_event_times(plan, streams, ancestry)
     if plan.definition.spark.get(UNSUPPORTED, "true").lower() == "false":
         return [replace(d, severity="warning") if d.is_error else d for d in found]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.facts import Facts
-    from gem_bundle.operators import Operator
+    from gem_bundle.operators import Ancestry
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
 
@@ -51,16 +51,19 @@ class ProcessorUse(NamedTuple):
     takes_away: bool = False
 
 
-def check_processors(plan: Plan, operators: Iterable[Operator]) -> Iterator[Diagnostic]:
+def check_processors(plan: Plan, ancestry: Ancestry) -> Iterator[Diagnostic]:
     """What is wrong with the stateful processors of a pipeline.
 
     Args:
         plan: The pipeline.
-        operators: The operators of its queries.
+        ancestry: The operators of its queries.
     """
-    for operator in operators:
+    watermarks = [operator for operator in ancestry.operators if operator.kind == "watermark"]
+    for operator in ancestry.operators:
         if isinstance(operator, StatefulOperator) and operator.streaming:
-            yield from _check_watermark(plan, operator)
+            # One of a column that got lost on the way is the query's all the same.
+            if not ancestry.before(operator, watermarks):
+                yield from _check_watermark(plan, operator)
             use = processor_use(operator.processor, plan.definition.folder)
             if use is not None:
                 yield from _check_use(plan, operator, use)
@@ -92,10 +95,10 @@ def _check_watermark(plan: Plan, operator: StatefulOperator) -> Iterator[Diagnos
         return
     hint = "Put a `watermark` on the event time before it."
     if operator.event_time:
-        message = "`event_time` goes by a watermark, and no column that comes in carries one"
+        message = "`event_time` goes by a watermark, and no column before it carries one"
         yield at_operator(plan, operator, "GB330", message, hint)
     elif operator.time == "event":
-        message = "no column that comes in carries a watermark: with `time: event` no timer is ever due"
+        message = "no column before it carries a watermark: with `time: event` no timer is ever due"
         yield at_operator(plan, operator, "GB330", message, hint, "warning")
 
 
