@@ -283,7 +283,7 @@ def broken_syntax(random: Random, relation: Relation, node: str) -> Step:
             "case when",
             f"{name} = = 1",
             f"cast({name} as)",
-            f"{name} in",
+            f"{name} in (",
             f"cast({name} as nothing)",
         ]
     )
