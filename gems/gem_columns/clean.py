@@ -19,7 +19,7 @@ from gem_bundle.expressions import (
     missing_names,
     nulls_left_out,
 )
-from gem_bundle.lineage import passed
+from gem_bundle.lineage import MAYBE_NULL, passed
 from gem_bundle.schema import with_article
 from gem_bundle.types import StringList
 from gem_columns.choosing import NUMBERS, kinds_known, kinds_of
@@ -183,7 +183,7 @@ class Clean(Transform[CleanOptions]):
         made = dict(through)
         for key, (name, kind) in zip(through, kinds, strict=True):
             if self._means(name) and (kind is None or self._touches(kind)):
-                made[key] = Made(f"clean {rule}", frozenset({f"0:{key}"}))
+                made[key] = Made(f"clean {rule}", frozenset({f"0:{key}"}), self._nulls(kind, key))
         tested = [(name, kind) for name, kind in kinds if self._means(name)]
         if self.options.drop_rows == "never" or not tested:
             return Lineage(made)
@@ -224,6 +224,16 @@ class Clean(Transform[CleanOptions]):
         return (kind in NUMBERS and nulls.number is not None) or (
             kind == "boolean" and nulls.boolean is not None
         )
+
+    def _nulls(self, kind: str | None, key: str) -> frozenset[str] | None:
+        """What makes a cleaned column null, as `Made.nulls` has it."""
+        nulls = self.options.nulls or NullOptions.model_construct()
+        if kind is None:
+            return None
+        value = nulls.number if kind in NUMBERS else nulls.boolean if kind == "boolean" else nulls.text
+        if value is not None:
+            return frozenset()
+        return frozenset({MAYBE_NULL if self.options.empty_as_null else f"0:{key}"})
 
     def _misfits(
         self, kinds: "Sequence[tuple[str, str | None]]", types: "Mapping[str, str | None]"

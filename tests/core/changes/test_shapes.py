@@ -211,6 +211,23 @@ def test_what_is_asked_behind_a_join_is_asked_before_it(
     assert of_two(one, two) == expected
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        # What is filled is never null, and was a key that is never null.
+        ("nulls: {number: 0}", "white_space: trim, columns: [page]", "refused"),
+        ("white_space: trim, columns: [page]", "nulls: {number: 0}", "mixed"),
+        ("nulls: {number: 0}", "nulls: {number: 1}", "mixed"),
+    ],
+)
+def test_keys_that_are_cleaned_of_nulls_are_never_null(old: str, new: str, expected: str) -> None:
+    steps = """
+  clean: {gem: clean, input: clicks, options: {HOW}}
+  last: {gem: deduplicate, input: clean, options: {columns: [n]}}
+"""
+    assert of_one(steps.replace("HOW", old), steps.replace("HOW", new)) == expected
+
+
 def test_a_query_keeps_the_rows_of_its_own_left_and_right_side() -> None:
     steps = """
   pairs: {gem: sql, inputs: [INPUTS], options: {query: "select n, x, m, name from SIDES on a.n = b.m"}}
