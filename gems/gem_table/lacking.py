@@ -30,15 +30,6 @@ def check_lacking(merge: MergeOptions, facts: Facts) -> Iterator[Finding]:
         facts: The rows.
     """
     anywhere = Facts()
-    for option, condition in merge.conditions():
-        yield from check_repeatable(
-            condition,
-            anywhere,
-            option,
-            rule="Iceberg's MERGE takes conditions on the two rows alone",
-            hint="Make a column of it before, and compare with that.",
-            subqueries=True,
-        )
     names = [column.name for column in facts.columns or ()]
     # Where rows are only added, each is computed once.
     only_adds = not merge.updated(names) and merge.delete_when is None and merge.unmatched_by_source is None

@@ -143,6 +143,10 @@ def test_what_it_promises() -> None:
         ({"on": "target.id = source.id and target.part > 1", "sequence_by": ["at", "city"]}, []),
         ({"on": "target.key = source.id", "sequence_by": "at"}, [("GB207", "error", ("merge", "insert"))]),
         ({**MERGE, "sequence_by": "rand()"}, [("GB212", "error", ("merge", "sequence_by"))]),
+        (
+            {**MERGE, "on": "target.id = source.id and rand() > 0.5"},
+            [("GB212", "error", ("merge", "on"))],
+        ),
         ({**MERGE, "sequence_by": "current_timestamp"}, [("GB212", "error", ("merge", "sequence_by"))]),
         ({**MERGE, "sequence_by": ["at", "1"]}, [("GB213", "error", ("merge", "sequence_by"))]),
         ({**MERGE, "sequence_by": "struct(at, tags)"}, [("GB213", "error", ("merge", "sequence_by"))]),

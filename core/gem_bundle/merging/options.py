@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, ValidationError, WithJsonSchema, model_validator
 
 from gem_bundle.diagnostics import Finding
-from gem_bundle.expressions import check_expression, column_of, missing_names
+from gem_bundle.expressions import check_expression, check_repeatable, column_of, missing_names
+from gem_bundle.facts import Facts
 from gem_bundle.merging.naming import SOURCE, TARGET, Place, TableNames
 from gem_bundle.options import Field, Options
 from gem_bundle.schema import without_equality
@@ -19,7 +20,7 @@ from gem_bundle.types import Expression, ExpressionList, StringList
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from gem_bundle.facts import Column, Facts
+    from gem_bundle.facts import Column
 
 _CONDITION = re.compile(r"[=<>(]")
 _SCALAR = {"type": ["string", "number", "boolean"]}
@@ -254,6 +255,15 @@ class MergeOptions(Options):
         for expression in self.sequence_by:
             yield from self._check_sequence(expression, facts)
         yield from self._check_expressions(facts, table)
+        for place, condition in self.conditions():
+            yield from check_repeatable(
+                condition,
+                Facts(),
+                place,
+                rule="a MERGE takes conditions on the two rows alone",
+                hint="Make a column of it before, and compare with that.",
+                subqueries=True,
+            )
         if not self.sequence_by and not _one_of_a_key(facts):
             yield Finding(
                 "GB207",
