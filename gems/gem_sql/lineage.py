@@ -231,7 +231,8 @@ def _joined_or_none(tree: Any, known: Tables, names: list[str]) -> Lineage | Non
     by = replace(by, uses=_placed(by.uses, sides))
     keys = equal_keys(on, columns_of)
     kept = Kept((by,), keys, rows=True, taken=decides[1], parts=parts, sides=left_to_right)
-    return Lineage(dict(zip(names, columns, strict=True)), rows, kept if streams else None)
+    asks = _placed(asked_by(on, columns_of), sides)
+    return Lineage(dict(zip(names, columns, strict=True)), rows, kept if streams else None, asks=asks)
 
 
 _JOIN = frozenset({"this", "on", "method", "side", "kind"})

@@ -203,7 +203,7 @@ class Flow:
         if constant and (not lineage.rows.rule.startswith("(") or lineage.rows.rule.startswith(_TRUE)):
             return set()
         if lineage.only_nulls:
-            never = self.never_null_before(name)
+            never = self.never_lacking_before(name)
             if all(any(never.get(use) for use in uses) for uses in lineage.only_nulls):
                 return set()  # it leaves out nothing
         inputs = self.side.nodes[name].inputs
@@ -212,6 +212,33 @@ class Flow:
             return set()
         wanted = {use.partition(":")[2] for use in lineage.rows.uses if use.startswith("0:")}
         return self._below(inputs[0], wanted, lineage.rows, semi=semi) if wanted or not semi else set()
+
+    def never_lacking_before(self, name: str) -> dict[str, bool | None]:
+        """Which columns of its inputs no row lacks, whatever Spark takes them for: they are asked for."""
+        found = self.never_null_before(name)
+        for position, edge in enumerate(self.side.nodes[name].inputs):
+            for use in [use for use, never in found.items() if not never]:
+                place, _, key = use.partition(":")
+                if place == str(position) and self.is_always_there(edge, key):
+                    found[use] = True
+        return found
+
+    def is_always_there(self, edge: InputRecord, key: str) -> bool:
+        """Whether no row of an input lacks a value of a column, because a condition before asks for it."""
+        while True:
+            node = self.side.nodes[edge.node]
+            lineage = self.lineage(node.id, edge.output)
+            joins = [o.how for o in self.side.operators if o.node == node.id and isinstance(o, JoinOperator)]
+            made = lineage.columns.get(key) if node.kind == "transform" and lineage is not None else None
+            if lineage is None or made is None or made.rule != "=" or len(made.uses or ()) != 1:
+                return False
+            use = next(iter(made.uses or ()))
+            position, _, key = use.partition(":")
+            if any(how != "inner" and (how != "left_semi" or position != "0") for how in joins):
+                return False
+            if use in (lineage.asks or ()):
+                return True
+            edge = node.inputs[int(position)]
 
     def _is_semi_join(self, name: str) -> bool:
         """Whether a node is a join that only decides which rows of its first input stay, like a filter."""
@@ -239,8 +266,9 @@ class Flow:
                 for column in wanted & set(made.columns)
                 for use in made.columns[column].uses or ("?:",)
             }
-            # With both sides' columns it becomes a part of the join's condition.
-            gets_before = not rows.uses or several or len(sides) == 1 or _EQUALITY in rows.rule
+            # With both sides' columns it becomes a part of the join's condition, and what is equal a key.
+            key = rows.rule.startswith(f"(<class '{_EQUALITY}") or _CONJUNCTION in rows.rule
+            gets_before = not rows.uses or several or len(sides) == 1 or key
             return {before} if gets_before else set()
         if made.kept is not None:
             keys = set(made.columns) - set(made.kept.values)

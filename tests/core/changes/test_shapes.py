@@ -228,6 +228,43 @@ def test_keys_that_are_cleaned_of_nulls_are_never_null(old: str, new: str, expec
     assert of_one(steps.replace("HOW", old), steps.replace("HOW", new)) == expected
 
 
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        "{gem: join, inputs: [a, b], options: {condition: a.n = b.m and a.at < b.seen}}",
+        "{gem: sql, inputs: [a, b], options: {query: 'select * from a join b on a.n = b.m and a.at < b.seen'}}",
+    ],
+)
+def test_what_a_join_asks_for_is_there_behind_it(pairs: str) -> None:
+    steps = f"""
+  pairs: {pairs}
+  last: {{gem: with_columns, input: pairs, options: {{columns: {{w: "EXPRESSION"}}}}}}
+"""
+    # A window leaves out rows without event time, of which there are none.
+    plain, window = (
+        steps.replace("EXPRESSION", text) for text in ("date_trunc('hour', at)", "window(at, '1 hour')")
+    )
+    assert of_two(plain, window) == of_two(window, plain) == "from_now_on"
+    lacking = steps.replace("a.at < b.seen", "a.x < b.y")
+    plain, window = (
+        lacking.replace("EXPRESSION", text) for text in ("date_trunc('hour', at)", "window(at, '1 hour')")
+    )
+    assert of_two(plain, window) == "mixed"
+
+
+def test_a_condition_on_pairs_is_asked_of_pairs() -> None:
+    steps = """
+  pairs: {gem: join, inputs: [a, b], options: {condition: a.n = b.m}}
+  last: {gem: filter, input: pairs, options: {condition: "CONDITION"}}
+"""
+    before = steps.replace("CONDITION", "x is not null or name = 'a'")
+    assert of_two(before, steps.replace("CONDITION", "x is null or name = 'a'")) == "from_now_on"
+    # What is equal is a key, and of alternatives Spark takes out what is about one side.
+    assert of_two(before, steps.replace("CONDITION", "page = name")) != "from_now_on"
+    both = steps.replace("CONDITION", "(x > 1 and y > 1) or (x < 0 and y < 0)")
+    assert of_two(before, both) != "from_now_on"
+
+
 def test_a_query_keeps_the_rows_of_its_own_left_and_right_side() -> None:
     steps = """
   pairs: {gem: sql, inputs: [INPUTS], options: {query: "select n, x, m, name from SIDES on a.n = b.m"}}

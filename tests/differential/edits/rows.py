@@ -150,16 +150,29 @@ _FAR = Style(
     25,
 )
 # What a list of numbers lets through, and it may be a row more, is the first of few of its kind.
-_LISTED = Style(
+_KINDS = Style(
     {
         "a": [(_DAY.replace(hour=10), timedelta(minutes=40))] * 2,
         "b": [(_DAY.replace(hour=10), timedelta(minutes=40)), _END],
     },
-    ("a", "b", "x", "home", "cart", "page", "1", "none", "A"),
+    ("a", "b", "x", "home", "cart", "page", "1", "none", "A", *map(str, range(2, 13))),
     (1, 2, 3),
     0.05,
-    8,
+    20,
     12,
+)
+# Of a range that is made longer, the rows that the old one has let go of are missed by those that come after that.
+_HOURS, _DAYS, _WEEKS = (
+    Style(
+        {
+            "a": [(_DAY, timedelta(minutes=20)), (_DAY + gap, timedelta(minutes=20))],
+            "b": [(_DAY + gap + timedelta(minutes=10), timedelta(minutes=20)), _END],
+        },
+        ("home", "a"),
+        2,
+        0.05,
+    )
+    for gap in (timedelta(hours=2), timedelta(days=2), timedelta(days=10))
 )
 _STYLES = {
     "dense": _DENSE,
@@ -170,7 +183,10 @@ _STYLES = {
     "values": _VALUES,
     "sparse": _SPARSE,
     "far": _FAR,
-    "listed": _LISTED,
+    "kinds": _KINDS,
+    "hours": _HOURS,
+    "days": _DAYS,
+    "weeks": _WEEKS,
 }
 
 

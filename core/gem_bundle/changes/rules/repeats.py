@@ -13,7 +13,6 @@ from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOpe
 
 if TYPE_CHECKING:
     from gem_bundle.changes.reach import Flow
-    from gem_bundle.changes.record import InputRecord
     from gem_bundle.operators import Operator
 
 # Of the same rows these make the same rows, whenever they come.
@@ -123,25 +122,7 @@ def _goes_by_event_time(flow: Flow, operator: DeduplicateOperator) -> bool:
         return False
     marked = [k for k, c in zip(keys, facts.columns or (), strict=True) if c.watermarked is not False]
     by = {use.partition(":")[2] for key in lineage.kept.keys for use in key.uses or ()}
-    return len(marked) == 1 and set(marked) <= by and _is_always_there(flow, edge, marked[0])
-
-
-def _is_always_there(flow: Flow, edge: InputRecord, key: str) -> bool:
-    """Whether no row of an input lacks a value of a column, because a condition before asks for it."""
-    while True:
-        node = flow.side.nodes[edge.node]
-        lineage = flow.lineage(node.id, edge.output)
-        joins = [o.how for o in flow.side.operators if o.node == node.id and isinstance(o, JoinOperator)]
-        made = lineage.columns.get(key) if node.kind == "transform" and lineage is not None else None
-        if lineage is None or made is None or made.rule != "=" or len(made.uses or ()) != 1:
-            return False
-        if any(how != "inner" for how in joins):
-            return False
-        use = next(iter(made.uses or ()))
-        if use in (lineage.asks or ()):
-            return True
-        position, _, key = use.partition(":")
-        edge = node.inputs[int(position)]
+    return len(marked) == 1 and set(marked) <= by and flow.is_always_there(edge, marked[0])
 
 
 def _is_distinct(operator: Operator) -> bool:

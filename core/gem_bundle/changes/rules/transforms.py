@@ -98,7 +98,7 @@ def _between(side: Side, flow: Flow, node: NodeRecord, others: set[str]) -> Tain
         for key, made in lineage.columns.items()
         if made.rule not in UNCHANGED or made.uses is None or f"{place}:{key}" not in made.uses
     }
-    found = asked_nulls(lineage, flow.never_null_before(node.id))
+    found = asked_nulls(lineage, flow.never_lacking_before(node.id))
     return Taint(found.rows, changed | (set(keys) - set(lineage.columns)), found.nulls)
 
 
@@ -173,7 +173,7 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
 
 def _never_null(both: Comparison, old: NodeRecord, new: NodeRecord) -> dict[str, bool | None]:
     """Which columns of a node's inputs are never null, before and now."""
-    before, after = both.before.never_null_before(old.id), both.after.never_null_before(new.id)
+    before, after = both.before.never_lacking_before(old.id), both.after.never_lacking_before(new.id)
     return {use: never and before.get(use) for use, never in after.items()}
 
 
