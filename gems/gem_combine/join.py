@@ -233,9 +233,8 @@ class Join(Transform[JoinOptions]):
             return Kept((rows,), types, rows=True, parts=parts)
         keys = rows
         one, other = self._names()
-        known = join_condition(condition, left, right, (one, other))
-        if self.options.how == "inner" and known.keeps_for_ever:
-            keys = kept_by(condition, columns)
+        if self.options.how == "inner":
+            keys = kept_by(condition, left, right, (one, other))
         parts = equal_parts(condition, columns)
         return Kept((keys,), equal_keys(condition, columns), rows=True, parts=parts)
 

@@ -13,7 +13,6 @@ from gem_bundle.expressions import (
     equal_keys,
     equal_parts,
     has_overlapping_windows,
-    join_condition,
     kept_by,
     made_of,
     made_of_inputs,
@@ -223,11 +222,10 @@ def _joined_or_none(tree: Any, known: Tables, names: list[str]) -> Lineage | Non
     streams = all(facts.streaming is not False for _, facts in filter(None, tables))
     parts = tuple(replace(p, uses=None, nulls=_placed(p.nulls, sides)) for p in equal_parts(on, columns_of))
     left_to_right = tuple(place for place, _ in sides)
-    # Where no row is let go, which pairs there are is nothing that is kept.
     left, right = (facts for _, facts in filter(None, tables))
     called = (tree.args["from_"].this.alias_or_name, join.this.alias_or_name)
-    for_ever = how.strip() in {"", "inner"} and join_condition(on, left, right, called).keeps_for_ever
-    by = kept_by(on, columns_of) if for_ever else rows
+    # Which pairs there are is nothing that is kept.
+    by = kept_by(on, left, right, called) if how.strip() in {"", "inner"} else rows
     by = replace(by, uses=_placed(by.uses, sides))
     keys = equal_keys(on, columns_of)
     kept = Kept((by,), keys, rows=True, taken=decides[1], parts=parts, sides=left_to_right)

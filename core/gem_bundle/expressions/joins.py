@@ -34,9 +34,9 @@ class JoinCondition:
     right_bounded: bool | None = None
 
     @property
-    def keeps_for_ever(self) -> bool:
-        """Whether it is certain that no row is let go: nothing in it goes by a watermark."""
-        return (self.event_time_key, self.left_bounded, self.right_bounded) == (False, False, False)
+    def lets_go(self) -> bool:
+        """Whether rows are let go of by it, as a watermark advances, or may be."""
+        return (self.left_bounded, self.right_bounded) != (False, False)
 
     def of(self, join: JoinOperator) -> JoinOperator:
         """The join with what is known of its condition."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gem_bundle.expressions.spark_parser import exp
-    from gem_bundle.facts import Column
+    from gem_bundle.facts import Column, Facts
 
 _WINDOWS = frozenset({"window", "session_window"})
 _COUNTS = frozenset({"count", "count_if"})
@@ -229,31 +229,51 @@ def equal_parts(condition: str, inputs: Sequence[Sequence[Column] | None]) -> tu
     return tuple(part for _, parts in _equal(condition, inputs) or () for part in parts)
 
 
-def kept_by(condition: str, inputs: Sequence[Sequence[Column] | None]) -> Made:
+def kept_by(condition: str, left: Facts, right: Facts, names: tuple[str, str]) -> Made:
     """What decides which rows of two inputs are kept for a join, whichever pairs come out of them.
 
-    What must be equal is what they are kept by, and what is about one input is asked of it before. Of a
-    column that is compared Spark keeps no nulls, whatever it is compared by.
+    What must be equal is what they are kept by, what is about one input is asked of it before, and by a range
+    over a watermark rows are let go. Of a column that is compared Spark keeps no nulls, whatever it is
+    compared by.
 
     Args:
         condition: The condition of an inner join.
-        inputs: The columns of both inputs.
+        left: The facts of the left input.
+        right: The facts of the right input.
+        names: The names by which the condition calls the two.
     """
+    inputs = [left.columns, right.columns]
     whole = _made(condition, list(enumerate(inputs)), {})
     tree = parsed(condition)
     if tree is None or whole.uses is None:
         return whole
     from gem_bundle.expressions.join_terms import conjuncts
+    from gem_bundle.expressions.joins import join_condition
 
     rules = []
-    for term in conjuncts(tree):
+    for term in (part for whole_term in conjuncts(tree) for part in _bounds_of(whole_term)):
         made = _made(term.sql(dialect="spark"), list(enumerate(inputs)), {})
         uses = made.uses or frozenset()
-        if len({use.partition(":")[0] for use in uses}) > 1 and _is_of_pairs(term):
+        text = term.sql(dialect="spark")
+        of_both = len({use.partition(":")[0] for use in uses}) > 1 and _is_of_pairs(term)
+        if of_both and not join_condition(text, left, right, names).lets_go:
             rules.append(f"of pairs {sorted(asked_by(term.sql(dialect='spark'), inputs) or ())}")
         else:
             rules.append(made.rule)
     return Made(" and ".join(rules), whole.uses)
+
+
+def _bounds_of(term: exp.Expr) -> Iterator[exp.Expr]:
+    """The two comparisons that `between` stands for; of another term the term."""
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.expressions.trees import bare
+
+    node = bare(term)
+    if not isinstance(node, exp.Between):
+        yield term
+        return
+    yield exp.GTE(this=node.this, expression=node.args["low"])
+    yield exp.LTE(this=node.this, expression=node.args["high"])
 
 
 def _is_of_pairs(term: exp.Expr) -> bool:

@@ -228,6 +228,24 @@ def test_keys_that_are_cleaned_of_nulls_are_never_null(old: str, new: str, expec
     assert of_one(steps.replace("HOW", old), steps.replace("HOW", new)) == expected
 
 
+def test_a_range_by_which_no_row_is_let_go_is_one_of_pairs() -> None:
+    steps = """
+  timely: {gem: watermark, input: a, options: {column: at, delay: 5 minutes}}
+  pairs:
+    gem: join
+    inputs: {a: timely, b: b}
+    options: {condition: "a.n = b.m and a.at between b.seen - interval LOW hours and b.seen + interval HIGH hours"}
+  last: {gem: select, input: pairs, options: {columns: [n, x, m, y]}}
+"""
+
+    def of(low: int, high: int) -> str:
+        return steps.replace("LOW", str(low)).replace("HIGH", str(high))
+
+    # By the watermark of the one input rows of the other are let go, those that are too early for it.
+    assert of_two(of(1, 1), of(1, 3)) == "mixed"
+    assert of_two(of(1, 1), of(3, 1)) == "from_now_on"
+
+
 @pytest.mark.parametrize(
     "pairs",
     [
