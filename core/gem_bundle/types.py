@@ -273,7 +273,7 @@ TableName = Annotated[str, AfterValidator(_check_table)]
 """The name of a table in a catalog: one to several parts with dots between them."""
 
 
-def _schema_text(value: Any) -> Any:
+def _schema_text(value: Any, *, lengths: bool = True) -> Any:
     if isinstance(value, dict):
         if not value:
             raise ValueError("a schema needs at least one column")
@@ -285,7 +285,7 @@ def _schema_text(value: Any) -> Any:
             if not isinstance(kind, str):
                 raise ValueError(f"write the type of `{name}` as a text, for example `int`")
             try:
-                columns.append(read_column(str(name), kind).text)
+                columns.append(read_column(str(name), kind, lengths=lengths).text)
             except SchemaError as error:
                 mistakes += error.mistakes
         if mistakes:
@@ -317,19 +317,11 @@ Schema = Annotated[
 
 
 def _without_lengths(value: Any) -> Any:
-    from gem_bundle.ddl import Mistake, SchemaError, read_column, read_columns
+    from gem_bundle.ddl import read_columns
 
     if isinstance(value, str):
         read_columns(value, lengths=False)
-    mistakes: list[Mistake] = []
-    for name, kind in value.items() if isinstance(value, dict) else ():
-        try:
-            read_column(str(name), str(kind), lengths=False)
-        except SchemaError as error:
-            mistakes += error.mistakes
-    if mistakes:
-        raise SchemaError(*mistakes)
-    return value
+    return _schema_text(value, lengths=False)
 
 
 ReadSchema = Annotated[Schema, BeforeValidator(_without_lengths)]

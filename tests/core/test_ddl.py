@@ -339,6 +339,17 @@ def test_a_check_points_at_the_types_that_do_not_exist(tmp_path: Path) -> None:
     ]
 
 
+def test_a_type_that_is_no_text_is_told_as_in_every_schema(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(
+        "pipeline: p\nmode: batch\n"
+        "sources: {a: {gem: file, options: {format: json, path: x, schema: {id: 1}}}}\n"
+        "targets: {c: {gem: noop, input: a}}\n"
+    )
+    (found,) = check_file(path).diagnostics
+    assert "write the type of `id` as a text" in found.message
+
+
 @pytest.mark.spark
 def test_spark_reads_no_text_of_a_length(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyspark.errors import AnalysisException, PySparkException
