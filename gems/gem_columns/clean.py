@@ -218,20 +218,20 @@ class Clean(Transform[CleanOptions]):
 
     def _touches(self, kind: str) -> bool:
         """Whether columns of a type are changed."""
+        return (kind == "string" and self.options.for_texts()) or self._fills(kind)
+
+    def _fills(self, kind: str) -> bool:
+        """Whether columns of a type get a value for their nulls."""
         nulls = self.options.nulls or NullOptions.model_construct()
-        if kind == "string":
-            return self.options.for_texts() or nulls.text is not None
-        return (kind in NUMBERS and nulls.number is not None) or (
-            kind == "boolean" and nulls.boolean is not None
-        )
+        if kind in NUMBERS:
+            return nulls.number is not None
+        return {"string": nulls.text, "boolean": nulls.boolean}.get(kind) is not None
 
     def _nulls(self, kind: str | None, key: str) -> frozenset[str] | None:
         """What makes a cleaned column null, as `Made.nulls` has it."""
-        nulls = self.options.nulls or NullOptions.model_construct()
         if kind is None:
             return None
-        value = nulls.number if kind in NUMBERS else nulls.boolean if kind == "boolean" else nulls.text
-        if value is not None:
+        if self._fills(kind):
             return frozenset()
         return frozenset({MAYBE_NULL if self.options.empty_as_null else f"0:{key}"})
 

@@ -288,20 +288,20 @@ class _Collector:
 
     def _secrets(self, definition: Definition, raw: Any) -> None:
         """Report secrets that the file spells out: the bundle would hold them."""
-        for node, way, _ in self._values(definition, SECRET):
+        declared = {way: node.id for node, way, _ in self._values(definition, SECRET)}
+        for way, node_id in declared.items():
             for place in self._spelled_out(definition, raw, way):
-                self._secret(definition, node.id, str(way[3]), place)
-        for node_id, way in self._settings(definition):
-            for place in self._spelled_out(definition, raw, way):
-                self._secret(definition, node_id, str(way[-1]), place)
+                self._secret(definition, node_id, str(way[3]), place)
+        for named, way in self._settings(definition):
+            for place in self._spelled_out(definition, raw, way) if way not in declared else ():
+                self._secret(definition, named, str(way[-1]), place)
 
     def _settings(self, definition: Definition) -> Iterator[tuple[str | None, Way]]:
         """What is passed on to Spark or a catalog as it is, and holds a secret by its name or its value."""
         for node in definition.nodes.values():
-            known = {way for found, way, _ in self._values(definition, SECRET) if found is node}
             for option, value in node.options.items():
                 for way, name, text in _texts_below(value, (*node.path, "options", option)):
-                    if way not in known and holds_secret(name, text):
+                    if holds_secret(name, text):
                         yield node.id, way
         for name, value in definition.spark.items():
             if holds_secret(name, value):

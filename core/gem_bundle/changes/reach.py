@@ -215,13 +215,13 @@ class Flow:
 
     def never_lacking_before(self, name: str) -> dict[str, bool | None]:
         """Which columns of its inputs no row lacks, whatever Spark takes them for: they are asked for."""
-        found = self.never_null_before(name)
-        for position, edge in enumerate(self.side.nodes[name].inputs):
-            for use in [use for use, never in found.items() if not never]:
-                place, _, key = use.partition(":")
-                if place == str(position) and self.is_always_there(edge, key):
-                    found[use] = True
-        return found
+        inputs = self.side.nodes[name].inputs
+
+        def is_asked_for(use: str) -> bool:
+            position, _, key = use.partition(":")
+            return self.is_always_there(inputs[int(position)], key)
+
+        return {use: never or is_asked_for(use) for use, never in self.never_null_before(name).items()}
 
     def is_always_there(self, edge: InputRecord, key: str) -> bool:
         """Whether no row of an input lacks a value of a column, because a condition before asks for it."""
@@ -496,6 +496,12 @@ class Flow:
         facts = self.side.facts[name]
         keys = column_keys(facts.columns) or ()
         return any(c.watermarked and key == k for k, c in zip(keys, facts.columns or (), strict=False))
+
+    def kept_by(self, name: str) -> set[str]:
+        """The columns that go into what a node with one input keeps its state by."""
+        lineage = self.lineage(name)
+        keys = lineage.kept.keys if lineage is not None and lineage.kept is not None else ()
+        return {use.partition(":")[2] for key in keys for use in key.uses or ()}
 
     def _drops_duplicates(self, name: str) -> bool:
         """Whether a node is nothing but a removal of duplicates that keeps state."""

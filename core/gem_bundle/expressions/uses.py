@@ -411,14 +411,7 @@ def windows_over(expression: str) -> list[str]:
     Args:
         expression: An expression.
     """
-    if "window" not in expression.lower():
-        return []
-    tree = parsed(expression)
-    if tree is None:
-        return []
-    from gem_bundle.expressions.spark_parser import exp
-
-    calls = (call for call in tree.find_all(exp.Anonymous) if call.name.lower() in _WINDOWS)
+    calls = _window_calls(expression) or ()
     return list(dict.fromkeys(call.expressions[0].sql(dialect="spark") for call in calls if call.expressions))
 
 
@@ -428,16 +421,24 @@ def has_overlapping_windows(expression: str) -> bool:
     Args:
         expression: An expression.
     """
+    calls = _window_calls(expression)
+    if not calls:
+        return calls is None
+    from gem_bundle.expressions.nulls import nulls_in
+
+    return any(nulls_in(call, lambda _: frozenset()) for call in calls if call.name.lower() == "window")
+
+
+def _window_calls(expression: str) -> list[exp.Anonymous] | None:
+    """The windows in an expression, those of sessions too; None where it can't be read."""
     if "window" not in expression.lower():
-        return False
+        return []
     tree = parsed(expression)
     if tree is None:
-        return True
-    from gem_bundle.expressions.nulls import nulls_in
+        return None
     from gem_bundle.expressions.spark_parser import exp
 
-    calls = (call for call in tree.find_all(exp.Anonymous) if call.name.lower() == "window")
-    return any(nulls_in(call, lambda _: frozenset()) for call in calls)
+    return [call for call in tree.find_all(exp.Anonymous) if call.name.lower() in _WINDOWS]
 
 
 def buffers_of(

@@ -282,8 +282,7 @@ def ending_nodes(plan: Plan, targets: Collection[str], fork: Output | None = Non
     if len(targets) < 2 and not writes_row_by_row(plan, targets):
         return []
     before = set(plan.upstream([fork.node])) if fork is not None else set()
-    names = [name for name in plan.upstream(targets) if name not in before]
-    return _transforms(plan, lambda gem: gem.ends(), names)
+    return [name for name in ended_by(plan, targets) if name not in before]
 
 
 def ended_by(plan: Plan, names: Iterable[str]) -> list[str]:

@@ -57,10 +57,7 @@ def _lets_first_through(flow: Flow, operator: Operator) -> bool:
         return True
     if not isinstance(operator, DeduplicateOperator):
         return False
-    lineage = flow.lineage(operator.node)
-    kept = lineage.kept if lineage is not None else None
-    by = {use.partition(":")[2] for key in (kept.keys if kept else ()) for use in key.uses or ()}
-    return not flow.needed(operator.node) <= by
+    return not flow.needed(operator.node) <= flow.kept_by(operator.node)
 
 
 def _keeps_order(flow: Flow, operator: Operator) -> bool:

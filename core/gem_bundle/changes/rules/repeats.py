@@ -68,12 +68,8 @@ def _takes_any_order(flow: Flow, operator: Operator) -> bool:
         return operator.how == "inner" and not marked
     if isinstance(operator, DeduplicateOperator):
         # The first of several rows stays, so that they must be the same in all that is read.
-        lineage = flow.lineage(operator.node)
-        needed = flow.needed(operator.node)
-        kept = lineage.kept if lineage is not None else None
-        by = {use.partition(":")[2] for key in (kept.keys if kept else ()) for use in key.uses or ()}
         late = operator.within_watermark or operator.event_time is not False
-        return needed <= by and not (marked and late)
+        return flow.needed(operator.node) <= flow.kept_by(operator.node) and not (marked and late)
     if not isinstance(operator, AggregateOperator) or (marked and operator.event_time is not False):
         return False
     if flow.side.nodes[flow.side.target].output_mode == "update":
@@ -121,8 +117,9 @@ def _goes_by_event_time(flow: Flow, operator: DeduplicateOperator) -> bool:
     if lineage is None or lineage.kept is None or facts is None or keys is None:
         return False
     marked = [k for k, c in zip(keys, facts.columns or (), strict=True) if c.watermarked is not False]
-    by = {use.partition(":")[2] for key in lineage.kept.keys for use in key.uses or ()}
-    return len(marked) == 1 and set(marked) <= by and flow.is_always_there(edge, marked[0])
+    if len(marked) != 1 or marked[0] not in flow.kept_by(operator.node):
+        return False
+    return flow.is_always_there(edge, marked[0])
 
 
 def _is_distinct(operator: Operator) -> bool:
