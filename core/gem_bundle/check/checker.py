@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from gem_bundle.check.report import from_finding, gem_failed
 from gem_bundle.check.stages.called import check_called
 from gem_bundle.check.stages.gems import make_gems
 from gem_bundle.check.stages.graph import check_graph
 from gem_bundle.check.stages.inference import infer, inputs_of, steady_for
+from gem_bundle.check.stages.outputs import check_outputs
 from gem_bundle.check.stages.places import check_places
 from gem_bundle.check.stages.session_settings import check_settings
 from gem_bundle.check.stages.silence import Silence, read_silence
@@ -23,7 +24,6 @@ from gem_bundle.check.streaming.triggers import check_triggers
 from gem_bundle.diagnostics import Diagnostic, in_order
 from gem_bundle.errors import PipelineError
 from gem_bundle.expressions import limited
-from gem_bundle.facts import REJECTED
 from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.plan import Plan
 from gem_bundle.pipeline.secrets import hidden
@@ -38,9 +38,7 @@ MAX_FINDINGS = 200
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
 
-    from gem_bundle.gem import Transform
     from gem_bundle.pipeline.loader import Loaded
     from gem_bundle.pipeline.model import Definition
     from gem_bundle.plugins import Registry
@@ -127,7 +125,7 @@ def check_definition(loaded: Loaded, registry: Registry | None = None, *, discov
             )
         }
         plan = Plan(definition, gems, tuple(order), facts, origins)
-        found += _check_outputs(plan)
+        found += check_outputs(plan)
         found += check_sources(plan)
         found += check_targets(plan)
         found += check_groups(plan)
@@ -161,69 +159,6 @@ def _settings(definition: Definition) -> tuple[Settings, list[Diagnostic]]:
         return load_settings(definition.folder), []
     except PipelineError as error:
         return Settings(), list(error.diagnostics)
-
-
-def _check_outputs(plan: Plan) -> list[Diagnostic]:
-    """An input names an output that its node has."""
-    definition = plan.definition
-    found: list[Diagnostic] = []
-    outputs: dict[str, tuple[str, ...]] = {}
-    rejecting: dict[str, None] = {}
-    for name, gem in plan.gems.items():
-        method = "outputs"
-        try:
-            outputs[name] = cast("Transform", gem).outputs() if gem.kind == "transform" else ()
-            method = "rejects"
-            if cast("Transform", gem).rejects():
-                rejecting[name] = None
-        except Exception as error:  # noqa: BLE001 (a gem's bug must not take the check down)
-            found.append(gem_failed(definition, definition.nodes[name], method, error))
-    for node in definition.nodes.values():
-        for edge in node.inputs:
-            known = outputs.get(edge.node)
-            if known is not None and plan.gems[edge.node].kind == "target" and edge.output != REJECTED:
-                continue  # a target has no other, which is said already
-            if known is None or edge.output in known or (edge.output is None and not known):
-                continue
-            if edge.output == REJECTED and edge.node in rejecting:
-                continue
-            names = ", ".join(f"`{edge.node}.{name}`" for name in known)
-            if edge.output is None:
-                message = f"`{node.id}`: `{edge.node}` has several outputs; name one"
-            elif known:
-                message = f"`{node.id}`: `{edge.node}` has no output `{edge.output}`"
-            else:
-                message = f"`{node.id}`: `{edge.node}` has one output without a name"
-            hint = f"Write {names}." if known else f"Write `{edge.node}`."
-            gem = plan.gems[edge.node]
-            if edge.output == REJECTED and gem.kind == "target":
-                message = f"`{node.id}`: target `{edge.node}` rejects no rows"
-                hint = "Read from the target's input instead."
-            if edge.output == REJECTED and cast("Transform", gem).can_reject():
-                message = f"`{node.id}`: with these options `{edge.node}` rejects no rows"
-                gem_name = definition.nodes[edge.node].gem
-                hint = f"`gem-bundle describe {gem_name}` tells by which options it does."
-            place = definition.locator.place(edge.path)
-            found.append(Diagnostic("GB106", "error", message, node.id, edge.path, place, hint))
-    return found + _check_untaken(plan, rejecting)
-
-
-def _check_untaken(plan: Plan, rejecting: Iterable[str]) -> list[Diagnostic]:
-    """Rows that a node rejects go somewhere."""
-    definition = plan.definition
-    edges = [edge for node in definition.nodes.values() for edge in node.inputs]
-    read = {edge.node for edge in edges}
-    taken = definition.with_rejected_taken()
-    targets = {node.id for node in definition.of_kind("target")}
-    found = []
-    for name in rejecting:
-        if name in (read | targets) - taken:
-            node = definition.nodes[name]
-            message = f"the rows that `{name}` rejects go nowhere: no node takes `{name}.{REJECTED}`"
-            hint = f"Write them somewhere, by a target with `input: {name}.{REJECTED}`."
-            place = definition.locator.place(node.path, key=True)
-            found.append(Diagnostic("GB109", "warning", message, name, node.path, place, hint))
-    return found
 
 
 def _gem_rules(plan: Plan, spark: TargetSpark) -> list[Diagnostic]:
