@@ -15,7 +15,7 @@ from gem_bundle.facts import UNKNOWN_DELAY, Column
 from gem_bundle.operators import Operator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
@@ -328,8 +328,9 @@ def told_of(
         _stored(value, field.dataType).alias(name)
         for value, field, name in zip(values, schema, names, strict=True)
     ]
+    kinds = [(field.name, field.dataType.simpleString()) for field in schema]
     origin = {
-        **{key: F.col(quoted(column)) for key, column in _origin(schema).items()},
+        **{key: F.col(quoted(column)) for key, column in places_told(kinds).items()},
         **({"file": F.col(_FILE)} if file or told else {}),
     }
     pairs = [part for key, value in origin.items() for part in (F.lit(key), value.cast("string"))]
@@ -450,14 +451,19 @@ _PLACES = (
 )
 
 
-def _origin(schema: StructType) -> dict[str, str]:
-    """The columns that tell where a row came from, by what they tell."""
+def places_told(columns: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+    """The columns that tell where a row came from, by what they tell.
+
+    Args:
+        columns: The name of each column, and its type in DDL.
+    """
     found: dict[str, str] = {}
-    kinds = {field.name: field.dataType.simpleString() for field in schema}
+    given = list(columns)
+    kinds = dict(given)
     for place in _PLACES:
         if all(kinds.get(column) == kind for column, kind in place.values()):
             found |= {key: column for key, (column, _) in place.items()}
-    return found if len(set(map(str.lower, kinds))) == len(schema) else {}
+    return found if len({name.lower() for name, _ in given}) == len(given) else {}
 
 
 def _file(df: DataFrame) -> list[SparkColumn]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gem_bundle.codes.code import error, warning
+from gem_bundle.codes.code import error, note, warning
 
 GRAPH = (
     error(
@@ -204,6 +204,58 @@ GRAPH = (
                 gem: expect
                 input: ticks
                 options: {rules: {even: value % 2 = 0}}
+            targets:
+              screen: {gem: console, input: plausible}
+              others: {gem: console, input: plausible.rejected}
+        """,
+    ),
+    note(
+        "GB110",
+        "rejected rows don't tell where they came from",
+        why="""
+            The `origin` of a rejected row has the topic, the partition and the offset, or the version of
+            the table, as long as the row still has the columns of its source that tell it. A node that
+            reads fields out of a message leaves them out, unless it is told to keep what else there is.
+            Then nobody finds the record again, and `gem-bundle replay` can't tell equal rows apart.
+        """,
+        breaks="""
+            sources:
+              messages:
+                gem: kafka
+                options:
+                  bootstrap_servers: ["localhost:9092"]
+                  subscribe: clicks
+                  starting_offsets: earliest
+            transforms:
+              parsed:
+                gem: from_json
+                input: messages
+                options: {column: value, schema: "page string, amount double"}
+              plausible:
+                gem: expect
+                input: parsed
+                options: {rules: {paid: amount > 0}}
+            targets:
+              screen: {gem: console, input: plausible}
+              others: {gem: console, input: plausible.rejected}
+        """,
+        keeps="""
+            sources:
+              messages:
+                gem: kafka
+                options:
+                  bootstrap_servers: ["localhost:9092"]
+                  subscribe: clicks
+                  starting_offsets: earliest
+            transforms:
+              parsed:
+                gem: from_json
+                input: messages
+                options: {column: value, schema: "page string, amount double", keep: true}
+              plausible:
+                gem: expect
+                input: parsed
+                options: {rules: {paid: amount > 0}}
             targets:
               screen: {gem: console, input: plausible}
               others: {gem: console, input: plausible.rejected}

@@ -74,3 +74,36 @@ def test_the_clock_in_rejected_rows_is_nothing_for_continuous_processing() -> No
         f"targets:\n{GOOD}  bad: {{gem: console, input: even.rejected, trigger: {{continuous: 1 second}}}}\n"
     )
     assert "GB360" in {code for code, _ in told(f"transforms:\n{EXPECT}{targets}")}
+
+
+def origin(parsed: str, between: str, rejecting: str = "parted") -> list[tuple[str, str | None]]:
+    """What is said of where rejected rows came from, and of which node."""
+    from_topic = """
+sources:
+  messages:
+    gem: kafka
+    options: {bootstrap_servers: ["localhost:9092"], subscribe: clicks, starting_offsets: earliest}
+transforms:
+"""
+    rules = "options: {rules: {paid: amount > 0}}"
+    read = f'  parsed: {{gem: from_json, input: messages, options: {{column: value, schema: "amount int"{parsed}}}}}\n'
+    behind = between.partition(":")[0].strip() or "parsed"
+    expect = f"  parted: {{gem: expect, input: {behind}, {rules}}}\n"
+    targets = f"targets:\n  good: {{gem: console, input: parted}}\n  bad: {{gem: console, input: {rejecting}.rejected}}\n"
+    found = check(f"{from_topic}{read}{between}{expect}{targets}").diagnostics
+    return [(d.message, d.node) for d in found if d.code == "GB110"]
+
+
+def test_rejected_rows_that_cannot_tell_their_offset_are_noted() -> None:
+    said = "what it rejects won't tell where it came from: `{}` before it leaves out `topic`, `partition`, `offset`"
+    left_out = [(f"transform `parted`: {said.format('parsed')}", "parted")]
+    assert origin("", "") == left_out
+    assert origin("", "  few: {gem: filter, input: parsed, options: {condition: amount < 9}}\n") == left_out
+    assert origin(", keep: true", "") == []
+    only = "  only: {gem: select, input: parsed, options: {columns: [amount, partition]}}\n"
+    assert origin(", keep: true", only) == [(f"transform `parted`: {said.format('only')}", "parted")]
+    # What parses the messages has them all.
+    assert origin(", rejects: true", "", "parsed") == []
+    # A sum of many rows comes from no single one.
+    total = "  total: {gem: aggregate, input: parsed, options: {aggregates: {amount: sum(amount)}}}\n"
+    assert origin("", total) == []

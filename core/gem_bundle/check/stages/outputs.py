@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from gem_bundle.check.report import gem_failed
+from gem_bundle.check.report import at_key, gem_failed
 from gem_bundle.diagnostics import Diagnostic
-from gem_bundle.facts import REJECTED
+from gem_bundle.facts import REJECTED, Facts
+from gem_bundle.operators import walk
+from gem_bundle.rejected import places_told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from gem_bundle.gem import Transform
+    from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
+
+# Behind these a row is no longer one of the source's, or nobody knows whether it is.
+_MAKES_OTHERS = frozenset({"aggregate", "custom", "except", "intersect", "python", "union", "unknown"})
 
 
 def check_outputs(plan: Plan) -> list[Diagnostic]:
@@ -57,7 +63,8 @@ def check_outputs(plan: Plan) -> list[Diagnostic]:
                 hint = f"`gem-bundle describe {gem_name}` tells by which options it does."
             place = definition.locator.place(edge.path)
             found.append(Diagnostic("GB106", "error", message, node.id, edge.path, place, hint))
-    return found + _check_untaken(plan, rejecting)
+    found += _check_untaken(plan, rejecting)
+    return found + [told for name in rejecting for told in _check_untold(plan, definition.nodes[name])]
 
 
 def _check_untaken(plan: Plan, rejecting: Iterable[str]) -> list[Diagnostic]:
@@ -76,3 +83,39 @@ def _check_untaken(plan: Plan, rejecting: Iterable[str]) -> list[Diagnostic]:
             place = definition.locator.place(node.path, key=True)
             found.append(Diagnostic("GB109", "warning", message, name, node.path, place, hint))
     return found
+
+
+def _check_untold(plan: Plan, node: Node) -> Iterator[Diagnostic]:
+    """A rejected row that somebody keeps tells where it came from, where a node before would let it."""
+    if not node.inputs or node.id not in plan.definition.with_rejected_taken():
+        return
+    found = _left_out(plan, node)
+    if found is None:
+        return
+    before, columns = found
+    named = ", ".join(f"`{column}`" for column in columns)
+    message = f"what it rejects won't tell where it came from: `{before.id}` before it leaves out {named}"
+    hint = f"Keep these columns in `{before.id}`; `gem-bundle describe {before.gem}` tells by which option."
+    yield at_key(plan, node, "GB110", message, "gem", hint, "note")
+
+
+def _left_out(plan: Plan, node: Node) -> tuple[Node, list[str]] | None:
+    """The node before that leaves out the columns which tell where its rows came from, and these."""
+    while len(node.inputs) == 1 and node.inputs[0].output != REJECTED:
+        (edge,) = node.inputs
+        before, facts = plan.node(edge.node), plan.facts.get(edge.key, Facts())
+        if (
+            facts.columns is None
+            or _told(facts)
+            or any(o.kind in _MAKES_OTHERS for o in walk(facts.operators))
+        ):
+            return None
+        (known, *more) = [plan.facts.get(other.key, Facts()) for other in before.inputs] or [Facts()]
+        if not more and (columns := _told(known)):
+            return before, columns
+        node = before
+    return None
+
+
+def _told(facts: Facts) -> list[str]:
+    return list(places_told((column.name, column.type) for column in facts.columns or ()).values())
