@@ -206,6 +206,8 @@ def judge(edit: Edit, said: TargetChanges, truth: Truth) -> Judged:
         return "right"
     if true == _LEVEL["refused"]:
         return "refused missed"
+    if said.verdict == "again" and truth.again and true < level:
+        return "right"  # it is what the verdict says, though what follows makes nothing of it
     if said.verdict == "skipped" and true < level and _skips(said):
         # The rows of the second phase wait where version 2 doesn't look.
         return "right"

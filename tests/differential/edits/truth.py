@@ -50,6 +50,7 @@ class Written:
         tables: In complete mode the rows of each micro-batch.
         batches: How many micro-batches wrote something.
         kept: How many rows of state there were in the end.
+        read: How many rows it read.
         error: Why it failed, if it did.
     """
 
@@ -57,6 +58,7 @@ class Written:
     tables: tuple[Counter[str], ...] = ()
     batches: int = 0
     kept: int = 0
+    read: int = 0
     error: Exception | None = None
 
     @property
@@ -79,6 +81,8 @@ class Truth:
             which of equal rows stays, and which are late, goes by that.
         kept: How many rows of state version 1 had left: without any nothing can be mixed.
         same: Version 1 by itself would have given the same rows, so that nothing of it could be told apart.
+        again: Version 2 read more rows than came since version 1, whether anything shows that or not: behind a
+            `deduplicate` nothing does.
     """
 
     outcome: Outcome
@@ -86,6 +90,7 @@ class Truth:
     arrived: bool = False
     kept: int = 1
     same: bool = False
+    again: bool = False
 
 
 class Experiments:
@@ -157,7 +162,8 @@ class Experiments:
             if then.error is not None:
                 return _without(then, "useless", "version 2: ")
             mode = plan.node(target).output_mode
-            truth = replace(_judge(mode, first.written, second, from_scratch, then), kept=first.written.kept)
+            truth = _judge(mode, first.written, second, from_scratch, then)
+            truth = replace(truth, kept=first.written.kept, again=second.read > then.read)
             if truth.outcome == "continues":
                 alone = self._alone(first, target)
                 same = _judge(mode, first.written, alone, from_scratch, then).outcome == "continues"
@@ -207,6 +213,7 @@ class Experiments:
                     return Written(error=TimeoutError(f"more than {_SECONDS} seconds"))
                 last = query.lastProgress
                 kept = sum(o.numRowsTotal for o in last.stateOperators) if last is not None else 0
+                read = sum(progress.numInputRows for progress in query.recentProgress)
             finally:
                 query.stop()
         except Exception as error:
@@ -214,8 +221,8 @@ class Experiments:
                 raise  # what it raises is the answer, but of a Spark that is no more, which answers nothing
             return Written(error=error)
         if mode == "complete":
-            return Written(found[-1] if found else Counter(), tuple(found), len(found), kept)
-        return Written(sum(found, Counter()), (), len(found), kept)
+            return Written(found[-1] if found else Counter(), tuple(found), len(found), kept, read)
+        return Written(sum(found, Counter()), (), len(found), kept, read)
 
     def _reader(self, plan: Plan, files: _Files) -> Read:
         def read(node: Node, name: str) -> DataFrame:
