@@ -273,7 +273,8 @@ class Flow:
         if made.kept is not None:
             keys = set(made.columns) - set(made.kept.values)
             gets_before = bool(rows.uses) and (bool(wanted & keys) if several else wanted <= keys)
-            gets_before = gets_before and (bool(made.kept.values) or self._is_distinct(before))
+            groups = bool(made.kept.values) and not self._drops_duplicates(before)
+            gets_before = gets_before and (groups or self._is_distinct(before))
             # Of columns of one name it is known that they are to be equal, and there is no condition.
             equal = _EQUALITY in rows.rule or "sqlglot" not in rows.rule
             gets_before = gets_before and (not semi or equal)

@@ -665,6 +665,9 @@ def test_a_filter_behind_distinct_rows_is_put_before_them() -> None:
   last: {gem: filter, input: once, options: {condition: n > 1}}
 """
     assert of_one(dropped, dropped.replace("n > 1", "n > 2"), "append") == "from_now_on"
+    timely = "  timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}\n"
+    dropped = dropped.replace("clicks", "timely").replace("[page, n]", "[page, n], within_watermark: true")
+    assert of_one(timely + dropped, timely + dropped.replace("n > 1", "n > 2"), "append") == "from_now_on"
 
 
 def test_a_filter_of_values_that_were_columns_stays_behind_what_makes_them() -> None:
