@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -112,17 +113,25 @@ class Lineage:
 def column_keys(columns: Iterable[Column] | None) -> list[str] | None:
     """What columns are told apart by: their names in lower case, with the input's name in front if need be.
 
+    Those that have that in common too are told apart by their order: no expression can name them, but Spark
+    hands them on, and keeps them.
+
     Returns:
-        One for each; None when they are unknown, or can't be told apart.
+        One for each; None when they are unknown.
     """
     if columns is None:
         return None
     known = list(columns)
-    names = [column.name.lower() for column in known]
-    keys = [
-        name if names.count(name) == 1 else f"{column.qualifier}.{column.name}".lower()
-        for name, column in zip(names, known, strict=True)
-    ]
+    times = Counter(column.name.lower() for column in known)
+    seen: Counter[str] = Counter()
+    keys = []
+    for column in known:
+        key = column.name.lower()
+        if times[key] > 1:
+            key = f"{column.qualifier}.{key}".lower()
+            seen[key] += 1
+            key = key if seen[key] == 1 else f"{key}#{seen[key]}"
+        keys.append(key)
     return keys if len(set(keys)) == len(keys) else None
 
 

@@ -191,7 +191,8 @@ class Join(Transform[JoinOptions]):
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """The columns of both; the condition decides which pairs there are, and of streams rows are kept."""
         left, right = self._called(inputs)
-        known = [column_keys(left.columns), column_keys(right.columns)]
+        # As the nodes before have them: there two columns of one name may be told apart.
+        known = [column_keys(facts.columns) for facts in inputs]
         made = self._columns(left, right)
         keys = column_keys(made)
         if made is None or keys is None or known[0] is None or known[1] is None:

@@ -160,7 +160,7 @@ transforms:""",
         return verdict(one, two).verdict
 
     assert of("some: {gem: drop, input: pairs, options: {columns: [z]}}", "refused") == "refused"
-    assert of("some: {gem: filter, input: pairs, options: {condition: m > 1}}", "from_now_on") != "refused"
+    assert of("some: {gem: filter, input: pairs, options: {condition: m > 1}}", "mixed") == "mixed"
 
 
 def test_another_range_makes_other_pairs_of_rows_that_are_kept_for_ever() -> None:
@@ -1116,3 +1116,22 @@ def test_values_of_two_types_have_the_type_that_spark_finds_for_both() -> None:
 """
     assert of_one(once, once.replace("[n, x]", "[n]"), "append") == "refused"
     assert of_one(once, once.replace("[n, x]", "[x]"), "append") == "mixed"
+
+
+def test_columns_of_one_name_from_one_input_are_kept_in_their_order() -> None:
+    text = """
+        pipeline: shop
+        sources:
+          a: {gem: file, options: {format: json, path: a, schema: "id int, at timestamp"}}
+          b: {gem: file, mode: batch, options: {format: json, path: b, schema: "n int, at timestamp"}}
+          c: {gem: file, options: {format: json, path: c, schema: "id int, m double"}}
+        transforms:
+          both: {gem: join, inputs: [a, b], options: {condition: a.id = b.n}}
+          pairs: {gem: join, inputs: [c, both], options: {on: [id]}}
+        targets:
+          out: {gem: console, input: pairs}
+    """
+    # They are (id, m) and (id, at, n, at), and which of the two sides is kept as which is told by the order.
+    assert verdict(text, text.replace("[c, both]", "[both, c]")).verdict == "refused"
+    assert verdict(text, text.replace("n int, at timestamp", "n int, at date")).verdict == "refused"
+    assert verdict(text, text.replace("a.id = b.n", "a.id = b.n and n > 1")).verdict == "mixed"
