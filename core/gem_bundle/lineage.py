@@ -99,6 +99,7 @@ class Lineage:
             in a row that it leaves out, for each kind of such rows.
         expands: It makes several rows of each, as an unpivot does: Spark leaves a condition about those
             behind it, and puts a semi join before it that asks only for columns that go through as they are.
+        several: It makes several rows of each that its condition lets through, as windows that overlap do.
     """
 
     columns: Mapping[str, Made]
@@ -108,6 +109,7 @@ class Lineage:
     asks: frozenset[str] | None = field(default=None, compare=False)
     only_nulls: frozenset[frozenset[str]] = field(default=frozenset(), compare=False)
     expands: bool = field(default=False, compare=False)
+    several: bool = field(default=False, compare=False)
 
 
 def column_keys(columns: Iterable[Column] | None) -> list[str] | None:

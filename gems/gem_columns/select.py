@@ -202,8 +202,13 @@ def projected(expressions: list[str] | dict[str, str], facts: Facts) -> Lineage 
     condition = " and ".join(f"({text}) is not null" for text in dict.fromkeys(windows))
     decides = made_of(condition, facts.columns, earlier=columns)
     rows = Made(" ".join(made.rule for made in (decides, *generators)), uses_of([decides, *generators]))
-    only = frozenset[frozenset[str]]() if generators else nulls_left_out(condition, [facts.columns])
-    return Lineage(columns, rows, asks=asked_by(condition, [facts.columns]), only_nulls=only)
+    return Lineage(
+        columns,
+        rows,
+        asks=asked_by(condition, [facts.columns]),
+        only_nulls=nulls_left_out(condition, [facts.columns]),
+        several=bool(generators),
+    )
 
 
 def named_stars(columns: dict[str, str]) -> "Iterator[Finding]":

@@ -38,7 +38,9 @@ def behind(inner: Lineage, outer: Lineage) -> Lineage | None:
     read = [Made(uses=inner.reads), Made(uses=outer.reads)]
     read[1] = _moved(inner, read[1])
     only = inner.only_nulls if outer.rows == Made() and kept is None else frozenset[frozenset[str]]()
-    return Lineage(columns, both(inner.rows, decides), kept, uses_of(read), asks, only_nulls=only)
+    return Lineage(
+        columns, both(inner.rows, decides), kept, uses_of(read), asks, only_nulls=only, several=inner.several
+    )
 
 
 def united(names: Sequence[str], one: Lineage, other: Lineage) -> Lineage | None:

@@ -581,7 +581,11 @@ def asked_nulls(lineage: Lineage, never_null: Mapping[str, bool | None]) -> Tain
     """
     if lineage.rows.rule.strip() in {"", "=", IS_TRUE} and lineage.rows.uses == frozenset():
         return Taint()
-    if not lineage.only_nulls or len({use.partition(":")[0] for use in lineage.rows.uses or ()}) != 1:
+    if (
+        lineage.several
+        or not lineage.only_nulls
+        or len({use.partition(":")[0] for use in lineage.rows.uses or ()}) != 1
+    ):
         return Taint(rows=True)
     left_out = [uses for uses in lineage.only_nulls if not any(never_null.get(use) for use in uses)]
     each = {_passed(lineage, uses) for uses in left_out}

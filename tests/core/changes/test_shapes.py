@@ -1135,3 +1135,39 @@ def test_columns_of_one_name_from_one_input_are_kept_in_their_order() -> None:
     assert verdict(text, text.replace("[c, both]", "[both, c]")).verdict == "refused"
     assert verdict(text, text.replace("n int, at timestamp", "n int, at date")).verdict == "refused"
     assert verdict(text, text.replace("a.id = b.n", "a.id = b.n and n > 1")).verdict == "mixed"
+
+
+def test_overlapping_windows_behind_groups_that_are_never_null_leave_their_state_as_it_is() -> None:
+    steps = """
+  days: {gem: aggregate, input: clicks, options: {WINDOW group_by: [at], aggregates: {rows: count(*)}}}
+  last: {gem: select, input: days, options: {columns: {at: at, rows: rows HOUR}}}
+"""
+    hour = ''', hour: "window(at, '1 hour', '30 minutes')"'''
+    never, maybe = (steps.replace("WINDOW", text) for text in ("window: {column: at, duration: 1 day},", ""))
+
+    def of(text: str) -> str:
+        return of_one(text.replace("HOUR", hour), text.replace("HOUR", ""), "complete")
+
+    assert of(never) != "mixed"
+    # Spark asks for the window's column before the groups, which lets go of the one that has none.
+    assert of(maybe) == "mixed"
+
+
+def test_a_watermark_that_nothing_kept_gets_past_is_harmless_where_only_groups_come_out() -> None:
+    steps = """
+  timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}
+  hours:
+    gem: aggregate
+    input: INPUT
+    options: {window: {column: at, duration: 1 hour}, aggregates: {rows: count(*)}}
+  last: {gem: select, input: hours, options: {columns: COLUMNS}}
+"""
+    without = "\n".join(line for line in steps.splitlines() if "timely:" not in line)
+
+    def of(columns: str) -> set[str]:
+        two = [steps.replace("INPUT", "timely"), without.replace("INPUT", "clicks")]
+        one, other = (text.replace("COLUMNS", columns) for text in two)
+        return {of_one(one, other, "update"), of_one(other, one, "update")}
+
+    assert of("[window]") == {"from_now_on"}
+    assert of("[window, rows]") == {"mixed"}

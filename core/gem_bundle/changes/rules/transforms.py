@@ -223,6 +223,12 @@ def _lateness(
         message = f"{what}; nothing behind it keeps state by event time, so no row is different for it"
         return both.change("continues", code, message, node, **details)
     named = _listed(sorted(states))
+    if effect == "mixed" and not any(_recalls(both, name) for name in states):
+        message = (
+            f"{what}; from now on {named} drops late rows by what there is now, and nothing that it has kept "
+            "gets into results"
+        )
+        return both.change("from_now_on", code, message, node, **details)
     joins = {
         operator.node
         for side in (both.old, both.new)
@@ -257,6 +263,11 @@ def _goes_by_event_time(both: Comparison, node: str) -> bool:
     """Whether the state of a node goes by a watermark, or may: groups without event time stay for ever."""
     operators = [o for side in (both.old, both.new) for o in side.stateful if o.node == node]
     return any(not isinstance(o, AggregateOperator) or o.event_time is not False for o in operators)
+
+
+def _recalls(both: Comparison, node: str) -> bool:
+    """Whether anything of what a node keeps gets into results, before or now."""
+    return both.before.recalls(node) or both.after.recalls(both.now.get(node, node))
 
 
 def _listed(names: list[str]) -> str:
