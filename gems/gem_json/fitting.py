@@ -25,7 +25,9 @@ _INFINITY = r'(?i)[:\[]\s*"?[-+]?inf(inity)?"?\s*[,}\]]'
 _BEFORE = r"(?s)^(?:\s++|/\*.*?\*/|//[^\n]*+\n)*+"
 
 
-def judged(text: "Column", schema: str, options: "Mapping[str, str]") -> "Column":
+def judged(
+    text: "Column", schema: str, options: "Mapping[str, str]", *, names_once: bool = False
+) -> "Column":
     """What each text is read as, and why it doesn't fit: an array of one struct, `FITTED` and `REASONS`.
 
     Spark's parser tells of values that don't fit. It doesn't tell of what it makes nulls of without a word:
@@ -36,6 +38,7 @@ def judged(text: "Column", schema: str, options: "Mapping[str, str]") -> "Column
         text: The texts.
         schema: The fields, in DDL.
         options: Those of Spark's parser.
+        names_once: An object that has a name twice doesn't fit.
 
     Returns:
         `FITTED` are the fields, with one more whose name is `CORRUPT`; `REASONS` is empty where they fit.
@@ -50,6 +53,8 @@ def judged(text: "Column", schema: str, options: "Mapping[str, str]") -> "Column
     values = F.from_json(between, "array<string>", given or None)
     raw = F.from_json(text, ", ".join(f"{quoted(field.name)} string" for field in fields), given or None)
 
+    names = F.map_keys(F.from_json(text, "map<string,string>", given or None))
+
     def of(read: "Column") -> "Column":
         fitted, values = read.getField(FITTED), read.getField("values")
         alone = (F.size(values) == 2) & (F.element_at(values, -1) == _END)
@@ -58,14 +63,16 @@ def judged(text: "Column", schema: str, options: "Mapping[str, str]") -> "Column
             (_endless(fitted, text, field) for field in fields if field.type.name in {"double", "float"}),
             fitted.isNull() | fitted.getField(CORRUPT).isNotNull(),
         )
+        misfits = F.when(wrong, _once(raw, lambda raw: _wrong(fitted, text, raw, fields))).otherwise(
+            _missing(fitted, fields)
+        )
         found = (
             F.when(text.isNull(), _one("no_text", "there is no text: it is null"))
             .when(~text.rlike(r"\S"), _one("no_text", "the text is empty"))
             .when(~F.is_valid_utf8(text), _one("not_utf8", "the text isn't UTF-8"))
             .when(~F.coalesce(alone, F.lit(False)), _one("not_json", "the text isn't one value of JSON"))
             .when(~text.rlike(_BEFORE + r"\{"), _one("not_an_object", "the text is JSON, and no object"))
-            .when(wrong, _once(raw, lambda raw: _wrong(fitted, text, raw, fields)))
-            .otherwise(_missing(fitted, fields))
+            .otherwise(F.concat(_once(names, _repeated), misfits) if names_once else misfits)
         )
         return F.struct(fitted.alias(FITTED), found.alias(REASONS))
 
@@ -83,6 +90,17 @@ def _one(name: str, words: "str | Column") -> "Column":
     from pyspark.sql.functions import array
 
     return array(reason(name, words))
+
+
+def _repeated(names: "Column") -> "Column":
+    """The names of an object that are there more than once; nothing where none is."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    again = F.filter(F.array_distinct(names), lambda name: F.size(F.filter(names, lambda n: n == name)) > 1)
+    told = F.array_join(F.transform(again, lambda name: F.concat(F.lit("`"), name, F.lit("`"))), ", ")
+    words = F.concat(told, F.lit(" is there more than once"))
+    one = F.transform(F.slice(again, 1, 1), lambda _: reason("duplicate_name", words))
+    return F.coalesce(one, F.filter(_one("", ""), lambda _: F.lit(False)))
 
 
 def _endless(fitted: "Column", text: "Column", field: "StructField") -> "Column":

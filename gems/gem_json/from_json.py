@@ -1,6 +1,6 @@
 """The transform `from_json`: JSON text into columns."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import model_validator
 
@@ -49,6 +49,13 @@ class FromJsonOptions(SchemaOptions):
         passed=False,
         description="Hand text that isn't JSON, or doesn't fit, to the output `rejected`, and not to the "
         "ordinary one. A field with `not null` in `schema` has to be there then.",
+    )
+    duplicate_names: Literal["last", "reject"] = Field(
+        "last",
+        passed=False,
+        description="What to do with an object that has a name twice: `last` takes the last value, as Spark "
+        "does, `reject` hands it to the output `rejected`, which takes `rejects`. Objects within aren't "
+        "looked at.",
     )
     column_name_of_corrupt_record: str | None = Field(
         None,
@@ -103,6 +110,10 @@ class FromJsonOptions(SchemaOptions):
     @model_validator(mode="after")
     def _one_place(self) -> "FromJsonOptions":
         if not self.rejects:
+            if self.duplicate_names == "reject":
+                raise ValueError(
+                    "`duplicate_names: reject` needs the output for rejected rows: add `rejects: true`"
+                )
             return self
         raw = {key.lower(): value for key, value in self.spark_options.items()}
         mode = str(raw.get("mode", self.mode)).upper()
@@ -134,7 +145,8 @@ class FromJson(Transform[FromJsonOptions]):
     With `rejects: true` the rows whose text isn't one object of JSON with the fields of the schema go to the
     output `rejected`: null and empty texts, broken ones, ones with something behind the object, bytes that
     are no UTF-8, values of another type or out of its range, and where a field is `not null` its absence.
-    Of a name that is there twice the last value counts, and what the schema doesn't name is passed over.
+    Of a name that is there twice the last value counts, unless `duplicate_names: reject`, and what the schema
+    doesn't name is passed over.
 
     In visual tools: ColumnParser.
     """
@@ -186,7 +198,8 @@ class FromJson(Transform[FromJsonOptions]):
 
         options = self.options
         text = col(options.column).cast("string")
-        return Unpacking.read_once(df, judged(text, options.schema, options.to_spark()))
+        once = options.duplicate_names == "reject"
+        return Unpacking.read_once(df, judged(text, options.schema, options.to_spark(), names_once=once))
 
     def _unpacking(self) -> Unpacking:
         options = self.options

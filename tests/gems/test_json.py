@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from gem_bundle import Column, Facts, Pipeline
 from gem_bundle.rejected import Rejecting, rejected_rows
-from gem_json.from_json import FromJson
+from gem_json.from_json import FromJson, FromJsonOptions
 from gem_json.to_json import ToJson
 from tests.gems.transforms import findings, made, stream_of, table_of
 
@@ -346,6 +346,32 @@ def test_why_texts_are_rejected(spark: SparkSession) -> None:
         '{"id": 1, "inner": {}}': ["missing_field"],
     }
     assert dict(zip(cases, _why(spark, list(cases)), strict=True)) == cases
+
+
+@pytest.mark.spark
+def test_a_name_that_is_there_twice_is_a_reason_where_that_is_asked_for(spark: SparkSession) -> None:
+    cases: dict[str | bytes | None, list[str]] = {
+        '{"id": 1, "d": 1, "other": [{}]}': [],
+        '{"id": 1, "id": 2}': ["duplicate_name"],
+        '{"id": 1, "other": 1, "other": null}': ["duplicate_name"],
+        '{"id": 1, "\\u0069d": 1}': ["duplicate_name"],
+        '{"id": 1, "ID": 2}': [],
+        '{"n": 1, "n": "x"}': ["duplicate_name", "wrong_type", "missing_field"],
+        '{"n": 1, "n": 2}': ["duplicate_name", "missing_field"],
+        '{"id": 1, "x": {"a": 1, "a": 2}}': [],
+        '{"id": 1, "id": 2': ["not_json"],
+        '{"id": 1}{"id": 2, "id": 3}': ["not_json"],
+        '{"id": 1}': [],
+        "{}": ["missing_field"],
+    }
+    assert dict(zip(cases, _why(spark, list(cases), duplicate_names="reject"), strict=True)) == cases
+    commented: list[str | bytes | None] = ["{'id': 1, /* once more */ 'id': 2}"]
+    assert _why(spark, commented, duplicate_names="reject", allow_comments=True) == [["duplicate_name"]]
+
+
+def test_names_are_rejected_only_where_there_is_an_output_for_that() -> None:
+    with pytest.raises(ValueError, match="add `rejects: true`"):
+        FromJsonOptions(column="value", schema="a int", duplicate_names="reject")
 
 
 @pytest.mark.spark
