@@ -13,6 +13,7 @@ from tests.browser import browser  # noqa: F401 (a fixture for all tests)
 from tests.connect_server import connect_server  # noqa: F401 (a fixture for all tests)
 from tests.guard import Guard
 from tests.kafka_broker import kafka, kafka_sasl  # noqa: F401 (fixtures for all tests)
+from tests.mariadb_server import mariadb  # noqa: F401 (a fixture for all tests)
 from tests.postgres_server import postgres  # noqa: F401 (a fixture for all tests)
 from tests.rest_service import rest_service  # noqa: F401 (a fixture for all tests)
 from tests.s3_server import s3  # noqa: F401 (a fixture for all tests)
@@ -33,6 +34,8 @@ DELTA = "io.delta:delta-spark_{spark_minor}_{scala}:4.4.0"
 KAFKA = "org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}"
 AVRO = "org.apache.spark:spark-avro_{scala}:{spark}"
 POSTGRES = "org.postgresql:postgresql:42.7.14"
+MARIADB = "org.mariadb.jdbc:mariadb-java-client:3.5.11"
+MYSQL = "com.mysql:mysql-connector-j:26.10.0"
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-{spark_minor}_{scala}:1.11.0"
 DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -74,7 +77,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session")
 def jars() -> list[Path]:
-    """The jars of Delta, Kafka, Avro and PostgreSQL."""
+    """The jars of all formats and databases."""
     return resolved_jars()
 
 
@@ -94,8 +97,10 @@ def has_processors_of_rows() -> bool:
 
 
 def resolved_jars() -> list[Path]:
-    """The jars of Delta, Kafka, Avro and PostgreSQL, in this project's versions; of Iceberg where it has any."""
-    return jars_of(DELTA, KAFKA, AVRO, POSTGRES, *([ICEBERG] if has_iceberg() else []))
+    """The jars of all formats and databases, in this project's versions; of Iceberg where it has any."""
+    found = jars_of(DELTA, KAFKA, AVRO, POSTGRES, MARIADB, *([ICEBERG] if has_iceberg() else []))
+    # Without the protobuf of its other interface, which nobody uses here.
+    return [*found, *(jar for jar in jars_of(MYSQL) if "mysql" in jar.name)]
 
 
 def jars_of(*coordinates: str) -> list[Path]:
