@@ -18,17 +18,21 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 2.5
 
 _LOGIN = ("url", "user", "password", "driver")
-_NAME = r'(?:[^\W\d][\w$]*|"(?:[^"\0]|"")+")'
+_NAME = r'(?:[^\W\d][\w$]*|"(?:[^"\0]|"")+"|`(?:[^`\0]|``)+`)'
+_QUOTES = '"`'
 _TABLE = re.compile(rf"(?:{_NAME}\.){{0,2}}{_NAME}\Z")
 _COORDINATE = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+\Z")
+_PROPERTY = re.compile(r"[?&;](\w+)")
 _HOSTS = re.compile(r"jdbc:\w+://([^/?;]+)")
 _HOST = re.compile(r"(?:[^@]*@)?(\[[^\]]+\]|[^:\[\]]+)(?::(\d+))?\Z")
 _SQL_ERROR = re.compile(r"(?:[\w$]+\.)+(?:\w*SQL\w*Exception|\w*CommunicationsException): ([^\n]+)")
 _UNREACHABLE = re.compile(
     r"connection (?:to|attempt|has been|refused)|communications link|unknown ?host|authentication|no password"
-    r"|pg_hba|(?:role|database) \".*\" does not exist|access denied",
+    r"|pg_hba|(?:role|database) \".*\" does not exist|access denied|unknown database|fail to connect",
     re.IGNORECASE,
 )
+_ZONE = re.compile(r"unknown or incorrect time zone", re.IGNORECASE)
+_NOISE = re.compile(r"\AERROR: |\AFATAL: |\A\(conn=\d+\) ")
 
 
 def _check_url(url: str) -> str:
@@ -49,7 +53,8 @@ def _check_table(name: str) -> str:
         raise ValueError(
             "write a table as `table` or `schema.table`, as in the database's SQL: a name with other "
             "characters "
-            'than letters, digits and underscores, or with capitals, in double quotes: `web."Page views"`'
+            "than letters, digits and underscores, or with capitals, in double quotes "
+            '(`web."Page views"`), with MySQL and MariaDB in backquotes'
         )
     return name
 
@@ -116,7 +121,7 @@ class ConnectionOptions(Options):
 
     def login(self) -> dict[str, str]:
         """What Spark has to know to connect; with the password in the clear."""
-        found = {"url": self.url, **self.dialect.properties}
+        found = {"url": self.dialect.spark_url(self.url), **self._properties()}
         if self.user is not None:
             found["user"] = self.user
         if self.password is not None:
@@ -125,6 +130,13 @@ class ConnectionOptions(Options):
         if driver is not None:
             found["driver"] = driver
         return found
+
+    def _properties(self) -> dict[str, str]:
+        """What the driver is told without being asked, but for what the user tells it."""
+        # Both the source's and the target's options have these, as their last.
+        raw = {name.lower() for name in getattr(self, "spark_options", ())}
+        raw |= {name.lower() for name in _PROPERTY.findall(self.url)}
+        return {name: value for name, value in self.dialect.properties.items() if name.lower() not in raw}
 
     def place(self, table: str) -> str:
         """A table as a place that no other option of a connection changes."""
@@ -137,6 +149,20 @@ class ConnectionOptions(Options):
             message = f"the driver for `jdbc:{kind}` isn't known"
             hint = "Give its jar by `jar`, and its class by `driver`."
             yield Finding("GB207", message, hint, "url")
+
+    def check_quotes(self, option: str, name: str | None) -> Iterator[Finding]:
+        """A name is quoted as the database has it.
+
+        Args:
+            option: The option whose value the name is.
+            name: The name, where there is one.
+        """
+        quote = self.dialect.quote
+        wrong = [part for part in re.findall(_NAME, name or "") if part[0] in _QUOTES and part[0] != quote]
+        if quote is not None and wrong:
+            message = f"{self.dialect.name} quotes names by {quote}, and {wrong[0]} isn't one"
+            right = f"{quote}{wrong[0][1:-1]}{quote}"
+            yield Finding("GB205", message, f"Write {right}.", option)
 
 
 def knock(options: ConnectionOptions) -> Iterator[Finding]:
@@ -179,6 +205,14 @@ def database_errors(options: ConnectionOptions) -> Iterator[None]:
     # Spark lets the driver's own exceptions through, which PySpark has no type for.
     except Exception as error:
         message = said(error, options)
+        if message is not None and _ZONE.search(message):
+            raise GemError(
+                "GB503",
+                f"the database doesn't know the JVM's time zone, by which instants are told: {message}",
+                "Have it load the names of time zones (`mariadb-tzinfo-to-sql`, `mysql_tzinfo_to_sql`), or "
+                "run the JVM, and those of executors, with `-Duser.timezone=UTC`.",
+                "url",
+            ) from error
         if message is not None and _UNREACHABLE.search(message):
             raise GemError(
                 "GB503",
@@ -202,7 +236,7 @@ def said(error: BaseException, options: ConnectionOptions) -> str | None:
     found = [text for told in _chain(error) for text in _SQL_ERROR.findall(told)]
     if not found:
         return None
-    text: str = found[-1].strip().removeprefix("ERROR: ").removeprefix("FATAL: ")
+    text: str = _NOISE.sub("", found[-1].strip())
     if options.password is not None and options.password.get_secret_value():
         text = text.replace(options.password.get_secret_value(), "**********")
     return text

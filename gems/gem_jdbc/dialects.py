@@ -1,13 +1,20 @@
 """Databases by their dialect: the driver, how they take a micro-batch once, and how a table is followed."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from gem_jdbc import mysql
 from gem_jdbc.following import Following
 from gem_jdbc.postgresql import PostgresTransactions
 from gem_jdbc.postgresql_following import PostgresFollowing
 from gem_jdbc.transactions import Transactions
+
+if TYPE_CHECKING:
+    from gem_bundle.schema import DataType, StructField
+
+    Make = Callable[[str, tuple[StructField, ...], Mapping[str, DataType], str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +27,13 @@ class Dialect:
         driver: The class of its driver.
         port: Where it listens unless its address says something else.
         properties: What its driver is told.
+        spark_url: The URL by which Spark knows it, of the one that was given.
+        quote: What names are quoted by; None where that isn't known.
         arrays: It has arrays.
         lacks: The types of Spark whose names it doesn't know.
+        make: The statement that makes a table, where Spark's own would make one that loses something.
+        shifts_ntz: Spark writes and reads a `timestamp_ntz` rightly only where the JVM's time zone is UTC.
+        cuts_times_of: A word of the version of a database whose times its driver cuts to whole seconds.
         transactions: How it takes a micro-batch once; None where that isn't known.
         following: How one of its tables is followed; None where that isn't known.
     """
@@ -31,8 +43,13 @@ class Dialect:
     driver: str | None = None
     port: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    spark_url: Callable[[str], str] = str
+    quote: str | None = None
     arrays: bool = False
     lacks: frozenset[str] = frozenset()
+    make: "Make | None" = None
+    shifts_ntz: bool = False
+    cuts_times_of: str | None = None
     transactions: Transactions | None = None
     following: Following | None = None
 
@@ -53,6 +70,7 @@ _DIALECTS: Mapping[str, Dialect] = {
         # The server converts texts for columns that have no type in Spark: uuid, jsonb, enums. And one
         # statement has many rows.
         properties={"stringtype": "unspecified", "reWriteBatchedInserts": "true"},
+        quote='"',
         arrays=True,
         lacks=frozenset(
             {
@@ -63,8 +81,31 @@ _DIALECTS: Mapping[str, Dialect] = {
         transactions=PostgresTransactions(),
         following=PostgresFollowing(),
     ),
-    "mysql": Dialect(name="MySQL", driver="com.mysql.cj.jdbc.Driver", port=3306),
-    "mariadb": Dialect(name="MariaDB", driver="org.mariadb.jdbc.Driver", port=3306),
+    # Its driver is under the GPL, and brings protobuf along: whoever wants both names it.
+    "mysql": Dialect(
+        name="MySQL",
+        driver="com.mysql.cj.jdbc.Driver",
+        port=3306,
+        properties=mysql.MYSQL_PROPERTIES,
+        quote=mysql.QUOTE,
+        lacks=mysql.LACKS,
+        make=mysql.make,
+        shifts_ntz=True,
+        # MariaDB 10 calls itself 5.5.5 to those who connect, and MySQL 5.5 had no parts of seconds.
+        cuts_times_of="MariaDB",
+    ),
+    "mariadb": Dialect(
+        name="MariaDB",
+        jar="org.mariadb.jdbc:mariadb-java-client:3.5.11",
+        driver="org.mariadb.jdbc.Driver",
+        port=3306,
+        properties=mysql.MARIADB_PROPERTIES,
+        spark_url=mysql.spark_url,
+        quote=mysql.QUOTE,
+        lacks=mysql.LACKS,
+        make=mysql.make,
+        shifts_ntz=True,
+    ),
     "sqlserver": Dialect(name="SQL Server", driver="com.microsoft.sqlserver.jdbc.SQLServerDriver", port=1433),
     "oracle": Dialect(name="Oracle", driver="oracle.jdbc.OracleDriver"),
 }

@@ -15,6 +15,7 @@ from gem_bundle import (
     StreamReadContext,
 )
 from gem_jdbc.connection import ask, database_errors, knock, said
+from gem_jdbc.losses import refuse_losses
 from gem_jdbc.reading import BATCH_ONLY, PARTS, STREAM_ONLY, JdbcSourceOptions
 
 if TYPE_CHECKING:
@@ -122,8 +123,9 @@ class JdbcSource(Source[JdbcSourceOptions]):
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":  # noqa: ARG002 (a source has none)
         """The driver is known, the bounds are in order, and the options are for what it is read as."""
-        yield from self.options.check_driver()
         options = self.options
+        yield from options.check_driver()
+        yield from options.check_quotes("table", options.table)
         lower, upper = options.lower_bound, options.upper_bound
         if isinstance(lower, int) and isinstance(upper, int) and lower >= upper:
             message = f"`lower_bound: {lower}` isn't below `upper_bound: {upper}`"
@@ -180,7 +182,9 @@ class JdbcSource(Source[JdbcSourceOptions]):
         options = self.options
         with database_errors(options):
             try:
-                return self._load(context)
+                found = self._load(context)
+                refuse_losses(found, options)
+                return found
             except Exception as error:
                 message = said(error, options)
                 if message is None or not self._is_refused(context):

@@ -91,6 +91,8 @@ class JdbcTarget(Target[JdbcTargetOptions]):
         (facts,) = inputs
         options, upsert = self.options, self.options.upsert
         yield from options.check_driver()
+        for option in ("table", "staging_schema", "transaction_table"):
+            yield from options.check_quotes(option, getattr(options, option))
         for column in facts.columns or ():
             kind = type_of(column.type) if column.type is not None else None
             if kind is not None and not has_type(kind, arrays=options.dialect.arrays):

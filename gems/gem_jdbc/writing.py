@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gem_bundle import GemError
+from gem_bundle.schema import StructField, fields_of, quoted, type_of
 from gem_jdbc.connection import ask, database_errors, run, said
-from gem_jdbc.fitting import columns_for
+from gem_jdbc.fitting import columns_for, has_type
 from gem_jdbc.transactions import BATCH, Move
 
 if TYPE_CHECKING:
@@ -45,9 +46,12 @@ def prepare(options: "JdbcTargetOptions", df: "DataFrame", spark: "SparkSession"
             database can't be reached.
     """
     transactions = options.dialect.transactions
-    if not options.is_transactional or transactions is None:
-        return Prepared()
     raw = _raw(options)
+    if not options.is_transactional or transactions is None:
+        if options.dialect.make is not None:
+            _refuse_driver(options, df, spark)
+            _make_or_compare(options, df, spark)
+        return Prepared()
     noted = _in_staging(options, options.transaction_table)
     there = run(spark, options, transactions.prepare(noted, options.table), transactions.outcome, raw)
     if there == "absent":
@@ -55,10 +59,7 @@ def prepare(options: "JdbcTargetOptions", df: "DataFrame", spark: "SparkSession"
         if options.upsert is not None:
             keys = _compared(options, df.schema, df.schema).keys
             run(spark, options, transactions.add_key(options.table, keys), transactions.outcome, raw)
-    with database_errors(options):
-        reader = spark.read.format("jdbc").options(**{**raw, **options.login()})
-        table = reader.option("dbtable", options.table).load().schema
-    prepared = _compared(options, df.schema, table)
+    prepared = _compared(options, df.schema, _schema(options, spark))
     if prepared.keys:
         (kept,) = ask(spark, options, transactions.has_key(options.table, prepared.keys), raw).collect()
         if not kept[0]:
@@ -177,7 +178,7 @@ def _append(options: "JdbcTargetOptions", df: "DataFrame", table: str, *, replac
     """Have Spark write the rows into a table."""
     given = {**_writer_settings(options), **options.login(), "dbtable": table}
     with database_errors(options):
-        writer = df.write.format("jdbc").options(**given)
+        writer = _unshifted(options, df).write.format("jdbc").options(**given)
         if replaces:
             # Without it, Spark makes the table anew, without its indexes and rights.
             writer.option("truncate", "true").mode("overwrite").save()
@@ -186,9 +187,18 @@ def _append(options: "JdbcTargetOptions", df: "DataFrame", table: str, *, replac
 
 
 def _make(options: "JdbcTargetOptions", schema: "StructType", spark: "SparkSession") -> None:
-    """Have Spark make the table, as its writer does with no rows."""
+    """Make the table: by Spark, as its writer does with no rows, where what it makes loses nothing."""
+    make = options.dialect.make
     try:
-        _append(options, spark.createDataFrame([], schema), options.table)
+        if make is None:
+            _append(options, spark.createDataFrame([], schema), options.table)
+            return
+        chosen = fields_of(options.create_table_column_types or "") or ()
+        types = {field.name.lower(): field.type for field in chosen}
+        statement = make(options.table, _columns(options, schema), types, options.create_table_options or "")
+        run(spark, options, statement, "SELECT 'made' AS outcome", _raw(options))
+    except GemError:
+        raise
     except Exception as error:
         message = said(error, options)
         if message is None:
@@ -199,6 +209,71 @@ def _make(options: "JdbcTargetOptions", schema: "StructType", spark: "SparkSessi
             "Create it, or correct the name.",
             "table",
         ) from error
+
+
+def _schema(options: "JdbcTargetOptions", spark: "SparkSession") -> "StructType":
+    """The columns of the table that is there."""
+    with database_errors(options):
+        reader = spark.read.format("jdbc").options(**{**_raw(options), **options.login()})
+        return reader.option("dbtable", options.table).load().schema
+
+
+def _refuse_driver(options: "JdbcTargetOptions", df: "DataFrame", spark: "SparkSession") -> None:
+    """Refuse a driver that cuts parts of seconds, as it isn't the one of this database."""
+    other = options.dialect.cuts_times_of
+    if other is None or all(field.dataType.typeName() != "timestamp" for field in df.schema.fields):
+        return
+    (version,) = ask(spark, options, "SELECT version() AS version", _raw(options)).collect()
+    if other in version[0]:
+        raise GemError(
+            "GB207",
+            f"the database is {other}, of whose times the driver of {options.dialect.name} cuts parts of "
+            f"seconds",
+            f"Write it as `jdbc:{other.lower()}:…`, so that it has its own driver.",
+            "url",
+        )
+
+
+def _make_or_compare(options: "JdbcTargetOptions", df: "DataFrame", spark: "SparkSession") -> None:
+    """Make the table where it isn't there; else see that the rows fit, which the database would round."""
+    try:
+        table = _schema(options, spark)
+    except GemError:
+        raise
+    except Exception as error:
+        if said(error, options) is None:
+            raise
+        _make(options, df.schema, spark)
+        return
+    columns_for(df.schema, table, options.table)
+
+
+def _columns(options: "JdbcTargetOptions", schema: "StructType") -> "tuple[StructField, ...]":
+    found = []
+    for column in schema.fields:
+        text = column.dataType.simpleString()
+        kind = type_of(text)
+        if kind is None or not has_type(kind, arrays=options.dialect.arrays):
+            message = f"{options.dialect.name} has no type for the column `{column.name}`: {text}"
+            raise GemError("GB205", message, "Write it as text, with `to_json`, or take it apart.", "table")
+        found.append(StructField(column.name, kind, column.nullable))
+    return tuple(found)
+
+
+def _unshifted(options: "JdbcTargetOptions", df: "DataFrame") -> "DataFrame":
+    """Rows whose times without a time zone get there as they are."""
+    kinds = {field.name: field.dataType.typeName() for field in df.schema.fields}
+    if not options.dialect.shifts_ntz or "timestamp_ntz" not in kinds.values():
+        return df
+    from pyspark.sql.functions import col
+
+    columns = {name: col(quoted(name)) for name in kinds}
+    return df.select(
+        *(
+            column.cast("string").alias(name) if kinds[name] == "timestamp_ntz" else column
+            for name, column in columns.items()
+        )
+    )
 
 
 def _compared(options: "JdbcTargetOptions", rows: "StructType", table: "StructType") -> Prepared:
