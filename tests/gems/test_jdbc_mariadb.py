@@ -117,7 +117,6 @@ def write(made, df, mode="append"):
 
 
 @pytest.mark.spark
-@pytest.mark.matrix
 @DRIVERS
 def test_rows_are_read_whole_in_parts_and_by_a_query(spark, mariadb, kind):
     """With the URL of MariaDB as it is, Spark read in each row the names of the columns."""
@@ -172,7 +171,6 @@ VALUES = {
 
 
 @pytest.mark.spark
-@pytest.mark.matrix
 @DRIVERS
 def test_every_type_that_is_written_comes_back(spark, mariadb, kind):
     database = mariadb.new_database()
