@@ -23,6 +23,8 @@ class AutoLoaderSource(Source[AutoLoaderOptions]):
     It remembers every file that it has read, so files may be many and come late. With a `schema` the rows
     have exactly its columns, and the `rescued_data_column` after them. Elsewhere the gem `file` reads the
     same files with the same options of their format.
+
+    In visual tools: AutoLoader.
     """
 
     semantics = SourceSemantics(

@@ -108,7 +108,7 @@ class Expect(Transform[ExpectOptions]):
     With `fail` the micro-batch is not written by targets that write it as a whole, such as Delta tables and
     files; of others some rows may have gone out already. In a group nothing of it is written to any target.
 
-    In visual tools: DataQualityCheck.
+    In visual tools: DataQualityCheck, PydeequDataQuality.
     """
 
     example = {"rules": {"paid": "amount > 0", "known": {"column": "page", "in": ["home", "cart"]}}}

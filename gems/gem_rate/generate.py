@@ -84,7 +84,7 @@ class GenerateSource(Source[GenerateOptions]):
     same rows, on whatever machine and in whatever partitions, and a stream's are those of a batch that
     goes on.
 
-    In visual tools: SyntheticDataGenerator.
+    In visual tools: RandomDataCreator, SyntheticDataGenerator.
     """
 
     semantics = SourceSemantics(backlog=False)

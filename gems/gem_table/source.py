@@ -61,7 +61,7 @@ class TableSource(Source[TableSourceOptions]):
     Whether it can be a stream, and what a stream does with changed rows, is up to its format.
     For Delta tables the gem `delta` has all options.
 
-    In visual tools: Hive, Iceberg.
+    In visual tools: CatalogTable, Hive, Iceberg.
     """
 
     semantics = SourceSemantics(

@@ -105,7 +105,7 @@ class TableTarget(Target[TableTargetOptions]):
 
     The table is created when it isn't there. For Delta tables the gem `delta` has all options.
 
-    In visual tools: Hive, Iceberg.
+    In visual tools: CatalogTable, Hive, Iceberg.
     """
 
     semantics = TargetSemantics(
