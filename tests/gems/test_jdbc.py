@@ -348,7 +348,7 @@ def write(made, df, mode="append"):
 
 @pytest.mark.spark
 @pytest.mark.matrix
-def test_rows_are_read_whole_in_parts_and_by_a_query(spark, postgres):
+def test_rows_are_read_whole_in_parts_and_by_a_query(spark, postgres, capsys):
     from pyspark.sql.functions import spark_partition_id
 
     table = f"{postgres.new_schema()}.t"
@@ -364,6 +364,11 @@ def test_rows_are_read_whole_in_parts_and_by_a_query(spark, postgres):
         df = read(spark, postgres, **raw)
         assert sorted(row.id for row in df.collect()) == wanted, raw
         assert df.select(spark_partition_id()).distinct().count() == count
+    few = read(spark, postgres, table=table).where("id > 15").select("name")
+    few.explain()
+    plan = capsys.readouterr().out
+    assert "GreaterThan(id,15)" in plan.partition("PushedFilters:")[2], "the database filters"
+    assert "ReadSchema: struct<name:string>" in plan, "and leaves columns out"
     for raw, code in (({"table": "nothing"}, "GB510"), ({"query": "select nothing"}, "GB205")):
         with pytest.raises(GemError) as raised:
             read(spark, postgres, **raw)
