@@ -59,6 +59,7 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "group-python": (groups.with_python, 5),
     "group-of-one": (groups.alone, 9),
     "no-rules": (groups.without, 9),
+    "counted-rows": (groups.counted, 9),
     "expect": (groups.rules, 9),
     "expect-parquet": (groups.rules_over_parquet, 9),
     "start": (start.run, 5),
