@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +17,8 @@ from gem_bundle.errors import PipelineError
 from gem_bundle.pipeline.loader import load_file
 from gem_bundle.run.options import RunOptions
 from gem_delta.target import DeltaTarget
-from tests.integration.pipelines import add_rows, command, run, write_pipeline
+from tests.integration.kill_series import kill_at
+from tests.integration.pipelines import add_rows, run, write_pipeline
 from tests.samples import a_killed_program
 
 if TYPE_CHECKING:
@@ -256,29 +255,40 @@ def test_a_kill_leaves_steps_that_are_done_or_not(
     assert (report.skipped, len(report.steps)) == (0, 2)
 
 
+_REPLACE, _NOTE = "gem_delta.target:DeltaTarget.replace_interval", "gem_bundle.backfill.journal:Journal.add"
+
+
 @a_killed_program
 @pytest.mark.programs
-def test_a_program_that_is_killed_between_two_commits(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("where", "when", "number"),
+    [
+        (_REPLACE, "before", 1),
+        (_REPLACE, "behind", 1),
+        (_NOTE, "before", 2),
+        (_NOTE, "behind", 2),
+        (_REPLACE, "before", 4),
+        (_REPLACE, "behind", 4),
+    ],
+)
+def test_a_program_that_is_killed_between_two_commits(
+    spark: SparkSession, tmp_path: Path, where: str, when: str, number: int
+) -> None:
     file = write_pipeline(tmp_path, LINES)
-    add(tmp_path, "a.json", *range(8))
+    add(tmp_path, "a.json", *range(5))
     run(file, available_now=True)
     write_pipeline(tmp_path, LINES.replace("id * 2", "id * 10"))
-    asked = ("--target", "out", "--column", "at", "--from", "2026-01-01", "--to", "2026-01-01T08:00")
-    process = command("backfill", file, *asked, "--step", "1 hour")
-    assert process.stderr is not None
-    steps = (line for line in process.stderr if "in the place of" in line)
-    assert len([*islice(steps, 3)]) == 3
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
-    written = rows(spark, tmp_path, "id", "rate")
-    assert [number for number, _ in written] == list(range(8))
-    assert {rate // number for number, rate in written if number} == {2, 10}
+    asked = ("--target", "out", "--column", "at", "--from", "2026-01-01", "--to", "2026-01-01T05:00")
 
-    report = backfill(file, at(0), at(8), step=timedelta(hours=1), column="at")
+    kill_at(where, when, number, "backfill", file, *asked, "--step", "1 hour")
 
-    assert report.skipped
-    assert rows(spark, tmp_path, "id", "rate") == [(number, number * 10) for number in range(8)]
+    # What is written and not noted is written once more; what is noted was written.
+    done = number if (where, when) != (_REPLACE, "before") else number - 1
+    assert rows(spark, tmp_path, "id", "rate") == [(n, n * (10 if n < done else 2)) for n in range(5)]
+    noted = number if (where, when) == (_NOTE, "behind") else number - 1
+    report = backfill(file, at(0), at(5), step=timedelta(hours=1), column="at")
+    assert (report.skipped, len(report.steps)) == (noted, 5 - noted)
+    assert rows(spark, tmp_path, "id", "rate") == [(n, n * 10) for n in range(5)]
 
 
 def test_a_file_that_is_gone_keeps_its_rows_where_they_are(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Runs and `run --fresh` that are killed where it hurts most: the next run is right, and each row is there once.
 
-Backfills are killed in tests/integration/test_backfill.py.
+Backfills are killed in tests/integration/test_backfill.py; together they die at 20 moments.
 """
 
 from __future__ import annotations
