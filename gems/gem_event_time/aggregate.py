@@ -365,9 +365,16 @@ class Aggregate(Transform[AggregateOptions]):
 
     def _several_windows(self) -> "Iterator[Finding]":
         """A finding for a second time window."""
-        over = self.options.window
-        if self.options.session is None and (over is None or reference(over.column) is not None):
-            made = () if over is None else (("window", interval_length(over.duration)),)
+        over, session = self.options.window, self.options.session
+        made: list[tuple[str, tuple[int, int]]] = []
+        if over is not None and reference(over.column) is not None:
+            made.append(("window", interval_length(over.duration)))
+        if session is not None and reference(session.column) is not None:
+            try:
+                made.append(("session_window", interval_length(session.gap)))
+            except ValueError:
+                return  # a gap for each row, which may be any length
+        if made or (over is None and session is None):
             bodies = [*self._groups(), *self.options.aggregates.values()]
             yield from several_windows(bodies, "group_by", made=made, home="an aggregation")
 

@@ -92,6 +92,24 @@ def test_the_window_comes_first_and_keeps_the_watermark() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("gap", "group", "told"),
+    [
+        ("5 minutes", "window(seen, '1 hour')", True),
+        ("5 minutes", "session_window(seen, '30 seconds')", True),
+        # The same one, once more; and gaps that each row has for itself may be any.
+        ("5 minutes", "session_window(seen, '300 seconds')", False),
+        ("case when page = 'a' then '1 minute' else '5 minutes' end", "window(seen, '1 hour')", False),
+    ],
+)
+def test_a_second_window_beside_sessions(gap: str, group: str, told: bool) -> None:
+    found = findings(
+        Aggregate, CLICKS, session={"column": "seen", "gap": gap}, group_by={"k": group}, **COUNT
+    )
+    windows = [finding for finding in found if "two time windows" in finding.message]
+    assert [finding.code for finding in windows] == (["GB212"] if told else [])
+
+
 def test_what_is_known_of_groups_and_aggregates() -> None:
     counted = made(
         Aggregate, group_by=["at", "page"], aggregates={"t": "at", "latest": "max(at)", "n2": "t"}
