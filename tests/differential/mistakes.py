@@ -446,6 +446,8 @@ def _used(random: Random, relation: Relation, node: str, name: str) -> Step:
     """A transform that uses a name."""
     writer = Writer.over(random, relation)
     plain = name.isidentifier()
+    # In a query an output of a node is called by its own name.
+    table = relation.id.rpartition(".")[2]
     window = {"column": name, "duration": "5 minutes"}
     forms: list[tuple[str, dict[str, Any]]] = [
         ("filter", {"condition": f"{name} is not null"}),
@@ -471,10 +473,10 @@ def _used(random: Random, relation: Relation, node: str, name: str) -> Step:
         if relation.ambiguous():
             forms = [form for form in forms if form[0] not in {"rename", "deduplicate"}]
     elif "." in name and not relation.ambiguous() and not any(col.qualifier for col in relation.cols):
-        forms.append(("sql", {"query": f"select {name} from {relation.id}"}))
+        forms.append(("sql", {"query": f"select {name} from {table}"}))
     if plain and not relation.ambiguous():
-        forms += [("sql", {"query": f"select {name} from {relation.id}"})]
-        forms += [("sql", {"query": f"select count(*) as n from {relation.id} where {name} > 1"})]
+        forms += [("sql", {"query": f"select {name} from {table}"})]
+        forms += [("sql", {"query": f"select count(*) as n from {table} where {name} > 1"})]
     gem, options = random.choice(forms)
     step = _step(gem, options, relation, node)
     return step if gem != "select" else replace(step, made=relation.followed_by(node, [Col("x", "string")]))

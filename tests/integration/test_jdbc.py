@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.integration.pipelines import add_rows, command, finish, run, write_pipeline
-from tests.samples import a_killed_program
+from tests.samples import a_killed_program, examples
 
 if TYPE_CHECKING:
     import subprocess
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 FILES = 14
-ROWS = 150
-KEYS = 40
+ROWS = examples(150, 10_000)
+KEYS = examples(40, 5_000)
 TEXT = """
 pipeline: into_a_database
 parameters: {{url: "{url}", user: {user}, password: {password}}}
