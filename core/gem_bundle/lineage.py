@@ -130,7 +130,7 @@ def column_keys(columns: Iterable[Column] | None) -> list[str] | None:
     for column in known:
         key = column.name.lower()
         if times[key] > 1:
-            key = f"{column.qualifier}.{key}".lower()
+            key = f"{column.qualifier}.{key}".lower() if column.qualifier else key
             seen[key] += 1
             key = key if seen[key] == 1 else f"{key}#{seen[key]}"
         keys.append(key)

@@ -14,7 +14,11 @@ COLUMNS = (Column("page", "string"), Column("n", "int"), Column("s", "struct<a: 
 def test_columns_are_told_apart_by_name_then_by_input() -> None:
     assert column_keys(COLUMNS) == ["page", "n", "s"]
     assert column_keys([Column("id", qualifier="a"), Column("ID", qualifier="b")]) == ["a.id", "b.id"]
-    assert column_keys([Column("id"), Column("id")]) is None
+    # What no expression can name is told apart by its order.
+    assert column_keys([Column("id"), Column("n"), Column("ID")]) == ["id", "n", "id#2"]
+    both = [Column("at", qualifier="a"), Column("at", qualifier="b"), Column("at", qualifier="b")]
+    assert column_keys(both) == ["a.at", "b.at", "b.at#2"]
+    assert column_keys([Column("id"), Column("id"), Column("id#2")]) is None
     assert column_keys(None) is None
     assert passed(COLUMNS[:1]) == {"page": same("page")}
 
