@@ -9,6 +9,7 @@ import pytest
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import Offsets, SparkCheckpoint
 from gem_bundle.changes.compare import compare
+from gem_bundle.changes.rules.state import fit
 from gem_bundle.expressions import asked_by
 from gem_bundle.facts import Column
 from gem_bundle.lineage import NEVER_TRUE
@@ -1171,3 +1172,12 @@ def test_a_watermark_that_nothing_kept_gets_past_is_harmless_where_only_groups_c
 
     assert of("[window]") == {"from_now_on"}
     assert of("[window, rows]") == {"mixed"}
+
+
+def test_a_count_is_no_sum_whatever_that_is_of() -> None:
+    # A count is never null, and a sum is until a value comes.
+    for function in ("?sum", "?min", "?max"):
+        assert not fit(["bigint!"], [function])
+        assert fit(["bigint"], [function])
+        assert fit([function], ["bigint!"])
+    assert fit(["bigint!"], ["?count_if"])

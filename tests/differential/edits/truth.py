@@ -157,6 +157,10 @@ class Experiments:
             files.add("b")
             second = self._run(plan, target, edited, files)
             if second.error is not None:
+                # What Spark can't go on with though nothing was edited tells nothing of the edit.
+                alone = self._alone(first, target)
+                if alone.error is not None:
+                    return _without(alone, "unfit")
                 return _without(second, "refused")
             then = self._run(plan, target, scratch, files)
             if then.error is not None:

@@ -24,6 +24,8 @@ _FIELD = re.compile(r"(?<=[<,\s])[`\w]+:\s*")
 
 # How a type ends: it is never null, may be null, or that isn't known.
 _NULLS = {True: "!", False: "", None: "~"}
+# Whatever they are of, what is kept for them is null until a value comes.
+_NULL_AT_FIRST = frozenset({"?max", "?min", "?sum"})
 _OUTER = frozenset({"left", "right", "full"})
 
 
@@ -262,6 +264,8 @@ def fit(old: Sequence[str | None], new: Sequence[str | None]) -> bool:
         if one is None or other is None:
             continue
         if one.startswith("?") != other.startswith("?"):
+            if one.endswith("!") and other in _NULL_AT_FIRST:
+                return False
             continue  # of one of them the type isn't known
         if one.rstrip("!~") != other.rstrip("!~"):
             return False
