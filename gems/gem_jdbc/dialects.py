@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gem_jdbc import mysql
@@ -61,6 +61,19 @@ def dialect_of(url: str) -> Dialect:
 
 
 _UNKNOWN = Dialect()
+# Its driver is under the GPL, and brings protobuf along: whoever wants both names it.
+_MYSQL = Dialect(
+    name="MySQL",
+    driver="com.mysql.cj.jdbc.Driver",
+    port=3306,
+    properties=mysql.MYSQL_PROPERTIES,
+    quote=mysql.QUOTE,
+    lacks=mysql.LACKS,
+    make=mysql.make,
+    shifts_ntz=True,
+    # MariaDB 10 calls itself 5.5.5 to those who connect, and MySQL 5.5 had no parts of seconds.
+    cuts_times_of="MariaDB",
+)
 _DIALECTS: Mapping[str, Dialect] = {
     "postgresql": Dialect(
         name="PostgreSQL",
@@ -81,30 +94,15 @@ _DIALECTS: Mapping[str, Dialect] = {
         transactions=PostgresTransactions(),
         following=PostgresFollowing(),
     ),
-    # Its driver is under the GPL, and brings protobuf along: whoever wants both names it.
-    "mysql": Dialect(
-        name="MySQL",
-        driver="com.mysql.cj.jdbc.Driver",
-        port=3306,
-        properties=mysql.MYSQL_PROPERTIES,
-        quote=mysql.QUOTE,
-        lacks=mysql.LACKS,
-        make=mysql.make,
-        shifts_ntz=True,
-        # MariaDB 10 calls itself 5.5.5 to those who connect, and MySQL 5.5 had no parts of seconds.
-        cuts_times_of="MariaDB",
-    ),
-    "mariadb": Dialect(
+    "mysql": _MYSQL,
+    "mariadb": replace(
+        _MYSQL,
         name="MariaDB",
         jar="org.mariadb.jdbc:mariadb-java-client:3.5.11",
         driver="org.mariadb.jdbc.Driver",
-        port=3306,
         properties=mysql.MARIADB_PROPERTIES,
         spark_url=mysql.spark_url,
-        quote=mysql.QUOTE,
-        lacks=mysql.LACKS,
-        make=mysql.make,
-        shifts_ntz=True,
+        cuts_times_of=None,
     ),
     "sqlserver": Dialect(name="SQL Server", driver="com.microsoft.sqlserver.jdbc.SQLServerDriver", port=1433),
     "oracle": Dialect(name="Oracle", driver="oracle.jdbc.OracleDriver"),

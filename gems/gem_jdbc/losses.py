@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from gem_jdbc.reading import JdbcSourceOptions
 
-_UTC = {"UTC", "UCT", "GMT", "Z", "Zulu", "Universal", "Greenwich", "GMT0", "Etc/GMT"}
+_UTC = {"UTC", "UCT", "GMT", "Z", "Zulu", "Universal", "Greenwich", "GMT0"}
 
 
 def refuse_losses(df: "DataFrame", options: "JdbcSourceOptions") -> None:

@@ -240,6 +240,7 @@ def _make_or_compare(options: "JdbcTargetOptions", df: "DataFrame", spark: "Spar
         table = _schema(options, spark)
     except GemError:
         raise
+    # PySpark has no type for what a driver says of a table that isn't there, in other words each.
     except Exception as error:
         if said(error, options) is None:
             raise

@@ -53,7 +53,8 @@ def judged(
     values = F.from_json(between, "array<string>", given or None)
     raw = F.from_json(text, ", ".join(f"{quoted(field.name)} string" for field in fields), given or None)
 
-    names = F.map_keys(F.from_json(text, "map<string,string>", given or None))
+    def repeated() -> "Column":
+        return _once(F.map_keys(F.from_json(text, "map<string,string>", given or None)), _repeated)
 
     def of(read: "Column") -> "Column":
         fitted, values = read.getField(FITTED), read.getField("values")
@@ -72,7 +73,7 @@ def judged(
             .when(~F.is_valid_utf8(text), _one("not_utf8", "the text isn't UTF-8"))
             .when(~F.coalesce(alone, F.lit(False)), _one("not_json", "the text isn't one value of JSON"))
             .when(~text.rlike(_BEFORE + r"\{"), _one("not_an_object", "the text is JSON, and no object"))
-            .otherwise(F.concat(_once(names, _repeated), misfits) if names_once else misfits)
+            .otherwise(F.concat(repeated(), misfits) if names_once else misfits)
         )
         return F.struct(fitted.alias(FITTED), found.alias(REASONS))
 
@@ -92,6 +93,14 @@ def _one(name: str, words: "str | Column") -> "Column":
     return array(reason(name, words))
 
 
+def _none() -> "Column":
+    """No reason: Spark knows an empty array's type by what was in it."""
+    from pyspark.sql.functions import filter as filtered
+    from pyspark.sql.functions import lit
+
+    return filtered(_one("", ""), lambda _: lit(False))
+
+
 def _repeated(names: "Column") -> "Column":
     """The names of an object that are there more than once; nothing where none is."""
     from pyspark.sql import functions as F  # noqa: N812
@@ -100,7 +109,7 @@ def _repeated(names: "Column") -> "Column":
     told = F.array_join(F.transform(again, lambda name: F.concat(F.lit("`"), name, F.lit("`"))), ", ")
     words = F.concat(told, F.lit(" is there more than once"))
     one = F.transform(F.slice(again, 1, 1), lambda _: reason("duplicate_name", words))
-    return F.coalesce(one, F.filter(_one("", ""), lambda _: F.lit(False)))
+    return F.coalesce(one, _none())
 
 
 def _endless(fitted: "Column", text: "Column", field: "StructField") -> "Column":
@@ -136,5 +145,4 @@ def _missing(fitted: "Column", fields: "Iterable[StructField]") -> "Column":
     from pyspark.sql import functions as F  # noqa: N812
 
     found = [F.when(there, missing_field(path)) for path, there in absent_fields(fitted, fields)]
-    nothing = F.filter(_one("", ""), lambda _: F.lit(False))
-    return F.array_compact(F.array(*found)) if found else nothing
+    return F.array_compact(F.array(*found)) if found else _none()

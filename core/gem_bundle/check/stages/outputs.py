@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.check.report import at_key, gem_failed
+from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.diagnostics import Diagnostic
-from gem_bundle.facts import REJECTED, Facts
+from gem_bundle.facts import REJECTED
 from gem_bundle.operators import walk
 from gem_bundle.rejected import places_told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from gem_bundle.facts import Facts
     from gem_bundle.gem import Transform
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
@@ -102,18 +104,15 @@ def _check_untold(plan: Plan, node: Node) -> Iterator[Diagnostic]:
 def _left_out(plan: Plan, node: Node) -> tuple[Node, list[str]] | None:
     """The node before that leaves out the columns which tell where its rows came from, and these."""
     while len(node.inputs) == 1 and node.inputs[0].output != REJECTED:
-        (edge,) = node.inputs
-        before, facts = plan.node(edge.node), plan.facts.get(edge.key, Facts())
-        if (
-            facts.columns is None
-            or _told(facts)
-            or any(o.kind in _MAKES_OTHERS for o in walk(facts.operators))
-        ):
+        (facts,) = inputs_of(node, plan.facts)
+        if facts.columns is None or _told(facts):
             return None
-        (known, *more) = [plan.facts.get(other.key, Facts()) for other in before.inputs] or [Facts()]
-        if not more and (columns := _told(known)):
-            return before, columns
-        node = before
+        if any(operator.kind in _MAKES_OTHERS for operator in walk(facts.operators)):
+            return None
+        node = plan.node(node.inputs[0].node)
+        coming = inputs_of(node, plan.facts)
+        if len(coming) == 1 and (columns := _told(coming[0])):
+            return node, columns
     return None
 
 
