@@ -61,6 +61,7 @@ LISTS = PATH_LISTS | {
     "spark.jars.packages",
     "spark.plugins",
     "spark.sql.extensions",
+    "spark.sql.optimizer.excludedRules",
     "spark.sql.queryExecutionListeners",
     "spark.sql.streaming.streamingQueryListeners",
     "spark.submit.pyFiles",

@@ -308,3 +308,44 @@ def test_a_first_run_that_died_before_its_first_offsets_is_begun_again(
     assert run(file, available_now=True).ok
 
     assert ids(spark, tmp_path / "out") == list(range(20))
+
+
+LIMITED = """
+pipeline: limited
+sources:
+  orders:
+    gem: file
+    options: {path: orders, format: json, schema: "id int, at timestamp", max_files_per_trigger: 1}
+transforms:
+  once: {gem: deduplicate, input: orders, options: {columns: [id]}}
+  first: FIRST
+  timely: {gem: watermark, input: first, options: {column: at, delay: 1 hour}}
+  counted:
+    gem: aggregate
+    input: timely
+    options: {window: {column: at, duration: 1 hour}, aggregates: {orders: count(*)}}
+targets:
+  hours: {gem: delta, input: counted, options: {path: out/hours}}
+"""
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize(
+    "first",
+    [
+        "{gem: limit, input: once, options: {rows: 7}}",
+        '{gem: sql, input: once, options: {query: "select * from once limit 7"}}',
+    ],
+)
+def test_a_limit_counts_on_behind_a_micro_batch_without_rows(
+    spark: SparkSession, tmp_path: Path, first: str
+) -> None:
+    """Spark takes a limit out of a micro-batch without rows, as windows that close have them."""
+    file = write_pipeline(tmp_path, LIMITED.replace("FIRST", first))
+    for hour in range(1, 6):
+        rows = [{"id": i, "at": f"2024-01-31T{hour * 3:02}:00:00Z"} for i in (hour, hour + 1, hour + 2)]
+        add_rows(tmp_path / "orders", f"{hour}.json", rows)
+        assert run(file, available_now=True).ok
+
+    hours = spark.read.format("delta").load(str(tmp_path / "out/hours")).collect()
+    assert sorted((row.window.start.hour, row.orders) for row in hours) == [(3, 3), (6, 1), (9, 1), (12, 1)]

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
+    from gem_bundle.facts import Facts
     from gem_bundle.gem import Gem
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.jars import Jar
     from gem_bundle.run.session import Session
+    from gem_bundle.run.spark_settings import Layer
     from gem_bundle.run.start_guard import StartGuard
     from gem_bundle.settings import Settings
 
@@ -69,9 +71,34 @@ def resolve_jars(
 
 
 def needed_settings(plan: Plan, nodes: Iterable[str] | None = None) -> dict[str, str]:
-    """The Spark settings that the gems of some nodes ask for; settings that are lists are joined."""
-    merged = merge_settings(("gem", gem.session_settings()) for gem in _gems(plan, nodes))
-    return {key: setting.value for key, setting in merged.items()}
+    """The Spark settings that some nodes ask for; settings that are lists are joined.
+
+    Args:
+        plan: The pipeline.
+        nodes: The nodes; None for all.
+    """
+    chosen = list(plan.gems if nodes is None else nodes)
+    layers: list[Layer] = [("gem", gem.session_settings()) for gem in _gems(plan, chosen)]
+    if any(map(_limits_a_stream, (plan.facts[name] for name in chosen if name in plan.facts))):
+        layers.append(("gem", KEEPS_LIMITS))
+    return {key: setting.value for key, setting in merge_settings(layers).items()}
+
+
+KEEPS_LIMITS = {
+    "spark.sql.optimizer.excludedRules": ",".join(
+        f"org.apache.spark.sql.catalyst.optimizer.{rule}"
+        for rule in ("EliminateLimits", "ConvertToLocalRelation", "PropagateEmptyRelation")
+    )
+}
+"""What lets a limit of a stream count on behind a micro-batch without rows, as windows that close have them.
+
+There these rules of Spark's optimizer take the limit out of the plan. Its count isn't written then, what has
+state before it gets another's, and the next micro-batch fails (Spark 4.2, `tests/integration/test_run.py`).
+"""
+
+
+def _limits_a_stream(facts: Facts) -> bool:
+    return facts.streaming is not False and any(o.kind == "limit" for o in facts.all_operators())
 
 
 def local_settings(plan: Plan, nodes: Iterable[str] | None = None) -> dict[str, str]:

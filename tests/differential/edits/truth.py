@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from gem_bundle.changes.checkpoint import read_checkpoint
+from gem_bundle.run.environment import KEEPS_LIMITS
 from gem_bundle.run.failures import headline, root_cause
 from gem_bundle.run.frames import Frames
 from gem_bundle.schema import schema_of
@@ -33,6 +34,7 @@ SETTINGS = {
     # For ten rows compiling takes longer than working without.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    **KEEPS_LIMITS,
     "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
     "spark.sql.streaming.offsetLog.formatVersion": "2",
     "spark.sql.streaming.checkUnfinishedRepartitionOnRestart": "false",
