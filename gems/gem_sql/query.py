@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from gem_bundle import Facts, Field, Finding, GemError, Lineage, Operator, Options, Transform, combined
 from gem_bundle.expressions import check_expression, check_functions, check_types
 from gem_sql.reading import StreamInSubquery, parts, read
-from gem_sql.text import blanked, with_placeholders
+from gem_sql.text import blanked, tables_of_the_catalog, with_placeholders
 from gem_sql.tree import UnknownQuery
 
 if TYPE_CHECKING:
@@ -116,6 +116,17 @@ class Sql(Transform[SqlOptions]):
                 "query",
                 "warning",
             )
+        elsewhere = tables_of_the_catalog(self.options.query)
+        for name in self.input_names:
+            if name.lower() in elsewhere:
+                table = elsewhere[name.lower()]
+                yield Finding(
+                    "GB205",
+                    f"the query doesn't use the input `{name}`: `{table}` is a table of the catalog",
+                    f"Write `from {name}`, the input's name here, or remove the input.",
+                    "query",
+                    "warning",
+                )
         yield from check_types(self.options.query, "query")
         yield from check_functions(self.options.query, "query")
         try:

@@ -66,6 +66,20 @@ def with_placeholders(query: str, places: Mapping[str, str]) -> str:
     return f"WITH {tables} (\n{made}\n)"
 
 
+def tables_of_the_catalog(query: str) -> dict[str, str]:
+    """Tables that are named with their schema, and never without: how, by their own names in lower case."""
+    from gem_bundle.expressions.query import exp, query_tree
+
+    tree = query_tree(statement(query))
+    tables = () if tree is None else tuple(tree.find_all(exp.Table))
+    plain = {table.name.lower() for table in tables if len(table.parts) == 1}
+    return {
+        table.name.lower(): ".".join(part.name for part in table.parts)
+        for table in tables
+        if len(table.parts) > 1 and table.name.lower() not in plain
+    }
+
+
 def defined(query: str) -> set[str]:
     """The tables, in lower case, that get their name by a common table expression before the query."""
     from gem_bundle.expressions.query import table_names

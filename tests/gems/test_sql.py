@@ -104,6 +104,16 @@ def test_an_input_that_is_not_used_is_a_warning() -> None:
     assert (finding.severity, finding.hint) == ("warning", "Write `from pages`, or remove the input.")
 
 
+def test_a_table_with_its_schema_is_no_input() -> None:
+    """`rejected` is what the input `orders.rejected` is called in a query."""
+    (finding,) = findings(Sql, ROWS, names=("rejected",), query="select * from Orders.rejected r")
+    assert (finding.severity, finding.option) == ("warning", "query")
+    assert "the input `rejected`: `Orders.rejected` is a table of the catalog" in finding.message
+    assert "Write `from rejected`" in (finding.hint or "")
+    query = "select * from rejected left join old.rejected o on o.id = rejected.id"
+    assert findings(Sql, ROWS, names=("rejected",), query=query) == []
+
+
 def test_two_inputs_of_one_name_are_an_error() -> None:
     query = "select * from orders"
     (finding,) = findings(Sql, ROWS, ROWS, names=("orders", "Orders"), query=query)

@@ -136,14 +136,15 @@ def at(minute: int) -> str:
 
 
 def silences(random: Random) -> Kind:
-    """The last reading of each device, all of which fall silent, but for one that lets the time pass.
+    """The last reading before each silence, of devices that come back and fall silent again.
 
-    None comes back: behind a kill a timer may be due a micro-batch later, and would have been deleted.
+    Behind a kill a timer may be due a micro-batch later, when its device has come back.
     """
-    lives = {device: [random.randrange(400)] for device in "abcdefghij"}
+    pauses = [5, 12, 19, 30, 31, 45, 90]
+    lives = {device: [random.randrange(60)] for device in "abcdefghij"}
     for life in lives.values():
-        for _ in range(random.randrange(2, 7)):
-            life.append(life[-1] + random.randrange(5, 20))
+        while life[-1] < 500:
+            life.append(life[-1] + random.choice(pauses))
     rows = in_files([(device, minute) for device, life in lives.items() for minute in life], random)
     rows[-1].append(("z", 700))
     files: list[list[dict[str, object]]] = [
@@ -153,7 +154,12 @@ def silences(random: Random) -> Kind:
     return Kind(
         *of_page("silence.yaml", "silent"),
         files,
-        [(device, float(life[-1])) for device, life in lives.items()],
+        [
+            (device, float(last))
+            for device, life in lives.items()
+            for last, following in zip(life, [*life[1:], 700], strict=True)
+            if following - last >= 30
+        ],
     )
 
 
