@@ -22,17 +22,18 @@ T = TypeVar("T")
 HYPOTHESIS_EXAMPLES: Final = 100
 
 a_killed_program: Final = pytest.mark.sample(1, rule="a killed program")
-"""What a program loses or doubles when it, its broker or its server is killed: a daily run kills one kind of them,
-and always the flights, a run over an object store and some gems of each kind."""
+"""What a program loses or doubles when it, its broker or its server is killed: a daily run kills one of them, and
+always some gems of each kind."""
 
-on_a_cluster: Final = pytest.mark.sample(1, rule="on a cluster")
-"""A bundle on executors of a cluster of its own."""
+in_another_place: Final = pytest.mark.sample(2, rule="in another place")
+"""Where Spark is somebody else's, or the data: a bundle on executors of a cluster of its own, a workspace of Databricks,
+a run over Spark Connect, a run over an object store that is killed. A daily run goes to two of them."""
 
 the_flights: Final = pytest.mark.sample(1, rule="the flights")
-"""The example of the flights as a program: the whole year, from a topic, stopped. A daily run always kills it."""
+"""The example of the flights as a program: the whole year, from a topic, stopped."""
 
 over_connect: Final = pytest.mark.sample(1, rule="over Spark Connect")
-"""What is the same over Spark Connect. A daily run always has a run and its restart, and what a server lacks."""
+"""What is the same over Spark Connect. A daily run always has what a server lacks."""
 
 a_session_of_its_own: Final = pytest.mark.sample(1, rule="a session of its own")
 """How Spark is started, and with what, in programs that do nothing else."""

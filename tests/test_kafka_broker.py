@@ -64,6 +64,7 @@ def test_wrong_use_is_said(kafka: Broker) -> None:
     assert kafka.consume(topic) == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kill", [False, True], ids=["shut down", "killed"])
 def test_restart_keeps_data_and_address(kafka: Broker, kill: bool) -> None:
     topic, address = kafka.new_topic("orders", partitions=2), kafka.bootstrap

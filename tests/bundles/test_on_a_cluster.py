@@ -16,7 +16,7 @@ from tests.bundles.installing import Made
 from tests.bundles.making import write_files
 from tests.bundles.submitting import build
 from tests.integration.flights import EXAMPLES, Flights, Run, lay_out
-from tests.samples import on_a_cluster
+from tests.samples import in_another_place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +61,7 @@ def rows(spark: SparkSession, table: Path) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.matrix
-@on_a_cluster
+@in_another_place
 def test_the_example_writes_the_table_that_a_run_writes(
     tmp_path: Path, cluster: Cluster, spark: SparkSession
 ) -> None:
@@ -154,7 +154,7 @@ targets:
 """
 
 
-@on_a_cluster
+@in_another_place
 def test_a_gem_of_another_distribution_runs_on_executors(
     tmp_path: Path, cluster: Cluster, spark: SparkSession
 ) -> None:

@@ -228,6 +228,7 @@ def test_damage_in_ivys_cache_too_is_fetched_anew(repository: Repository, cache:
         assert healed.path.read_bytes() == whole
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"jars": [{"coordinate": "g:a:1.0"}]}'])
 def test_a_damaged_lock_is_written_anew(repository: Repository, cache: Path, damage: str) -> None:
     repository.add("g:a:1.0")

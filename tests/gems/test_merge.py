@@ -428,7 +428,7 @@ def columns_of(way: str) -> Sequence[str]:
 
 
 @pytest.mark.spark
-@pytest.mark.sample(1, by=lambda way, partitioned: way)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("partitioned", [False, True])
 @BOTH
 def test_tables_are_what_plain_python_makes_of_the_changes(
@@ -618,6 +618,7 @@ def test_keys_of_another_type_than_the_table_s_say_nothing(spark: SparkSession) 
 
 
 @pytest.mark.spark
+@pytest.mark.sample(1)
 @pytest.mark.matrix
 @pytest.mark.parametrize(
     ("way", "layout"),
@@ -793,6 +794,7 @@ def test_rows_of_a_state_that_come_again(spark: SparkSession, tmp_path: Path, wa
 
 
 @pytest.mark.spark
+@pytest.mark.sample(1)
 @pytest.mark.matrix
 @pytest.mark.parametrize("kind", ["path", "table"])
 def test_a_table_keeps_the_columns_that_it_is_clustered_by(

@@ -19,7 +19,7 @@ from tests.integration.pipelines import add_rows, events, finish, run, write_pip
 from tests.integration.test_readme import README, TOUR
 from tests.integration.test_stateful import PROCESSOR
 from tests.kit.conformance.test_registry import suites
-from tests.samples import a_killed_program, over_connect, seed
+from tests.samples import a_killed_program, in_another_place, over_connect, seed
 from tests.tours import follow, virtual_environment
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ def written(folder: Path) -> list[str]:
     )
 
 
+@in_another_place
 def test_a_run_and_its_restart(spark: SparkSession, connect_server: ConnectServer, tmp_path: Path) -> None:
     there, here = hourly(tmp_path / "there"), hourly(tmp_path / "here")
     (first,) = connect_server.run(there)

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from gem_bundle.cli import main
 from tests.integration.flights import ROOT, Flights, Run, lay_out, link_days, table_rows
-from tests.samples import the_flights
+from tests.samples import a_killed_program, the_flights
 
 pytestmark = pytest.mark.spark
 
@@ -62,6 +62,7 @@ def test_a_whole_year_and_the_first_flight_of_the_next_one(feed: Path, tmp_path:
     assert table_rows(tmp_path / "out" / "hours") == both.hours()
 
 
+@a_killed_program
 @pytest.mark.matrix
 def test_no_row_is_lost_or_doubled_when_a_run_is_killed(demo: Path) -> None:
     pipeline, table = demo / "flights.yaml", demo / "out" / "hours"

@@ -226,6 +226,7 @@ FAILING = "rules: {counted: {condition: id > 0, action: fail}, paid: amount > 0}
 LIMITED = "rules: {counted: id > 0, paid: amount > 0}, max_rejected: 1"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.matrix
 @pytest.mark.parametrize(
     ("options", "says"),

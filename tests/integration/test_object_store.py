@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.integration.pipelines import command, events, finish, write_pipeline
+from tests.samples import in_another_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -162,6 +163,7 @@ def test_a_bucket_that_is_not_there(tmp_path: Path, s3: S3) -> None:
     assert "The specified bucket does not exist" in err
 
 
+@in_another_place
 def test_a_killed_run_continues_without_a_gap(spark: SparkSession, tmp_path: Path, s3: S3) -> None:
     file, place = project(tmp_path, s3)
     put(place, range(4))

@@ -123,6 +123,7 @@ def numbers(rows: Iterable[Row]) -> list[int]:
     return sorted(json.loads(row.row)["id"] for row in rows)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.matrix
 @pytest.mark.parametrize(("name", "gem"), [("Post", "foreach"), ("batch", "foreach_batch")])
 def test_each_row_is_delivered_or_rejected_and_a_repeat_doubles_no_rejected_row(
@@ -207,6 +208,7 @@ def test_what_was_rejected_isn_t_lost_when_its_own_target_fails(spark: SparkSess
     assert numbers(rejected(spark, folder)) == [1, 3, 5]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["Post", "batch"])
 def test_a_batch_rejects_too(spark: SparkSession, folder: Path, name: str) -> None:
     gem = "foreach" if name == "Post" else "foreach_batch"

@@ -180,6 +180,7 @@ def test_what_is_edited_is_there_at_once_and_what_is_deleted_is_missed(here: Env
 
 
 @pytest.mark.programs
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -19,7 +19,7 @@ import pytest
 
 from tests.bundles.cluster import bare_python, cluster, report_of  # noqa: F401 (fixtures)
 from tests.kit.clean import ROOT, built, clean_environment, clean_variables
-from tests.samples import in_an_environment_of_its_own, on_a_cluster
+from tests.samples import in_an_environment_of_its_own, in_another_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -259,7 +259,7 @@ def test_a_pipeline_with_both_is_checked(stranger: Stranger, project: Project) -
         assert line in refused.stdout
 
 
-@on_a_cluster
+@in_another_place
 @pytest.mark.spark
 def test_a_bundle_of_it_runs_on_a_cluster(
     stranger: Stranger,

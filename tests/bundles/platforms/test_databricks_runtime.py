@@ -13,6 +13,7 @@ import yaml
 from tests.bundles.making import write_files
 from tests.bundles.platforms.databricks_runtime import DBUTILS, Runtime, upload
 from tests.bundles.submitting import build
+from tests.samples import in_another_place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,6 +83,7 @@ def hidden(root: Path) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: int(row["size"]))
 
 
+@in_another_place
 @pytest.mark.spark
 def test_a_job_runs_on_a_workspace_that_has_never_heard_of_gem_bundle(tmp_path: Path) -> None:
     from databricks.sdk.dbutils import _SecretsUtil

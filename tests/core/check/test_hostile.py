@@ -28,7 +28,7 @@ from tests.samples import examples, seed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-COUNT = examples(300, 10_000)
+COUNT = examples(150, 10_000)
 SEED = seed()
 BATCH = 500
 ROOT = Path(__file__).parents[3]
