@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from gem_bundle.check import check_definition
+from gem_bundle.plugins import load_registry
+from gem_bundle.run.environment import KEEPS_LIMITS, needed_settings
 from gem_bundle.run.spark_settings import (
     SessionRequest,
     Setting,
@@ -18,6 +21,7 @@ from gem_bundle.run.spark_settings import (
     settings_to_start,
     streaming_defaults,
 )
+from tests.core.checking import load
 
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 OFFSETS = "spark.sql.streaming.offsetLog.formatVersion"
@@ -209,3 +213,33 @@ def test_a_session_that_is_there_keeps_its_place_and_its_partitions() -> None:
 )
 def test_whether_a_session_has_what_is_wanted(key: str, has: str | None, wants: str, answer: bool) -> None:
     assert contains(key, has, wants) is answer
+
+
+LIMITED = """
+pipeline: limited
+mode: MODE
+sources:
+  orders: {gem: file, options: {path: orders, format: json, schema: "id int"}}
+transforms:
+  few: {gem: limit, input: orders, options: {rows: 7}}
+  same: {gem: filter, input: orders, options: {condition: id > 0}}
+targets:
+  out: {gem: noop, input: few}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "nodes", "asked"),
+    [("stream", None, True), ("stream", ["orders", "same"], False), ("batch", None, False)],
+)
+def test_a_stream_that_is_limited_asks_for_what_keeps_its_count(
+    mode: str, nodes: list[str] | None, asked: bool
+) -> None:
+    plan = check_definition(load(LIMITED.replace("MODE", mode)), load_registry()).plan
+    assert plan is not None
+    assert needed_settings(plan, nodes) == (KEEPS_LIMITS if asked else {})
+    mine = {"spark.sql.optimizer.excludedRules": "org.example.Mine"}
+    merged = merge_settings([("gem", KEEPS_LIMITS), ("pipeline", mine)])
+    (setting,) = merged.values()
+    assert setting.value.split(",")[-1] == "org.example.Mine"
+    assert len(setting.value.split(",")) == 4
