@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -15,7 +16,7 @@ from gem_bundle.run import fresh
 from tests.integration.pipelines import add_rows, run, write_pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -208,6 +209,72 @@ def test_a_delta_table_goes_on_at_its_version_and_the_watermark_stays(
         order(minute, second)
     assert run(file, available_now=True, fresh=("out",)).rows_in == 4
     assert written(spark, tmp_path) == [(0, "Ann", 2), (1, "Ann", 1), (5, "Ann", 2), (9, "Ann", 2)]
+
+
+class Elsewhere(NamedTuple):
+    """A stream that isn't of files, and how it gets rows.
+
+    Args:
+        source: The node of the source.
+        add: Adds a row for each number.
+    """
+
+    source: str
+    add: Callable[[Sequence[int]], None]
+
+
+def catalog(spark: SparkSession, request: pytest.FixtureRequest) -> Elsewhere:
+    """A table of the catalog."""
+    name = "orders_of_a_fresh_checkpoint"
+    spark.sql(f"drop table if exists {name}")
+    spark.sql(f"create table {name} (amount int, customer string) using delta")
+    request.addfinalizer(lambda: spark.sql(f"drop table {name}"))
+
+    def add(amounts: Sequence[int]) -> None:
+        spark.sql(f"insert into {name} values {', '.join(str((n, 'ab'[n % 2])) for n in amounts)}")
+
+    return Elsewhere(f"{{gem: table, options: {{table: {name}}}}}", add)
+
+
+def database(spark: SparkSession, request: pytest.FixtureRequest) -> Elsewhere:
+    """A table of PostgreSQL, by its increasing column."""
+    postgres = request.getfixturevalue("postgres")
+    name = "orders_of_a_fresh_checkpoint"
+    postgres.sql(f"create table {name} (amount int not null, customer text)")
+
+    def add(amounts: Sequence[int]) -> None:
+        postgres.sql(f"insert into {name} values {', '.join(str((n, 'ab'[n % 2])) for n in amounts)}")
+
+    options = {**postgres.options(), "table": name, "increasing": "amount"}
+    return Elsewhere(json.dumps({"gem": "jdbc", "options": options}), add)
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("kind", [catalog, database])
+def test_another_source_goes_on_at_its_offset(
+    spark: SparkSession,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    kind: Callable[[SparkSession, pytest.FixtureRequest], Elsewhere],
+) -> None:
+    orders = kind(spark, request)
+    before, _, behind = SUMS.partition("    gem: file")
+    text = f"{before.rstrip().removesuffix('orders:')}orders: {orders.source}\n{behind.partition('}')[2].lstrip()}"
+    file = write_pipeline(tmp_path, text)
+    orders.add([0, 1, 2])
+    assert run(file, available_now=True).ok
+    orders.add([3, 4])
+    assert run(file, available_now=True).ok
+    assert written(spark, tmp_path) == [("a", 3), ("b", 2)]
+
+    write_pipeline(tmp_path, text.replace("n: count(*)", "n: sum(amount)"))
+    orders.add([10, 11, 12])
+    report = run(file, available_now=True, fresh=("out",))
+    assert report.ok, report.diagnostics
+    assert report.rows_in == 3
+    orders.add([20])
+    assert run(file, available_now=True).rows_in == 1
+    assert written(spark, tmp_path) == [("a", 42), ("b", 11)]
 
 
 def test_of_a_pipeline_that_is_no_stream_it_is_refused(tmp_path: Path) -> None:
