@@ -153,10 +153,8 @@ def spark(
                 "spark.master": "local[2]",
                 "spark.driver.memory": "1g",
                 # Most plans of tests run once over a handful of rows: compiling them takes longer than that.
-                # What tests start as programs, so what is killed or measured, compiles its plans as ever, and
-                # expressions with them.
+                # What tests start as programs, so what is killed or measured, compiles its plans as ever.
                 "spark.sql.codegen.wholeStage": "false",
-                "spark.sql.codegen.factoryMode": "NO_CODEGEN",
                 # Nor do plans over two partitions get better by planning again behind each shuffle; streams don't.
                 "spark.sql.adaptive.enabled": "false",
                 "spark.sql.session.timeZone": "UTC",
