@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+import yaml
 
 from gem_bundle.changes.checkpoint import read_checkpoint
 from gem_bundle.changes.record import read_record
@@ -16,7 +17,7 @@ from gem_bundle.run import fresh
 from tests.integration.pipelines import add_rows, run, write_pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -211,42 +212,35 @@ def test_a_delta_table_goes_on_at_its_version_and_the_watermark_stays(
     assert written(spark, tmp_path) == [(0, "Ann", 2), (1, "Ann", 1), (5, "Ann", 2), (9, "Ann", 2)]
 
 
+NAME = "orders_of_a_fresh_checkpoint"
+
+
 class Elsewhere(NamedTuple):
-    """A stream that isn't of files, and how it gets rows.
+    """A stream of a table that isn't of files.
 
     Args:
         source: The node of the source.
-        add: Adds a row for each number.
+        sql: Runs a statement where the table is.
     """
 
-    source: str
-    add: Callable[[Sequence[int]], None]
+    source: dict[str, Any]
+    sql: Callable[[str], object]
 
 
 def catalog(spark: SparkSession, request: pytest.FixtureRequest) -> Elsewhere:
     """A table of the catalog."""
-    name = "orders_of_a_fresh_checkpoint"
-    spark.sql(f"drop table if exists {name}")
-    spark.sql(f"create table {name} (amount int, customer string) using delta")
-    request.addfinalizer(lambda: spark.sql(f"drop table {name}"))
-
-    def add(amounts: Sequence[int]) -> None:
-        spark.sql(f"insert into {name} values {', '.join(str((n, 'ab'[n % 2])) for n in amounts)}")
-
-    return Elsewhere(f"{{gem: table, options: {{table: {name}}}}}", add)
+    spark.sql(f"drop table if exists {NAME}")
+    spark.sql(f"create table {NAME} (amount int, customer string) using delta")
+    request.addfinalizer(lambda: spark.sql(f"drop table {NAME}"))
+    return Elsewhere({"gem": "table", "options": {"table": NAME}}, spark.sql)
 
 
 def database(spark: SparkSession, request: pytest.FixtureRequest) -> Elsewhere:
     """A table of PostgreSQL, by its increasing column."""
     postgres = request.getfixturevalue("postgres")
-    name = "orders_of_a_fresh_checkpoint"
-    postgres.sql(f"create table {name} (amount int not null, customer text)")
-
-    def add(amounts: Sequence[int]) -> None:
-        postgres.sql(f"insert into {name} values {', '.join(str((n, 'ab'[n % 2])) for n in amounts)}")
-
-    options = {**postgres.options(), "table": name, "increasing": "amount"}
-    return Elsewhere(json.dumps({"gem": "jdbc", "options": options}), add)
+    postgres.sql(f"create table {NAME} (amount int not null, customer text)")
+    options = {**postgres.options(), "table": NAME, "increasing": "amount"}
+    return Elsewhere({"gem": "jdbc", "options": options}, postgres.sql)
 
 
 @pytest.mark.sample(1)
@@ -258,21 +252,26 @@ def test_another_source_goes_on_at_its_offset(
     kind: Callable[[SparkSession, pytest.FixtureRequest], Elsewhere],
 ) -> None:
     orders = kind(spark, request)
-    before, _, behind = SUMS.partition("    gem: file")
-    text = f"{before.rstrip().removesuffix('orders:')}orders: {orders.source}\n{behind.partition('}')[2].lstrip()}"
+    pipeline = yaml.safe_load(SUMS)
+    pipeline["sources"]["orders"] = orders.source
+    text = json.dumps(pipeline)  # which is YAML too
+
+    def insert(*amounts: int) -> None:
+        orders.sql(f"insert into {NAME} values {', '.join(str((n, 'ab'[n % 2])) for n in amounts)}")
+
     file = write_pipeline(tmp_path, text)
-    orders.add([0, 1, 2])
+    insert(0, 1, 2)
     assert run(file, available_now=True).ok
-    orders.add([3, 4])
+    insert(3, 4)
     assert run(file, available_now=True).ok
     assert written(spark, tmp_path) == [("a", 3), ("b", 2)]
 
-    write_pipeline(tmp_path, text.replace("n: count(*)", "n: sum(amount)"))
-    orders.add([10, 11, 12])
+    write_pipeline(tmp_path, text.replace("count(*)", "sum(amount)"))
+    insert(10, 11, 12)
     report = run(file, available_now=True, fresh=("out",))
     assert report.ok, report.diagnostics
     assert report.rows_in == 3
-    orders.add([20])
+    insert(20)
     assert run(file, available_now=True).rows_in == 1
     assert written(spark, tmp_path) == [("a", 42), ("b", 11)]
 

@@ -21,6 +21,7 @@ from tests.integration.pipelines import add_rows, command, events, finish, run, 
 from tests.samples import a_killed_program, drawn, examples
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -277,6 +278,19 @@ def kept(spark: SparkSession) -> tuple[set[int], bool]:
     return mine, bool(manager.isEmpty())
 
 
+def since_now(spark: SparkSession) -> Callable[[], tuple[set[int], bool]]:
+    """What tells of the RDDs that are kept besides those of now, and whether no query is told to keep its rows."""
+    # Rows that a test before this one has had in memory are there until Java's collector comes by.
+    spark.catalog.clearCache()
+    others, _ = kept(spark)
+
+    def left_behind() -> tuple[set[int], bool]:
+        rdds, nothing_cached = kept(spark)
+        return rdds - others, nothing_cached
+
+    return left_behind
+
+
 def test_what_a_group_keeps_is_let_go_of_however_its_micro_batch_ends(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,14 +308,7 @@ def test_what_a_group_keeps_is_let_go_of_however_its_micro_batch_ends(
     file = write_pipeline(tmp_path, TWO.replace(":refuse", ":wait"))
     (tmp_path / "jobs_of_a_group.py").write_text(JOBS + WAITING)
     add(tmp_path, "a.txt", range(10))
-    # Rows that a test before this one has had in memory are there until Java's collector comes by.
-    spark.catalog.clearCache()
-    others, _ = kept(spark)
-
-    def left_behind() -> tuple[set[int], bool]:
-        rdds, nothing_cached = kept(spark)
-        return rdds - others, nothing_cached
-
+    left_behind = since_now(spark)
     assert left_behind() == (set(), True)
 
     assert run(file, available_now=True).status == "failed"
@@ -369,7 +376,7 @@ def test_what_targets_share_behind_the_fork_is_computed_once(spark: SparkSession
     file = write_pipeline(tmp_path, BEHIND + OTHERS)
     (tmp_path / "jobs_behind_a_fork.py").write_text(MEETING)
     add(tmp_path, "a.txt", range(100))
-    before = kept(spark)
+    left_behind = since_now(spark)
 
     # That they meet shows that they are written side by side.
     assert run(file, available_now=True).ok
@@ -379,7 +386,7 @@ def test_what_targets_share_behind_the_fork_is_computed_once(spark: SparkSession
     assert most["rows"] == {key: u for key, u in everything["rows"].items() if int(key) >= 50}
     assert len(calls.read_text()) == 90
     assert everything["kept"]
-    assert kept(spark) == before
+    assert left_behind() == (set(), True)
 
     # For one target alone nothing is kept.
     (tmp_path / "alone").mkdir()

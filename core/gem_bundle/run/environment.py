@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gem_bundle.operators import walk
 from gem_bundle.run.jars import cache_folder, fill, resolve, spark_version
 from gem_bundle.run.session import brings_jars, open_session
 from gem_bundle.run.spark_settings import SessionRequest, merge_settings
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from gem_bundle.facts import Facts
     from gem_bundle.gem import Gem
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.jars import Jar
@@ -77,9 +77,9 @@ def needed_settings(plan: Plan, nodes: Iterable[str] | None = None) -> dict[str,
         plan: The pipeline.
         nodes: The nodes; None for all.
     """
-    chosen = list(plan.gems if nodes is None else nodes)
+    chosen = list(plan.order if nodes is None else nodes)
     layers: list[Layer] = [("gem", gem.session_settings()) for gem in _gems(plan, chosen)]
-    if any(map(_limits_a_stream, (plan.facts[name] for name in chosen if name in plan.facts))):
+    if _limit_a_stream(plan, chosen):
         layers.append(("gem", KEEPS_LIMITS))
     return {key: setting.value for key, setting in merge_settings(layers).items()}
 
@@ -97,8 +97,11 @@ state before it gets another's, and the next micro-batch fails (Spark 4.2, `test
 """
 
 
-def _limits_a_stream(facts: Facts) -> bool:
-    return facts.streaming is not False and any(o.kind == "limit" for o in facts.all_operators())
+def _limit_a_stream(plan: Plan, nodes: Iterable[str]) -> bool:
+    known = [facts for name in nodes if (facts := plan.facts.get(name)) is not None]
+    # All at once: what one node passes on has passed through the nodes before it.
+    passed = walk(o for facts in known if facts.streaming is not False for o in facts.operators)
+    return any(operator.kind == "limit" for operator in passed)
 
 
 def local_settings(plan: Plan, nodes: Iterable[str] | None = None) -> dict[str, str]:
