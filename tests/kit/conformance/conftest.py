@@ -2,12 +2,13 @@
 
 import pytest
 
-from gem_bundle.testing.conformance.suite import WAIVED
+from gem_bundle.testing.conformance.suite import WAIVED, is_costly
 from tests.connect_server import is_over_connect
 
 STARTS_PYTHON = {"test_the_import_is_light"}
 # Each rule is tried every day, with so many gems of a kind; with all of them by `--long`.
 GEMS = 3
+KILLED = 2  # it takes a Spark of its own
 # A target that rejects rows has this test.
 REJECTS = "test_delivers_or_rejects_each_row"
 
@@ -19,7 +20,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.programs)
     if item.get_closest_marker("spark"):
         item.add_marker(pytest.mark.matrix)
-        item.add_marker(pytest.mark.sample(GEMS, rule=f"{item.path.stem} {rule}"))
+        daily = KILLED if is_costly(getattr(item, "function", None)) else GEMS
+        item.add_marker(pytest.mark.sample(daily, rule=f"{item.path.stem} {rule}"))
         if is_over_connect(item.config) and getattr(getattr(item, "cls", None), REJECTS, None) is not None:
             reason = (
                 WAIVED + "what a target rejects can't be learned over Spark Connect: a run is refused, GB386"

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import ConfigDict, SecretStr
 
@@ -36,6 +37,11 @@ PAGES = Given("page string, team string", [{"page": "home", "team": "web"}], sta
 BORROWED = {
     **TransformSuite.waive,
     "test_no_option_is_ignored": "the options are those of a built-in gem, whose own suite reads them",
+}
+
+
+UNKILLED = {
+    "test_keeps_or_rejects_each_row_of_a_killed_run": "a kill takes long, and `DividesAnew` shows what it finds"
 }
 
 
@@ -203,6 +209,7 @@ class LetsRejectedRowsThrough(Flag):
 
 class TestLetsRejectedRowsThrough(TransformSuite):
     gem = LetsRejectedRowsThrough
+    waive = {**TransformSuite.waive, **UNKILLED}
     caught_by = {
         "test_keeps_or_rejects_each_row",
         "test_keeps_or_rejects_rows_it_never_saw",
@@ -227,6 +234,7 @@ class LosesWhatNobodyShowedIt(Flag):
 
 class TestLosesWhatNobodyShowedIt(TransformSuite):
     gem = LosesWhatNobodyShowedIt
+    waive = {**TransformSuite.waive, **UNKILLED}
     expected = [{"id": 1}, {"id": 2}, {"id": 3}]
     caught_by = {"test_keeps_or_rejects_rows_it_never_saw", "test_keeps_or_rejects_rows_that_come_again"}
 
@@ -249,8 +257,33 @@ class ChangesWhatItRejects(Flag):
 
 class TestChangesWhatItRejects(TransformSuite):
     gem = ChangesWhatItRejects
+    waive = {**TransformSuite.waive, **UNKILLED}
     expected = [{"id": 1}, {"id": 2}]
     caught_by = {"test_keeps_or_rejects_rows_it_never_saw"}
+
+
+class DividesAnew(Flag):
+    """Divide rows by a number that each process draws for itself."""
+
+    salt: ClassVar[int] = secrets.randbelow(2**31)
+
+    def rejects(self) -> bool:
+        return True
+
+    def apply(self, *inputs: DataFrame) -> DataFrame:
+        return super().apply(*(df.filter(f"pmod(xxhash64({self.salt}, *), 2) = 0") for df in inputs))
+
+    def reject(self, *inputs: DataFrame) -> Rejects:
+        from pyspark.sql.functions import array, expr, when
+
+        drawn = expr(f"pmod(xxhash64({self.salt}, *), 2) = 1")
+        return Rejects(inputs[0], when(drawn, array(reason("drawn", "it was drawn"))))
+
+
+class TestDividesAnew(TransformSuite):
+    gem = DividesAnew
+    expected = None
+    caught_by = {"test_keeps_or_rejects_each_row_of_a_killed_run"}
 
 
 class LosesRowsWithoutAKey(Join):
@@ -265,7 +298,7 @@ class TestLosesRowsWithoutAKey(TransformSuite):
     inputs = {"events": EVENTS, "pages": PAGES}
     options = {"on": ["page"], "unmatched": "reject"}
     expected = [{"id": 1}, {"id": 3}]
-    waive = BORROWED
+    waive = {**BORROWED, **UNKILLED}
     caught_by = {"test_keeps_or_rejects_each_row", "test_keeps_or_rejects_rows_it_never_saw"}
 
 
@@ -283,7 +316,7 @@ class TestLosesRowsThatCameBefore(TransformSuite):
     gem = LosesRowsThatCameBefore
     options = {"rules": {"once": {"column": "id", "unique": "within_watermark"}}}
     expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
-    waive = BORROWED
+    waive = {**BORROWED, **UNKILLED}
     caught_by = {"test_keeps_or_rejects_rows_by_those_it_remembers"}
 
 

@@ -23,8 +23,8 @@ claims. A test that doesn't hold and can't be made to is waived with a reason, w
 
         waive = {"test_replays_the_same_rows": "the server forgets what was read"}
 
-A waived test is run all the same, and fails when it passes: then the waiver has to go. Only the one that
-kills a run, which takes long, is then left out.
+A waived test is run all the same, and fails when it passes: then the waiver has to go. Only those that
+kill a run, which take long, are then left out.
 """
 
 from gem_bundle.testing.conformance.inputs import Given as Given

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pytest
 
-from gem_bundle.rejected import Rejecting, rejected_rows, restored_rows
+from gem_bundle.rejected import rejected_rows, restored_rows
 from gem_bundle.schema import fields_of, quoted
+from gem_bundle.testing.conformance.dividing import ANYBODY, NUMBER, Dividing, divided, numbers_of, outputs
 from gem_bundle.testing.conformance.inference import differences
 from gem_bundle.testing.conformance.inputs import Folder, facts_of
 from gem_bundle.testing.conformance.streams import (
@@ -19,8 +20,9 @@ from gem_bundle.testing.conformance.streams import (
     drained,
     forget_last_commit,
     rows_of,
+    run_to_the_end,
 )
-from gem_bundle.testing.conformance.suite import GemConformance, applies, fail_for
+from gem_bundle.testing.conformance.suite import GemConformance, applies, costly, fail_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,9 +34,7 @@ if TYPE_CHECKING:
     from gem_bundle.testing.conformance.inputs import Given
     from gem_bundle.testing.conformance.streams import Batches
 
-_ANYBODY = Rejecting("pipeline", "0.1.0", "node", "gem")
 _DRAWN = 60
-_NUMBER = "gem_bundle_number"
 _CHANGED = 0.4
 _NEVER_LATE = "36500 days"
 _TEXTS = ("", " ", "0", "null", "\u00e9\U0001f600", "[" * 20, "x" * 300)
@@ -47,6 +47,11 @@ def _rejects(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001 (th
 
 def _rejects_in_streams(suite: type[GemConformance], gem: Gem) -> bool:
     return _rejects(suite, gem) and not cast("Transform", gem).compares_rows()
+
+
+def _rejects_of_one_stream(suite: type[GemConformance], gem: Gem) -> bool:
+    _, *others = cast("type[RejectingTests]", suite).inputs.values()
+    return _rejects(suite, gem) and all(given.static for given in others)
 
 
 def _remembers(suite: type[GemConformance], gem: Gem) -> bool:
@@ -75,7 +80,7 @@ class RejectingTests(GemConformance):
         if not gem.compares_rows():  # which have tables only
             judged.append((self.streams(marked=True), "of streams"))  # type: ignore[attr-defined]
         for inputs, how in judged:
-            df = rejected_rows(gem.reject(*inputs), _ANYBODY)
+            df = rejected_rows(gem.reject(*inputs), ANYBODY)
             problems += differences(gem.infer_rejected(*map(facts_of, inputs)), df, how=f"rejected {how}")
         fail_for(problems)
 
@@ -104,7 +109,7 @@ class RejectingTests(GemConformance):
         gem = self.live()
         seed, drawn = self._drawn()
         inputs = [drawn.stream(self.spark, "rows"), *self.streams()[1:]]  # type: ignore[attr-defined]
-        kept, rejected = gem.apply(*inputs), rejected_rows(gem.reject(*inputs), _ANYBODY)
+        kept, rejected = gem.apply(*inputs), rejected_rows(gem.reject(*inputs), ANYBODY)
         problems, rows = [], 0
         for df, what in ((kept, "let through"), (rejected, "rejected")):
             checkpoint = self.folder.with_name(f"checkpoint_{what.partition(' ')[0]}")
@@ -147,12 +152,46 @@ class RejectingTests(GemConformance):
             problems.append(f"when a micro-batch comes again, of the rows rejected {other}")
         fail_for(problems)
 
+    @pytest.mark.spark
+    @costly
+    @applies(_rejects_of_one_stream)
+    def test_keeps_or_rejects_each_row_of_a_killed_run(self) -> None:
+        """So are rows of a run that is killed between its two outputs, which goes on with the second.
+
+        It is a process of its own, with the options of `provide` and a Spark that has what the gem asks for.
+        What was written of a micro-batch before it died isn't written again, as it is in a group of targets
+        that know a micro-batch: then a gem has to divide the rows as it did the first time.
+        """
+        from gem_bundle.testing.conformance.killing import kill_while_dividing
+
+        gem = self.live()
+        seed, rows = self._draw()
+        first, *others = self.inputs.items()
+        given = Folder(self.folder.with_name("numbered"), f"{first[1].schema}, {NUMBER} int")
+        for number, part in enumerate(_parts(rows, 5)):
+            given.add({**row, NUMBER: len(part) * number + place} for place, row in enumerate(part))
+        folders = self._folders()  # type: ignore[attr-defined]
+        tables = [(str(folders[name].path), each.schema) for name, each in others]
+        place = self.folder.with_name("divided")
+        event_time = None if first[1].event_time is None else first[1].event_time[0]
+        dividing = Dividing(gem, event_time, tables, str(place))
+        kill_while_dividing(dividing, given, self.checkpoint, self.folder, self.spark)
+        run_to_the_end(dividing.writer(given.stream(self.spark, "given")), self.checkpoint)
+        wanted = {row[NUMBER] for row in self._judged(given.table(self.spark)).select(NUMBER).collect()}
+        problems = _not_divided(wanted, *divided(place))
+        fail_for(
+            [
+                f"after a run that was killed, {problem} (rows drawn by the seed {seed})"
+                for problem in problems
+            ]
+        )
+
     def _divided(self, gem: Any, tables: Sequence[DataFrame], rows: int | None = None) -> list[str]:
         """What is wrong with how rows are divided."""
         if len(tables) > 1:
             return self._told_apart(gem, tables, rows)
-        kept = sum(df.count() for df in _outputs(gem.apply(*tables)))
-        rejected = rejected_rows(gem.reject(*tables), _ANYBODY).count()
+        kept = sum(df.count() for df in outputs(gem.apply(*tables)))
+        rejected = rejected_rows(gem.reject(*tables), ANYBODY).count()
         rows = self._judged(tables[0]).count() if rows is None else rows
         if kept + rejected == rows:
             return []
@@ -165,45 +204,57 @@ class RejectingTests(GemConformance):
         first, *others = tables
         numbered = self.spark.createDataFrame(
             [(*row, number) for number, row in enumerate(first.collect())],
-            StructType([*first.schema, StructField(_NUMBER, IntegerType())]),
+            StructType([*first.schema, StructField(NUMBER, IntegerType())]),
         )
-        all_ = {row[_NUMBER] for row in self._judged(numbered).select(_NUMBER).collect()}
+        all_ = {row[NUMBER] for row in self._judged(numbered).select(NUMBER).collect()}
         if rows is not None and len(all_) != rows:
             return [f"of {rows} rows {len(all_)} are there when they are judged"]
-        outputs = _outputs(gem.apply(numbered, *others))
-        refused = rejected_rows(gem.reject(numbered, *others), _ANYBODY)
-        if not all(_NUMBER in df.columns for df in outputs):
-            lost = len(all_) - sum(df.count() for df in outputs) - refused.count()
-            return (
-                [f"of {len(all_)} rows at least {lost} are neither let through nor rejected"]
-                if lost > 0
-                else []
-            )
-        kept = {row[_NUMBER] for df in outputs for row in df.select(_NUMBER).collect()}
-        rejected = [json.loads(row.row)[_NUMBER] for row in refused.select("row").collect()]
-        problems = []
-        if lost := len(all_ - kept.union(rejected)):
-            problems.append(f"of {len(all_)} rows {lost} are neither let through nor rejected")
-        if both := len(kept.intersection(rejected)):
-            problems.append(f"of {len(all_)} rows {both} are let through, and rejected too")
-        if len(rejected) > len(set(rejected)):
-            problems.append(f"of {len(all_)} rows some are rejected twice")
-        return problems
+        through = outputs(gem.apply(numbered, *others))
+        refused = rejected_rows(gem.reject(numbered, *others), ANYBODY)
+        kept = [row[NUMBER] for df in map(numbers_of, through) for row in df.collect()]
+        rejected = [json.loads(row.row)[NUMBER] for row in refused.select("row").collect()]
+        return _not_divided(all_, kept, rejected)
 
     def _judged(self, df: DataFrame) -> DataFrame:
         """The rows that have to be in one of the outputs."""
         return df if self.passed_over is None else df.where(f"not coalesce(({self.passed_over}), false)")
 
     def _drawn(self) -> tuple[int, Folder]:
-        """Rows like those that the gem is given and unlike them, and what they are drawn by."""
+        """Two files of rows like those that the gem is given and unlike them, and what they are drawn by."""
+        seed, drawn = self._draw()
+        folder = Folder(self.folder.with_name("drawn"), next(iter(self.inputs.values())).schema)
+        for part in _parts(drawn, 2):
+            folder.add(part)
+        return seed, folder
+
+    def _draw(self) -> tuple[int, list[dict[str, Any]]]:
         seed = getattr(self.request.config.option, "seed", None)
         seed = secrets.randbelow(10**8) if seed is None else seed
         given = next(iter(self.inputs.values()))
-        folder = Folder(self.folder.with_name("drawn"), given.schema)
-        drawn = list(draw(given.rows, fields_of(given.schema) or (), Random(seed)))  # noqa: S311
-        for part in (drawn[: _DRAWN // 2], drawn[_DRAWN // 2 :]):
-            folder.add(part)
-        return seed, folder
+        return seed, list(draw(given.rows, fields_of(given.schema) or (), Random(seed)))  # noqa: S311
+
+
+def _parts(rows: Sequence[dict[str, Any]], count: int) -> Iterator[Sequence[dict[str, Any]]]:
+    """Rows in as many equal parts."""
+    size = len(rows) // count
+    return (rows[size * number : size * (number + 1)] for number in range(count))
+
+
+def _not_divided(wanted: set[int], kept: Sequence[int | None], rejected: Sequence[int | None]) -> list[str]:
+    """What is wrong with the numbers of rows that are let through, None where lost, and of the others."""
+    known, problems = set(kept), []
+    if None in known:  # they can only be counted then, and one may have become several
+        lost = len(wanted) - len(kept) - len(rejected)
+        if lost > 0:
+            problems.append(f"of {len(wanted)} rows at least {lost} are neither let through nor rejected")
+    else:
+        if lost := len(wanted - known.union(rejected)):
+            problems.append(f"of {len(wanted)} rows {lost} are neither let through nor rejected")
+        if both := len(known.intersection(rejected)):
+            problems.append(f"of {len(wanted)} rows {both} are let through, and rejected too")
+    if len(rejected) > len(set(rejected)):
+        problems.append(f"of {len(wanted)} rows some are rejected twice")
+    return problems
 
 
 def draw(
@@ -244,16 +295,16 @@ def _changed(value: Any, kind: str, chance: Random) -> Any:
 def _judged_apart(gem: Any, tables: Sequence[DataFrame]) -> list[str]:
     """What is wrong when those that are rejected and the others come without each other."""
     rows, others = tables[0], tables[1:]
-    rejected = _restored(rejected_rows(gem.reject(*tables), _ANYBODY), rows)
+    rejected = _restored(rejected_rows(gem.reject(*tables), ANYBODY), rows)
     problems = []
     strange = rejected.exceptAll(rows).count()
     if strange:
         problems.append(f"{strange} of the rows that are rejected don't come back as they came in")
-    through = sum(df.count() for df in _outputs(gem.apply(rejected, *others)))
+    through = sum(df.count() for df in outputs(gem.apply(rejected, *others)))
     if through:
         problems.append(f"of the rows that are rejected {through} are let through when they come alone")
     kept = rows.exceptAll(rejected)
-    refused = rejected_rows(gem.reject(kept, *others), _ANYBODY).count()
+    refused = rejected_rows(gem.reject(kept, *others), ANYBODY).count()
     if refused:
         problems.append(f"of the rows that aren't rejected {refused} are when they come alone")
     return problems
@@ -268,11 +319,7 @@ def _restored(rejected: DataFrame, rows: DataFrame) -> DataFrame:
 
 
 def _rejected(gem: Any, tables: Sequence[DataFrame]) -> list[dict[str, Any]]:
-    return rows_of(rejected_rows(gem.reject(*tables), _ANYBODY).select("row", "reasons"))
-
-
-def _outputs(found: Any) -> list[DataFrame]:
-    return list(found.values()) if isinstance(found, dict) else [found]
+    return rows_of(rejected_rows(gem.reject(*tables), ANYBODY).select("row", "reasons"))
 
 
 def _rows_in(batches: Batches, number: int) -> list[dict[str, Any]]:

@@ -125,6 +125,17 @@ def write_stream(
     return query
 
 
+def run_to_the_end(writer: DataStreamWriter, checkpoint: Path) -> None:
+    """Run a query until everything that is there has been read.
+
+    Args:
+        writer: The query.
+        checkpoint: Its checkpoint.
+    """
+    with _query(writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)) as query:
+        _end(query)
+
+
 def forget_last_commit(checkpoint: Path) -> int:
     """Take back that the last micro-batch was committed, as if the run had died just before.
 

@@ -60,6 +60,15 @@ def costly(test: _Test) -> _Test:
     return test
 
 
+def is_costly(test: object) -> bool:
+    """Whether a test is marked as one that takes long.
+
+    Args:
+        test: Its function.
+    """
+    return getattr(test, _COSTLY, False) is True
+
+
 class GemConformance:
     """The tests of all gems. Derive from the class of the gem's kind, and name the derived class ``Test…``.
 
@@ -151,7 +160,7 @@ class GemConformance:
         self.folder.mkdir()
         reason = self.waive.get(request.function.__name__)
         if reason is not None:
-            if getattr(request.function, _COSTLY, False):
+            if is_costly(request.function):
                 pytest.xfail(WAIVED + reason)
             request.applymarker(pytest.mark.xfail(reason=WAIVED + reason, strict=True))
         yield

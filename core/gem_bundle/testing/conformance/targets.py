@@ -281,8 +281,7 @@ class TargetConformance(
         portions = [self.rows(number) for number in range(1, 7)]
         for rows in portions[:-1]:
             given.add(rows)
-        time_zone = self.spark.conf.get("spark.sql.session.timeZone") or "UTC"
-        kill_while_writing(gem, given, self.checkpoint, self.folder, time_zone)
+        kill_while_writing(gem, given, self.checkpoint, self.folder, self.spark)
         given.add(portions[-1])
         write_stream(self.live(), self._stream(given), self.checkpoint)
         self._expect([row for rows in portions for row in rows], "after a run that was killed")
