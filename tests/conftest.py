@@ -157,6 +157,8 @@ def spark(
                 "spark.sql.codegen.wholeStage": "false",
                 # Nor do plans over two partitions get better by planning again behind each shuffle; streams don't.
                 "spark.sql.adaptive.enabled": "false",
+                # For each plan Spark makes a text that somebody may look at in its pages, where there are any.
+                "spark.sql.ui.explainMode": "simple",
                 "spark.sql.session.timeZone": "UTC",
                 "spark.sql.warehouse.dir": str(folder / "warehouse"),
                 # The metastore of saved tables, and Derby's log, which are else in the current folder.
@@ -171,7 +173,8 @@ def spark(
             jars=jars,
             module_folders=[user_modules],
             spark_log=folder / "spark.log",
-            brief=True,
+            # A worker's session does a thousand seconds of work: compiling all of it pays after some three hundred.
+            brief="PYTEST_XDIST_WORKER" not in os.environ,
         )
     )
     yield opened.spark

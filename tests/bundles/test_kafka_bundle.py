@@ -9,7 +9,7 @@ import pytest
 from tests.bundles.cluster import bare_environment
 from tests.bundles.making import write_files
 from tests.bundles.submitting import Submission, build
-from tests.samples import a_killed_program
+from tests.samples import a_killed_program, a_started_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,6 +101,7 @@ def test_killed_halfway_and_submitted_again(
     assert 2100 - len(before) <= read <= 2100 - len(before) + FEW
 
 
+@a_started_bundle
 def test_submitted_twice_at_once_one_works(
     submit: Callable[..., Submission], tmp_path: Path, spark: SparkSession, kafka: Broker, topic: str
 ) -> None:

@@ -7,8 +7,8 @@ from tests.connect_server import is_over_connect
 
 STARTS_PYTHON = {"test_the_import_is_light"}
 # Each rule is tried every day, with so many gems of a kind; with all of them by `--long`.
-GEMS = 3
-KILLED = 2  # it takes a Spark of its own
+GEMS = 2
+KILLED = 1  # it takes a Spark of its own
 # A target that rejects rows has this test.
 REJECTS = "test_delivers_or_rejects_each_row"
 
