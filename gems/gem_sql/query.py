@@ -108,22 +108,15 @@ class Sql(Transform[SqlOptions]):
                     f"Name them, for example `inputs: {{first: {other}, second: {name}}}`.",
                     "query",
                 )
-        for name in self._unused():
-            yield Finding(
-                "GB205",
-                f"the query doesn't use the input `{name}`",
-                f"Write `from {name}`, or remove the input.",
-                "query",
-                "warning",
-            )
-        elsewhere = tables_of_the_catalog(self.options.query)
+        unused, elsewhere = set(self._unused()), tables_of_the_catalog(self.options.query)
         for name in self.input_names:
-            if name.lower() in elsewhere:
-                table = elsewhere[name.lower()]
+            table = elsewhere.get(name.lower())
+            if table is not None or name in unused:
                 yield Finding(
                     "GB205",
-                    f"the query doesn't use the input `{name}`: `{table}` is a table of the catalog",
-                    f"Write `from {name}`, the input's name here, or remove the input.",
+                    f"the query doesn't use the input `{name}`"
+                    + ("" if table is None else f": `{table}` is a table of the catalog"),
+                    f"Write `from {name}`, {'' if table is None else 'its name here, '}or remove the input.",
                     "query",
                     "warning",
                 )
