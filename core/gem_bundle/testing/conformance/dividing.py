@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.kept import let_go
 from gem_bundle.rejected import Rejecting, rejected_rows
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Dividing:
                 f"rejected/{number}",
             )
         finally:
-            rows.unpersist()
+            let_go(rows)
 
     def _tables(self, spark: SparkSession) -> list[DataFrame]:
         return [spark.read.schema(schema).json(path) for path, schema in self.others]
