@@ -422,7 +422,7 @@ targets:
     ("good", "bad", "said"),
     [
         ("group: all", "", []),
-        ("", "", ["`good`, `bad` is in no group"]),
+        ("", "", ["`good` and `bad` are in no group"]),
         ("group: one", "group: other", ["`one` and `other` are several groups"]),
     ],
 )
@@ -457,7 +457,7 @@ LEFT = "lies between `timely` and this target, keeps state over micro-batches (`
         (GOOD_AND_BAD, "", "", []),
         (GOOD_AND_BAD, "group: one", "group: one, output_mode: update", []),
         (GOOD_AND_BAD, "input: timely", "input: ticks", [("GB327", "`within_watermark` needs a watermark")]),
-        (GOOD_AND_BAD, "group: one", "output_mode: append", [("GB387", "is in no group")]),
+        (GOOD_AND_BAD, "group: one", "output_mode: append", [("GB387", "are in no group")]),
         # Where its rows aren't all that there is, it lies behind the fork.
         (GOOD_AND_BAD + _target("every", "timely"), "", "", [("GB382", LEFT), ("GB382", LEFT)]),
         (_target("good", "twice"), "", "", [("GB382", "`twice`, which lies between `once` and this target")]),

@@ -21,7 +21,7 @@ from gem_bundle.pipeline.groups import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.gem import Source
@@ -126,10 +126,13 @@ def _check_limited(plan: Plan, node: Node) -> Iterator[Diagnostic]:
         if not target.group and node.id in plan.upstream([target.id])
     ]
     if alone:
-        named = ", ".join(alone)
-        message = f"what it rejects is counted before a micro-batch is written, and {named} is in no group"
+        message = f"what it rejects is counted before a micro-batch is written, and {_in_no_group(alone)}"
         hint = "Give the targets behind it a `group`, the same one."
         yield at_key(plan, node, "GB387", message, "options", hint)
+
+
+def _in_no_group(targets: Sequence[str]) -> str:
+    return f"{' and '.join(targets)} {'is' if len(targets) == 1 else 'are'} in no group"
 
 
 def _check_comparing(plan: Plan, node: Node) -> Iterator[Diagnostic]:
@@ -138,7 +141,7 @@ def _check_comparing(plan: Plan, node: Node) -> Iterator[Diagnostic]:
     alone = [f"`{target.id}`" for target in targets if not target.group]
     groups = list(dict.fromkeys(f"`{target.group}`" for target in targets if target.group))
     if alone:
-        where = f"{', '.join(alone)} is in no group, and gets no micro-batch as a table"
+        where = f"{_in_no_group(alone)}, so that no micro-batch comes as a table"
     elif len(groups) > 1:
         where = f"{' and '.join(groups)} are several groups, of which each has micro-batches of its own"
     else:
