@@ -26,7 +26,8 @@ NUMBER = "gem_bundle_number"
 ANYBODY = Rejecting("pipeline", "0.1.0", "node", "gem")
 """Who rejects rows that are looked at by nobody but the suite."""
 
-_NEVER_LATE = "36500 days"
+NEVER_LATE = "36500 days"
+"""The delay of a watermark that lets no row go."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,12 @@ class Dividing:
         """
         if self.gem.remembers():
             if self.event_time is not None:
-                df = df.withWatermark(self.event_time, _NEVER_LATE)
+                df = df.withWatermark(self.event_time, NEVER_LATE)
             df = self.gem.remember(df, *self._tables(df.sparkSession))
         return df.writeStream.foreachBatch(self._write)
 
     def _write(self, df: DataFrame, number: int) -> None:
-        from pyspark.sql import functions as F  # noqa: N812
+        from pyspark.sql import functions as F  # noqa: N812 (as Spark's guide has it)
 
         tables = self._tables(df.sparkSession)
         rows = self.gem.recall(df) if self.gem.remembers() else df
@@ -111,7 +112,7 @@ def numbers_of(df: DataFrame) -> DataFrame:
     Args:
         df: The rows.
     """
-    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import functions as F  # noqa: N812 (as Spark's guide has it)
 
     return df.select((F.col(NUMBER) if NUMBER in df.columns else F.lit(None)).cast("int").alias(NUMBER))
 

@@ -11,7 +11,15 @@ import pytest
 
 from gem_bundle.rejected import rejected_rows, restored_rows
 from gem_bundle.schema import fields_of, quoted
-from gem_bundle.testing.conformance.dividing import ANYBODY, NUMBER, Dividing, divided, numbers_of, outputs
+from gem_bundle.testing.conformance.dividing import (
+    ANYBODY,
+    NEVER_LATE,
+    NUMBER,
+    Dividing,
+    divided,
+    numbers_of,
+    outputs,
+)
 from gem_bundle.testing.conformance.inference import differences
 from gem_bundle.testing.conformance.inputs import Folder, facts_of
 from gem_bundle.testing.conformance.streams import (
@@ -36,7 +44,6 @@ if TYPE_CHECKING:
 
 _DRAWN = 60
 _CHANGED = 0.4
-_NEVER_LATE = "36500 days"
 _TEXTS = ("", " ", "0", "null", "\u00e9\U0001f600", "[" * 20, "x" * 300)
 _NUMBERS = (0, -1, 1, 127, 2**31 - 1, -(2**31))
 
@@ -134,7 +141,7 @@ class RejectingTests(GemConformance):
         folder = Folder(self.folder.with_name("remembered"), given.schema)
         for _ in range(2):
             folder.add(given.rows)
-        rows = folder.stream(self.spark, "rows").withWatermark(given.event_time[0], _NEVER_LATE)
+        rows = folder.stream(self.spark, "rows").withWatermark(given.event_time[0], NEVER_LATE)
         others = self.streams()[1:]  # type: ignore[attr-defined]
         stream, checkpoint = gem.remember(rows, *others), self.folder.with_name("checkpoint_remembered")
         before = drained(stream, checkpoint)
@@ -170,7 +177,7 @@ class RejectingTests(GemConformance):
         given = Folder(self.folder.with_name("numbered"), f"{first[1].schema}, {NUMBER} int")
         for number, part in enumerate(_parts(rows, 5)):
             given.add({**row, NUMBER: len(part) * number + place} for place, row in enumerate(part))
-        folders = self._folders()  # type: ignore[attr-defined]
+        folders = self._folders()  # type: ignore[attr-defined]  # the class of transforms has it
         tables = [(str(folders[name].path), each.schema) for name, each in others]
         place = self.folder.with_name("divided")
         event_time = None if first[1].event_time is None else first[1].event_time[0]
@@ -231,7 +238,7 @@ class RejectingTests(GemConformance):
         seed = getattr(self.request.config.option, "seed", None)
         seed = secrets.randbelow(10**8) if seed is None else seed
         given = next(iter(self.inputs.values()))
-        return seed, list(draw(given.rows, fields_of(given.schema) or (), Random(seed)))  # noqa: S311
+        return seed, list(draw(given.rows, fields_of(given.schema) or (), Random(seed)))  # noqa: S311 (no secret)
 
 
 def _parts(rows: Sequence[dict[str, Any]], count: int) -> Iterator[Sequence[dict[str, Any]]]:
