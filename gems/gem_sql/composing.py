@@ -158,7 +158,8 @@ def _kept_before(kept: Kept, outer: Lineage, decides: Made) -> Kept:
         if found is None or found:
             values[column] = found
     asked = {_key(use) for use in outer.rows.uses or ()}
-    tested = _values(kept, None if outer.rows.uses is None else {*outer.rows.uses, *kept.reads})
+    asks_for = uses_of([outer.rows, Made(uses=outer.reads)])
+    tested = _values(kept, None if asks_for is None else {*asks_for, *kept.reads})
     taken = kept.taken
     if outer.rows != Made():
         # What is asked of results is asked of those that come out; all else Spark asks for before.

@@ -22,6 +22,7 @@ from gem_bundle.expressions import (
     windows_over,
 )
 from gem_bundle.lineage import MAYBE_NULL, column_keys, uses_of
+from gem_sql.behind import order_keys
 from gem_sql.composing import behind, both, united
 from gem_sql.grouping import plain_keys, several_times_over
 from gem_sql.reading import facts_of
@@ -34,8 +35,9 @@ if TYPE_CHECKING:
 
     Tables = Mapping[str, tuple[int, Facts]]
 
-_PLAIN = frozenset({"expressions", "from_", "where", "group", "having", "distinct"})
+_PLAIN = frozenset({"expressions", "from_", "where", "group", "having", "distinct", "order"})
 _HAVING = "having"
+_ORDER = "order by"
 _ALL = "*"
 _VALUES = frozenset({"?max", "?min", "?any_value", "?mode"})
 
@@ -297,7 +299,8 @@ def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts
         kept = Kept(tuple(found.values()), types, taken=rows) if distinct is not None else None
         nulls = nulls_left_out(asked, [columns]) if asked and not several and kept is None else ()
         only = frozenset(_placed(each, [(position, columns)]) or frozenset() for each in nulls)
-        return Lineage(found, rows, kept, asks=asks, only_nulls=only)
+        lineage = Lineage(found, rows, kept, asks=asks, only_nulls=only)
+        return _with_order(lineage, tree, columns, position, texts)
     if distinct is not None or (group is not None and group.args.get("all")):
         return None
     rows = made_of(conditions[0], columns, position=position) if conditions else Made()
@@ -307,6 +310,7 @@ def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts
     lineage = Lineage(found, rule, replace(kept, values=values, taken=rows), asks=asks)
     if having is not None:
         lineage = _with_having(lineage, having.this, columns, position, texts)
+    lineage = _with_order(lineage, tree, columns, position, texts)
     return lineage if facts.streaming else replace(lineage, kept=None)
 
 
@@ -351,6 +355,31 @@ def _with_having(
     )
     rule = Made(f"{lineage.rows.rule} {text}", lineage.rows.uses)
     return replace(lineage, rows=rule, kept=kept, reads=decides.uses)
+
+
+def _with_order(
+    lineage: Lineage, tree: Any, columns: Sequence[Column], position: int, texts: Mapping[str, str]
+) -> Lineage:
+    """Rows in an order: as many, and of the same values. What they are sorted by is kept for it."""
+    order = tree.args.get("order")
+    if order is None:
+        return lineage
+    named = [sql_of(key) for key in order_keys(tree)]
+    # `order by all` means all items, a number the one at that place.
+    others = len(order.expressions) - len(named)
+    by = [made_of(key, columns, position=position, earlier=lineage.columns) for key in named]
+    lineage = replace(lineage, reads=uses_of([Made(uses=lineage.reads), *by]))
+    kept = lineage.kept
+    if kept is None or not kept.values:
+        return lineage
+    tested = [tested_by(key, texts) for key in named]
+    needed = {name for name in texts if others or any(found is None or name in found for found in tested)}
+    buffers: dict[str, tuple[str, ...]] | None = {}
+    for key in named:
+        found = None if buffers is None else buffers_of(key, columns)
+        buffers = None if buffers is None or found is None else {**buffers, **found}
+    reads = kept.reads | (needed & set(kept.values)) | {_ORDER}
+    return replace(lineage, kept=replace(kept, values={**kept.values, _ORDER: buffers}, reads=reads))
 
 
 def _is_aggregated(column: Any) -> bool:

@@ -80,6 +80,33 @@ def test_a_query_over_groups(old: str, new: str, expected: str) -> None:
     assert edited(SUMS, old, new) == expected
 
 
+ORDERED = "select page, max(n) as most, sum(n) as s from clicks group by page order by most"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("by most", "by s desc nulls last, page", "continues"),
+        ("order by most", "", "continues"),
+        ("by most", "by 3, 1", "continues"),
+        ("max(n)", "min(n)", "mixed"),
+        (
+            "select page, max(n) as most, sum(n) as s from clicks group by page",
+            "select n, max(x) as most, sum(n) as s from clicks group by n",
+            "refused",
+        ),
+        # What groups are sorted by is kept as well, whether it comes out or not.
+        ("by most", "by avg(n)", "refused"),
+    ],
+)
+def test_an_order_of_groups(old: str, new: str, expected: str) -> None:
+    assert edited(ORDERED, old, new, "complete") == expected
+    outside = (
+        "select page from (select page, sum(n) as s, max(n) as m from clicks group by page) q order by s"
+    )
+    assert edited(outside, "by s", "by page", "complete") == "refused"
+
+
 def test_groups_over_a_query_are_kept_by_what_its_columns_are_made_of() -> None:
     query = "select a, max(b) as m from (select page as a, n as b, x as c from clicks) group by a"
     assert edited(query, "n as b, x as c", "x as c, n as b") == "continues"
