@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,8 +16,6 @@ from gem_bundle.run.elsewhere import has_class
 from tests.integration.pipelines import add_rows, command, events, finish, run, write_pipeline
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
     from gem_bundle.diagnostics import Diagnostic
@@ -124,6 +125,26 @@ def test_a_checkpoint_in_use(spark: SparkSession, tmp_path: Path) -> None:
     assert status == 0
     assert out == ""
     assert run(file, available_now=True).rows_in == 0
+
+
+def test_java_is_killed_under_a_run(spark: SparkSession, tmp_path: Path) -> None:
+    """As the system does it when memory runs out."""
+    add_rows(tmp_path / "orders", "1.json", [{"id": 1}])
+    file = write_pipeline(tmp_path, TEXT)
+    running = command("run", file, "--report", tmp_path / "report.json")
+    assert next(event for event in events(running) if event["event"] == "progress")["rows_in"] == 1
+    (java,) = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
+    os.kill(int(java), signal.SIGKILL)
+    status, out, err = finish(running)
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert (status, out, report["status"], report["totals"]["rows_in"]) == (1, "", "failed", 1)
+    (found,) = report["diagnostics"]
+    assert (found["code"], found["line"]) == ("GB524", 2)
+    assert f"error[GB524]: {found['message']}" in err
+    assert "Traceback" not in err
+    add_rows(tmp_path / "orders", "2.json", [{"id": 2}])
+    assert run(file, available_now=True).ok
+    assert {row.id for row in spark.read.format("delta").load(str(tmp_path / "out")).collect()} == {1, 2}
 
 
 def test_a_damaged_checkpoint(spark: SparkSession, tmp_path: Path) -> None:

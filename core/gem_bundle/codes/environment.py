@@ -383,4 +383,22 @@ ENVIRONMENT = (
         breaks="$ gem-bundle check --connect clicks.yaml -p topic=clicks",
         keeps="$ gem-bundle check --connect clicks.yaml -p schema=click.avsc",
     ),
+    error(
+        "GB524",
+        "Spark's Java has ended before the run has",
+        why="""
+            Spark runs in a process of Java's beside Python's. Here that process is gone: the system or the
+            container has killed it as memory ran out, a signal that was meant for the run went to it too, or
+            Spark had no memory left in it. Nothing that wasn't committed counts, so the next run begins with
+            the micro-batch that was under way, as after any crash. Queries aren't started again by this run,
+            whatever `restarts` says: it has nothing to start them in.
+        """,
+        breaks="""
+            # On a machine, or in a container, of 8 GB.
+            spark: {spark.driver.memory: 16g}
+        """,
+        keeps="""
+            spark: {spark.driver.memory: 5g}
+        """,
+    ),
 )

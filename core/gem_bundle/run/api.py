@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -23,11 +24,12 @@ from gem_bundle.pipeline.model import Trigger
 from gem_bundle.pipeline.secrets import SecretStore, hidden
 from gem_bundle.run.batch import run_batch
 from gem_bundle.run.elsewhere import check_groups, check_jars, lacking
-from gem_bundle.run.environment import open_plan_session
+from gem_bundle.run.environment import default_log, open_plan_session
 from gem_bundle.run.frames import Frames, NodeFailure
 from gem_bundle.run.fresh import begin_fresh, check_fresh, finish_fresh
 from gem_bundle.run.live_record import check_live_runs
 from gem_bundle.run.lock import CheckpointLocks
+from gem_bundle.run.lost_java import lost_java, untold_by_py4j
 from gem_bundle.run.options import RunOptions
 from gem_bundle.run.progress import Totals
 from gem_bundle.run.recorder import Recorder
@@ -40,6 +42,7 @@ from gem_bundle.run.view import QuietView
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -123,12 +126,13 @@ def run_pipeline(
             for found in lacking(plan, session, plan.upstream(node.id for node in targets)):
                 warn(found.rewritten(hidden))
         stack.enter_context(stop.on_signals())
-        if plan.definition.mode == "batch":
-            run_batch(plan, targets, session.spark, report, view, stop)
-        else:
-            _begin_fresh(written, targets, session.spark, options)
-            _keep_versions(written, targets, options, accepted, warn)
-            run_queries(plan, targets, session.spark, report, view, stop, stop_timeout=options.stop_timeout)
+        with _told_of_java(plan, report, stop, options):
+            if plan.definition.mode == "batch":
+                run_batch(plan, targets, session.spark, report, view, stop)
+            else:
+                _begin_fresh(written, targets, session.spark, options)
+                _keep_versions(written, targets, options, accepted, warn)
+                run_queries(plan, targets, session.spark, report, view, stop, options.stop_timeout)
         if not report.ok:
             session.drop_classes()
         report.diagnostics = [found.rewritten(hidden) for found in report.diagnostics]
@@ -136,6 +140,36 @@ def run_pipeline(
             report.write(options.report)
         view.ended(report)
     return report
+
+
+@contextmanager
+def _told_of_java(plan: Plan, report: Report, stop: StopRequest, options: RunOptions) -> Iterator[None]:
+    """End a run as failed when Java ends in its middle, whatever else that makes fail."""
+    began = time.monotonic()
+    try:
+        yield
+    except Exception as error:
+        lost = lost_java(f"{type(error).__name__}: {error}", _log(plan, options))
+        if lost is None:
+            raise
+    else:
+        said = "\n".join(diagnostic.message for diagnostic in report.diagnostics)
+        lost = lost_java(said, _log(plan, options)) if said else None
+    if lost is not None:
+        failure = _of_java(plan, lost)
+        for target in report.targets:
+            stop.failed(target, failure)
+        report.diagnostics = [failure]
+        report.end("failed", time.monotonic() - began)
+
+
+def _of_java(plan: Plan, lost: GemError) -> Diagnostic:
+    place = plan.definition.locator.place(())
+    return Diagnostic(lost.code, "error", lost.message, place=place, hint=lost.hint)
+
+
+def _log(plan: Plan, options: RunOptions) -> Path:
+    return options.spark_log or default_log(plan.definition.name)
 
 
 def prepare(
@@ -449,9 +483,13 @@ def open_for(
         missing = check_jars(plan, session, needed)
         if missing:
             raise PipelineError(missing)
-        yield session
-    except BaseException:
+        with untold_by_py4j():
+            yield session
+    except BaseException as error:
         session.drop_classes()
+        lost = lost_java(f"{type(error).__name__}: {error}", _log(plan, options))
+        if lost is not None and isinstance(error, Exception):
+            raise PipelineError([_of_java(plan, lost)]) from error
         raise
     finally:
         session.close()

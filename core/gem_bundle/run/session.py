@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from gem_bundle.errors import GemError
 from gem_bundle.run.class_archive import class_archive
+from gem_bundle.run.lost_java import forget_java, has_lost_java
 from gem_bundle.run.spark_settings import (
     SessionRequest,
     Setting,
@@ -73,7 +74,13 @@ class Session:
             self._archive.wanted = False
 
     def close(self) -> None:
-        """Stop Spark if it was started for this run; otherwise put changed settings back."""
+        """Stop Spark if it was started for this run; otherwise put changed settings back.
+
+        Where Java is gone there is nothing of either to do; pyspark may start another.
+        """
+        if has_lost_java():
+            forget_java()
+            return
         if self.owned:
             self.spark.stop()
             return

@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.run.lost_java import forget_java
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -75,7 +77,7 @@ class StartGuard:
         with self._lock:
             self._over = not self.given_up
             if self.given_up:
-                _forget()
+                forget_java()
             return self.given_up
 
 
@@ -98,19 +100,3 @@ def _children(pid: int) -> list[int]:
             for child in map(int, file.read_text().split()):
                 found += [*_children(child), child]
     return found
-
-
-def _forget() -> None:
-    """Let pyspark start another Java for the next session: it would go on talking to the one that is gone."""
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    gateway = SparkContext._gateway
-    if gateway is not None:
-        with suppress(Exception):
-            gateway.shutdown()
-    for name in ("_gateway", "_jvm", "_active_spark_context"):
-        setattr(SparkContext, name, None)
-    for name in ("_instantiatedSession", "_activeSession"):
-        if hasattr(SparkSession, name):
-            setattr(SparkSession, name, None)

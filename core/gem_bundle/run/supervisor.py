@@ -19,6 +19,7 @@ from gem_bundle.run.frames import NodeFailure
 from gem_bundle.run.health import TargetHealth
 from gem_bundle.run.held import HeldRows
 from gem_bundle.run.leaving import STOP_POLL_SECONDS, Leaving, stop_all
+from gem_bundle.run.lost_java import has_lost_java
 from gem_bundle.run.passing import passing_reason
 from gem_bundle.run.progress import ProgressReader
 from gem_bundle.run.queries import frames_of, query_of, query_of_group
@@ -107,7 +108,6 @@ def run_queries(
     report: Report,
     view: View,
     stop: StopRequest,
-    *,
     stop_timeout: float,
 ) -> None:
     """Run the streaming queries of a pipeline until all have ended, one has failed, or `stop` is set.
@@ -399,7 +399,9 @@ class _Watch:
             else:
                 made = query_of_group(self.plan, group, frames)
             query = made.start(self.plan, self.spark)
-        except Exception as error:  # noqa: BLE001 (whatever a gem raises belongs to its node)
+        except Exception as error:
+            if has_lost_java():
+                raise
             at, cause = (error.node, error.error) if isinstance(error, NodeFailure) else (node.id, error)
             failure = build_failure(self.plan, at, cause)
             self.stop.failed(node.id, failure)
