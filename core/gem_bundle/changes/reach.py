@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.expressions import meaning_of
 from gem_bundle.lineage import NEVER_TRUE, Kept, Lineage, Made, column_keys, same
-from gem_bundle.operators import JoinOperator
+from gem_bundle.operators import JoinOperator, WatermarkOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
@@ -26,6 +26,8 @@ UNCHANGED = frozenset({"=", "union"})
 """The rules of columns that are columns of inputs as they are."""
 _BY_ROW = frozenset({"filter", "generate", "repartition", "union", "watermark"})
 _SEMI = frozenset({"left_semi", "left_anti"})
+_NOT = "sqlglot.expressions.core.Not"
+_IS_NULL = "(<class 'sqlglot.expressions.core.Is'>, (('this', ('"
 _EQUALITY = "sqlglot.expressions.core.EQ'"
 ALL = "*"
 """Stands among columns for all of them."""
@@ -279,6 +281,8 @@ class Flow:
             equal = _EQUALITY in rows.rule or "sqlglot" not in rows.rule
             gets_before = gets_before and (not semi or equal)
             return {before} if gets_before else set()
+        if not semi and not several and wanted & self._marked(before):
+            return set()
         steps = [made.columns.get(column) for column in wanted]
         if any(step is None or step.rule not in UNCHANGED or step.uses is None for step in steps):
             return set()
@@ -292,6 +296,11 @@ class Flow:
             if moved or not wanted:
                 found |= self._below(other, moved, rows, semi=semi)
         return found
+
+    def _marked(self, name: str) -> set[str]:
+        """The columns that a node puts a watermark on: Spark puts no condition on one of them before it."""
+        found = (o for o in self.side.operators if o.node == name and isinstance(o, WatermarkOperator))
+        return {operator.column.strip("`").lower() for operator in found}
 
     def _is_distinct(self, name: str) -> bool:
         """Whether a node keeps by an aggregation which rows there are, and they come out of its state."""
@@ -358,11 +367,16 @@ class Flow:
         kept = lineage.kept if self.keeps(name) else None
         if kept is not None:
             by = any(taint.touches(made, p) for made in kept.keys for p, taint in enumerate(coming))
-            if self._is_kept(name, kept, rows=rows or by, columns=columns) and self.recalls(name):
+            other_rows = rows and not self._tells_all(name)
+            if self._is_kept(name, kept, rows=other_rows or by, columns=columns) and self.recalls(name):
                 reach.states.add(name)
             if (rows or by) and kept.values:
                 columns |= set(kept.values)
         return Taint(rows, columns, found.nulls)
+
+    def _tells_all(self, name: str) -> bool:
+        """Whether a node only drops rows that equal one that came out, as far as anybody reads them."""
+        return self._drops_duplicates(name) and self.needed(name) <= self.kept_by(name)
 
     def _is_by_row(self, name: str) -> bool:
         """Whether a node lets each row through, or not, whatever others there are."""
@@ -509,6 +523,12 @@ class Flow:
         kinds = {operator.kind for operator in self.side.operators if operator.node == name}
         return kinds == {"deduplicate"} and self.keeps(name)
 
+    def _folded(self, name: str, lineage: Lineage) -> set[str]:
+        """The columns for which Spark reads nothing: whether one is null that never is."""
+        asking = {key: made for key, made in lineage.columns.items() if _asks_for_nulls(made)}
+        never = self.never_null_before(name) if asking else {}
+        return {key for key, made in asking.items() if all(never.get(use) for use in made.uses or ())}
+
     @cached_property
     def _needed(self) -> tuple[dict[str, set[str]], dict[tuple[str, int], set[str]]]:
         side = self.side
@@ -530,12 +550,20 @@ class Flow:
                     if lineage is None:
                         read |= every[edge.key]
                         continue
-                    read |= _read_of(lineage, position, outputs[output], every[edge.key])
+                    folded = self._folded(name, lineage)
+                    read |= _read_of(lineage, position, outputs[output] - folded, every[edge.key])
                 taken.setdefault(edge.node, {}).setdefault(edge.output, set()).update(read)
                 if not edge.output:
                     needed[edge.node] |= read
                 by_edge[name, position] = read
         return needed, by_edge
+
+
+def _asks_for_nulls(made: Made) -> bool:
+    """Whether something is nothing but whether a column is null, or isn't."""
+    return (
+        made.rule.replace(f"(<class '{_NOT}'>, (('this', ", "").startswith(_IS_NULL) and made.uses is not None
+    )
 
 
 def _made_of(lineage: Lineage, coming: list[Taint], *, by_row: bool) -> Taint:

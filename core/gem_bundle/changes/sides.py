@@ -15,7 +15,7 @@ from gem_bundle.check.stages.inference import infer
 from gem_bundle.errors import PluginError
 from gem_bundle.facts import Column, Facts
 from gem_bundle.gem import Source
-from gem_bundle.operators import LimitOperator, Operator, walk
+from gem_bundle.operators import Operator, walk
 from gem_bundle.options import NoOptions
 from gem_bundle.pipeline.document import Document
 from gem_bundle.pipeline.model import Definition, Input, Node, Trigger
@@ -93,25 +93,8 @@ class Side:
         """The operators that keep state, or may, in Spark's order."""
         return tuple(operator for operator in self.operators if self.may_keep(operator))
 
-    @cached_property
-    def _left_out(self) -> set[int]:
-        """The operators, by their `id`, that Spark leaves out: limits of no rows, and what is for them only.
-
-        Measured on Spark 4.2.
-        """
-        found = {id(operator) for operator in self.operators}
-        waiting = [*self._nearest]
-        while waiting:
-            operator = waiting.pop()
-            if id(operator) in found and not (isinstance(operator, LimitOperator) and operator.rows == 0):
-                found.discard(id(operator))
-                waiting.extend(operator.inputs)
-        return found
-
     def may_keep(self, operator: Operator) -> bool:
         """Whether an operator keeps state, or may."""
-        if id(operator) in self._left_out:
-            return False
         if operator.kind == "limit" and self.nodes[self.target].output_mode == "complete":
             # Of what an aggregation gives anew each time the first rows are taken anew too.
             return not any(before.kind == "aggregate" for before in walk(operator.inputs))

@@ -8,6 +8,7 @@ import pytest
 
 from gem_bundle.changes.planning import plan_against, plan_changes
 from gem_bundle.check import check_file
+from tests.core.changes.edits import verdict
 from tests.integration.pipelines import add_rows, run, write_pipeline
 
 if TYPE_CHECKING:
@@ -77,3 +78,26 @@ def test_a_setting_lets_all_tables_take_new_columns(switch: str, refused: bool, 
     assert now is not None
     (changes,) = plan_against(now, before)
     assert ("GB436" in {change.code for change in changes.changes}) is refused
+
+
+NAMED = """
+pipeline: shop
+sources:
+  clicks: {gem: file, options: {format: json, path: data, schema: "page string, n int"}}
+transforms:
+  few: {gem: select, input: clicks, options: {columns: [page, NAME]}}
+targets:
+  out: {gem: GEM, input: few, options: {path: outFORMAT}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("gem", "expected"), [("file", "from_now_on"), ("delta", "continues")], ids=["files", "a table"]
+)
+def test_a_column_in_other_letters_is_another_one_for_who_reads_files(gem: str, expected: str) -> None:
+    text = NAMED.replace("GEM", gem).replace("FORMAT", ", format: json" if gem == "file" else "")
+    found = verdict(text.replace("NAME", "n"), text.replace("NAME", "N"))
+    assert found.verdict == expected
+    said = [change.message for change in found.changes]
+    assert any("`n` is called `N`" in message for message in said) is (gem == "file")
+    assert verdict(text.replace("NAME", "n"), text.replace("NAME", "n AS n")).verdict == "continues"

@@ -11,6 +11,7 @@ from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import Commit, SparkCheckpoint
 from gem_bundle.changes.compare import compare
 from tests.core.changes.edits import plan, verdict
+from tests.core.changes.test_shapes import of_one
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -308,3 +309,51 @@ targets:
     )
     before, after = (text.replace("COLUMNS", names) for names in ("at, l.n, struct(at as t) as s", "at, l.n"))
     assert verdict(before, after).verdict == "from_now_on"
+
+
+ONCE = """
+  some: {gem: filter, input: clicks, options: {condition: n > 1}}
+  once: {gem: deduplicate, input: some, options: {columns: [page]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        ("{gem: select, input: once, options: {columns: [page]}}", "from_now_on"),
+        # The first of several rows comes out: which that is, the old condition has decided.
+        ("{gem: select, input: once, options: {columns: [page, n]}}", "mixed"),
+        ("{gem: aggregate, input: once, options: {group_by: [page], aggregates: {c: count(*)}}}", "mixed"),
+    ],
+)
+def test_what_has_come_out_is_remembered_and_nothing_else(last: str, expected: str) -> None:
+    steps = f"{ONCE}  last: {last}"
+    assert of_one(steps, steps.replace("n > 1", "n > 2")) == expected
+    assert of_one(steps, steps.replace("[page]}}\n  last", "[n]}}\n  last")) == "refused"
+
+
+@pytest.mark.parametrize(("columns", "expected"), [("page", "from_now_on"), ("page, at", "mixed")])
+def test_what_never_lets_go_doesnt_go_by_a_watermark(columns: str, expected: str) -> None:
+    late = "  late: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}\n"
+    last = f"  last: {{gem: deduplicate, input: late, options: {{columns: [{columns}]}}}}"
+    without = last.replace("late", "clicks")
+    assert of_one(late + last, without, "append") == expected
+    assert of_one(without, late + last, "append") == expected
+
+
+@pytest.mark.parametrize(
+    ("read", "condition", "expected"),
+    [
+        ("late", "at > timestamp '2024-01-01'", "continues"),
+        ("counted", "at > timestamp '2024-01-01'", "mixed"),
+        ("late", "page > '2024-01-01'", "mixed"),
+    ],
+)
+def test_no_condition_on_event_time_is_put_before_its_watermark(
+    read: str, condition: str, expected: str
+) -> None:
+    steps = f"""
+  counted: {{gem: aggregate, input: clicks, options: {{group_by: [page, at], aggregates: {{c: count(*)}}}}}}
+  late: {{gem: watermark, input: counted, options: {{column: at, delay: 1 hour}}}}
+  last: {{gem: filter, input: {read}, options: {{condition: "{condition}"}}}}"""
+    assert of_one(steps, steps.replace("2024", "2025"), "complete") == expected

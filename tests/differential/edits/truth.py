@@ -174,7 +174,7 @@ class Experiments:
                 alone = self._alone(first, target)
                 same = _judge(mode, first.written, alone, from_scratch, then).outcome == "continues"
                 truth = replace(truth, same=same and alone.error is None)
-            if truth.outcome == "wrong" and files.take_back_new(plan):
+            if truth.outcome in {"wrong", "from_now_on"} and files.take_back_new(plan):
                 files.take_back("b")
                 later = place / "later"
                 before = self._run(plan, target, later, files)

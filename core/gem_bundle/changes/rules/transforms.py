@@ -10,7 +10,7 @@ from gem_bundle.changes.rules.options import differences
 from gem_bundle.changes.rules.state import knows_rows
 from gem_bundle.gem import Transform
 from gem_bundle.lineage import Lineage, Made, column_keys
-from gem_bundle.operators import AggregateOperator
+from gem_bundle.operators import AggregateOperator, DeduplicateOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -229,6 +229,9 @@ def _lateness(
             "gets into results"
         )
         return both.change("from_now_on", code, message, node, **details)
+    if effect == "mixed" and not any(_lets_go(both, name) for name in states):
+        message = f"{what}; from now on {named} drops late rows by what there is now, and it lets nothing go"
+        return both.change("from_now_on", code, message, node, **details)
     joins = {
         operator.node
         for side in (both.old, both.new)
@@ -263,6 +266,15 @@ def _goes_by_event_time(both: Comparison, node: str) -> bool:
     """Whether the state of a node goes by a watermark, or may: groups without event time stay for ever."""
     operators = [o for side in (both.old, both.new) for o in side.stateful if o.node == node]
     return any(not isinstance(o, AggregateOperator) or o.event_time is not False for o in operators)
+
+
+def _lets_go(both: Comparison, node: str) -> bool:
+    """Whether a node lets go of what it keeps by a watermark, before or now, or may."""
+    operators = [o for side in (both.old, both.new) for o in side.stateful if o.node == node]
+    return any(
+        not isinstance(o, DeduplicateOperator) or o.within_watermark or o.event_time is not False
+        for o in operators
+    )
 
 
 def _recalls(both: Comparison, node: str) -> bool:
