@@ -21,6 +21,15 @@ from gem_bundle.expressions.casts import casts_of
 from gem_bundle.expressions.functions import words
 from gem_bundle.expressions.kinds import family, read
 from gem_bundle.expressions.names import LONGEST, reference
+from gem_bundle.expressions.raising import (
+    ARGUMENTS,
+    RAISING,
+    RAISING_UNLESS_CONSTANT,
+    RENAMED,
+    TOGETHER,
+    TRIED,
+)
+from gem_bundle.expressions.tokens import Token, UnreadableError, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,17 +37,6 @@ if TYPE_CHECKING:
     from gem_bundle.facts import Column, Facts
     from gem_bundle.operators import Option
 
-_TOKEN = re.compile(
-    r"""
-    (?P<space>(?:\s|--[^\n]*|/\*.*?\*/)+)
-  | (?P<text>[rR](?:'[^']*'|"[^"]*")|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
-  | (?P<quoted>`(?:[^`]|``)+`)
-  | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?:BD|bd|[lLsSyYdDfF])?(?!\w))
-  | (?P<word>[^\W\d]\w*)
-  | (?P<sign><=>|>>>|<>|!=|<=|>=|==|<<|>>|->|=>|\|\||::|[-+*/%<>=~&|^!.,()\[\]])
-    """,
-    re.VERBOSE | re.DOTALL,
-)
 # From the one that binds least to the one that binds most, as in Spark's grammar.
 _SIGNS = (
     frozenset({"=", "==", "<>", "!=", "<", "<=", ">", ">=", "<=>"}),
@@ -63,104 +61,6 @@ _NO_NAMES = words(
 )
 _WITHIN_CALLS = words("both for from in leading placing trailing distinct all")
 _TYPES = words("bigint boolean date decimal double float int smallint timestamp tinyint")
-_TRIED = {
-    "+": "try_add",
-    "-": "try_subtract",
-    "*": "try_multiply",
-    "/": "try_divide",
-    "%": "try_mod",
-}
-_RENAMED = {
-    name: f"try_{name}"
-    for name in words(
-        """
-        aes_decrypt element_at make_interval make_timestamp make_timestamp_ltz make_timestamp_ntz mod
-        parse_json parse_url to_binary to_number to_time to_timestamp url_decode validate_utf8 variant_get
-        """
-    )
-}
-_TOGETHER = words("coalesce ifnull nullif nvl")
-# What Spark makes of a text that stands for an argument of a function, by its position.
-_ARGUMENTS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(
-        words(
-            """
-            abs acos asin atan bround cbrt ceil ceiling cos degrees exp expm1 floor ln log10 log1p log2
-            radians rint round sign signum sin sqrt tan
-            """
-        ),
-        ("double",),
-    ),
-    **dict.fromkeys(words("atan2 hypot log mod pmod pow power"), ("double", "double")),
-    **dict.fromkeys(words("bin char chr from_unixtime"), ("bigint",)),
-    **dict.fromkeys(
-        words(
-            """
-            add_months date_add date_sub dateadd day dayname dayofmonth dayofweek dayofyear last_day month
-            monthname next_day quarter trunc unix_date weekday weekofyear year
-            """
-        ),
-        ("date",),
-    ),
-    **dict.fromkeys(words("date_diff datediff"), ("date", "date")),
-    **dict.fromkeys(
-        words(
-            """
-            date_format from_utc_timestamp hour minute second to_utc_timestamp unix_micros unix_millis
-            unix_seconds
-            """
-        ),
-        ("timestamp",),
-    ),
-    "date_trunc": ("", "timestamp"),
-    "months_between": ("timestamp", "timestamp"),
-    "if": ("boolean",),
-}
-_KEYS = "Spark has no `try_` for it: leave a key out that is there before, or compare the arrays."
-_RAISING = {
-    "assert_true": "Write the condition itself.",
-    "elt": "Use `try_element_at(array(…), n)`.",
-    "from_avro": "Give it the option `map('mode', 'PERMISSIVE')`, or use the gem `from_avro`.",
-    "from_protobuf": "Give it the option `map('mode', 'PERMISSIVE')`.",
-    "make_date": "Use `cast(try_make_timestamp(…, 0, 0, 0) as date)`.",
-    "make_dt_interval": "Use `try_make_interval`.",
-    "make_time": "Use `try_to_time`, of a text.",
-    "make_ym_interval": "Use `try_make_interval`.",
-    "map_concat": _KEYS,
-    "map": _KEYS,
-    "map_from_arrays": _KEYS,
-    "map_from_entries": _KEYS,
-    "raise_error": "Write `false`, or null, where the row breaks the rule.",
-    "sequence": "Compare its bounds first, in a rule of its own.",
-    "str_to_map": _KEYS,
-    "timestamp_micros": "Ask first, in a rule of its own, whether the number is between two others.",
-    "timestamp_millis": "Ask first, in a rule of its own, whether the number is between two others.",
-    "timestamp_seconds": "Ask first, in a rule of its own, whether the number is between two others.",
-    "transform_keys": _KEYS,
-    **dict.fromkeys(
-        words("xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short"),
-        "Read the text by `from_xml`, in a node before, and compare what it makes.",
-    ),
-}
-_RAISING["xpath_string"] = _RAISING["xpath"]
-# Those that raise for some values of an argument: no constant of it does so for one row and not for others.
-_RAISING_UNLESS_CONSTANT: dict[str, tuple[int, str]] = {
-    **dict.fromkeys(
-        words(
-            """
-            regexp regexp_count regexp_extract regexp_extract_all regexp_instr regexp_like regexp_replace
-            regexp_substr rlike split
-            """
-        ),
-        (1, "Write the pattern as a text."),
-    ),
-    **dict.fromkeys(words("from_utc_timestamp to_utc_timestamp"), (1, "Write the time zone as a text.")),
-    **dict.fromkeys(words("bit_get getbit"), (1, "Write the position as a number.")),
-    "array_insert": (1, "Write the position as a number."),
-    "next_day": (1, "Write the day as a text."),
-    "slice": (1, "Write the position as a number."),
-    "split_part": (2, "Write the position as a number."),
-}
 _FAILFAST = re.compile(r"'failfast'|\"failfast\"", re.IGNORECASE)
 
 
@@ -206,7 +106,7 @@ def _tried(expression: str, columns: tuple[Column, ...] | None) -> Tried:
     try:
         reader = _Reader(expression, columns)
         return Tried(reader.run(), tuple(dict.fromkeys(reader.raising)))
-    except (_UnreadableError, RecursionError):
+    except (UnreadableError, RecursionError):
         return Tried(casts_of(expression).expression)
 
 
@@ -221,23 +121,6 @@ def check_tried(expression: str, facts: Facts, option: Option) -> Iterator[Findi
     for word, instead in tried(expression, facts.columns).raising:
         message = f"`{word}` can end the query: a row for which it raises isn't rejected, and stops every run"
         yield Finding("GB217", message, instead, option, "warning", word=word)
-
-
-class _UnreadableError(Exception):
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str
-    text: str
-    start: int
-    end: int
-
-    @property
-    def word(self) -> str:
-        """By which it is told: a keyword, a function or a sign; nothing for a value."""
-        return self.text.lower() if self.kind in {"word", "sign"} else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,27 +143,27 @@ class _Reader:
         self._columns = columns
         self._types = {column.name.lower(): column.type for column in columns or ()}
         self._bound: list[str] = []
-        self._tokens = list(_tokens(source))
+        self.tokens = list(tokens(source))
         self._at = 0
         self.raising: list[Raising] = []
 
     def run(self) -> str:
         found = self._expression()
-        if self._at < len(self._tokens):
-            raise _UnreadableError
+        if self._at < len(self.tokens):
+            raise UnreadableError
         return found.text
 
     # What comes next.
 
     def _peek(self, ahead: int = 0) -> str:
         at = self._at + ahead
-        return self._tokens[at].word if at < len(self._tokens) else ""
+        return self.tokens[at].word if at < len(self.tokens) else ""
 
-    def _take(self, *expected: str) -> _Token:
-        if self._at >= len(self._tokens) or (expected and self._peek() not in expected):
-            raise _UnreadableError
+    def _take(self, *expected: str) -> Token:
+        if self._at >= len(self.tokens) or (expected and self._peek() not in expected):
+            raise UnreadableError
         self._at += 1
-        return self._tokens[self._at - 1]
+        return self.tokens[self._at - 1]
 
     def _takes(self, *words: str) -> bool:
         """Whether these words come next, which are passed then."""
@@ -291,7 +174,7 @@ class _Reader:
 
     @property
     def _end(self) -> int:
-        return self._tokens[self._at - 1].end
+        return self.tokens[self._at - 1].end
 
     # Conditions.
 
@@ -378,7 +261,7 @@ class _Reader:
 
     def _list(self) -> list[_Part]:
         if self._peek() in {"select", "with"}:
-            raise _UnreadableError
+            raise UnreadableError
         found = [self._expression()]
         while self._takes(","):
             found.append(self._expression())
@@ -414,7 +297,7 @@ class _Reader:
         if sign in _SIGNS[0]:
             one, other = self._together([left, right])
             return _Part(*whole, f"{one.text} {sign} {other.text}", "boolean")
-        if sign not in _TRIED and sign != "div":
+        if sign not in TRIED and sign != "div":
             return _Part(*whole, f"{left.text} {sign} {right.text}")
         source = _Part(*whole, "")
         if left.constant and right.constant:
@@ -432,7 +315,7 @@ class _Reader:
             return _Part(*whole, self._whole(left, right), "bigint")
         if not divides and (("f" in families and families <= set("fin")) or families & set("dtcvy")):
             return _Part(*whole, f"{left.text} {sign} {right.text}", kind)
-        return _Part(*whole, f"{_TRIED[sign]}({left.text}, {right.text})", kind)
+        return _Part(*whole, f"{TRIED[sign]}({left.text}, {right.text})", kind)
 
     def _whole(self, left: _Part, right: _Part) -> str:
         """A division of whole numbers, for which Spark has no `try_`."""
@@ -451,7 +334,7 @@ class _Reader:
                 self._take()
                 name = self._take()
                 if name.kind not in {"word", "quoted"} and name.text != "*":
-                    raise _UnreadableError
+                    raise UnreadableError
                 found = _Part(found.start, self._end, f"{found.text}.{name.text}", column=found.column)
             elif sign == "(" and found.column:
                 arguments, _ = self._arguments()
@@ -486,10 +369,10 @@ class _Reader:
         if word == "(":
             return self._bracketed(token)
         if token.kind != "word":
-            raise _UnreadableError
+            raise UnreadableError
         if word == "case":
             return self._case(token)
-        following = self._tokens[self._at] if self._at < len(self._tokens) else None
+        following = self.tokens[self._at] if self._at < len(self.tokens) else None
         if following is not None and following.kind == "text" and word != "interval":
             self._take()
             return _Part(token.start, self._end, f"{token.text} {following.text}", constant=True)
@@ -500,18 +383,18 @@ class _Reader:
         if self._peek() == "(":
             return self._call(token)
         if word in _NO_NAMES:
-            raise _UnreadableError
+            raise UnreadableError
         if word in {"true", "false", "null"}:
             return _Part(token.start, token.end, token.text, constant=True)
         return _Part(token.start, token.end, token.text, column=True)
 
-    def _text(self, token: _Token) -> _Part:
-        while self._at < len(self._tokens) and self._tokens[self._at].kind == "text":
+    def _text(self, token: Token) -> _Part:
+        while self._at < len(self.tokens) and self.tokens[self._at].kind == "text":
             self._take()
         # Two that touch have a quote between them.
         return _Part(token.start, self._end, self._source[token.start : self._end], "string", constant=True)
 
-    def _bracketed(self, token: _Token) -> _Part:
+    def _bracketed(self, token: Token) -> _Part:
         names = self._lambda_names()
         if names is not None:
             return self._lambda(token, names)
@@ -525,19 +408,19 @@ class _Reader:
     def _lambda_names(self) -> list[str] | None:
         """The names of a function of several arguments, of which the bracket is passed; None for others."""
         at, names = self._at, []
-        while at + 1 < len(self._tokens) and self._tokens[at].kind in {"word", "quoted"}:
-            names.append(self._tokens[at].text.strip("`").lower())
+        while at + 1 < len(self.tokens) and self.tokens[at].kind in {"word", "quoted"}:
+            names.append(self.tokens[at].text.strip("`").lower())
             at += 2
-            if self._tokens[at - 1].word != ",":
+            if self.tokens[at - 1].word != ",":
                 break
-        if names and at < len(self._tokens) and self._tokens[at - 1].word == ")":
-            if self._tokens[at].word != "->":
+        if names and at < len(self.tokens) and self.tokens[at - 1].word == ")":
+            if self.tokens[at].word != "->":
                 return None
             self._at = at
             return names
         return None
 
-    def _lambda(self, first: _Token, names: list[str]) -> _Part:
+    def _lambda(self, first: Token, names: list[str]) -> _Part:
         given = self._source[first.start : self._end]
         self._take("->")
         self._bound.extend(names)
@@ -545,19 +428,19 @@ class _Reader:
         del self._bound[-len(names) :]
         return _Part(first.start, self._end, f"{given} -> {body.text}", None)
 
-    def _interval(self, first: _Token) -> _Part:
-        while self._at < len(self._tokens):
-            token = self._tokens[self._at]
+    def _interval(self, first: Token) -> _Part:
+        while self._at < len(self.tokens):
+            token = self.tokens[self._at]
             if token.kind not in {"text", "number"} and token.word not in {*_UNITS, "+", "-"}:
                 break
             # What stands behind a unit is a number of the next one, or an operator.
-            last = self._tokens[self._at - 1].word
+            last = self.tokens[self._at - 1].word
             if token.word in {"+", "-"} and last not in {"interval", "to"}:
                 break
             self._at += 1
         return _Part(first.start, self._end, self._source[first.start : self._end], constant=True)
 
-    def _case(self, first: _Token) -> _Part:
+    def _case(self, first: Token) -> _Part:
         subject = None if self._peek() == "when" else self._expression()
         asked, given = [], []
         while self._takes("when"):
@@ -569,7 +452,7 @@ class _Reader:
             given.append(self._expression())
         self._take("end")
         if not asked:
-            raise _UnreadableError
+            raise UnreadableError
         told = ""
         if subject is not None:
             subject, *asked = self._together([subject, *asked])
@@ -585,7 +468,7 @@ class _Reader:
 
     # Calls.
 
-    def _call(self, name: _Token) -> _Part:
+    def _call(self, name: Token) -> _Part:
         word = name.word
         if word in {"cast", "try_cast"}:
             self._take("(")
@@ -598,9 +481,9 @@ class _Reader:
         whole = (name.start, self._end)
         if arguments is None:
             return _Part(*whole, f"{name.text}({written})")
-        wanted = _ARGUMENTS.get(word, ())
+        wanted = ARGUMENTS.get(word, ())
         arguments = [self._as(part, kind) for part, kind in zip_longest(arguments, wanted[: len(arguments)])]
-        if word in _TOGETHER:
+        if word in TOGETHER:
             arguments = self._together(arguments)
         elif word in {"if", "nvl2"}:
             arguments[1:] = self._together(arguments[1:])
@@ -616,7 +499,7 @@ class _Reader:
         while self._peek() != ")":
             word = self._peek()
             if word in {"select", "with"}:
-                raise _UnreadableError
+                raise UnreadableError
             if word == ",":
                 self._take()
                 texts.append(",")
@@ -637,7 +520,7 @@ class _Reader:
         written = " ".join(texts).replace(" ,", ",")
         return (", ".join(part.text for part in found), found) if plain else (written, None)
 
-    def _instead(self, name: _Token, arguments: list[_Part]) -> tuple[str, str | None]:
+    def _instead(self, name: Token, arguments: list[_Part]) -> tuple[str, str | None]:
         """What is written for a call, and its type; an empty one is asked for."""
         word, texts = name.word, [part.text for part in arguments]
         given = ", ".join(texts)
@@ -650,8 +533,8 @@ class _Reader:
             text, kind = f"try_cast({given} as {word})", word
         elif word == "element_at" and self._family(first) == "a" and not arguments[-1].constant:
             text = f"try_element_at({texts[0]}, nullif({texts[-1]}, 0))"
-        elif word in _RENAMED:
-            text = f"{_RENAMED[word]}({given})"
+        elif word in RENAMED:
+            text = f"{RENAMED[word]}({given})"
         elif word == "to_date":
             text, kind = f"try_cast({given} as date)", "date"
             if len(texts) > 1:
@@ -666,34 +549,34 @@ class _Reader:
         elif word in {"abs", "negative"} and self._family(first) == "i":
             negative = f"try_subtract(0, {texts[0]})"
             text = negative if word == "negative" else f"if({texts[0]} < 0, {negative}, {texts[0]})"
-        elif word in _TOGETHER:
+        elif word in TOGETHER:
             kind = self._same_type(arguments)
         elif word == "if":
             kind = self._same_type(arguments[1:])
         return text, kind
 
-    def _find_raising(self, name: _Token, arguments: list[_Part]) -> None:
+    def _find_raising(self, name: Token, arguments: list[_Part]) -> None:
         word, failing = name.word, any(_FAILFAST.search(part.text) for part in arguments)
         permissive = any("permissive" in part.text.lower() for part in arguments)
         if word in {"from_json", "from_csv", "from_xml"} and failing:
             self.raising.append(Raising(name.text, "Leave out the mode `FAILFAST`."))
         asked = arguments[::2] if word == "map" else arguments
         alike = all(part.constant for part in asked) and word not in {"assert_true", "raise_error"}
-        if word in _RAISING and not permissive and not alike:
-            self.raising.append(Raising(name.text, _RAISING[word]))
-        position, instead = _RAISING_UNLESS_CONSTANT.get(word, (0, ""))
+        if word in RAISING and not permissive and not alike:
+            self.raising.append(Raising(name.text, RAISING[word]))
+        position, instead = RAISING_UNLESS_CONSTANT.get(word, (0, ""))
         if instead and len(arguments) > position and not arguments[position].constant:
             self.raising.append(Raising(name.text, instead))
         if word in {"to_timestamp_ntz", "to_timestamp_ltz"} and len(arguments) > 1:
             self.raising.append(Raising(name.text, "Use `try_to_timestamp`."))
 
     def _type_name(self) -> str:
-        start = self._tokens[self._at].start if self._at < len(self._tokens) else len(self._source)
+        start = self.tokens[self._at].start if self._at < len(self.tokens) else len(self._source)
         try:
             end = read_type(self._source, start, whole=False).end
         except SchemaError as error:
-            raise _UnreadableError from error
-        while self._at < len(self._tokens) and self._tokens[self._at].start < end:
+            raise UnreadableError from error
+        while self._at < len(self.tokens) and self.tokens[self._at].start < end:
             self._at += 1
         return self._source[start : self._end]
 
@@ -747,17 +630,6 @@ class _Reader:
         elif families == {"d", "t"}:
             kind = "timestamp"
         return [self._as(part, kind) for part in parts]
-
-
-def _tokens(source: str) -> Iterator[_Token]:
-    at = 0
-    while at < len(source):
-        match = _TOKEN.match(source, at)
-        if match is None:
-            raise _UnreadableError
-        at = match.end()
-        if match.lastgroup != "space":
-            yield _Token(match.lastgroup or "", match.group(), match.start(), at)
 
 
 def _number_type(text: str) -> str:
