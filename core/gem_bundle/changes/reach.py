@@ -284,7 +284,9 @@ class Flow:
         if not semi and not several and wanted & self._marked(before):
             return set()
         steps = [made.columns.get(column) for column in wanted]
-        if any(step is None or step.rule not in UNCHANGED or step.uses is None for step in steps):
+        if any(step is None or step.uses is None for step in steps):
+            return set()
+        if made.expands and any(step is not None and step.rule not in UNCHANGED for step in steps):
             return set()
         uses = {use for step in steps if step is not None for use in step.uses or ()}
         inputs = self.side.nodes[before].inputs

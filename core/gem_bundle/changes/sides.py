@@ -97,7 +97,8 @@ class Side:
         """Whether an operator keeps state, or may."""
         if operator.kind == "limit" and self.nodes[self.target].output_mode == "complete":
             # Of what an aggregation gives anew each time the first rows are taken anew too.
-            return not any(before.kind == "aggregate" for before in walk(operator.inputs))
+            aggregated = any(before.kind == "aggregate" for before in walk(operator.inputs))
+            return operator.streaming is not False and not aggregated
         if operator.kind == "except":
             # Spark's checks don't count it; it is run as an aggregation of all columns.
             return operator.streaming is not False

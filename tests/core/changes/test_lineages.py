@@ -342,6 +342,33 @@ def test_what_never_lets_go_doesnt_go_by_a_watermark(columns: str, expected: str
 
 
 @pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("l.page = r.page", "from_now_on"),
+        ("l.page = r.page and l.at = r.at", "refused"),
+        ("l.page = r.page and l.at >= r.at and l.at <= r.at + interval 1 hour", "refused"),
+    ],
+)
+def test_a_join_that_never_lets_go_doesnt_go_by_a_watermark(condition: str, expected: str) -> None:
+    late = "  late: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}\n"
+    both = f"""
+  both: {{gem: join, inputs: {{l: late, r: late}}, options: {{condition: "{condition}"}}}}
+  last: {{gem: select, input: both, options: {{columns: [l.page]}}}}"""
+    assert of_one(late + both, both.replace("late", "clicks"), "append") == expected
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"), [("concat(page, 'x')", "mixed"), ("c + 1", "continues"), ("page", "mixed")]
+)
+def test_a_condition_on_what_is_made_of_groups_is_put_before_them(made: str, expected: str) -> None:
+    steps = f"""
+  counted: {{gem: aggregate, input: clicks, options: {{group_by: [page], aggregates: {{c: count(*)}}}}}}
+  wide: {{gem: with_columns, input: counted, options: {{columns: {{w: "{made}"}}}}}}
+  last: {{gem: filter, input: wide, options: {{condition: w > '1'}}}}"""
+    assert of_one(steps, steps.replace("'1'", "'2'"), "complete") == expected
+
+
+@pytest.mark.parametrize(
     ("read", "condition", "expected"),
     [
         ("late", "at > timestamp '2024-01-01'", "continues"),

@@ -902,6 +902,18 @@ def test_a_limit_keeps_a_count_one_of_no_rows_too(rows: int) -> None:
     assert of_one(free, limited, "append") == "refused"
 
 
+def test_a_limit_of_a_table_keeps_no_count() -> None:
+    table = "  pages: {gem: file, mode: batch, options: {format: json, path: p, schema: 'page string, team string'}}"
+    text = f"""{ONE.replace("transforms:", f"{table}{chr(10)}transforms:")}""".replace(
+        "STEPS",
+        """
+  few: {gem: limit, input: pages, options: {rows: 3}}
+  known: {gem: join, inputs: {l: clicks, r: few}, options: {on: page}}
+  last: {gem: aggregate, input: known, options: {group_by: [team], aggregates: {c: count(*)}}}""",
+    )
+    assert verdict(text.replace("MODE", "update"), text.replace("MODE", "complete")).verdict == "continues"
+
+
 def test_groups_are_kept_before_a_limit_of_no_rows() -> None:
     limited, free = (COUNTED + steps.lstrip("\n").replace("INPUT", "counted") for steps in (LIMITED, FREE))
     assert of_one(limited.replace("ROWS", "0"), free, "complete") == "continues"

@@ -10,7 +10,7 @@ from gem_bundle.changes.rules.options import differences
 from gem_bundle.changes.rules.state import knows_rows
 from gem_bundle.gem import Transform
 from gem_bundle.lineage import Lineage, Made, column_keys
-from gem_bundle.operators import AggregateOperator, DeduplicateOperator
+from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gem_bundle.changes.reach import Flow
     from gem_bundle.changes.record import NodeRecord
     from gem_bundle.changes.sides import Side
+    from gem_bundle.operators import Operator
 
 _ANY = Taint(rows=True, columns={ALL})
 
@@ -229,9 +230,6 @@ def _lateness(
             "gets into results"
         )
         return both.change("from_now_on", code, message, node, **details)
-    if effect == "mixed" and not any(_lets_go(both, name) for name in states):
-        message = f"{what}; from now on {named} drops late rows by what there is now, and it lets nothing go"
-        return both.change("from_now_on", code, message, node, **details)
     joins = {
         operator.node
         for side in (both.old, both.new)
@@ -244,6 +242,9 @@ def _lateness(
             f"{what}: the rows that {named} keeps may get another shape by it, and Spark may refuse them"
         )
         return both.change("refused", code, message, node, hint=both.begin_anew, **details)
+    if effect == "mixed" and not any(_lets_go(both, name) for name in states):
+        message = f"{what}; from now on {named} drops late rows by what there is now, and it lets nothing go"
+        return both.change("from_now_on", code, message, node, **details)
     if effect == "mixed":
         message = f"{what}: what {named} has kept and let go was decided by the old one"
         return both.change("mixed", code, message, node, hint=both.begin_anew, **details)
@@ -271,10 +272,15 @@ def _goes_by_event_time(both: Comparison, node: str) -> bool:
 def _lets_go(both: Comparison, node: str) -> bool:
     """Whether a node lets go of what it keeps by a watermark, before or now, or may."""
     operators = [o for side in (both.old, both.new) for o in side.stateful if o.node == node]
-    return any(
-        not isinstance(o, DeduplicateOperator) or o.within_watermark or o.event_time is not False
-        for o in operators
-    )
+    return any(map(_forgets, operators))
+
+
+def _forgets(operator: Operator) -> bool:
+    if isinstance(operator, DeduplicateOperator):
+        return operator.within_watermark or operator.event_time is not False
+    if isinstance(operator, JoinOperator) and operator.how == "inner":
+        return operator.event_time_key is not False or any(b is not False for b in operator.bounded)
+    return True
 
 
 def _recalls(both: Comparison, node: str) -> bool:
