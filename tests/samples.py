@@ -25,9 +25,12 @@ a_killed_program: Final = pytest.mark.sample(1, rule="a killed program")
 """What a program loses or doubles when it, its broker or its server is killed: a daily run kills one of them, and
 always some gems of each kind."""
 
-in_another_place: Final = pytest.mark.sample(2, rule="in another place")
+in_another_place: Final = pytest.mark.sample(1, rule="in another place")
 """Where Spark is somebody else's, or the data: a bundle on executors of a cluster of its own, a workspace of Databricks,
-a run over Spark Connect, a run over an object store that is killed. A daily run goes to two of them."""
+a run over Spark Connect, a run over an object store that is killed. A daily run goes to one of them."""
+
+from_another_place: Final = pytest.mark.sample(1, rule="rejected rows from another place")
+"""Rejected rows that come back from where they lie, files or a topic. A daily run always takes them from Delta."""
 
 the_flights: Final = pytest.mark.sample(1, rule="the flights")
 """The example of the flights as a program: the whole year, from a topic, stopped."""

@@ -16,7 +16,7 @@ from tests.gems.draining import forget_last_commit
 from tests.integration.kill_series import kill_often
 from tests.integration.pipelines import run, write_pipeline
 from tests.integration.test_groups import FILES, MANY, ROWS, VALUE, assert_each_is_good_or_rejected
-from tests.samples import a_killed_program
+from tests.samples import a_killed_program, from_another_place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,6 +91,7 @@ def ids(spark: SparkSession, place: Path) -> list[str]:
     return sorted(str(row.id) for row in spark.read.format("delta").load(str(place)).collect())
 
 
+@from_another_place
 def test_rows_come_back_from_a_topic_each_once(spark: SparkSession, tmp_path: Path, kafka: Broker) -> None:
     topics = {name: kafka.new_topic(name.lower()) for name in ("ORDERS", "BROKEN", "UNPAID")}
     text = SHOP.replace("BROKERS", kafka.bootstrap)

@@ -25,7 +25,7 @@ from tests.integration.test_groups import (
     table,
     write_texts,
 )
-from tests.samples import a_killed_program, drawn
+from tests.samples import a_killed_program, drawn, from_another_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,6 +119,7 @@ targets:
 """
 
 
+@from_another_place
 def test_rows_come_back_from_files(spark: SparkSession, tmp_path: Path) -> None:
     file = write_pipeline(tmp_path, FILES)
     rows = [{"id": n, "at": "2026-01-05T09:00:00.123456Z", "amount": n % 4 - 1} for n in range(8)]
