@@ -132,7 +132,8 @@ def run_pipeline(
             else:
                 _begin_fresh(written, targets, session.spark, options)
                 _keep_versions(written, targets, options, accepted, warn)
-                run_queries(plan, targets, session.spark, report, view, stop, options.stop_timeout)
+                patience = options.stop_timeout
+                run_queries(plan, targets, session.spark, report, view, stop, stop_timeout=patience)
         if not report.ok:
             session.drop_classes()
         report.diagnostics = [found.rewritten(hidden) for found in report.diagnostics]

@@ -108,6 +108,7 @@ def run_queries(
     report: Report,
     view: View,
     stop: StopRequest,
+    *,
     stop_timeout: float,
 ) -> None:
     """Run the streaming queries of a pipeline until all have ended, one has failed, or `stop` is set.
