@@ -25,6 +25,8 @@ IS_TRUE = f"{_TRUE},))"
 UNCHANGED = frozenset({"=", "union"})
 """The rules of columns that are columns of inputs as they are."""
 _BY_ROW = frozenset({"filter", "generate", "repartition", "union", "watermark"})
+# Which inputs of an outer join have nulls where a row of the other one has no partner.
+_LACKING = {"left": frozenset("1"), "right": frozenset("0"), "full": frozenset("01")}
 _SEMI = frozenset({"left_semi", "left_anti"})
 _NOT = "sqlglot.expressions.core.Not"
 _IS_NULL = "(<class 'sqlglot.expressions.core.Is'>, (('this', ('"
@@ -473,32 +475,57 @@ class Flow:
             wanted = self._read_for(node.id, lineage, place, wanted)
             edge = node.inputs[place]
 
-    def asked_behind(self, name: str) -> set[str]:
+    def asked_behind(self, name: str, *, tried: bool = False) -> set[str]:
         """The columns of a node's inputs that conditions behind it ask for, and that Spark puts before it.
 
         Each is behind the position of its input, as in `gem_bundle.lineage.Made.uses`.
+
+        Args:
+            name: The node.
+            tried: Those count too without which a condition is null, as Spark finds out by trying nulls.
         """
         found: set[str] = set()
-        waiting = [(name, {key: set(made.uses or ()) for key, made in self._passed(name).items()})]
+        waiting = [(name, "", {key: set(made.uses or ()) for key, made in self._passed(name).items()})]
         while waiting:
-            before, known = waiting.pop()
+            before, read, known = waiting.pop()
             for other in self.side.readers_of.get(before, ()):
-                node, lineage = self.side.nodes[other], self.lineage(other)
-                if len(node.inputs) != 1 or node.inputs[0].output or lineage is None or lineage.kept:
+                inputs = self.side.nodes[other].inputs
+                if len(inputs) != 1 or inputs[0].output != read:
                     continue
-                asks = {use.partition(":")[2] for use in lineage.asks or ()}
-                if name in self.pushed_below(other):
-                    found |= {use for key in asks & known.keys() for use in known[key]}
-                passed = {
-                    key: set().union(*(known.get(use.partition(":")[2], ()) for use in made.uses or ()))
-                    for key, made in self._passed(other).items()
-                }
-                waiting.append((other, passed))
+                for output in self.outputs(other):
+                    lineage = self.lineage(other, output)
+                    if lineage is None or lineage.kept:
+                        continue
+                    nulls = (lineage.rows.nulls or frozenset()) if tried else frozenset()
+                    asks = {use.partition(":")[2] for use in (lineage.asks or frozenset()) | nulls}
+                    if name in self.pushed_below(other, output):
+                        found |= {use for key in asks & known.keys() for use in known[key]}
+                    passed = {
+                        key: set().union(*(known.get(use.partition(":")[2], ()) for use in made.uses or ()))
+                        for key, made in self._passed(other, output).items()
+                    }
+                    waiting.append((other, output, passed))
         return found
 
-    def _passed(self, name: str) -> dict[str, Made]:
+    def joined_how(self, join: JoinOperator) -> str:
+        """How Spark joins: where a condition behind asks for a column of the side that may lack, none lacks.
+
+        It is Spark's rule `EliminateOuterJoin`.
+
+        Args:
+            join: The join.
+        """
+        lineage = self.lineage(join.node)
+        kept = lineage.kept if lineage is not None else None
+        if join.how not in _LACKING or kept is None or tuple(kept.sides or (0, 1)) != (0, 1):
+            return join.how
+        asked = {use.partition(":")[0] for use in self.asked_behind(join.node, tried=True)}
+        lacking = _LACKING[join.how] - asked
+        return next(how for how, sides in _LACKING.items() if sides == lacking) if lacking else "inner"
+
+    def _passed(self, name: str, output: str = "") -> dict[str, Made]:
         """The columns of a node that are columns of its inputs as they are."""
-        lineage = self.lineage(name)
+        lineage = self.lineage(name, output)
         columns = lineage.columns.items() if lineage is not None else ()
         return {key: made for key, made in columns if made.rule == "="}
 

@@ -885,6 +885,33 @@ def test_sql_takes_its_inputs_by_their_names() -> None:
     assert verdict(named, crossed).verdict != "same"
 
 
+JOINED = """
+  ta: {gem: watermark, input: a, options: {column: at, delay: 1 hour}}
+  tb: {gem: watermark, input: b, options: {column: seen, delay: 1 hour}}
+  both: {gem: join, inputs: {l: ta, r: tb}, options: {how: HOW, condition: "l.n = r.m and l.at = r.seen"}}
+  last: {gem: filter, input: both, options: {condition: "CONDITION"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "condition", "outer"),
+    [
+        ("left", "r.y > 1", False),
+        ("left", "trim(r.name) rlike '^a'", False),
+        ("left", "l.x > 1", True),
+        ("left", "coalesce(r.y, 2) > 1", True),
+        ("right", "l.x > 1", False),
+        ("full", "l.x > 1 and r.y > 1", False),
+        ("full", "l.x > 1", True),
+    ],
+)
+def test_a_condition_makes_an_outer_join_an_inner_one(how: str, condition: str, outer: bool) -> None:
+    before = JOINED.replace("HOW", how).replace("CONDITION", condition)
+    inner = JOINED.replace("HOW", "inner").replace("CONDITION", condition)
+    # An inner join doesn't keep whether a row has had a partner, and an outer one asks for that.
+    assert (of_two(inner, before) == "refused") is outer
+
+
 LIMITED = """
   few: {gem: limit, input: INPUT, options: {rows: ROWS}}
   last: {gem: filter, input: few, options: {condition: n > 1}}

@@ -60,7 +60,8 @@ def _shape(flow: Flow, operator: Operator) -> Shape:
     kind = operator.kind
     if isinstance(operator, JoinOperator):
         # Whether a row has had a partner is kept only where those without one come out.
-        kind = f"join {operator.how}" if operator.how in _OUTER else "join"  # type: ignore[assignment]
+        how = flow.joined_how(operator)
+        kind = f"join {how}" if how in _OUTER else "join"  # type: ignore[assignment]
     elif getattr(operator, "within_watermark", False):
         kind = "deduplicate within watermark"  # type: ignore[assignment]
     elif getattr(operator, "sessions", False):
@@ -123,7 +124,8 @@ def _rows(flow: Flow, node: str) -> tuple[str | None, ...] | None:
 def _asked_of(flow: Flow, node: str, position: int, side: int) -> set[str]:
     """The columns of an input that the condition of a join, or one behind it, leaves out nulls of."""
     lineage = flow.lineage(node)
-    how = next((o.how for o in flow.side.stateful if o.node == node and isinstance(o, JoinOperator)), "full")
+    joins = (o for o in flow.side.stateful if o.node == node and isinstance(o, JoinOperator))
+    how = next(map(flow.joined_how, joins), "full")
     asks: set[str] = set()
     if (side % 2 == 0 and how not in {"right", "full"}) or (side % 2 and how in {"inner", "right"}):
         asks |= flow.asked_behind(node)
