@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 os.environ["GEM_BUNDLE_SETTINGS"] = str(Path(__file__).with_name("gem-bundle.toml"))
 # What a command line says wins.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", spark_classes.java_options())
-# A worker's session works for half an hour: compiling better code takes a minute of it, and saves more.
-COMPILES = "-XX:TieredStopAtLevel=4" if "PYTEST_XDIST_WORKER" in os.environ else ""
 
 DELTA = "io.delta:delta-spark_{spark_minor}_{scala}:4.4.0"
 KAFKA = "org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}"
@@ -167,7 +165,7 @@ def spark(
                 # Thousands of tests make Spark's analyser refuse something, and PySpark asks for each
                 # stack trace as a text: with hundreds of lines that takes longer than the analysis.
                 "spark.driver.extraJavaOptions": (
-                    f"-Dderby.system.home={folder} -XX:MaxJavaStackTraceDepth=40 {COMPILES}"
+                    f"-Dderby.system.home={folder} -XX:MaxJavaStackTraceDepth=40"
                 ),
             },
             gem_settings=DELTA_SETTINGS,
