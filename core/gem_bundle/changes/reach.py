@@ -371,14 +371,14 @@ class Flow:
         kept = lineage.kept if self.keeps(name) else None
         if kept is not None:
             by = any(taint.touches(made, p) for made in kept.keys for p, taint in enumerate(coming))
-            other_rows = rows and not self._tells_all(name)
+            other_rows = rows and not self.tells_all(name)
             if self._is_kept(name, kept, rows=other_rows or by, columns=columns) and self.recalls(name):
                 reach.states.add(name)
             if (rows or by) and kept.values:
                 columns |= set(kept.values)
         return Taint(rows, columns, found.nulls)
 
-    def _tells_all(self, name: str) -> bool:
+    def tells_all(self, name: str) -> bool:
         """Whether a node only drops rows that equal one that came out, as far as anybody reads them."""
         return self._drops_duplicates(name) and self.needed(name) <= self.kept_by(name)
 

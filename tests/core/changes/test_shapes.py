@@ -885,7 +885,7 @@ def test_sql_takes_its_inputs_by_their_names() -> None:
     assert verdict(named, crossed).verdict != "same"
 
 
-JOINED = """
+ASKED_BEHIND = """
   ta: {gem: watermark, input: a, options: {column: at, delay: 1 hour}}
   tb: {gem: watermark, input: b, options: {column: seen, delay: 1 hour}}
   both: {gem: join, inputs: {l: ta, r: tb}, options: {how: HOW, condition: "l.n = r.m and l.at = r.seen"}}
@@ -906,8 +906,8 @@ JOINED = """
     ],
 )
 def test_a_condition_makes_an_outer_join_an_inner_one(how: str, condition: str, outer: bool) -> None:
-    before = JOINED.replace("HOW", how).replace("CONDITION", condition)
-    inner = JOINED.replace("HOW", "inner").replace("CONDITION", condition)
+    before = ASKED_BEHIND.replace("HOW", how).replace("CONDITION", condition)
+    inner = ASKED_BEHIND.replace("HOW", "inner").replace("CONDITION", condition)
     # An inner join doesn't keep whether a row has had a partner, and an outer one asks for that.
     assert (of_two(inner, before) == "refused") is outer
 

@@ -10,7 +10,7 @@ from gem_bundle.changes.rules.options import differences
 from gem_bundle.changes.rules.state import knows_rows
 from gem_bundle.gem import Transform
 from gem_bundle.lineage import Lineage, Made, column_keys
-from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
+from gem_bundle.operators import AggregateOperator, DeduplicateOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from gem_bundle.changes.reach import Flow
     from gem_bundle.changes.record import NodeRecord
     from gem_bundle.changes.sides import Side
-    from gem_bundle.operators import Operator
 
 _ANY = Taint(rows=True, columns={ALL})
 
@@ -242,7 +241,7 @@ def _lateness(
             f"{what}: the rows that {named} keeps may get another shape by it, and Spark may refuse them"
         )
         return both.change("refused", code, message, node, hint=both.begin_anew, **details)
-    if effect == "mixed" and not any(_lets_go(both, name) for name in states):
+    if effect == "mixed" and all(_tells_all(both, name) for name in states):
         message = f"{what}; from now on {named} drops late rows by what there is now, and it lets nothing go"
         return both.change("from_now_on", code, message, node, **details)
     if effect == "mixed":
@@ -269,18 +268,15 @@ def _goes_by_event_time(both: Comparison, node: str) -> bool:
     return any(not isinstance(o, AggregateOperator) or o.event_time is not False for o in operators)
 
 
-def _lets_go(both: Comparison, node: str) -> bool:
-    """Whether a node lets go of what it keeps by a watermark, before or now, or may."""
+def _tells_all(both: Comparison, node: str) -> bool:
+    """Whether a node keeps for ever which rows have come out of it, and no more of them, before and now."""
     operators = [o for side in (both.old, both.new) for o in side.stateful if o.node == node]
-    return any(map(_forgets, operators))
-
-
-def _forgets(operator: Operator) -> bool:
-    if isinstance(operator, DeduplicateOperator):
-        return operator.within_watermark or operator.event_time is not False
-    if isinstance(operator, JoinOperator) and operator.how == "inner":
-        return operator.event_time_key is not False or any(b is not False for b in operator.bounded)
-    return True
+    forgets = any(
+        not isinstance(o, DeduplicateOperator) or o.within_watermark or o.event_time is not False
+        for o in operators
+    )
+    before = {now: name for name, now in both.now.items()}.get(node, node)
+    return not forgets and both.before.tells_all(before) and both.after.tells_all(node)
 
 
 def _recalls(both: Comparison, node: str) -> bool:
