@@ -260,7 +260,7 @@ class Flow:
                 equality: Spark's rule `PushDownLeftSemiAntiJoin`.
         """
         before, made = edge.node, self.lineage(edge.node, edge.output)
-        if made is None:
+        if made is None or (made.kept is not None and made.rows.uses is None):
             # By what it keeps isn't known, so that the condition may be about that.
             return {before} if self.keeps(before) else set()
         several = not semi and rows.rule.startswith(_CONJUNCTION)

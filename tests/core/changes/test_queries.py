@@ -161,3 +161,13 @@ def test_a_result_that_only_a_condition_reads_is_kept() -> None:
     without, with_it = (query.replace(" HAVING", text) for text in ("", " having s is not null"))
     assert of_one(without, with_it) == "refused"
     assert of_one(without, with_it.replace("sum(n) as s", "count(*) as s")) == "from_now_on"
+
+
+def test_a_condition_on_nothing_is_asked_before_a_query_that_isnt_read() -> None:
+    joined = (
+        "with one as (select * from clicks), two as (select * from clicks) select a.* from one a join two b"
+    )
+    steps = QUERY.replace("last", "read").replace("QUERY", f"{joined} using (page)")
+    asked = """  last: {gem: filter, input: read, options: {condition: "startswith('its', 'a')"}}"""
+    free = "  last: {gem: select, input: read, options: {columns: ['*']}}"
+    assert of_one(f"{steps}\n{asked}", f"{steps}\n{free}", "append") == "mixed"

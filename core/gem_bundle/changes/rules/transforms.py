@@ -302,6 +302,8 @@ def _replaced(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[To
         if not taint:
             return
     reach = both.reach(old, new, taint)
+    if taint.rows or taint.nulls:
+        reach.states |= _pushed(both, old, new)
     yield Told(tell(both, reach, "GB420", what, new.id, **details), reach)
 
 
