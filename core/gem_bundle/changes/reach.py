@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
@@ -28,8 +29,12 @@ _BY_ROW = frozenset({"filter", "generate", "repartition", "union", "watermark"})
 # Which inputs of an outer join have nulls where a row of the other one has no partner.
 _LACKING = {"left": frozenset("1"), "right": frozenset("0"), "full": frozenset("01")}
 _SEMI = frozenset({"left_semi", "left_anti"})
-_NOT = "sqlglot.expressions.core.Not"
-_IS_NULL = "(<class 'sqlglot.expressions.core.Is'>, (('this', ('"
+# `is true` is written in the same form.
+_ASKS_FOR_NULLS = re.compile(
+    r"(?:\(<class 'sqlglot\.expressions\.core\.Not'>, \(\('this', )*"
+    r"\(<class 'sqlglot\.expressions\.core\.Is'>, \(\('this', \('[^']*',\)\), "
+    r"\('expression', \(<class 'sqlglot\.expressions\.core\.Null'>"
+)
 _EQUALITY = "sqlglot.expressions.core.EQ'"
 ALL = "*"
 """Stands among columns for all of them."""
@@ -590,9 +595,7 @@ class Flow:
 
 def _asks_for_nulls(made: Made) -> bool:
     """Whether something is nothing but whether a column is null, or isn't."""
-    return (
-        made.rule.replace(f"(<class '{_NOT}'>, (('this', ", "").startswith(_IS_NULL) and made.uses is not None
-    )
+    return made.uses is not None and _ASKS_FOR_NULLS.match(made.rule) is not None
 
 
 def _made_of(lineage: Lineage, coming: list[Taint], *, by_row: bool) -> Taint:

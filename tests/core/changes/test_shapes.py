@@ -885,6 +885,18 @@ def test_sql_takes_its_inputs_by_their_names() -> None:
     assert verdict(named, crossed).verdict != "same"
 
 
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [("b is null", "from_now_on"), ("not (b is null)", "from_now_on"), ("b is true", "refused")],
+)
+def test_nothing_is_kept_for_whether_a_count_is_null(asked: str, expected: str) -> None:
+    steps = """
+  counted: {gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {b: count(*) > 0}}}
+  last: {gem: select, input: counted, options: {columns: [page, COLUMN as w]}}"""
+    before, after = (steps.replace("COLUMN", column) for column in ("1", asked))
+    assert of_one(before, after) == expected
+
+
 ASKED_BEHIND = """
   ta: {gem: watermark, input: a, options: {column: at, delay: 1 hour}}
   tb: {gem: watermark, input: b, options: {column: seen, delay: 1 hour}}
