@@ -178,6 +178,11 @@ class DeduplicateOperator(Operator):
     event_times: tuple[EventTime, ...] = ()
     drops: bool = True
 
+    @property
+    def by_event_time(self) -> bool:
+        """Whether a watermark decides which rows are late and how long one is remembered, or may."""
+        return self.within_watermark or self.event_time is not False
+
 
 @dataclass(frozen=True, eq=False)
 class JoinOperator(Operator):

@@ -157,16 +157,17 @@ def _told_of_java(plan: Plan, report: Report, stop: StopRequest, options: RunOpt
         said = "\n".join(diagnostic.message for diagnostic in report.diagnostics)
         lost = lost_java(said, _log(plan, options)) if said else None
     if lost is not None:
-        failure = _of_java(plan, lost)
+        failure = _of_all(plan, lost)
         for target in report.targets:
             stop.failed(target, failure)
         report.diagnostics = [failure]
         report.end("failed", time.monotonic() - began)
 
 
-def _of_java(plan: Plan, lost: GemError) -> Diagnostic:
+def _of_all(plan: Plan, error: GemError) -> Diagnostic:
+    """What keeps the whole pipeline from running, and no node of it."""
     place = plan.definition.locator.place(())
-    return Diagnostic(lost.code, "error", lost.message, place=place, hint=lost.hint)
+    return Diagnostic(error.code, "error", error.message, place=place, hint=error.hint)
 
 
 def _log(plan: Plan, options: RunOptions) -> Path:
@@ -317,9 +318,7 @@ def _check_serving(plan: Plan, options: RunOptions) -> None:
             message = "a batch pipeline has no queries that a server could show"
             raise GemError("GB518", message, "Run it without `--serve`; `--report` writes its numbers.")
     except GemError as error:
-        place = plan.definition.locator.place(())
-        found = Diagnostic(error.code, "error", error.message, place=place, hint=error.hint)
-        raise PipelineError([found]) from error
+        raise PipelineError([_of_all(plan, error)]) from error
 
 
 def _server(
@@ -353,9 +352,7 @@ def _check_lineage(plan: Plan, place: str) -> None:
     try:
         check_lineage(place)
     except GemError as error:
-        where = plan.definition.locator.place(())
-        found = Diagnostic(error.code, "error", error.message, place=where, hint=error.hint)
-        raise PipelineError([found]) from error
+        raise PipelineError([_of_all(plan, error)]) from error
 
 
 @contextmanager
@@ -467,10 +464,8 @@ def open_for(
         except StartGivenUp:
             raise PipelineError(diagnostic.rewritten(hidden) for diagnostic in preflight.result()) from None
         except GemError as error:
-            place = plan.definition.locator.place(())
-            failure = Diagnostic(error.code, "error", error.message, place=place, hint=error.hint)
             found = [d for d in preflight.result() if d.is_error]
-            raise PipelineError([failure, *found]) from error
+            raise PipelineError([_of_all(plan, error), *found]) from error
         found = preflight.result()
     try:
         if any(diagnostic.is_error for diagnostic in found):
@@ -490,7 +485,7 @@ def open_for(
         session.drop_classes()
         lost = lost_java(f"{type(error).__name__}: {error}", _log(plan, options))
         if lost is not None and isinstance(error, Exception):
-            raise PipelineError([_of_java(plan, lost)]) from error
+            raise PipelineError([_of_all(plan, lost)]) from error
         raise
     finally:
         session.close()

@@ -401,6 +401,7 @@ class _Watch:
                 made = query_of_group(self.plan, group, frames)
             query = made.start(self.plan, self.spark)
         except Exception as error:
+            # Whatever a gem raises belongs to its node; that nobody answers is no node's.
             if has_lost_java():
                 raise
             at, cause = (error.node, error.error) if isinstance(error, NodeFailure) else (node.id, error)

@@ -68,8 +68,8 @@ def _takes_any_order(flow: Flow, operator: Operator) -> bool:
         return operator.how == "inner" and not marked
     if isinstance(operator, DeduplicateOperator):
         # The first of several rows stays, so that they must be the same in all that is read.
-        late = operator.within_watermark or operator.event_time is not False
-        return flow.needed(operator.node) <= flow.kept_by(operator.node) and not (marked and late)
+        same = flow.needed(operator.node) <= flow.kept_by(operator.node)
+        return same and not (marked and operator.by_event_time)
     if not isinstance(operator, AggregateOperator) or (marked and operator.event_time is not False):
         return False
     if flow.side.nodes[flow.side.target].output_mode == "update":

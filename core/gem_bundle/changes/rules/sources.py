@@ -123,7 +123,7 @@ def _drops_late_rows(both: Comparison, operator: Operator, source: str) -> bool:
         # A table that is written anew keeps all groups, so that none is ever late.
         return operator.event_time is not False and not both.is_rewritten
     if isinstance(operator, DeduplicateOperator):
-        return operator.within_watermark or operator.event_time is not False
+        return operator.by_event_time
     if isinstance(operator, JoinOperator):
         return any(
             edge.node in {source, *both.new.behind(source)} and _has_event_time(both, operator.node, position)

@@ -57,15 +57,15 @@ def shapes(flow: Flow) -> list[Shape]:
 
 def _shape(flow: Flow, operator: Operator) -> Shape:
     node = operator.node
-    kind = operator.kind
+    kind: str = operator.kind
     if isinstance(operator, JoinOperator):
         # Whether a row has had a partner is kept only where those without one come out.
         how = flow.joined_how(operator)
-        kind = f"join {how}" if how in _OUTER else "join"  # type: ignore[assignment]
+        kind = f"join {how}" if how in _OUTER else "join"
     elif getattr(operator, "within_watermark", False):
-        kind = "deduplicate within watermark"  # type: ignore[assignment]
+        kind = "deduplicate within watermark"
     elif getattr(operator, "sessions", False):
-        kind = "sessions"  # type: ignore[assignment]
+        kind = "sessions"
     lineage = flow.lineage(node)
     kept = lineage.kept if lineage is not None else None
     if lineage is None or kept is None:

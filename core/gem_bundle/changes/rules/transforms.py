@@ -271,10 +271,7 @@ def _goes_by_event_time(both: Comparison, node: str) -> bool:
 def _tells_all(both: Comparison, node: str) -> bool:
     """Whether a node keeps for ever which rows have come out of it, and no more of them, before and now."""
     operators = [o for side in (both.old, both.new) for o in side.stateful if o.node == node]
-    forgets = any(
-        not isinstance(o, DeduplicateOperator) or o.within_watermark or o.event_time is not False
-        for o in operators
-    )
+    forgets = any(not isinstance(o, DeduplicateOperator) or o.by_event_time for o in operators)
     before = {now: name for name, now in both.now.items()}.get(node, node)
     return not forgets and both.before.tells_all(before) and both.after.tells_all(node)
 
