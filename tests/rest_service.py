@@ -103,10 +103,11 @@ class RestService:
         try:
             if self.together is not None:
                 self.together.wait(30)
-            self._say(handler, body, times)
         finally:
+            # Before the answer: whoever has it may ask again at once, while this thread still ends.
             with self._lock:
                 self._under_way -= 1
+        self._say(handler, body, times)
 
     def _say(self, handler: BaseHTTPRequestHandler, body: Any, times: int) -> None:
         parts = unquote(urlsplit(handler.path).path).strip("/").split("/")
