@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 T = TypeVar("T")
 
@@ -56,12 +56,18 @@ class _Run:
 
     seed = 0
     long = False
+    place = False
 
 
 def add_options(parser: pytest.Parser) -> None:
     """Take the options that decide on samples."""
     group = parser.getgroup("samples")
     group.addoption("--long", action="store_true", help="run what a daily run draws a sample of")
+    group.addoption(
+        "--place",
+        action="store_true",
+        help="run what a place of the matrix shows: all that a daily run draws a sample of, and each gem in a rule of its suite",
+    )
     group.addoption("--seed", type=int, help="what samples are drawn by (default: another one each time)")
 
 
@@ -70,7 +76,7 @@ def decide(config: pytest.Config) -> None:
     if config.option.seed is None:
         told = getattr(config, "workerinput", {})
         config.option.seed = told.get("seed", secrets.randbelow(10**8))
-    _Run.seed, _Run.long = config.option.seed, config.option.long
+    _Run.seed, _Run.long, _Run.place = config.option.seed, config.option.long, config.option.place
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(_Run.seed)
     settings.register_profile("gem-bundle", max_examples=examples(HYPOTHESIS_EXAMPLES // 5), deadline=None)
@@ -85,7 +91,10 @@ def pytest_configure_node(node: Any) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     """Print the seed."""
-    return f"seed: {config.option.seed} ({'all of what a' if config.option.long else 'a'} daily run draws)"
+    drawn_of = (
+        "all of what a" if config.option.long else "each gem, and all else that a" if _Run.place else "a"
+    )
+    return f"seed: {config.option.seed} ({drawn_of} daily run draws)"
 
 
 @pytest.hookimpl(trylast=True)
@@ -96,21 +105,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     groups: dict[tuple[str, Any], list[pytest.Item]] = defaultdict(list)
     counts = {}
     for item in items:
-        mark = item.get_closest_marker("sample")
-        if mark is not None:
-            by: Callable[..., Any] | None = mark.kwargs.get("by")
-            rule = mark.kwargs.get("rule") or item.nodeid.partition("[")[0]
-            key = (rule, by(**item.callspec.params) if by else None)  # type: ignore[attr-defined]
+        for key, count in _draws(item):
             groups[key].append(item)
-            counts[key] = mark.args[0]
-    left = {
-        item
-        for key, group in groups.items()
-        for item in set(group) - set(drawn(group, counts[key], about=str(key)))
-    }
+            counts[key] = count
+    sampled = {item for group in groups.values() for item in group}
+    kept = {item for key, group in groups.items() for item in drawn(group, counts[key], about=str(key))}
+    left = sampled - kept
     if left:
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
+
+
+def _draws(item: pytest.Item) -> Iterator[tuple[tuple[str, Any], int]]:
+    """What an item is drawn of, and how many are: it is there if one of them draws it."""
+    mark = item.get_closest_marker("sample")
+    if mark is None:
+        return
+    if _Run.place and "each" not in mark.kwargs:
+        return
+    by: Callable[..., Any] | None = mark.kwargs.get("by")
+    rule = mark.kwargs.get("rule") or item.nodeid.partition("[")[0]
+    yield (rule, by(**item.callspec.params) if by else None), mark.args[0]  # type: ignore[attr-defined]
+    if _Run.place and (each := mark.kwargs["each"]) is not None:
+        yield ("each", each), 1
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

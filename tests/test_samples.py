@@ -35,13 +35,21 @@ class TestOne:
 class TestOther(TestOne):
     pass
 """
+GEMS = "abcdef"
+# As the conformance suite marks its tests: rows go through a gem in two of its rules.
+CONFORMANCE = "import pytest\n" + "".join(
+    f"@pytest.mark.sample(1, rule={rule!r}, each={gem if rule != 'names' else None!r})\ndef test_{rule}_{gem}(): pass\n"
+    for gem in GEMS
+    for rule in ("reads", "writes", "names")
+)
 
 
 @pytest.fixture
 def seeded(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def run(seed: int, long: bool = False) -> None:
+    def run(seed: int, long: bool = False, place: bool = False) -> None:
         monkeypatch.setattr(samples._Run, "seed", seed)
         monkeypatch.setattr(samples._Run, "long", long)
+        monkeypatch.setattr(samples._Run, "place", place)
 
     return run
 
@@ -74,10 +82,10 @@ class Collected:
         self.names = [item.name for item in session.items]
 
 
-def collected(folder: Path, *arguments: str) -> list[str]:
+def collected(folder: Path, *arguments: str, text: str = TESTS) -> list[str]:
     """The tests that are left of a text."""
     file = folder / f"test_{folder.name}.py"
-    file.write_text(TESTS)
+    file.write_text(text)
     (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    sample\n")
     found = Collected()
     quiet = [
@@ -123,3 +131,27 @@ def test_an_instance_that_is_asked_for_is_there(seeded: Any, tmp_path: Path) -> 
 def test_a_long_run_leaves_none_out(seeded: Any, tmp_path: Path) -> None:
     seeded(1, long=True)
     assert len(collected(tmp_path)) == 50 + 30 + 5 + 2
+
+
+def test_a_place_of_the_matrix_has_each_gem_and_each_rule(seeded: Any, tmp_path: Path) -> None:
+    found = []
+    for seed in (1, 2):
+        seeded(seed, place=True)
+        names = collected(tmp_path, text=CONFORMANCE)
+        shown = {name[-1] for name in names if "names" not in name}
+        assert shown == set(GEMS)
+        assert {name.split("_")[1] for name in names} == {"reads", "writes", "names"}
+        assert len(GEMS) < len(names) < 2 * len(GEMS)
+        found.append(names)
+    assert found[0] != found[1]
+
+
+def test_a_place_of_the_matrix_has_all_instances_of_other_rules(seeded: Any, tmp_path: Path) -> None:
+    seeded(1, place=True)
+    assert len(collected(tmp_path)) == 50 + 30 + 5 + 2
+
+
+def test_a_daily_run_has_each_rule(seeded: Any, tmp_path: Path) -> None:
+    seeded(1)
+    names = collected(tmp_path, text=CONFORMANCE)
+    assert sorted(name.split("_")[1] for name in names) == ["names", "reads", "writes"]

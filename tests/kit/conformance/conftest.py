@@ -1,5 +1,7 @@
 """Marks for the conformance suite's own tests, of which its users needn't know."""
 
+import re
+
 import pytest
 
 from gem_bundle.testing.conformance.suite import WAIVED, is_costly
@@ -9,6 +11,8 @@ STARTS_PYTHON = {"test_the_import_is_light"}
 # Each rule is tried every day, with so many gems of a kind; with all of them by `--long`.
 GEMS = 2
 KILLED = 1  # it takes a Spark of its own
+# Rules whose tests let rows through a gem: a place of the matrix shows each gem in one of them.
+THROUGH = re.compile(r"test_(adds|appends|completes|reads|replaces|updates|works|writes)_")
 # A target that rejects rows has this test.
 REJECTS = "test_delivers_or_rejects_each_row"
 
@@ -21,7 +25,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     if item.get_closest_marker("spark"):
         item.add_marker(pytest.mark.matrix)
         daily = KILLED if is_costly(getattr(item, "function", None)) else GEMS
-        item.add_marker(pytest.mark.sample(daily, rule=f"{item.path.stem} {rule}"))
+        gem = item.nodeid.rpartition("::")[0] if THROUGH.match(rule) else None
+        item.add_marker(pytest.mark.sample(daily, rule=f"{item.path.stem} {rule}", each=gem))
         if is_over_connect(item.config) and getattr(getattr(item, "cls", None), REJECTS, None) is not None:
             reason = (
                 WAIVED + "what a target rejects can't be learned over Spark Connect: a run is refused, GB386"
