@@ -214,16 +214,21 @@ class DeltaTarget(NeedsDelta, Target[DeltaTargetOptions]):
 
     def _write(self, df: "DataFrame", mode: SaveMode, settings: "Mapping[str, str]") -> None:
         from pyspark.errors import AnalysisException
+        from pyspark.sql.functions import lit
 
         options = self.options
         if options.cluster_by and self._make_clustered(df) and mode in {"error", "ignore"}:
             mode = "append"
-        elif options.cluster_by and mode == "overwrite":
+        overwrites = bool(options.cluster_by) and mode == "overwrite"
+        if overwrites:
             # Delta's writer takes a table that it overwrites for a new one, without clusters.
             settings = {"replaceWhere": "true", **settings}
         writer = df.write.format("delta").mode(mode).options(**settings).partitionBy(*options.partition_by)
         try:
-            if options.table is not None:
+            if overwrites and options.table is not None:
+                # By name Spark 4.0 replaces the table, whatever the writer is told of its rows.
+                df.writeTo(options.table).options(**settings).overwrite(lit(True))
+            elif options.table is not None:
                 writer.saveAsTable(options.table)
             else:
                 writer.save(options.path)
