@@ -19,14 +19,12 @@ from gem_bundle.lineage import column_keys, passed, same
 from gem_bundle.operators import any_of
 from gem_bundle.schema import with_article, without_equality
 from gem_bundle.types import StringList
+from gem_event_time.key_order import key_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import DataFrame
-
-# Spark makes a set of the names, and Scala's sets keep so many in their order.
-_IN_ORDER = 4
 
 
 class DeduplicateOptions(Options):
@@ -91,9 +89,9 @@ class Deduplicate(Transform[DeduplicateOptions]):
             for key, column in zip(keys, facts.columns or (), strict=True)
             if self._compares(column.name)
         ]
-        wanted = [name.lower() for name in self.options.columns or ()]
-        if 0 < len(wanted) <= _IN_ORDER:
-            chosen.sort(key=lambda found: wanted.index(found[1].name.lower()))
+        names = key_order(self.options.columns or [column.name for _, column in chosen])
+        wanted = [name.lower() for name in names]
+        chosen.sort(key=lambda found: wanted.index(found[1].name.lower()))
         kept = Kept(
             tuple(same(key) for key, _ in chosen),
             tuple(column.type for _, column in chosen),

@@ -1,8 +1,8 @@
 """The transform `limit`: so many rows and no more."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gem_bundle import Facts, Field, Kept, LimitOperator, Lineage, Made, OptionChange, Options, Transform
+from gem_bundle import Facts, Field, Kept, LimitOperator, Lineage, Made, Options, Transform
 from gem_bundle.lineage import passed
 
 if TYPE_CHECKING:
@@ -33,12 +33,6 @@ class Limit(Transform[LimitOptions]):
     def infer(self, *inputs: Facts) -> Facts:
         """What was known before; on a stream the count is state."""
         return inputs[0].after(LimitOperator(option="rows", rows=self.options.rows))
-
-    def change(self, option: str, before: Any) -> OptionChange | None:
-        """Of no rows at all Spark makes nothing, and keeps nothing."""
-        if option == "rows" and 0 in {before, self.options.rows}:
-            return OptionChange("refused", "for no rows at all Spark keeps no count, and otherwise it does")
-        return None
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """All columns as they are; how many rows have gone through is kept."""

@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gem_bundle import Column, Facts
 from gem_bundle.expressions import UNKNOWN_DELAY, WINDOW_TYPE
 from gem_event_time.aggregate import Aggregate
 from gem_event_time.deduplicate import Deduplicate
+from gem_event_time.key_order import key_order
 from gem_event_time.watermark import Watermark
 from tests.gems.transforms import Folder, drain, events, findings, kinds, made, stream_of, table_of
+from tests.samples import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -334,3 +338,32 @@ def test_duplicates_of_a_static_relation(spark: SparkSession) -> None:
     assert sorted(row.id for row in by_id.collect()) == [1, 2]
     plain: Any = made(Watermark, column="at", delay="1 hour").apply(df.selectExpr("now() as at", "id"))
     assert plain.count() == 4
+
+
+# Of few letters, so that parts of hashes meet; the last two have one hash as a whole.
+NAMES = st.lists(
+    st.text("abcdé_01", min_size=1, max_size=4) | st.sampled_from(["Aa0", "BB0"]), min_size=1, max_size=40
+)
+
+
+@pytest.mark.spark
+@settings(max_examples=examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(NAMES.map(lambda names: list(dict.fromkeys(names))))
+@example([f"c{number}" for number in range(100)])
+@example(["Aa0", "BB0", "a", "b", "c"])
+def test_keys_of_duplicates_are_in_spark_s_order(spark: SparkSession, names: list[str]) -> None:
+    df = spark.range(1).selectExpr(*[f"1 as `{name}`" for name in names]).dropDuplicates()
+    keys = df._jdf.queryExecution().analyzed().keys()  # type: ignore[operator]
+    assert key_order(names) == [keys.apply(number).name() for number in range(len(names))]
+
+
+def test_more_than_four_columns_are_kept_in_another_order() -> None:
+    columns = [Column(name, "int") for name in ("page", "user", "at", "seen", "referrer", "v0")]
+    (one, other) = (
+        made(Deduplicate, **options).lineage(stream_of(*columns))
+        for options in ({}, {"columns": ["at", "PAGE"]})
+    )
+    assert [next(iter(key.uses)) for key in one.kept.keys] == [
+        *("0:seen", "0:page", "0:at", "0:v0", "0:referrer", "0:user"),
+    ]
+    assert [next(iter(key.uses)) for key in other.kept.keys] == ["0:at", "0:page"]
