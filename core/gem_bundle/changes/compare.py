@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.comparison import Comparison
 from gem_bundle.changes.model import Change, TargetChanges
 from gem_bundle.changes.rules.columns import compare_columns, tell_of_names
+from gem_bundle.changes.rules.empty import tell_of_empty
 from gem_bundle.changes.rules.firsts import tell_of_firsts
 from gem_bundle.changes.rules.left import SPARK_NAMES, compare_left, kinds_of
 from gem_bundle.changes.rules.processors import refuse_other_schemas
@@ -63,7 +64,7 @@ def compare(
         )
     rules = [*compare_sources(both), *compare_transforms(both)]
     changes = tell_of_firsts(both, refuse_other_schemas(both, refuse_other_state(both, rules)))
-    changes = tell_of_names(both, changes)
+    changes = tell_of_empty(both, tell_of_names(both, changes))
     changes += compare_target(both)
     changes += compare_columns(both)
     changes += compare_settings(both)

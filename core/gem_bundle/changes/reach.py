@@ -30,10 +30,12 @@ _BY_ROW = frozenset({"filter", "generate", "repartition", "union", "watermark"})
 _LACKING = {"left": frozenset("1"), "right": frozenset("0"), "full": frozenset("01")}
 _SEMI = frozenset({"left_semi", "left_anti"})
 # `is true` is written in the same form.
-_ASKS_FOR_NULLS = re.compile(
-    r"(?:\(<class 'sqlglot\.expressions\.core\.Not'>, \(\('this', )*"
+_IS_NULL = re.compile(
     r"\(<class 'sqlglot\.expressions\.core\.Is'>, \(\('this', \('[^']*',\)\), "
     r"\('expression', \(<class 'sqlglot\.expressions\.core\.Null'>"
+)
+_ASKS_FOR_NULLS = re.compile(
+    rf"(?:\(<class 'sqlglot\.expressions\.core\.Not'>, \(\('this', )*{_IS_NULL.pattern}"
 )
 _EQUALITY = "sqlglot.expressions.core.EQ'"
 ALL = "*"
@@ -185,6 +187,26 @@ class Flow:
             for position, edge in enumerate(self.side.nodes[name].inputs)
             for key, never in self.never_null(edge.node, edge.output).items()
         }
+
+    @cached_property
+    def let_nothing_through(self) -> tuple[str, ...]:
+        """The nodes whose condition on a row is never true, as Spark finds it by its form."""
+        return tuple(
+            name
+            for name in self.side.order
+            if self.side.nodes[name].kind == "transform"
+            and any(self._is_never_true(name, output) for output in self.outputs(name))
+        )
+
+    def _is_never_true(self, name: str, output: str) -> bool:
+        lineage = self.lineage(name, output)
+        # What is the same for all rows isn't put before what keeps state.
+        if lineage is None or not lineage.rows.uses:
+            return False
+        if NEVER_TRUE in (lineage.asks or ()):
+            return True
+        never = self.never_null_before(name) if _IS_NULL.match(lineage.rows.rule) else {}
+        return all(never.get(use) for use in lineage.rows.uses)
 
     def watermarks(self, name: str) -> bool:
         """Whether a node sets a watermark, by which those behind it tell what is late."""

@@ -15,7 +15,7 @@ from gem_bundle.check.stages.inference import infer
 from gem_bundle.errors import PluginError
 from gem_bundle.facts import Column, Facts
 from gem_bundle.gem import Source
-from gem_bundle.operators import Operator, walk
+from gem_bundle.operators import AggregateOperator, LimitOperator, Operator, walk
 from gem_bundle.options import NoOptions
 from gem_bundle.pipeline.document import Document
 from gem_bundle.pipeline.model import Definition, Input, Node, Trigger
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _SECTIONS = {"source": "sources", "transform": "transforms", "target": "targets"}
 _STANDS_IN = "secret"
+_LET_THROUGH = frozenset({"filter", "repartition"})
 
 
 def identity(node: NodeRecord) -> str:
@@ -99,6 +100,8 @@ class Side:
             # Of what an aggregation gives anew each time the first rows are taken anew too.
             aggregated = any(before.kind == "aggregate" for before in walk(operator.inputs))
             return operator.streaming is not False and not aggregated
+        if isinstance(operator, AggregateOperator) and operator.rows and _is_one_row(operator.inputs):
+            return False  # of one row Spark drops no duplicates: its rule `OptimizeOneRowPlan`
         if operator.kind == "except":
             # Spark's checks don't count it; it is run as an aggregation of all columns.
             return operator.streaming is not False
@@ -123,6 +126,15 @@ class Side:
                 found[name] = None
                 waiting += self.readers_of.get(name, ())
         return list(found)
+
+
+def _is_one_row(inputs: tuple[Operator, ...]) -> bool:
+    """Whether no more than one row ever comes from some operators, by a limit."""
+    while len(inputs) == 1 and inputs[0].kind in _LET_THROUGH:
+        inputs = inputs[0].inputs
+    if len(inputs) != 1 or not isinstance(inputs[0], LimitOperator):
+        return False
+    return inputs[0].rows is not None and inputs[0].rows <= 1
 
 
 def new_side(version: VersionRecord, plan: Plan, target: str) -> Side:

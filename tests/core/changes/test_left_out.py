@@ -1,0 +1,81 @@
+"""What Spark's optimizer leaves out of a query, state and watermarks included: each was found by experiment."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.changes.edits import verdict
+
+ONE = """
+pipeline: shop
+sources:
+  clicks:
+    gem: file
+    options: {format: json, path: data, schema: "page string, n int, x double, at timestamp"}
+transforms:
+STEPS
+targets:
+  out: {gem: console, input: last, output_mode: MODE}
+"""
+COUNTED = """
+  timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}
+  some: {gem: filter, input: timely, options: {condition: "CONDITION"}}
+  rows: {gem: sql, inputs: [some, clicks], options: {query: "select page from some union select page from clicks"}}
+  last: {gem: select, input: rows, options: {columns: COLUMNS}}
+"""
+
+
+def of(old: str, new: str, mode: str = "update") -> str:
+    """What an edit of steps is called."""
+    text = ONE.replace("MODE", mode)
+    return verdict(text.replace("STEPS", old), text.replace("STEPS", new)).verdict
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("n > n", "mixed"),
+        ("n != n", "mixed"),
+        ("n > 0", "from_now_on"),
+        ("n >= n", "from_now_on"),
+        # It isn't put before what keeps state, which so has its rows.
+        ("1 = 2", "from_now_on"),
+    ],
+)
+def test_nothing_is_promised_beside_a_condition_that_is_never_true(condition: str, expected: str) -> None:
+    one = COUNTED.replace("CONDITION", condition)
+    assert of(one.replace("COLUMNS", "[page]"), one.replace("COLUMNS", "{page: upper(page)}")) == expected
+
+
+def test_it_is_no_more_than_a_rule_where_nothing_keeps_state() -> None:
+    steps = '  last: {gem: filter, input: clicks, options: {condition: "CONDITION"}}'
+    assert of(steps.replace("CONDITION", "n > n"), steps.replace("CONDITION", "n > 0")) == "from_now_on"
+
+
+@pytest.mark.parametrize(("test", "expected"), [("is null", "mixed"), ("is not null", "continues")])
+def test_a_window_that_is_null_is_none(test: str, expected: str) -> None:
+    steps = """
+  hours: {gem: aggregate, input: clicks, options: {window: {column: at, duration: 1 hour}, aggregates: {c: sum(n)}}}
+  some: {gem: filter, input: hours, options: {condition: "window TEST"}}
+  last: {gem: unpivot, input: some, options: {ids: [window], values: [c], include_nulls: NULLS}}
+""".replace("TEST", test)
+    assert of(steps.replace("NULLS", "true"), steps.replace("NULLS", "false"), "complete") == expected
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ("", "refused"),
+        ("  some: {gem: filter, input: few, options: {condition: n > 0}}", "refused"),
+        ("  some: {gem: watermark, input: few, options: {column: at, delay: 1 day}}", "mixed"),
+    ],
+)
+def test_of_one_row_no_duplicates_are_dropped(step: str, expected: str) -> None:
+    steps = f"""
+  few: {{gem: limit, input: clicks, options: {{rows: ROWS}}}}
+{step}
+  last: {{gem: sql, inputs: [INPUT], options: {{query: "select distinct page from INPUT"}}}}
+""".replace("INPUT", "some" if step else "few")
+    assert of(steps.replace("ROWS", "1"), steps.replace("ROWS", "13"), "complete") == expected
+    assert of(steps.replace("ROWS", "12"), steps.replace("ROWS", "13"), "complete") == "mixed"
+    assert of(steps.replace("ROWS", "0"), steps.replace("ROWS", "1"), "complete") == "mixed"
