@@ -28,6 +28,7 @@ from gem_bundle.expressions import (
     check_expression,
     column_of,
     find,
+    grouped_by,
     keyed,
     made_of,
     project,
@@ -262,13 +263,15 @@ class Aggregate(Transform[AggregateOptions]):
         groups = [*self._window_made(columns), *(made_of(body, columns) for body in self._groups())]
         grouped: dict[str, Made] = dict(zip(names, groups, strict=False))
         types = [column.type for column in made[: len(groups)]]
-        pivot, keys = self.options.pivot, [*groups]
+        pivot = self.options.pivot
+        texts: list[str | None] = [*([None] * (len(groups) - len(self._groups()))), *self._groups()]
+        told = list(zip(texts, groups, types, strict=True))
         twice = _is_pivoted_twice(made[len(groups) :])
         if pivot is not None and twice is None:
             return None
         if pivot is not None and twice:
-            keys.append(made_of(f"cast({pivot.column} as string)", columns))
-            types.append("string")
+            told.append((None, made_of(f"cast({pivot.column} as string)", columns), "string"))
+        keys, key_types = grouped_by(told)
         aggregated: dict[str, Made] = {}
         values: dict[str, Mapping[str, tuple[str, ...]] | None] = {}
         bodies: dict[str, str] = {}
@@ -277,17 +280,18 @@ class Aggregate(Transform[AggregateOptions]):
             buffers = buffers_of(body, columns, self._groups())
             if pivot is not None:
                 found = _of_value(value, made_of(pivot.column, columns), found)
-                if len(keys) == len(groups) and buffers is not None:
+                if not twice and buffers is not None:
                     buffers = {f"{value}: {text}": kinds for text, kinds in buffers.items()}
             aggregated[name], values[name], bodies[name] = found, buffers, body
         having = made_of(self.options.having or "true", made)
         uses = None if any(group.uses is None for group in groups) else _all_of(groups)
-        rows = Made(" ".join([*(group.rule for group in groups), having.rule]), uses)
+        groups_by = keys[: len(keys) - bool(twice)]
+        rows = Made(" ".join([*(group.rule for group in groups_by), having.rule]), uses)
         tested = tested_by(self.options.having or "true", bodies)
         read = frozenset(name for name in names if tested is None or name in tested)
         # What is asked of groups and not of results Spark asks for before.
         asks_groups = having.uses is None or bool(having.uses & {f"0:{name}" for name in grouped})
-        kept = Kept(tuple(keys), tuple(types), values, read, taken=having if asks_groups else Made())
+        kept = Kept(keys, key_types, values, read, taken=having if asks_groups else Made())
         return Lineage(grouped | aggregated, rows, kept, asks=self._timely(columns))
 
     def _timely(self, columns: tuple[Column, ...]) -> frozenset[str]:

@@ -12,6 +12,7 @@ from gem_bundle.expressions import (
     buffers_of,
     equal_keys,
     equal_parts,
+    grouped_by,
     has_overlapping_windows,
     kept_by,
     made_of,
@@ -330,7 +331,7 @@ def _groups(group: Any, keys: list[str], columns: Sequence[Column], position: in
     by = tuple(made_of(key, columns, position=position) for key in keys)
     types = tuple(analyse(key, columns).column.type for key in keys)
     if not several_times_over(group):
-        return Kept(by, types)
+        return Kept(*grouped_by(zip(keys, by, types, strict=True)))
     # What isn't grouped by is null then, and which it is is a key of its own.
     by = tuple(replace(key, nulls=frozenset({MAYBE_NULL})) for key in by)
     return Kept((*by, Made(f"grouping id {sql_of(group)}", nulls=frozenset())), (*types, "bigint"))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gem_bundle.contexts import is_over_connect
 from gem_bundle.schema import fields_of
 from gem_bundle.testing import AddRows, CheckRows
 from gem_bundle.testing.declared.load import load_tests
@@ -142,7 +143,12 @@ def test_a_node_that_compares_rows_has_the_micro_batch_of_its_group(
 
     outcome = run_test(test, lambda: spark)
 
-    assert outcome.ok, "\n".join(explanation(outcome))
+    if is_over_connect(spark):
+        told = "\n".join(explanation(outcome))
+        assert "GB386" in told
+        assert "the group `both` can't be written over Spark Connect" in told
+    else:
+        assert outcome.ok, "\n".join(explanation(outcome))
 
     batch = COMPARED.replace("sources:", "mode: batch\nsources:").replace(", mode: batch", "")
     (test,) = loaded(
@@ -213,6 +219,9 @@ def test_what_a_node_remembers_is_so_in_a_test(spark: SparkSession, tmp_path: Pa
 
     outcome = run_test(test, lambda: spark)
 
+    if is_over_connect(spark):
+        assert "the group `both` can't be written over Spark Connect" in "\n".join(explanation(outcome))
+        return
     assert outcome.ok, "\n".join(explanation(outcome))
 
 

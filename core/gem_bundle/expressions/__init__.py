@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.findings import missing_columns as missing_columns
     from gem_bundle.expressions.findings import missing_names as missing_names
     from gem_bundle.expressions.findings import several_windows as several_windows
+    from gem_bundle.expressions.grouping import grouped_by as grouped_by
     from gem_bundle.expressions.joins import JoinCondition as JoinCondition
     from gem_bundle.expressions.joins import join_condition as join_condition
     from gem_bundle.expressions.kinds import common_type as common_type
@@ -80,6 +81,7 @@ _HOMES = {
         "missing_names",
         "several_windows",
     ),
+    "grouping": ("grouped_by",),
     "joins": (
         "JoinCondition",
         "join_condition",

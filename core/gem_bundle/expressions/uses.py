@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.analysis import analyse, parsed
 from gem_bundle.expressions.kinds import common_type
-from gem_bundle.expressions.names import reference
+from gem_bundle.expressions.names import VALUES, reference
 from gem_bundle.expressions.scope import Scope
 from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN, Made, column_keys
 
@@ -151,10 +151,17 @@ def _made(
         elif before is not None and before.uses is not None:
             uses |= before.uses
             rule += f" {before.rule}"
+        elif before is None and _is_value(name, inputs):
+            rule, nulls = (f"value {name[0].lower()}", frozenset()) if rule == "=" else (rule, nulls)
         else:
             # Two names of which nobody knows what they are aren't one and the same.
             return Made(f"= {expression.strip().lower()}" if rule == "=" else rule, None, nulls)
     return Made(rule, frozenset(uses), nulls)
+
+
+def _is_value(name: Sequence[str], inputs: Iterable[tuple[int, Sequence[Column] | None]]) -> bool:
+    """Whether a name that no column has is a value to Spark, as `user` is."""
+    return len(name) == 1 and name[0].lower() in VALUES and all(columns is not None for _, columns in inputs)
 
 
 def _names_in(tree: exp.Expr) -> list[list[str]] | None:

@@ -86,25 +86,28 @@ def check_groups(plan: Plan, session: Session, targets: Iterable[Node]) -> list[
     """
     if not is_over_connect(session.spark):
         return []
-    locator = plan.definition.locator
-    grouped = {node.id: group.name for group in groups_of(plan, list(targets)) for node in group.targets}
-    return [
-        Diagnostic(
-            "GB386",
-            "error",
-            f"target `{node.id}`: the group `{group}` can't be written over Spark Connect"
-            if node.group and not node.leads
-            else f"target `{node.id}`: what it rejects can't be learned over Spark Connect",
-            node.id,
-            (*node.path, "group"),
-            locator.place((*node.path, "group")),
-            "Run it in a session of its own, or remove `group`: then each target has a query."
-            if node.group and not node.leads
-            else "Run it in a session of its own.",
-        )
-        for name, group in grouped.items()
-        for node in [plan.node(name)]
-    ]
+    grouped = groups_of(plan, list(targets))
+    return [group_over_connect(plan, node, group.name) for group in grouped for node in group.targets]
+
+
+def group_over_connect(plan: Plan, node: Node, group: str) -> Diagnostic:
+    """GB386, at a target whose group would have to be written over Spark Connect.
+
+    Args:
+        plan: The pipeline.
+        node: The target.
+        group: The name of its group.
+    """
+    path = (*node.path, "group")
+    declared = bool(node.group) and not node.leads
+    message = (
+        f"target `{node.id}`: the group `{group}` can't be written over Spark Connect"
+        if declared
+        else f"target `{node.id}`: what it rejects can't be learned over Spark Connect"
+    )
+    hint = "Run it in a session of its own"
+    hint += ", or remove `group`: then each target has a query." if declared else "."
+    return Diagnostic("GB386", "error", message, node.id, path, plan.definition.locator.place(path), hint)
 
 
 def _is_databricks(spark: SparkSession) -> bool:

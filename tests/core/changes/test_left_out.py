@@ -79,3 +79,41 @@ def test_of_one_row_no_duplicates_are_dropped(step: str, expected: str) -> None:
     assert of(steps.replace("ROWS", "1"), steps.replace("ROWS", "13"), "complete") == expected
     assert of(steps.replace("ROWS", "12"), steps.replace("ROWS", "13"), "complete") == "mixed"
     assert of(steps.replace("ROWS", "0"), steps.replace("ROWS", "1"), "complete") == "mixed"
+
+
+QUERY = """  last: {gem: sql, input: clicks, options: {query: "select count(*) as c, sum(n) as s from clicks GROUP"}}"""
+GROUPED = "  last: {gem: aggregate, input: clicks, options: {group_by: GROUP, aggregates: {s: sum(n)}}}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("'x', page", "'y', page", "continues"),
+        ("'x', page", "page", "continues"),
+        ("page, date_add(date '2024-01-31', 7)", "page", "continues"),
+        ("'x'", "cast(2 as double)", "continues"),
+        ("user", "'x'", "continues"),
+        ("user, page", "'x', page", "continues"),
+        ("'x'", "", "refused"),
+        ("", "'x'", "refused"),
+        ("current_date()", "'x'", "refused"),
+        ("current_date", "'x'", "refused"),
+        ("'x', page", "'x'", "refused"),
+        ("page, rand()", "page", "refused"),
+        ("page, someones(1)", "page", "refused"),
+        ("'x', page", "n", "refused"),
+    ],
+)
+def test_groups_that_are_the_same_for_all_rows_are_none(old: str, new: str, expected: str) -> None:
+    one, other = (QUERY.replace("GROUP", f"group by {text}" if text else "") for text in (old, new))
+    assert of(one, other, "complete") == expected
+
+
+def test_groups_of_an_aggregate_that_are_the_same_for_all_rows_are_none() -> None:
+    def edit(old: str, new: str, mode: str) -> str:
+        return of(GROUPED.replace("GROUP", old), GROUPED.replace("GROUP", new), mode)
+
+    assert edit("{k: \"'x'\", page: page}", "{k: \"'y'\", page: page}", "complete") == "continues"
+    assert edit("{k: \"'x'\"}", "{k: \"date_add(date '2024-01-31', 7)\"}", "complete") == "continues"
+    assert edit("{k: \"'x'\"}", "{k: \"date_add(date '2024-01-31', 7)\"}", "update") == "from_now_on"
+    assert edit("{k: \"'x'\", page: page}", "{k: \"'x'\"}", "complete") == "refused"

@@ -18,7 +18,7 @@ from gem_bundle.pipeline.groups import limited_nodes
 from gem_bundle.run.failures import build_failure, query_failure
 from gem_bundle.run.frames import Frames, NodeFailure, harmless, read_source
 from gem_bundle.run.progress import late_rows
-from gem_bundle.testing.running.behind import Behind, forks
+from gem_bundle.testing.running.behind import Behind, forks, lacking_micro_batches
 from gem_bundle.testing.running.capture import capture
 from gem_bundle.testing.running.clock import START, goes_by_the_clock, lay_down
 from gem_bundle.testing.running.outcome import Captured, Rows
@@ -130,7 +130,8 @@ class Engine:
             What each target got.
 
         Raises:
-            StepError: When a query fails or can't start; then none runs any more.
+            StepError: When a query fails or can't start; then none runs any more. GB386 is among its
+                diagnostics where a node compares rows over Spark Connect.
             SplitError: When the rows didn't arrive together.
         """
         self._steps += 1
@@ -181,7 +182,9 @@ class Engine:
         plan = harmless(prepared.plan)
         found: list[_Query] = []
         wrong: list[Diagnostic] = []
-        ends = {} if is_over_connect(self._spark) else forks(plan, prepared.targets)
+        ends = forks(plan, prepared.targets)
+        if ends and is_over_connect(self._spark):
+            raise StepError(lacking_micro_batches(plan, ends))
         for name in prepared.targets:
             node = prepared.plan.node(name)
             folder = self._folder / "targets" / name

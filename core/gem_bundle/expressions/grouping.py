@@ -1,0 +1,58 @@
+"""What Spark groups by of what it is told to: nothing that is the same for all rows.
+
+Spark's optimizer leaves such groups out (`RemoveLiteralFromGroupExpressions`), and keeps a number in place of
+them where there are no others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle.expressions.analysis import parsed
+from gem_bundle.expressions.functions import SCALAR, UNSTEADY, words
+from gem_bundle.lineage import Made
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# It computes them for each row, or for each micro-batch, or fails by them.
+_NOT_FOLDED = UNSTEADY.keys() | words(
+    """
+    assert_true input_file_block_length input_file_block_start input_file_name raise_error session_window
+    window window_time
+    """
+)
+_ONE_GROUP = Made("one group", frozenset(), frozenset())
+
+
+def grouped_by(
+    groups: Iterable[tuple[str | None, Made, str | None]],
+) -> tuple[tuple[Made, ...], tuple[str | None, ...]]:
+    """The groups that Spark keeps state by, and their types.
+
+    Args:
+        groups: Each that it is told, as it is written, how it is made, and its type; None is written by no
+            expression.
+    """
+    told = list(groups)
+    kept = [(made, kind) for text, made, kind in told if text is None or not _is_folded(text, made)]
+    if told and not kept:
+        return (_ONE_GROUP,), ("int",)
+    return tuple(made for made, _ in kept), tuple(kind for _, kind in kept)
+
+
+def _is_folded(text: str, made: Made) -> bool:
+    """Whether an expression is one value, which Spark computes before it plans the query."""
+    if made.uses is None or made.uses:
+        return False
+    tree = parsed(text)
+    if tree is None:
+        return False
+    from gem_bundle.expressions.spark_parser import exp
+
+    if any(
+        isinstance(node, exp.CurrentDate | exp.CurrentTime | exp.CurrentTimestamp) for node in tree.walk()
+    ):
+        return False
+    calls = (node.name.lower() for node in tree.find_all(exp.Anonymous))
+    return all(name in SCALAR and name not in _NOT_FOLDED for name in calls)
