@@ -344,7 +344,7 @@ def test_unknown_names_are_found() -> None:
 @pytest.mark.parametrize(
     "expression",
     [
-        "ID", "_metadata.file_path", "orders.at", "made.x.y", "made['k'].z", "current_date", "user", "new + 1",
+        "ID", "_metadata.file_path", "orders.at", "made.x.y", "made['k'].z", "current_date", "current_user", "new + 1",
         "transform(made, x -> x.y + id)", "aggregate(made, 0, (total, x) -> total + x, total -> total)",
         "window.start", "exists(made, x -> x > id)", "(select max(foreign) from other)", "f(x => id)",
         "timestampadd(hour, 1, at)", "date_add(day, 1, at)", "extract(day from at)", "trim(both 'x' from made)",
@@ -507,6 +507,25 @@ def test_functions_that_are_nearly_spark_s() -> None:
         assert said(expression) == [("GB216", "warning", hint)]
     for fine in ("sun(id)", "ours(id)", "our_own(id)", "upper(made)"):
         assert said(fine) == []
+
+
+@pytest.mark.parametrize("expression", ["user", "USER", "upper(user) as who", "user = made", "max(`user`)"])
+def test_a_name_that_spark_takes_for_who_runs_it(expression: str) -> None:
+    def told(*columns: Column) -> list[tuple[str, str, str]]:
+        found = check_expression(
+            expression, Facts(columns=columns), "o", aggregates="allowed", dropped=["user"]
+        )
+        return [(finding.code, finding.severity, finding.hint) for finding in found]
+
+    assert told(*COLUMNS) == [("GB219", "warning", "Write `current_user()` if that is meant.")]
+    assert told(*COLUMNS, Column("user", "string")) == []
+
+
+def test_values_that_no_column_is_called_say_nothing() -> None:
+    for expression in ("current_user", "session_user = made", "current_date", "upper(current_user())"):
+        assert list(check_expression(expression, Facts(columns=COLUMNS), "o")) == []
+    assert list(check_expression("user", Facts(), "o")) == []
+    assert list(check_expression("user", Facts(columns=COLUMNS), "o", also=["user"])) == []
 
 
 def test_elements_of_what_has_none() -> None:

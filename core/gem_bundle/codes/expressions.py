@@ -233,4 +233,22 @@ EXPRESSIONS = (
               bad: {gem: console, input: half.rejected}
         """,
     ),
+    warning(
+        "GB219",
+        "a name that no column has and Spark takes for who runs the query",
+        why="""
+            `user` is a function of Spark's that is called without brackets, like `current_date`. Where a
+            column of the name has gone, or was never there, no column is missing to Spark: each row gets the
+            name of who runs the query. `current_user()` says so to a reader too.
+        """,
+        breaks="""
+            transforms:
+              named: {gem: with_columns, input: ticks, options: {columns: {who: "upper(user)"}}}
+        """,
+        keeps="""
+            transforms:
+              named: {gem: with_columns, input: ticks, options: {columns: {who: "upper(current_user())"}}}
+        """,
+        source="Spark SQL reference, built-in functions",
+    ),
 )

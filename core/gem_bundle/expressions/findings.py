@@ -43,7 +43,7 @@ _NEEDED = {
 }
 # The families of types that certainly can't be used so.
 _REFUSED = {"boolean": "ifnsxdtvycamr", "timestamp": NO_TIME_FOR_WINDOWS, "interval": "bifnxdtvyamr"}
-_SEVERITIES: dict[str, Severity] = {"GB216": "warning"}
+_SEVERITIES: dict[str, Severity] = {"GB216": "warning", "GB219": "warning"}
 _NO_AGGREGATE = Problem("GB212", "there is no aggregate function in it", "Use one, for example `max(…)`.")
 
 
@@ -80,7 +80,7 @@ def check_expression(
     Yields:
         Findings: GB210 unknown column, GB211 ambiguous column, GB212 a function that can't stand there,
         GB213 wrong type, GB214 unreadable, GB215 wrong number of arguments, GB370 a type that only newer
-        Sparks have; and the warning GB216 unknown function.
+        Sparks have; and the warnings GB216 unknown function, GB219 a name that is no column but a value.
     """
     body, _ = split_alias(expression)
     if _CAST.search(body):

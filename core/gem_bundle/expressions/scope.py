@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from gem_bundle.facts import Column
 
+# Of the names that are values this one is what a column is called too.
+_WHO_RUNS_IT = "user"
+
 Outcome = Literal["column", "value", "unknown", "missing", "ambiguous"]
 
 
@@ -148,6 +151,9 @@ class Scope:
                 return Problem("GB211", told, f"Say which one is meant, for example {owners[0]}.")
             hint = "Give them different names where they are made."
             return Problem("GB211", f"there are several columns `{name}`", hint)
+        if name.lower() == _WHO_RUNS_IT and meaning.outcome == "value" and _WHO_RUNS_IT not in self._also:
+            told = f"there is no column `{name}`, and Spark takes it for who runs the query"
+            return Problem("GB219", told, "Write `current_user()` if that is meant.")
         return None
 
     def missing_field(self, owner: str, name: str, known: Iterable[str]) -> Problem:
