@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.reach import Flow
+from gem_bundle.changes.flow import Flow
 from gem_bundle.check.stages.inference import inputs_of
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gem_bundle.changes.flow import Flow
 from gem_bundle.changes.model import Change
-from gem_bundle.changes.reach import Flow, Reach, Taint, local_taint
+from gem_bundle.changes.reach import Reach, Taint, local_taint, reach_from
 from gem_bundle.changes.sides import identity
 from gem_bundle.check.report import option_path
 from gem_bundle.gem import Target
@@ -135,8 +136,8 @@ class Comparison:
             own_state: Its own state is different too.
         """
         outputs = self.outputs(old, new)
-        before = self.before.behind(old.id, taint, outputs, own_state=own_state)
-        return self.after.behind(new.id, taint, outputs, own_state=own_state).join(before, self.now)
+        before = reach_from(self.before, old.id, taint, outputs, own_state=own_state)
+        return reach_from(self.after, new.id, taint, outputs, own_state=own_state).join(before, self.now)
 
     def outputs(self, old: NodeRecord, new: NodeRecord) -> dict[str, Taint]:
         """What is different about the named outputs of a node that has changed, where that is known."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gem_bundle.changes.conditions import let_nothing_through
+
 if TYPE_CHECKING:
     from gem_bundle.changes.comparison import Comparison
     from gem_bundle.changes.model import Change
@@ -23,7 +25,7 @@ def tell_of_empty(both: Comparison, changes: list[Change]) -> list[Change]:
     """
     if not both.old.stateful and not both.new.stateful:
         return changes
-    empty = [*both.after.let_nothing_through, *both.before.let_nothing_through]
+    empty = [*let_nothing_through(both.after), *let_nothing_through(both.before)]
     if not empty:
         return changes
     return [_told(both, change, empty[0]) if change.verdict in _SURE else change for change in changes]

@@ -11,8 +11,8 @@ from gem_bundle.operators import AggregateOperator, DeduplicateOperator
 
 if TYPE_CHECKING:
     from gem_bundle.changes.comparison import Comparison
+    from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.model import Change
-    from gem_bundle.changes.reach import Flow
     from gem_bundle.operators import Operator
 
 _MOVES_ROWS = "repartition"

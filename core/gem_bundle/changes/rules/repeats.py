@@ -6,13 +6,14 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.reach import ALL
+from gem_bundle.changes.conditions import is_always_there
+from gem_bundle.changes.flow import ALL
 from gem_bundle.expressions import is_the_same_again, takes_first
 from gem_bundle.lineage import column_keys
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 
 if TYPE_CHECKING:
-    from gem_bundle.changes.reach import Flow
+    from gem_bundle.changes.flow import Flow
     from gem_bundle.operators import Operator
 
 # Of the same rows these make the same rows, whenever they come.
@@ -119,7 +120,7 @@ def _goes_by_event_time(flow: Flow, operator: DeduplicateOperator) -> bool:
     marked = [k for k, c in zip(keys, facts.columns or (), strict=True) if c.watermarked is not False]
     if len(marked) != 1 or marked[0] not in flow.kept_by(operator.node):
         return False
-    return flow.is_always_there(edge, marked[0])
+    return is_always_there(flow, edge, marked[0])
 
 
 def _is_distinct(operator: Operator) -> bool:

@@ -6,7 +6,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import RULE_ONLY, Told, told
-from gem_bundle.changes.reach import ALL, Taint
+from gem_bundle.changes.flow import ALL
+from gem_bundle.changes.reach import Taint, reach_from
 from gem_bundle.changes.rules.options import differences
 from gem_bundle.changes.rules.repeats import none_passes_twice
 from gem_bundle.changes.rules.transforms import tell
@@ -208,7 +209,7 @@ def _option(both: Comparison, found: Difference, new: NodeRecord, *, streaming: 
         what = f"source `{new.id}`: `{found.option}` was {told(found.before)} and is {told(found.after)}; "
         what += f"the last micro-batch had nothing of it, so that Spark doesn't notice: {found.change.idle}"
     if effect == "from_now_on":
-        reach = both.after.behind(new.id, _taint(both, new))
+        reach = reach_from(both.after, new.id, _taint(both, new))
         details = {"option": found.option, "before": found.before, "after": found.after}
         return Told(tell(both, reach, "GB415", what, new.id, **details), reach)
     made = both.change(

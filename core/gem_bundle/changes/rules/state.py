@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from gem_bundle.changes.conditions import asked_behind, asked_just_before, joined_how, kept_of
 from gem_bundle.lineage import column_keys
 from gem_bundle.operators import JoinOperator
 
@@ -14,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Set as Ids
 
     from gem_bundle.changes.comparison import Comparison, Told
+    from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.model import Change
-    from gem_bundle.changes.reach import Flow
     from gem_bundle.changes.sides import Side
     from gem_bundle.lineage import Kept
     from gem_bundle.operators import Operator
@@ -60,7 +62,7 @@ def _shape(flow: Flow, operator: Operator) -> Shape:
     kind: str = operator.kind
     if isinstance(operator, JoinOperator):
         # Whether a row has had a partner is kept only where those without one come out.
-        how = flow.joined_how(operator)
+        how = joined_how(flow, operator)
         kind = f"join {how}" if how in _OUTER else "join"
     elif getattr(operator, "within_watermark", False):
         kind = "deduplicate within watermark"
@@ -99,7 +101,7 @@ def _rows(flow: Flow, node: str) -> tuple[str | None, ...] | None:
     if lineage is None or lineage.kept is None:
         return None
     for side, position in enumerate(lineage.kept.sides or range(len(flow.side.nodes[node].inputs))):
-        edge, needed = flow.kept_of(node, position)
+        edge, needed = kept_of(flow, node, position)
         facts = flow.side.facts.get(edge.key)
         if facts is None or facts.columns is None:
             return None
@@ -114,7 +116,7 @@ def _rows(flow: Flow, node: str) -> tuple[str | None, ...] | None:
                     found.append(None)
                     continue
                 never = never_null.get(key)
-                if not never and flow.asked_just_before(node, position, key, asked=key in asked):
+                if not never and asked_just_before(flow, node, position, key, asked=key in asked):
                     never = True
                 found.append(f"{bare(column.type)}{_NULLS[never]}")
         found.append("|")
@@ -125,10 +127,10 @@ def _asked_of(flow: Flow, node: str, position: int, side: int) -> set[str]:
     """The columns of an input that the condition of a join, or one behind it, leaves out nulls of."""
     lineage = flow.lineage(node)
     joins = (o for o in flow.side.stateful if o.node == node and isinstance(o, JoinOperator))
-    how = next(map(flow.joined_how, joins), "full")
+    how = next(map(partial(joined_how, flow), joins), "full")
     asks: set[str] = set()
     if (side % 2 == 0 and how not in {"right", "full"}) or (side % 2 and how in {"inner", "right"}):
-        asks |= flow.asked_behind(node)
+        asks |= asked_behind(flow, node)
     if lineage is not None and how not in {"full", ("left", "right")[side % 2]}:
         asks |= (lineage.rows.uses if lineage.asks is None else lineage.asks) or set()
     return {use.partition(":")[2] for use in asks if use.startswith(f"{position}:")}

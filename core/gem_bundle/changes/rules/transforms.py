@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.changes.comparison import RULE_ONLY, Told, told
-from gem_bundle.changes.reach import ALL, UNCHANGED, Reach, Taint, asked_nulls, local_taint, other_state
+from gem_bundle.changes.conditions import UNCHANGED, never_lacking_before, pushed_below
+from gem_bundle.changes.flow import ALL
+from gem_bundle.changes.reach import (
+    Reach,
+    Taint,
+    asked_nulls,
+    local_taint,
+    other_state,
+    reach_from,
+    tells_all,
+)
 from gem_bundle.changes.rules.options import differences
 from gem_bundle.changes.rules.state import knows_rows
 from gem_bundle.gem import Transform
@@ -16,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gem_bundle.changes.comparison import Comparison
+    from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.model import Change, Verdict
-    from gem_bundle.changes.reach import Flow
     from gem_bundle.changes.record import NodeRecord
     from gem_bundle.changes.sides import Side
 
@@ -41,18 +51,18 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
     what = f"transform `{node.id}` (`{node.gem}`) is new"
     passed = {other.id for other in both.added}
     taint = _between(both.new, both.after, node, passed)
-    reach = both.after.behind(node.id, taint)
+    reach = reach_from(both.after, node.id, taint)
     before = _origin_of(both.new, node, passed)
     then = {new.id: old.id for old, new in both.pairs}.get(before or "")
     if then is not None:
         # What goes no further is missed by those that read it before.
-        reach = reach.join(both.before.behind(then, taint), both.now)
+        reach = reach.join(reach_from(both.before, then, taint), both.now)
     if both.after.watermarks(node.id):
         yield Told(_lateness(both, both.after.states_behind(node.id), "GB420", what, node.id, "mixed"))
         if not taint:
             return
     if both.new.nodes[both.new.target].output_mode != "update":
-        reach.states |= both.after.pushed_below(node.id)
+        reach.states |= pushed_below(both.after, node.id)
     if both.after.keeps(node.id):
         message = f"{what} and keeps state, which the checkpoint doesn't have: Spark refuses to go on"
         made = both.change(
@@ -74,11 +84,11 @@ def _removed(both: Comparison, node: NodeRecord) -> Iterator[Told]:
         message = f"{what}, and the checkpoint has its state: Spark refuses to go on without it"
         yield Told(both.change("refused", "GB422", message, node.id, hint=both.begin_anew, before=node.gem))
         return
-    reach = Reach().join(both.before.behind(node.id, taint), both.now)
-    reach.states |= {both.now[name] for name in both.before.pushed_below(node.id) if name in both.now}
+    reach = Reach().join(reach_from(both.before, node.id, taint), both.now)
+    reach.states |= {both.now[name] for name in pushed_below(both.before, node.id) if name in both.now}
     before = _origin_of(both.old, node, {other.id for other in both.removed})
     if before in both.now:
-        reach = both.after.behind(both.now[before], taint).join(reach, {n: n for n in reach.states})
+        reach = reach_from(both.after, both.now[before], taint).join(reach, {n: n for n in reach.states})
     yield Told(tell(both, reach, "GB421", what, node.id, before=node.gem), reach)
 
 
@@ -98,7 +108,7 @@ def _between(side: Side, flow: Flow, node: NodeRecord, others: set[str]) -> Tain
         for key, made in lineage.columns.items()
         if made.rule not in UNCHANGED or made.uses is None or f"{place}:{key}" not in made.uses
     }
-    found = asked_nulls(lineage, flow.never_lacking_before(node.id))
+    found = asked_nulls(lineage, never_lacking_before(flow, node.id))
     return Taint(found.rows, changed | (set(keys) - set(lineage.columns)), found.nulls)
 
 
@@ -156,7 +166,7 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
     for option, digest in new.functions.items():
         former = old.functions.get(option)
         if former is not None and digest != former and old.options.get(option) == new.options.get(option):
-            reach = both.after.behind(new.id, _ANY, own_state=True)
+            reach = reach_from(both.after, new.id, _ANY, own_state=True)
             what = f"transform `{new.id}`: the code of {told(new.options.get(option))} has changed"
             if new.id in both.new.stateless:
                 what += ", which has kept no state: if it keeps some now, Spark refuses to go on"
@@ -173,7 +183,7 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
 
 def _never_null(both: Comparison, old: NodeRecord, new: NodeRecord) -> dict[str, bool | None]:
     """Which columns of a node's inputs are never null, before and now."""
-    before, after = both.before.never_lacking_before(old.id), both.after.never_lacking_before(new.id)
+    before, after = never_lacking_before(both.before, old.id), never_lacking_before(both.after, new.id)
     return {use: never and before.get(use) for use, never in after.items()}
 
 
@@ -184,8 +194,8 @@ def _pushed(both: Comparison, old: NodeRecord, new: NodeRecord) -> set[str]:
     for output in {*both.before.outputs(old.id), *both.after.outputs(new.id)}:
         if output in different and not (different[output].rows or different[output].nulls):
             continue
-        found |= {both.now[n] for n in both.before.pushed_below(old.id, output) if n in both.now}
-        found |= both.after.pushed_below(new.id, output)
+        found |= {both.now[n] for n in pushed_below(both.before, old.id, output) if n in both.now}
+        found |= pushed_below(both.after, new.id, output)
     return found
 
 
@@ -273,7 +283,7 @@ def _tells_all(both: Comparison, node: str) -> bool:
     operators = [o for side in (both.old, both.new) for o in side.stateful if o.node == node]
     forgets = any(not isinstance(o, DeduplicateOperator) or o.by_event_time for o in operators)
     before = {now: name for name, now in both.now.items()}.get(node, node)
-    return not forgets and both.before.tells_all(before) and both.after.tells_all(node)
+    return not forgets and tells_all(both.before, before) and tells_all(both.after, node)
 
 
 def _recalls(both: Comparison, node: str) -> bool:

@@ -1,0 +1,201 @@
+"""One side's transforms: what they make of what, keep and never give null, and what others read of it."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+from gem_bundle.check.stages.inference import inputs_of
+from gem_bundle.lineage import Lineage, Made, column_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Set
+
+    from gem_bundle.changes.sides import Side
+    from gem_bundle.gem import Transform
+
+IS_NULL = re.compile(
+    r"\(<class 'sqlglot\.expressions\.core\.Is'>, \(\('this', \('[^']*',\)\), "
+    r"\('expression', \(<class 'sqlglot\.expressions\.core\.Null'>"
+)
+"""How the rule of a condition begins that asks whether a column is null: `is true` is written otherwise."""
+_ASKS_FOR_NULLS = re.compile(
+    rf"(?:\(<class 'sqlglot\.expressions\.core\.Not'>, \(\('this', )*{IS_NULL.pattern}"
+)
+ALL = "*"
+"""Stands among columns for all of them."""
+
+
+class Flow:
+    """One side's transforms with what they make of what.
+
+    Args:
+        side: The side.
+    """
+
+    def __init__(self, side: Side) -> None:
+        self.side = side
+        self._lineages: dict[tuple[str, str], Lineage | None] = {}
+        self._never_null: dict[tuple[str, str], Mapping[str, bool | None]] = {}
+
+    def lineage(self, name: str, output: str = "") -> Lineage | None:
+        """What a transform makes of what, in one of its outputs; None where that isn't known."""
+        if (name, output) not in self._lineages:
+            self._lineages[name, output] = self._lineage(name, output)
+        return self._lineages[name, output]
+
+    def outputs(self, name: str) -> list[str]:
+        """The outputs of a node that others take; the ordinary one is an empty text."""
+        edges = (edge for node in self.side.nodes.values() for edge in node.inputs if edge.node == name)
+        return sorted({edge.output for edge in edges})
+
+    def _lineage(self, name: str, output: str) -> Lineage | None:
+        gem = self.side.gems.get(name)
+        if gem is None or gem.kind != "transform":
+            return None
+        node = self.side.nodes[name]
+        # Only the keys of its inputs are asked for, and a recorded node has them too.
+        inputs = inputs_of(node, self.side.facts)  # type: ignore[arg-type]
+        try:
+            transform = cast("Transform", gem)
+            return transform.lineage_output(output, *inputs) if output else transform.lineage(*inputs)
+        except Exception:  # noqa: BLE001 (a gem's bug must not take the comparison down)
+            return None
+
+    def keeps(self, name: str) -> bool:
+        """Whether a node keeps state, or may."""
+        return any(operator.node == name and self.side.may_keep(operator) for operator in self.side.operators)
+
+    def recalls(self, name: str) -> bool:
+        """Whether anything of what a node keeps gets into results, or may.
+
+        Where only which groups there are is read, `update` gives those that rows have just come for.
+        """
+        if not self.keeps(name):
+            return False
+        lineage = self.lineage(name)
+        kept = lineage.kept if lineage is not None else None
+        if kept is None or kept.rows or self.side.nodes[self.side.target].output_mode != "update":
+            return True
+        if [operator.kind for operator in self.side.stateful if operator.node == name] != ["aggregate"]:
+            return True
+        needed = self.needed(name) | kept.reads
+        return bool(kept.values if ALL in needed else kept.values.keys() & needed)
+
+    def never_null(self, name: str, output: str = "") -> Mapping[str, bool | None]:
+        """Which columns behind a node Spark takes for never null, by its plan's form; None where unknown."""
+        if (name, output) not in self._never_null:
+            node = self.side.nodes[name]
+            lineage = self.lineage(name, output) if node.kind == "transform" else None
+            if node.kind == "source":
+                # Of what it reads from outside, Spark takes all for what may be null.
+                facts = None if output else self.side.facts.get(name)
+                found: dict[str, bool | None] = dict.fromkeys(
+                    column_keys(facts.columns if facts else None) or (), False
+                )
+            elif lineage is None:
+                found = {}
+            else:
+                coming = self.never_null_before(name)
+                found = {key: made.never_null(coming) for key, made in lineage.columns.items()}
+            self._never_null[name, output] = found
+        return self._never_null[name, output]
+
+    def never_null_before(self, name: str) -> dict[str, bool | None]:
+        """The same of what comes to a node, each column behind the position of its input."""
+        return {
+            f"{position}:{key}": never
+            for position, edge in enumerate(self.side.nodes[name].inputs)
+            for key, never in self.never_null(edge.node, edge.output).items()
+        }
+
+    def watermarks(self, name: str) -> bool:
+        """Whether a node sets a watermark, by which those behind it tell what is late."""
+        return any(operator.node == name and operator.kind == "watermark" for operator in self.side.operators)
+
+    def states_behind(self, name: str) -> set[str]:
+        """The nodes behind a node that keep state, or may."""
+        return {other for other in self.side.behind(name) if self.keeps(other)}
+
+    def needed(self, name: str) -> set[str]:
+        """The columns behind a node that somebody reads: Spark leaves out the others."""
+        return self._needed[0].get(name, {ALL})
+
+    def needed_of(self, name: str, position: int) -> set[str]:
+        """The columns of the input at a position that a node reads, for itself or for those behind it."""
+        return self._needed[1].get((name, position), {ALL})
+
+    def kept_by(self, name: str) -> set[str]:
+        """The columns that go into what a node with one input keeps its state by."""
+        lineage = self.lineage(name)
+        keys = lineage.kept.keys if lineage is not None and lineage.kept is not None else ()
+        return {use.partition(":")[2] for key in keys for use in key.uses or ()}
+
+    def drops_duplicates(self, name: str) -> bool:
+        """Whether a node is nothing but a removal of duplicates that keeps state."""
+        kinds = {operator.kind for operator in self.side.operators if operator.node == name}
+        return kinds == {"deduplicate"} and self.keeps(name)
+
+    def _folded(self, name: str, lineage: Lineage) -> set[str]:
+        """The columns for which Spark reads nothing: whether one is null that never is."""
+        asking = {key: made for key, made in lineage.columns.items() if _asks_for_nulls(made)}
+        never = self.never_null_before(name) if asking else {}
+        return {key for key, made in asking.items() if all(never.get(use) for use in made.uses or ())}
+
+    @cached_property
+    def _needed(self) -> tuple[dict[str, set[str]], dict[tuple[str, int], set[str]]]:
+        side = self.side
+        by_edge: dict[tuple[str, int], set[str]] = {}
+        every = {name: set(column_keys(side.facts[name].columns) or {ALL}) for name in side.facts}
+        needed: dict[str, set[str]] = {name: set() for name in every}
+        taken: dict[str, dict[str, set[str]]] = {}
+        for name in reversed(side.order):
+            node = side.nodes[name]
+            if node.kind == "source":
+                continue
+            outputs = taken.get(name) or {"": needed.get(name, set())}
+            lineages = {o: self.lineage(name, o) if node.kind == "transform" else None for o in outputs}
+            for position, edge in enumerate(node.inputs):
+                if edge.key not in every:
+                    continue
+                read: set[str] = set()
+                for output, lineage in lineages.items():
+                    if lineage is None:
+                        read |= every[edge.key]
+                        continue
+                    folded = self._folded(name, lineage)
+                    read |= read_of(lineage, position, outputs[output] - folded, every[edge.key])
+                taken.setdefault(edge.node, {}).setdefault(edge.output, set()).update(read)
+                if not edge.output:
+                    needed[edge.node] |= read
+                by_edge[name, position] = read
+        return needed, by_edge
+
+
+def _asks_for_nulls(made: Made) -> bool:
+    """Whether something is nothing but whether a column is null, or isn't."""
+    return made.uses is not None and _ASKS_FOR_NULLS.match(made.rule) is not None
+
+
+def read_of(lineage: Lineage, position: int, wanted: Set[str], every: Iterable[str]) -> set[str]:
+    """The columns of an input, of all that it has, that are read for some of those that are given.
+
+    Args:
+        lineage: What the node makes of what.
+        position: The position of the input.
+        wanted: The columns that are given.
+        every: All columns of the input.
+    """
+    kept = lineage.kept
+    made = [lineage.rows, Made(uses=lineage.reads), *(kept.keys if kept is not None else ())]
+    for key, column in lineage.columns.items():
+        if key in wanted or ALL in wanted or (kept is not None and key in kept.reads):
+            made.append(column)
+    return set().union(*(_of_input(found, position, every) for found in made))
+
+
+def _of_input(made: Made, position: int, every: Iterable[str]) -> set[str]:
+    if made.uses is None:
+        return set(every)
+    return {use.partition(":")[2] for use in made.uses if use.partition(":")[0] == str(position)}
