@@ -37,6 +37,15 @@ class _Known:
     hint: str
 
 
+BROKER_AWAY = (
+    r"kafka\.common\.errors\.(?:RetriableException|TimeoutException|DisconnectException"
+    r"|NetworkException|NotLeaderOrFollowerException|LeaderNotAvailableException"
+    r"|BrokerNotAvailableException|CoordinatorNotAvailableException|CoordinatorLoadInProgressException"
+    r"|NotEnoughReplicas\w*Exception|KafkaStorageException)"
+    r"|Timed out waiting for a node assignment|Cannot fetch record for offset .* in \d+ milliseconds"
+)
+"""What Kafka's client says while a broker can't be reached, or has just come back."""
+
 _KNOWN = (
     _Known(
         re.compile(r"DUPLICATE_SOURCE_NAMES"),
@@ -55,8 +64,7 @@ _KNOWN = (
     ),
     _Known(
         re.compile(
-            r"Timed out waiting for a node assignment|Failed to construct kafka|bootstrap urls"
-            r"|kafka\.common\.errors\.(?:Timeout|Disconnect|Network)Exception|Cannot fetch record for offset"
+            BROKER_AWAY + r"|Failed to construct kafka|bootstrap urls|Cannot fetch record for offset"
             r"|TimeoutException: Topic|describeTopics|listOffsets|Connection refused"
         ),
         "GB503",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.errors import GemError, PassingError
 from gem_bundle.python import TRACEBACK, user_error
 from gem_bundle.rejected import read_ending
-from gem_bundle.run.failures import error_texts
+from gem_bundle.run.failures import BROKER_AWAY, error_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,13 +36,7 @@ _LASTING = re.compile(
 _PASSING: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "the broker can't be reached, or doesn't answer in time",
-        re.compile(
-            r"org\.apache\.kafka\.common\.errors\.(?:RetriableException|TimeoutException|DisconnectException"
-            r"|NetworkException|NotLeaderOrFollowerException|LeaderNotAvailableException"
-            r"|BrokerNotAvailableException|CoordinatorNotAvailableException|CoordinatorLoadInProgressException"
-            r"|NotEnoughReplicas\w*Exception|KafkaStorageException)"
-            r"|Timed out waiting for a node assignment|Cannot fetch record for offset .* in \d+ milliseconds"
-        ),
+        re.compile(BROKER_AWAY),
     ),
     (
         "another one has changed the table at the same time",

@@ -159,6 +159,11 @@ def test_what_a_gem_says_on_an_executor(kind: str, code: str, tmp_path: Path) ->
             "java.util.concurrent.TimeoutException: Cannot fetch record for offset 7 in 9 milliseconds",
             "GB503",
         ),
+        (
+            "org.apache.kafka.common.errors.NotLeaderOrFollowerException: For requests intended only …",
+            "GB503",
+        ),
+        ("org.apache.kafka.common.errors.CoordinatorNotAvailableException: not available", "GB503"),
         ("[CAST_INVALID_INPUT] The value 'Connection refused' is malformed. SQLSTATE: 22018", "GB508"),
         ("[USER_RAISED_EXCEPTION] no PATH_NOT_FOUND is meant SQLSTATE: P0001", "GB508"),
     ],
