@@ -267,8 +267,8 @@ class Aggregate(Transform[AggregateOptions]):
         pivot = self.options.pivot
         texts: list[str | None] = [*([None] * (len(groups) - len(self._groups()))), *self._groups()]
         told = list(zip(texts, groups, types, strict=True))
-        twice = _is_pivoted_twice(made[len(groups) :])
-        if pivot is not None and twice is None:
+        twice = pivot is not None and _is_pivoted_twice(made[len(groups) :])
+        if twice is None:
             return None
         if pivot is not None and twice:
             told.append((None, made_of(f"cast({pivot.column} as string)", columns), "string"))

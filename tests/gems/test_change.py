@@ -71,3 +71,4 @@ def test_places() -> None:
     assert said("target", "delta", "partition_by", ["a"], path="b") == "refused"
     assert said("target", "kafka", "topic", "a", bootstrap_servers=["b:1"], topic="b") == "from_now_on"
     assert said("transform", "limit", "rows", 5, rows=0) is None
+    assert said("transform", "limit", "rows", 5, rows=6) is None

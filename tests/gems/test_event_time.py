@@ -340,6 +340,17 @@ def test_duplicates_of_a_static_relation(spark: SparkSession) -> None:
     assert plain.count() == 4
 
 
+def test_each_group_decides_which_rows_an_aggregate_gives() -> None:
+    def rows(*groups: str) -> str:
+        lineage = made(Aggregate, group_by=list(groups), aggregates={"n": "sum(id)"}).lineage(CLICKS)
+        assert lineage is not None
+        return lineage.rows.rule
+
+    assert (
+        len({rows("page", "upper(page) as other"), rows("page", "lower(page) as other"), rows("page")}) == 3
+    )
+
+
 # Of few letters, so that parts of hashes meet; the last two have one hash as a whole.
 NAMES = st.lists(
     st.text("abcdé_01", min_size=1, max_size=4) | st.sampled_from(["Aa0", "BB0"]), min_size=1, max_size=40

@@ -38,7 +38,7 @@ class _Known:
 
 
 BROKER_AWAY = (
-    r"kafka\.common\.errors\.(?:RetriableException|TimeoutException|DisconnectException"
+    r"org\.apache\.kafka\.common\.errors\.(?:RetriableException|TimeoutException|DisconnectException"
     r"|NetworkException|NotLeaderOrFollowerException|LeaderNotAvailableException"
     r"|BrokerNotAvailableException|CoordinatorNotAvailableException|CoordinatorLoadInProgressException"
     r"|NotEnoughReplicas\w*Exception|KafkaStorageException)"
@@ -65,6 +65,7 @@ _KNOWN = (
     _Known(
         re.compile(
             BROKER_AWAY + r"|Failed to construct kafka|bootstrap urls|Cannot fetch record for offset"
+            r"|kafka\.common\.errors\.(?:Timeout|Disconnect|Network)Exception"
             r"|TimeoutException: Topic|describeTopics|listOffsets|Connection refused"
         ),
         "GB503",
