@@ -66,6 +66,11 @@ class Change:
     what: str = ""
 
     @property
+    def difference(self) -> str:
+        """What is different, without what that does."""
+        return self.what or self.message.partition(";")[0]
+
+    @property
     def stops(self) -> bool:
         """Whether it keeps a run from starting."""
         return self.verdict in STOPS and not self.accepted

@@ -112,6 +112,14 @@ CURRENT_TIME = words("curdate current_date current_time current_timestamp localt
 BY_CHANCE = words("rand randn random randstr shuffle uniform uuid")
 """Functions that draw another value each time."""
 
+BY_PLACE = words(
+    """
+    input_file_block_length input_file_block_start input_file_name monotonically_increasing_id
+    spark_partition_id
+    """
+)
+"""Functions whose value depends on where Spark computes it."""
+
 BY_CODE = words("java_method reflect try_reflect")
 """Functions that call code of which Spark knows nothing."""
 

@@ -9,19 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.analysis import parsed
-from gem_bundle.expressions.functions import SCALAR, UNSTEADY, words
+from gem_bundle.expressions.functions import BY_PLACE, SCALAR, UNSTEADY, words
 from gem_bundle.lineage import Made
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 # It computes them for each row, or for each micro-batch, or fails by them.
-_NOT_FOLDED = UNSTEADY.keys() | words(
-    """
-    assert_true input_file_block_length input_file_block_start input_file_name raise_error session_window
-    window window_time
-    """
-)
+_NOT_FOLDED = UNSTEADY.keys() | BY_PLACE | words("assert_true raise_error session_window window window_time")
 _ONE_GROUP = Made("one group", frozenset(), frozenset())
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.diagnostics import Finding
 from gem_bundle.expressions.analysis import analyse, calls_functions, parsed
-from gem_bundle.expressions.functions import BY_CHANCE, CURRENT_TIME, UNSTEADY, words
+from gem_bundle.expressions.functions import BY_CHANCE, BY_PLACE, CURRENT_TIME, UNSTEADY
 from gem_bundle.expressions.names import split_alias
 
 if TYPE_CHECKING:
@@ -16,13 +16,7 @@ if TYPE_CHECKING:
     from gem_bundle.facts import Facts
     from gem_bundle.operators import Option
 
-_BY_PLACE = words(
-    """
-    input_file_block_length input_file_block_start input_file_name monotonically_increasing_id
-    spark_partition_id
-    """
-)
-_WHY = {**dict.fromkeys(_BY_PLACE, "depends on where Spark computes it"), **UNSTEADY}
+_WHY = {**dict.fromkeys(BY_PLACE, "depends on where Spark computes it"), **UNSTEADY}
 
 
 _RULE = "whether a row is taken may depend on the row alone"

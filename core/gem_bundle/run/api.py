@@ -119,7 +119,7 @@ def run_pipeline(
                     view = stack.enter_context(_server(written, warnings, options, recorder, stop, warn))
         view = stack.enter_context(_with_lineage(plan, targets, options, view, stop, warn))
         session = stack.enter_context(open_for(plan, [node.id for node in targets], options))
-        impossible = check_groups(plan, session, targets)
+        impossible = check_groups(plan, session.spark, targets)
         if impossible:
             raise PipelineError(impossible)
         if warn is not None:

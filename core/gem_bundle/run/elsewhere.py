@@ -76,28 +76,21 @@ def has_class(spark: SparkSession, name: str) -> bool:
     return True
 
 
-def check_groups(plan: Plan, session: Session, targets: Iterable[Node]) -> list[Diagnostic]:
+def check_groups(plan: Plan, spark: SparkSession, targets: Iterable[Node]) -> list[Diagnostic]:
     """GB386: that a server can't write the groups of a run.
 
     Args:
         plan: The pipeline.
-        session: The session.
+        spark: The session; over one that isn't a server's nothing is wrong.
         targets: The targets that are to run.
     """
-    if not is_over_connect(session.spark):
+    if not is_over_connect(spark):
         return []
     grouped = groups_of(plan, list(targets))
-    return [group_over_connect(plan, node, group.name) for group in grouped for node in group.targets]
+    return [_group_over_connect(plan, node, group.name) for group in grouped for node in group.targets]
 
 
-def group_over_connect(plan: Plan, node: Node, group: str) -> Diagnostic:
-    """GB386, at a target whose group would have to be written over Spark Connect.
-
-    Args:
-        plan: The pipeline.
-        node: The target.
-        group: The name of its group.
-    """
+def _group_over_connect(plan: Plan, node: Node, group: str) -> Diagnostic:
     path = (*node.path, "group")
     declared = bool(node.group) and not node.leads
     message = (

@@ -4,31 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.changes.edits import verdict
+from tests.core.changes.test_shapes import of_one
 
-ONE = """
-pipeline: shop
-sources:
-  clicks:
-    gem: file
-    options: {format: json, path: data, schema: "page string, n int, x double, at timestamp"}
-transforms:
-STEPS
-targets:
-  out: {gem: console, input: last, output_mode: MODE}
-"""
 COUNTED = """
   timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}
   some: {gem: filter, input: timely, options: {condition: "CONDITION"}}
   rows: {gem: sql, inputs: [some, clicks], options: {query: "select page from some union select page from clicks"}}
   last: {gem: select, input: rows, options: {columns: COLUMNS}}
 """
-
-
-def of(old: str, new: str, mode: str = "update") -> str:
-    """What an edit of steps is called."""
-    text = ONE.replace("MODE", mode)
-    return verdict(text.replace("STEPS", old), text.replace("STEPS", new)).verdict
 
 
 @pytest.mark.parametrize(
@@ -44,12 +27,12 @@ def of(old: str, new: str, mode: str = "update") -> str:
 )
 def test_nothing_is_promised_beside_a_condition_that_is_never_true(condition: str, expected: str) -> None:
     one = COUNTED.replace("CONDITION", condition)
-    assert of(one.replace("COLUMNS", "[page]"), one.replace("COLUMNS", "{page: upper(page)}")) == expected
+    assert of_one(one.replace("COLUMNS", "[page]"), one.replace("COLUMNS", "{page: upper(page)}")) == expected
 
 
 def test_it_is_no_more_than_a_rule_where_nothing_keeps_state() -> None:
     steps = '  last: {gem: filter, input: clicks, options: {condition: "CONDITION"}}'
-    assert of(steps.replace("CONDITION", "n > n"), steps.replace("CONDITION", "n > 0")) == "from_now_on"
+    assert of_one(steps.replace("CONDITION", "n > n"), steps.replace("CONDITION", "n > 0")) == "from_now_on"
 
 
 @pytest.mark.parametrize(("test", "expected"), [("is null", "mixed"), ("is not null", "continues")])
@@ -59,7 +42,7 @@ def test_a_window_that_is_null_is_none(test: str, expected: str) -> None:
   some: {gem: filter, input: hours, options: {condition: "window TEST"}}
   last: {gem: unpivot, input: some, options: {ids: [window], values: [c], include_nulls: NULLS}}
 """.replace("TEST", test)
-    assert of(steps.replace("NULLS", "true"), steps.replace("NULLS", "false"), "complete") == expected
+    assert of_one(steps.replace("NULLS", "true"), steps.replace("NULLS", "false"), "complete") == expected
 
 
 @pytest.mark.parametrize(
@@ -76,9 +59,9 @@ def test_of_one_row_no_duplicates_are_dropped(step: str, expected: str) -> None:
 {step}
   last: {{gem: sql, inputs: [INPUT], options: {{query: "select distinct page from INPUT"}}}}
 """.replace("INPUT", "some" if step else "few")
-    assert of(steps.replace("ROWS", "1"), steps.replace("ROWS", "13"), "complete") == expected
-    assert of(steps.replace("ROWS", "12"), steps.replace("ROWS", "13"), "complete") == "mixed"
-    assert of(steps.replace("ROWS", "0"), steps.replace("ROWS", "1"), "complete") == "mixed"
+    assert of_one(steps.replace("ROWS", "1"), steps.replace("ROWS", "13"), "complete") == expected
+    assert of_one(steps.replace("ROWS", "12"), steps.replace("ROWS", "13"), "complete") == "mixed"
+    assert of_one(steps.replace("ROWS", "0"), steps.replace("ROWS", "1"), "complete") == "mixed"
 
 
 QUERY = """  last: {gem: sql, input: clicks, options: {query: "select count(*) as c, sum(n) as s from clicks GROUP"}}"""
@@ -106,12 +89,12 @@ GROUPED = "  last: {gem: aggregate, input: clicks, options: {group_by: GROUP, ag
 )
 def test_groups_that_are_the_same_for_all_rows_are_none(old: str, new: str, expected: str) -> None:
     one, other = (QUERY.replace("GROUP", f"group by {text}" if text else "") for text in (old, new))
-    assert of(one, other, "complete") == expected
+    assert of_one(one, other, "complete") == expected
 
 
 def test_groups_of_an_aggregate_that_are_the_same_for_all_rows_are_none() -> None:
     def edit(old: str, new: str, mode: str) -> str:
-        return of(GROUPED.replace("GROUP", old), GROUPED.replace("GROUP", new), mode)
+        return of_one(GROUPED.replace("GROUP", old), GROUPED.replace("GROUP", new), mode)
 
     assert edit("{k: \"'x'\", page: page}", "{k: \"'y'\", page: page}", "complete") == "continues"
     assert edit("{k: \"'x'\"}", "{k: \"date_add(date '2024-01-31', 7)\"}", "complete") == "continues"

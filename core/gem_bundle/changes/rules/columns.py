@@ -59,7 +59,7 @@ def tell_of_names(both: Comparison, changes: list[Change]) -> list[Change]:
     def told(change: Change) -> Change:
         if change.verdict != "continues" or change.node not in both.new.nodes:
             return change
-        what = change.what or change.message.partition(";")[0]
+        what = change.difference
         return replace(change, verdict="from_now_on", message=f"{what}; from now on {named}")
 
     return [told(change) for change in changes]

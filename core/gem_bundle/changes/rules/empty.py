@@ -33,7 +33,7 @@ def tell_of_empty(both: Comparison, changes: list[Change]) -> list[Change]:
 
 def _told(both: Comparison, change: Change, empty: str) -> Change:
     message = (
-        f"{change.what or change.message.partition(';')[0]}: the condition of `{empty}` is never true, and "
+        f"{change.difference}: the condition of `{empty}` is never true, and "
         "how early Spark leaves out what comes to it can't be told, nor what state was made of"
     )
     return replace(change, verdict="mixed", message=message, hint=both.begin_anew)

@@ -40,15 +40,11 @@ def _told(both: Comparison, change: Change) -> Change:
             if _keeps_order(flow, operator):
                 message = f"the state of `{operator.node}` was made of rows in another order"
                 hint = change.hint or both.begin_anew
-                return replace(change, verdict="mixed", message=f"{_what(change)}: {message}", hint=hint)
+                return replace(change, verdict="mixed", message=f"{change.difference}: {message}", hint=hint)
             if _lets_first_through(flow, operator):
                 message = f"which of several rows `{operator.node}` lets through may be another one"
-                return replace(change, verdict="from_now_on", message=f"{_what(change)}; {message}")
+                return replace(change, verdict="from_now_on", message=f"{change.difference}; {message}")
     return change
-
-
-def _what(change: Change) -> str:
-    return change.what or change.message.partition(";")[0]
 
 
 def _lets_first_through(flow: Flow, operator: Operator) -> bool:

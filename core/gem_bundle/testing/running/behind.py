@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gem_bundle.pipeline.groups import comparing_nodes, copies, groups_of, limited_nodes
-from gem_bundle.run.elsewhere import group_over_connect
 from gem_bundle.run.frames import Frames, NodeFailure, recalled
 
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.pipeline.groups import Output
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
@@ -37,17 +35,6 @@ def forks(plan: Plan, targets: Iterable[str]) -> dict[str, Output]:
         for node in group.targets
         if group.fork is not None and asking & set(plan.upstream([node.id]))
     }
-
-
-def lacking_micro_batches(plan: Plan, targets: Iterable[str]) -> list[Diagnostic]:
-    """That such nodes have no micro-batch as a table over Spark Connect, as a run says it: GB386.
-
-    Args:
-        plan: The pipeline.
-        targets: The ids of the targets behind them.
-    """
-    nodes = (plan.node(name) for name in targets)
-    return [group_over_connect(plan, node, node.group or node.id) for node in nodes]
 
 
 class Behind:

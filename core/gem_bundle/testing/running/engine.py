@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from gem_bundle.contexts import ReadContext, StreamReadContext, is_over_connect
+from gem_bundle.contexts import ReadContext, StreamReadContext
 from gem_bundle.pipeline.groups import limited_nodes
+from gem_bundle.run.elsewhere import check_groups
 from gem_bundle.run.failures import build_failure, query_failure
 from gem_bundle.run.frames import Frames, NodeFailure, harmless, read_source
 from gem_bundle.run.progress import late_rows
-from gem_bundle.testing.running.behind import Behind, forks, lacking_micro_batches
+from gem_bundle.testing.running.behind import Behind, forks
 from gem_bundle.testing.running.capture import capture
 from gem_bundle.testing.running.clock import START, goes_by_the_clock, lay_down
 from gem_bundle.testing.running.outcome import Captured, Rows
@@ -183,8 +184,9 @@ class Engine:
         found: list[_Query] = []
         wrong: list[Diagnostic] = []
         ends = forks(plan, prepared.targets)
-        if ends and is_over_connect(self._spark):
-            raise StepError(lacking_micro_batches(plan, ends))
+        impossible = check_groups(plan, self._spark, [plan.node(name) for name in ends])
+        if impossible:
+            raise StepError(impossible)
         for name in prepared.targets:
             node = prepared.plan.node(name)
             folder = self._folder / "targets" / name
