@@ -42,6 +42,9 @@ def test_what_an_expression_is_made_of() -> None:
     assert made_of("case when n > 0 then page end", COLUMNS).uses == {"0:n", "0:page"}
     assert made_of("count(*)", COLUMNS).uses == frozenset()
     assert made_of("nobody + 1", COLUMNS).uses is None
+    # A value to Spark, unless a column is called so; which of two that is, nobody knows.
+    assert made_of("user", COLUMNS).uses == frozenset()
+    assert made_of("user", [Column("user", "int"), Column("user", "string")]).uses is None
     assert made_of("transform(array(n), x -> x + n)", COLUMNS).uses is None
     assert made_of("total * 2", COLUMNS, earlier={"total": made_of("n", COLUMNS)}).uses == {"0:n"}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.analysis import analyse, parsed
 from gem_bundle.expressions.kinds import common_type
-from gem_bundle.expressions.names import VALUES, reference
+from gem_bundle.expressions.names import reference
 from gem_bundle.expressions.scope import Scope
 from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN, Made, column_keys
 
@@ -161,7 +161,7 @@ def _made(
 
 def _is_value(name: Sequence[str], inputs: Iterable[tuple[int, Sequence[Column] | None]]) -> bool:
     """Whether a name that no column has is a value to Spark, as `user` is."""
-    return len(name) == 1 and name[0].lower() in VALUES and all(columns is not None for _, columns in inputs)
+    return all(Scope(columns).resolve(list(name)).outcome == "value" for _, columns in inputs)
 
 
 def _names_in(tree: exp.Expr) -> list[list[str]] | None:
