@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.flow import ALL, IS_NULL, read_of
+from gem_bundle.expressions.functions import BY_CHANCE
 from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, column_keys, same
 from gem_bundle.operators import JoinOperator, WatermarkOperator
 
@@ -23,6 +25,9 @@ UNCHANGED = frozenset({"=", "union"})
 # Which inputs of an outer join have nulls where a row of the other one has no partner.
 _LACKING = {"left": frozenset("1"), "right": frozenset("0"), "full": frozenset("01")}
 _SEMI = frozenset({"left_semi", "left_anti"})
+# What a semi join is put before.
+_PASSED = frozenset({"filter", "generate", "repartition", "union"})
+_BY_CHANCE = re.compile(rf"(?i)[.'](?:{'|'.join(sorted(BY_CHANCE))}|monotonically_?increasing_?id)'")
 _EQUALITY = "sqlglot.expressions.core.EQ'"
 
 
@@ -199,6 +204,40 @@ def kept_of(flow: Flow, name: str, position: int) -> tuple[InputRecord, set[str]
             return edge, wanted
         wanted = _read_for(flow, edge.node, before, 0, wanted)
         (edge,) = flow.side.nodes[edge.node].inputs
+
+
+def joins_of(flow: Flow, join: JoinOperator) -> int:
+    """How many joins with state Spark makes of one: a semi join goes before a union, once for each input.
+
+    It is Spark's rule `PushDownLeftSemiAntiJoin`. The join gets there through what computes columns, makes
+    several rows of each or leaves some out; not through a watermark, nor through what keeps state.
+
+    Args:
+        flow: The version.
+        join: The join.
+    """
+    lineage = flow.lineage(join.node)
+    if join.how not in _SEMI or lineage is None or lineage.kept is None:
+        return 1
+    if tuple(lineage.kept.sides or (0, 1)) != (0, 1):
+        return 1
+    asked = {use.partition(":")[2] for use in lineage.rows.uses or () if use.startswith("0:")}
+    return _inputs_before(flow, flow.side.nodes[join.node].inputs[0], asked)
+
+
+def _inputs_before(flow: Flow, edge: InputRecord, asked: set[str]) -> int:
+    node, lineage = flow.side.nodes[edge.node], flow.lineage(edge.node, edge.output)
+    kinds = {operator.kind for operator in flow.side.operators if operator.node == node.id}
+    if node.kind != "transform" or lineage is None or not kinds <= _PASSED:
+        return 1
+    made = (lineage.rows, *lineage.columns.values())
+    if any(_BY_CHANCE.search(one.rule) for one in made) or (lineage.expands and not _passes(lineage, asked)):
+        return 1
+    uses = {use for key in asked if key in lineage.columns for use in lineage.columns[key].uses or ()}
+    return sum(
+        _inputs_before(flow, other, {use.partition(":")[2] for use in uses if use.startswith(f"{place}:")})
+        for place, other in enumerate(node.inputs)
+    )
 
 
 def asked_just_before(flow: Flow, name: str, position: int, key: str, *, asked: bool) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import told
 from gem_bundle.changes.rules.sources import begin_of
-from gem_bundle.changes.rules.state import bare, fit, listed, shapes
+from gem_bundle.changes.rules.state import bare, fit, listed, operators_of, shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -66,8 +66,9 @@ def kinds_of(names: Iterable[str]) -> list[str]:
 
 def _operators_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change]:
     found = checkpoint.kinds
-    known = [operator for operator in both.new.stateful if operator.stateful and operator.kind in SPARK_NAMES]
-    if len(known) != len(both.new.stateful) or "" in found:
+    kept = operators_of(both.after)
+    known = [operator for operator in kept if operator.stateful and operator.kind in SPARK_NAMES]
+    if len(known) != len(kept) or "" in found:
         return
     wanted = sorted(operator.kind for operator in known)
     there = kinds_of(found)
@@ -90,7 +91,7 @@ def _keys_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change
     Which operator is which is plain only where there is one of its kind.
     """
     kept = shapes(both.after)
-    kinds = [operator.kind for operator in both.new.stateful]
+    kinds = [operator.kind for operator in operators_of(both.after)]
     there = kinds_of(name for name, _ in checkpoint.stores)
     for shape, kind in zip(kept, kinds, strict=True):
         if kinds.count(kind) > 1 or there.count(kind) > 1:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from gem_bundle.changes.conditions import asked_behind, asked_just_before, joined_how, kept_of
+from gem_bundle.changes.conditions import asked_behind, asked_just_before, joined_how, joins_of, kept_of
 from gem_bundle.lineage import column_keys
 from gem_bundle.operators import JoinOperator
 
@@ -54,7 +54,16 @@ class Shape(NamedTuple):
 
 def shapes(flow: Flow) -> list[Shape]:
     """What Spark keeps for a query, operator by operator."""
-    return [_shape(flow, operator) for operator in flow.side.stateful]
+    return [_shape(flow, operator) for operator in operators_of(flow)]
+
+
+def operators_of(flow: Flow) -> list[Operator]:
+    """The operators that keep state, or may, in Spark's order, each as often as Spark has it."""
+    return [
+        operator
+        for operator in flow.side.stateful
+        for _ in range(joins_of(flow, operator) if isinstance(operator, JoinOperator) else 1)
+    ]
 
 
 def _shape(flow: Flow, operator: Operator) -> Shape:
