@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import claims, samples, spark_classes, workers
+from tests import claims, plans, samples, spark_classes, workers
 from tests import connect_server as places
 from tests.browser import browser  # noqa: F401 (a fixture for all tests)
 from tests.connect_server import connect_server  # noqa: F401 (a fixture for all tests)
@@ -152,10 +152,8 @@ def spark(
             settings={
                 "spark.master": "local[2]",
                 "spark.driver.memory": "1g",
-                # Most plans of tests run once over a handful of rows: compiling them takes longer than that.
-                # What tests start as programs, so what is killed or measured, compiles its plans as ever.
-                "spark.sql.codegen.wholeStage": "false",
-                # Nor do plans over two partitions get better by planning again behind each shuffle; streams don't.
+                **plans.settings(),
+                # Plans over two partitions don't get better by planning again behind each shuffle; streams don't.
                 "spark.sql.adaptive.enabled": "false",
                 # For each plan Spark makes a text that somebody may look at in its pages, where there are any.
                 "spark.sql.ui.explainMode": "simple",

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests import plans
 from tests.integration.pipelines import command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -132,17 +133,20 @@ class ConnectServer:
 @pytest.fixture(scope="session")
 def connect_server(jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
     """The server that all tests of Spark Connect share, with Delta, Kafka and Avro."""
-    with serving(jars, tmp_path_factory.mktemp("connect")) as server:
+    with serving(jars, tmp_path_factory.mktemp("connect"), plans.settings()) as server:
         yield server
 
 
 @contextmanager
-def serving(jars: Sequence[Path], folder: Path) -> Iterator[ConnectServer]:
+def serving(
+    jars: Sequence[Path], folder: Path, also: Mapping[str, str] | None = None
+) -> Iterator[ConnectServer]:
     """A server while the block runs.
 
     Args:
         jars: Its jars.
         folder: An empty folder, for its log and what it writes.
+        also: More settings.
     """
     from gem_bundle.run.jars import spark_home, spark_version
     from gem_bundle.run.spark_settings import default_settings
@@ -154,6 +158,7 @@ def serving(jars: Sequence[Path], folder: Path) -> Iterator[ConnectServer]:
         **SETTINGS,
         **{name: str(value) for name, value in ours.items() if name == FILES_OF_CHECKPOINTS},
         **DELTA_SETTINGS,
+        **(also or {}),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder / 'tmp'}",
     }

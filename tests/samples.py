@@ -135,6 +135,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     terminalreporter.write_line(f"Samples were drawn by --seed {config.option.seed}.")
 
 
+def is_long() -> bool:
+    """Whether this run is a long one."""
+    return _Run.long
+
+
 def seed() -> int:
     """What this run draws by."""
     return _Run.seed

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests import warm_submit
+from tests import plans, warm_submit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -143,7 +143,13 @@ class _Jvm:
             self._process = subprocess.Popen(
                 [
                     home / "bin" / "spark-submit",
-                    *("--conf", "spark.driver.memory=1g", "--jars", ",".join(jars), "pyspark-shell"),
+                    *("--conf", "spark.driver.memory=1g"),
+                    *(
+                        part
+                        for name, value in plans.settings().items()
+                        for part in ("--conf", f"{name}={value}")
+                    ),
+                    *("--jars", ",".join(jars), "pyspark-shell"),
                 ],
                 stdin=subprocess.PIPE,
                 stdout=log,
