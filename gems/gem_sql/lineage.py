@@ -27,7 +27,7 @@ from gem_sql.behind import order_keys
 from gem_sql.composing import behind, both, united
 from gem_sql.grouping import plain_keys, several_times_over
 from gem_sql.reading import facts_of
-from gem_sql.tree import UnknownQuery, columns_in, item_of, only, sql_of
+from gem_sql.tree import UnknownQuery, columns_in, item_of, only, sql_of, subqueries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -173,7 +173,15 @@ def _read_by(tree: Any, queries: Mapping[str, Any]) -> tuple[Any, str]:
 
 
 def _is_plain(tree: Any) -> bool:
-    return not any(value for name, value in tree.args.items() if name not in {*_PLAIN, "with_"})
+    known = not any(value for name, value in tree.args.items() if name not in {*_PLAIN, "with_"})
+    return known and not _asks_elsewhere(tree)
+
+
+def _asks_elsewhere(tree: Any) -> bool:
+    """Whether an expression asks another query for something, which may be about all that its tables have."""
+    clauses = (value for name, value in tree.args.items() if value and name not in {"from_", "with_"})
+    parts = (part for clause in clauses for part in (clause if isinstance(clause, list) else [clause]))
+    return any(hasattr(part, "find_all") and next(subqueries(part), None) is not None for part in parts)
 
 
 def _plain_or_none(tree: Any, tables: Tables, names: list[str], made: Facts) -> Lineage | None:
@@ -191,6 +199,8 @@ def _joined_or_none(tree: Any, known: Tables, names: list[str]) -> Lineage | Non
         return None
     (join,) = tree.args["joins"]
     if any(value for name, value in join.args.items() if name not in _JOIN) or join.args.get("on") is None:
+        return None
+    if _asks_elsewhere(tree):
         return None
     tables = [_table(tree, known), _named(join.this, known)]
     sides = [(place, facts.columns) for place, facts in filter(None, tables) if facts.columns is not None]
@@ -277,7 +287,7 @@ def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts
     for name, body in texts.items():
         found[name] = made_of(body, columns, position=position, earlier=found)
     group, distinct, having = (tree.args.get(name) for name in ("group", "distinct", "having"))
-    keys = [_key(sql_of(node), bodies, columns) for node in (plain_keys(group) if group is not None else [])]
+    keys = [] if group is None else _keys(group, bodies, columns)
     where = tree.args.get("where")
     conditions = [sql_of(where.this)] if where is not None else []
     # A row is in no window where what that is over is null.
@@ -302,7 +312,7 @@ def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts
         only = frozenset(_placed(each, [(position, columns)]) or frozenset() for each in nulls)
         lineage = Lineage(found, rows, kept, asks=asks, only_nulls=only)
         return _with_order(lineage, tree, columns, position, texts)
-    if distinct is not None or (group is not None and group.args.get("all")):
+    if distinct is not None:
         return None
     rows = made_of(conditions[0], columns, position=position) if conditions else Made()
     kept = _groups(group, keys, columns, position)
@@ -313,6 +323,13 @@ def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts
         lineage = _with_having(lineage, having.this, columns, position, texts)
     lineage = _with_order(lineage, tree, columns, position, texts)
     return lineage if facts.streaming else replace(lineage, kept=None)
+
+
+def _keys(group: Any, bodies: list[tuple[str, str]], columns: Sequence[Column]) -> list[str]:
+    """What is grouped by; `group by all` means the items that don't aggregate."""
+    if group.args.get("all"):
+        return [body for _, body in bodies if not _aggregates(body, columns)]
+    return [_key(sql_of(node), bodies, columns) for node in plain_keys(group)]
 
 
 def _bodies(tree: Any, columns: Sequence[Column]) -> list[tuple[str, str]]:

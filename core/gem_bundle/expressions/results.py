@@ -174,6 +174,8 @@ def result_of(name: str, values: Sequence[Value], arguments: Sequence[exp.Expr])
         return Value(_struct(name, values, arguments))
     if name in {"from_csv", "from_json", "from_xml"}:
         return Value(_schema(values))
+    if name in {"round", "bround"} and len(arguments) == 2:
+        return Value(_rounded_to(kinds[0], arguments[1]))
     rule = _RULES.get(name)
     if name in _COMPUTING:
         kinds = operands(values)
@@ -309,6 +311,23 @@ def _rounded(kinds: Sequence[DataType | None]) -> DataType | None:
     if family(kind) == "n" and kind is not None and len(kinds) == 1:
         return _without_fraction(kind)
     return kind if family(kind) in set("if") else None
+
+
+def _rounded_to(kind: DataType | None, places: exp.Expr) -> DataType | None:
+    """The type of a number rounded to some digits behind the point, or before it."""
+    from sqlglot import exp
+
+    if kind is None or family(kind) != "n":
+        return kind if family(kind) in set("if") else None
+    number = places.this if isinstance(places, exp.Neg) else places
+    if not isinstance(number, exp.Literal) or number.is_string or not number.this.isdecimal():
+        return None
+    precision, scale = kind.arguments
+    whole = precision - scale + 1
+    if isinstance(places, exp.Neg):
+        return DataType("decimal", (min(38, max(whole, int(number.this) + 1)), 0))
+    kept = min(scale, int(number.this))
+    return DataType("decimal", (min(38, whole + kept), kept))
 
 
 def _without_fraction(kind: DataType) -> DataType:

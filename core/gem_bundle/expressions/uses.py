@@ -168,7 +168,7 @@ def _names_in(tree: exp.Expr) -> list[list[str]] | None:
     """The names of all columns in an expression; None where there may be names of something else."""
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.expressions.trees import parts_of
-    from gem_bundle.expressions.walk import UNIT_FIRST
+    from gem_bundle.expressions.walk import UNIT_FIRST, shape
 
     found: list[list[str]] = []
     waiting: list[exp.Expr] = [tree]
@@ -180,7 +180,16 @@ def _names_in(tree: exp.Expr) -> list[list[str]] | None:
         elif isinstance(node, exp.Lambda | exp.Query | exp.Exists | exp.Window):
             return None
         elif isinstance(node, exp.Star):
-            continue  # of `count(*)`: it counts rows, whatever their columns
+            call = node.parent
+            if (
+                isinstance(call, exp.Anonymous)
+                and call.name.lower() == "count"
+                and len(call.expressions) == 1
+            ):
+                continue  # it counts rows, whatever their columns
+            return None  # all columns, as in the JSON of a whole row
+        elif isinstance(node, exp.NullSafeEQ) and shape(node.this) == shape(node.expression):
+            continue  # which Spark knows to be true
         elif isinstance(node, exp.Cast | exp.Alias):
             waiting.append(node.this)
         elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.changes.test_shapes import of_one
+from tests.core.changes.test_shapes import of_one, of_two
 
 COUNTED = """
   timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}
@@ -100,3 +100,13 @@ def test_groups_of_an_aggregate_that_are_the_same_for_all_rows_are_none() -> Non
     assert edit("{k: \"'x'\"}", "{k: \"date_add(date '2024-01-31', 7)\"}", "complete") == "continues"
     assert edit("{k: \"'x'\"}", "{k: \"date_add(date '2024-01-31', 7)\"}", "update") == "from_now_on"
     assert edit("{k: \"'x'\", page: page}", "{k: \"'x'\"}", "complete") == "refused"
+
+
+@pytest.mark.parametrize(("condition", "expected"), [("y <=> y", "refused"), ("y <=> x", "from_now_on")])
+def test_what_is_the_same_as_itself_is_asked_for_nothing(condition: str, expected: str) -> None:
+    steps = f"""
+  pairs: {{gem: join, inputs: [a, b], options: {{condition: n = m}}}}
+  some: {{gem: filter, input: pairs, options: {{condition: "{condition}"}}}}
+"""
+    last = "  last: {gem: select, input: some, options: {columns: [n, m, x, page, at, name, seen, y]}}"
+    assert of_two(steps + last, steps + last.replace(", y]", "]")) == expected

@@ -374,3 +374,66 @@ def test_no_condition_on_event_time_is_put_before_its_watermark(
   late: {{gem: watermark, input: counted, options: {{column: at, delay: 1 hour}}}}
   last: {{gem: filter, input: {read}, options: {{condition: "{condition}"}}}}"""
     assert of_one(steps, steps.replace("2024", "2025"), "complete") == expected
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ("to_json(struct(*))", "from_now_on"),
+        ("to_json(struct(wide.*))", "from_now_on"),
+        ("hash(*)", "from_now_on"),
+        ("upper(page)", "continues"),
+    ],
+)
+def test_a_star_reads_all_columns(made: str, expected: str) -> None:
+    text = f"""{SOURCES.replace("  pages", "  # pages")}
+transforms:
+  wide: {{gem: with_columns, input: clicks, options: {{columns: {{m: n + 1}}}}}}
+  told: {{gem: select, input: wide, options: {{columns: ["{made} as told"]}}}}
+targets:
+  out: {{gem: console, input: told}}
+"""
+    assert verdict(text, text.replace("n + 1", "n + 2")).verdict == expected
+
+
+@pytest.mark.parametrize(("made", "expected"), [("count(*)", "continues"), ("max(hash(*))", "mixed")])
+def test_rows_are_counted_whatever_their_columns(made: str, expected: str) -> None:
+    text = f"""{SOURCES.replace("  pages", "  # pages")}
+transforms:
+  wide: {{gem: with_columns, input: clicks, options: {{columns: {{m: n + 1}}}}}}
+  told: {{gem: aggregate, input: wide, options: {{aggregates: {{a: "{made}"}}}}}}
+targets:
+  out: {{gem: console, input: told, output_mode: update}}
+"""
+    assert verdict(text, text.replace("n + 1", "n + 2")).verdict == expected
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select page, n from clicks where n > (select max(n) from pages where n > 1)",
+        "select page, n from clicks where page in (select page from pages where n > 1)",
+        "select page, n from clicks where exists (select 1 from pages p where p.page = clicks.page and p.n > 1)",
+        "select page, (select max(n) from pages where n > 1) as most from clicks",
+        "select q.page from (select * from clicks where n > (select max(n) from pages where n > 1)) as q",
+        "select a.page from clicks a join pages b on a.page = b.page where a.n > (select max(n) from pages where n > 1)",
+    ],
+)
+def test_what_another_query_is_asked_for_is_a_part_of_the_rule(query: str) -> None:
+    text = f"""{SOURCES}
+transforms:
+  told: {{gem: sql, inputs: [clicks, pages], options: {{query: "{query}"}}}}
+  once: {{gem: deduplicate, input: told, options: {{columns: [page]}}}}
+targets:
+  out: {{gem: console, input: READ}}
+"""
+    for read, expected in (("told", "from_now_on"), ("once", "mixed")):
+        old = text.replace("READ", read)
+        if read == "told":
+            old = "".join(line for line in old.splitlines(True) if not line.startswith("  once"))
+        assert verdict(old, old.replace("n > 1", "n > 2")).verdict == expected
+        # What the other query reads is no column of the stream's.
+        pages = old.replace(
+            'pages, schema: "page string, team string', 'elsewhere, schema: "page string, team string'
+        )
+        assert verdict(old, pages).verdict not in {"same", "continues"}, read
