@@ -16,6 +16,7 @@ from gem_bundle.changes.reach import (
     reach_from,
     tells_all,
 )
+from gem_bundle.changes.renames import joins_of_the_same_rows
 from gem_bundle.changes.rules.options import differences
 from gem_bundle.changes.rules.state import knows_rows
 from gem_bundle.gem import Transform
@@ -160,6 +161,8 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
             reach = both.reach(old, new, local, own_state=own)
             if local.rows or local.nulls:
                 reach.states |= _pushed(both, old, new)
+            else:
+                reach.states -= joins_of_the_same_rows(both, new)
             yield Told(tell(both, reach, "GB423", what, new.id, hint=found.change.hint, **details), reach)
         else:
             yield Told(both.change(effect, "GB423", what, new.id, hint=found.change.hint, **details))

@@ -1,0 +1,54 @@
+"""Columns that are only called otherwise before a join, which keeps rows by the order of their columns."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.changes.edits import verdict
+
+SHOP = """
+pipeline: shop
+sources:
+  a: {gem: file, options: {format: json, path: a, schema: "n int, x double, y double, at timestamp"}}
+  b: {gem: file, options: {format: json, path: b, schema: "m int, seen timestamp"}}
+transforms:
+  called: {gem: rename, input: a, options: {columns: NAMES}}
+  wide: BETWEEN
+  pairs: {gem: join, inputs: [wide, b], options: {condition: CONDITION}}
+  last: LAST
+targets:
+  out: {gem: console, input: last}
+"""
+FILTER = "{gem: filter, input: called, options: {condition: n > 0}}"
+ALL = "{gem: filter, input: pairs, options: {condition: n < 9}}"
+X = "{gem: select, input: pairs, options: {columns: [n, x]}}"
+
+
+def shop(names: str, between: str = FILTER, last: str = ALL, condition: str = "wide.n = b.m") -> str:
+    text = SHOP.replace("NAMES", names).replace("BETWEEN", between).replace("LAST", last)
+    return text.replace("CONDITION", condition)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "between", "last", "expected"),
+    [
+        ("{x: u}", "{x: v}", FILTER, ALL, "from_now_on"),
+        ("{x: y, y: x}", "{x: x, y: y}", FILTER, ALL, "from_now_on"),
+        ("{x: u}", "{y: v}", FILTER, ALL, "from_now_on"),
+        # Of the two that are kept, another one is kept now.
+        ("{x: y, y: x}", "{x: x, y: y}", FILTER, X, "mixed"),
+        # What is made of names is another text.
+        ("{x: u}", "{x: v}", "{gem: with_columns, input: called, options: {columns: {j: to_json(struct(*))}}}", ALL, "mixed"),
+        ("{x: u}", "{x: v}", "{gem: sql, input: called, options: {query: 'select *, to_json(struct(called.*)) as j from called'}}", ALL, "mixed"),
+        ("{x: u}", "{x: v}", "{gem: unpivot, input: called, options: {ids: [n, at]}}", ALL, "mixed"),
+        # What goes by columns with these names keeps something else.
+        ("{x: u}", "{x: v}", "{gem: deduplicate, input: called}", ALL, "mixed"),
+    ],
+)  # fmt: skip
+def test_a_join_keeps_the_same_rows(old: str, new: str, between: str, last: str, expected: str) -> None:
+    assert verdict(shop(old, between, last), shop(new, between, last)).verdict == expected
+
+
+def test_a_condition_that_asks_for_it_is_told_by_itself() -> None:
+    old, new = (shop(f"{{x: {name}}}", condition=f"wide.n = b.m and {name} > 1") for name in "uv")
+    assert verdict(old, new).verdict == "mixed"
