@@ -622,7 +622,7 @@ def views(spark: SparkSession) -> Iterator[set[str]]:
     """The session's temporary views before and, unchanged, after the test."""
 
     def names() -> set[str]:
-        return {table.name for table in spark.catalog.listTables()}
+        return {row.tableName for row in spark.sql("show tables").collect()}
 
     before = names()
     yield before

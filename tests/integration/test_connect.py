@@ -79,7 +79,7 @@ def told(node, rows):
 with open_for(plan, plan.order, options) as session:
     spark = session.spark
     found = [told(node, rows) for node, rows in json.loads(sys.argv[2])]
-    left = [str(table) for table in spark.catalog.listTables()] + [q.name for q in spark.streams.active]
+    left = [row.tableName for row in spark.sql("show tables").collect()] + [q.name for q in spark.streams.active]
 print(json.dumps([found, left]))
 """
 PREVIEWED = """
