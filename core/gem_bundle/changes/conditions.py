@@ -257,6 +257,7 @@ def asked_just_before(flow: Flow, name: str, position: int, key: str, *, asked: 
     first = wanted
     tested: set[str] = set()
     ever = True
+    others: set[str] = set()
     while True:
         node = flow.side.nodes[edge.node]
         lineage = flow.lineage(node.id, edge.output)
@@ -265,9 +266,10 @@ def asked_just_before(flow: Flow, name: str, position: int, key: str, *, asked: 
         if any(o.kind == "limit" for o in flow.side.operators if o.node == node.id):
             return asked  # no condition is put before it
         if flow.watermarks(node.id):
-            # A condition is put before it, but for one about event time.
+            # A condition is put before it, but for one about event time. Before it Spark knows that what is
+            # asked of a copy holds of event time too, and then asks no more.
             if _is_event_time(flow, node.id, key):
-                return asked
+                return asked and not any(_are_one(flow, node.inputs[0], key, other) for other in others)
         elif flow.drops_duplicates(node.id):
             # What it compares, and what is tested behind it, is left out where nobody reads it.
             tested |= {use.partition(":")[2] for use in lineage.rows.uses or ()}
@@ -285,10 +287,33 @@ def asked_just_before(flow: Flow, name: str, position: int, key: str, *, asked: 
         (place,) = streams
         if len(node.inputs) == 1 and not lineage.kept:
             tested |= {use.partition(":")[2] for use in lineage.rows.uses or ()}
-            asked = asked or f"0:{key}" in (lineage.asks or ())
+            asks = {use.partition(":")[2] for use in lineage.asks or ()}
+            asked = asked or key in asks
+            others |= asks - {key}
             ever = ever and NEVER_TRUE not in (lineage.asks or ())
         wanted = _read_for(flow, node.id, lineage, place, wanted)
         edge = node.inputs[place]
+
+
+def _are_one(flow: Flow, edge: InputRecord, one: str, other: str) -> bool:
+    """Whether two columns of an input are the same column of something before, as it is."""
+    while True:
+        node, lineage = flow.side.nodes[edge.node], flow.lineage(edge.node, edge.output)
+        if node.kind != "transform" or lineage is None:
+            return False
+        made = [lineage.columns.get(key) for key in (one, other)]
+        uses = [
+            next(iter(m.uses))
+            for m in made
+            if m is not None and m.rule == "=" and m.uses and len(m.uses) == 1
+        ]
+        if len(uses) < len(made) or len({use.partition(":")[0] for use in uses}) > 1:
+            return False
+        if uses[0] == uses[1]:
+            return True
+        position = int(uses[0].partition(":")[0])
+        one, other = (use.partition(":")[2] for use in uses)
+        edge = node.inputs[position]
 
 
 def asked_behind(flow: Flow, name: str, *, tried: bool = False) -> set[str]:

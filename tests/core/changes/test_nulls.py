@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.changes.test_shapes import of_one
+from tests.core.changes.test_shapes import of_one, of_two
 
 HOURS = """
   HERE
@@ -105,3 +105,27 @@ def test_a_condition_on_groups_is_asked_before_them() -> None:
     one, other, results = (steps.replace("HAVING", text) for text in ("page > 'a'", "page > 'b'", "c > 1"))
     assert of_one(one, other) == "mixed"
     assert of_one(results, results.replace("c > 1", "c > 2")) == "from_now_on"
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [("c0 is not null", "refused"), ("c0 > timestamp '2000-01-01'", "refused"), ("at is not null", "mixed")],
+)
+def test_what_is_asked_of_a_copy_of_event_time_is_asked_before_the_watermark(
+    condition: str, expected: str
+) -> None:
+    steps = """
+  named: {gem: select, input: a, options: {columns: [n, at, at as c0]}}
+  marked: {gem: watermark, input: named, options: {column: at, delay: 30 seconds}}
+  HERE
+  wb: {gem: watermark, input: b, options: {column: seen, delay: 30 seconds}}
+  last:
+    gem: join
+    inputs: {l: INPUT, r: wb}
+    options: {condition: "l.n = r.m and l.at between r.seen - interval 1 hour and r.seen + interval 1 hour"}
+"""
+    some = f'some: {{gem: filter, input: marked, options: {{condition: "{condition}"}}}}'
+    without = steps.replace("HERE", "").replace("INPUT", "marked")
+    given = steps.replace("HERE", some).replace("INPUT", "some")
+    assert of_two(without, given) == expected
+    assert of_two(given, without) == "mixed"
