@@ -27,7 +27,7 @@ from gem_sql.behind import order_keys
 from gem_sql.composing import behind, both, united
 from gem_sql.grouping import plain_keys, several_times_over
 from gem_sql.reading import facts_of
-from gem_sql.tree import UnknownQuery, columns_in, item_of, only, sql_of, subqueries
+from gem_sql.tree import UnknownQuery, columns_in, item_of, only, sql_of, subqueries_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -179,9 +179,7 @@ def _is_plain(tree: Any) -> bool:
 
 def _asks_elsewhere(tree: Any) -> bool:
     """Whether an expression asks another query for something, which may be about all that its tables have."""
-    clauses = (value for name, value in tree.args.items() if value and name not in {"from_", "with_"})
-    parts = (part for clause in clauses for part in (clause if isinstance(clause, list) else [clause]))
-    return any(hasattr(part, "find_all") and next(subqueries(part), None) is not None for part in parts)
+    return next(subqueries_of(tree, tree.args.keys() - {"from_", "with_"}), None) is not None
 
 
 def _plain_or_none(tree: Any, tables: Tables, names: list[str], made: Facts) -> Lineage | None:

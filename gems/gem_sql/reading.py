@@ -37,6 +37,7 @@ from gem_sql.tree import (
     only,
     sql_of,
     subqueries,
+    subqueries_of,
 )
 from gem_sql.uniting import distinct_rows, side_by_side, unequal_rows, unfit_choices, unfit_columns
 
@@ -304,15 +305,12 @@ class _Reader:
 
     def _look_into_subqueries(self, node: Any, tables: Mapping[str, Facts]) -> None:
         """A stream in a subquery of an expression is refused by Spark's analyser."""
-        for clause in ("expressions", "where", "having", "group"):
-            found = node.args.get(clause)
-            for part in found if isinstance(found, list) else [found]:
-                for query in subqueries(part) if part is not None else ():
-                    # Its expressions may be about columns of the query around it, which aren't known there.
-                    facts = _Reader().query(query, tables)
-                    if facts.streaming is not False:
-                        raise StreamInSubquery(facts.streaming)
-                    self.problems += unfit_choices(query.parent, facts)
+        for query in subqueries_of(node, ("expressions", "where", "having", "group")):
+            # Its expressions may be about columns of the query around it, which aren't known there.
+            facts = _Reader().query(query, tables)
+            if facts.streaming is not False:
+                raise StreamInSubquery(facts.streaming)
+            self.problems += unfit_choices(query.parent, facts)
 
     def _lateral(self, facts: Facts, node: Any) -> Facts:
         """`lateral view`: the columns of a function that makes several rows of one, beside the others."""

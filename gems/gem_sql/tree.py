@@ -60,6 +60,16 @@ def subqueries(node: Any) -> Iterator[Any]:
             waiting.extend(part.iter_expressions())
 
 
+def subqueries_of(query: Any, clauses: Iterable[str]) -> Iterator[Any]:
+    """The outermost queries within the expressions of some clauses of a query."""
+    from sqlglot import exp
+
+    for clause in clauses:
+        found = query.args.get(clause)
+        for part in found if isinstance(found, list) else [found]:
+            yield from subqueries(part) if isinstance(part, exp.Expr) else ()
+
+
 def columns_in(node: Any) -> Iterator[Any]:
     """The references to columns in a tree."""
     from sqlglot import exp

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.flow import ALL, IS_NULL, read_of
+from gem_bundle.changes.flow import ALL, IS_NULL, of_input, read_of
 from gem_bundle.expressions.functions import BY_CHANCE
 from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, column_keys, same
 from gem_bundle.operators import JoinOperator, WatermarkOperator
@@ -78,7 +78,7 @@ def pushed_below(flow: Flow, name: str, output: str = "") -> set[str]:
     semi = _is_semi_join(flow, name)
     if len(inputs) > 1 and not semi:
         return set()
-    wanted = {use.partition(":")[2] for use in lineage.rows.uses if use.startswith("0:")}
+    wanted = of_input(lineage.rows.uses, 0)
     return _below(flow, inputs[0], wanted, lineage.rows, semi=semi) if wanted or not semi else set()
 
 
@@ -165,7 +165,7 @@ def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, *, semi:
         inputs = inputs if len({use.partition(":")[0] for use in uses}) == 1 else ()
     found: set[str] = set()
     for position, other in enumerate(inputs):
-        moved = {use.partition(":")[2] for use in uses if use.startswith(f"{position}:")}
+        moved = of_input(uses, position)
         if moved or not wanted:
             found |= _below(flow, other, moved, rows, semi=semi)
     return found
@@ -197,7 +197,7 @@ def kept_of(flow: Flow, name: str, position: int) -> tuple[InputRecord, set[str]
         return edge, wanted
     if lineage is None or lineage.rows.uses is None:
         return edge, wanted
-    asked = {use.partition(":")[2] for use in lineage.rows.uses if use.startswith("0:")}
+    asked = of_input(lineage.rows.uses, 0)
     while True:
         before = flow.lineage(edge.node, edge.output)
         if before is None or not before.expands or before.rows.uses or not _passes(before, asked):
@@ -221,7 +221,7 @@ def joins_of(flow: Flow, join: JoinOperator) -> int:
         return 1
     if tuple(lineage.kept.sides or (0, 1)) != (0, 1):
         return 1
-    asked = {use.partition(":")[2] for use in lineage.rows.uses or () if use.startswith("0:")}
+    asked = of_input(lineage.rows.uses or (), 0)
     return _inputs_before(flow, flow.side.nodes[join.node].inputs[0], asked)
 
 
@@ -234,10 +234,7 @@ def _inputs_before(flow: Flow, edge: InputRecord, asked: set[str]) -> int:
     if any(_BY_CHANCE.search(one.rule) for one in made) or (lineage.expands and not _passes(lineage, asked)):
         return 1
     uses = {use for key in asked if key in lineage.columns for use in lineage.columns[key].uses or ()}
-    return sum(
-        _inputs_before(flow, other, {use.partition(":")[2] for use in uses if use.startswith(f"{place}:")})
-        for place, other in enumerate(node.inputs)
-    )
+    return sum(_inputs_before(flow, other, of_input(uses, place)) for place, other in enumerate(node.inputs))
 
 
 def asked_just_before(flow: Flow, name: str, position: int, key: str, *, asked: bool) -> bool:

@@ -198,4 +198,10 @@ def read_of(lineage: Lineage, position: int, wanted: Set[str], every: Iterable[s
 def _of_input(made: Made, position: int, every: Iterable[str]) -> set[str]:
     if made.uses is None:
         return set(every)
-    return {use.partition(":")[2] for use in made.uses if use.partition(":")[0] == str(position)}
+    return of_input(made.uses, position)
+
+
+def of_input(uses: Iterable[str], position: int) -> set[str]:
+    """The columns of the input at a position among those of several, as `Made.uses` tells them apart."""
+    parted = (use.partition(":") for use in uses)
+    return {key for place, _, key in parted if place == str(position)}

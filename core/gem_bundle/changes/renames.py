@@ -91,7 +91,7 @@ def _renamed(made: Made, inputs: Sequence[Mapping[str, str]]) -> Made | None:
     uses = set()
     for use in made.uses or ():
         position, _, key = use.partition(":")
-        names = inputs[int(position)] if inputs else {}
+        names = inputs[int(position)]
         if made.rule != "=" and names.get(key, key) != key:
             return None  # as in the JSON of a whole row
         uses.add(f"{position}:{names.get(key, key)}")

@@ -174,8 +174,8 @@ def result_of(name: str, values: Sequence[Value], arguments: Sequence[exp.Expr])
         return Value(_struct(name, values, arguments))
     if name in {"from_csv", "from_json", "from_xml"}:
         return Value(_schema(values))
-    if name in {"round", "bround"} and len(arguments) == 2:
-        return Value(_rounded_to(kinds[0], arguments[1]))
+    if name in {"round", "bround"} and 1 <= len(arguments) <= 2:
+        return Value(_rounded(kinds[0], *arguments[1:]))
     rule = _RULES.get(name)
     if name in _COMPUTING:
         kinds = operands(values)
@@ -306,19 +306,14 @@ def _whole(kinds: Sequence[DataType | None]) -> DataType | None:
     return BIGINT if family(kind) in set("if") else None
 
 
-def _rounded(kinds: Sequence[DataType | None]) -> DataType | None:
-    kind = kinds[0]
-    if family(kind) == "n" and kind is not None and len(kinds) == 1:
-        return _without_fraction(kind)
-    return kind if family(kind) in set("if") else None
-
-
-def _rounded_to(kind: DataType | None, places: exp.Expr) -> DataType | None:
-    """The type of a number rounded to some digits behind the point, or before it."""
+def _rounded(kind: DataType | None, places: exp.Expr | None = None) -> DataType | None:
+    """The type of a number rounded to some digits behind the point, or before it; by default to none."""
     from sqlglot import exp
 
     if kind is None or family(kind) != "n":
         return kind if family(kind) in set("if") else None
+    if places is None:
+        return _without_fraction(kind)
     number = places.this if isinstance(places, exp.Neg) else places
     if not isinstance(number, exp.Literal) or number.is_string or not number.this.isdecimal():
         return None
@@ -453,7 +448,6 @@ _RULES: dict[str, Callable[[Sequence[DataType | None]], DataType | None]] = {
     "array_prepend": _appended,
     "array_repeat": _list,
     "avg": _average,
-    "bround": _rounded,
     "ceil": _whole,
     "ceiling": _whole,
     "collect_list": _list,
@@ -483,7 +477,6 @@ _RULES: dict[str, Callable[[Sequence[DataType | None]], DataType | None]] = {
     "pmod": _remainder,
     "positive": _same_number,
     "reverse": _reversed,
-    "round": _rounded,
     "second": _second,
     "sequence": _sequence,
     "session_window": _window,

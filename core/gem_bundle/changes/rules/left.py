@@ -90,10 +90,9 @@ def _keys_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change
 
     Which operator is which is plain only where there is one of its kind.
     """
-    kept = shapes(both.after)
     kinds = [operator.kind for operator in operators_of(both.after)]
     there = kinds_of(name for name, _ in checkpoint.stores)
-    for shape, kind in zip(kept, kinds, strict=True):
+    for shape, kind in zip(shapes(both.after), kinds, strict=True):
         if kinds.count(kind) > 1 or there.count(kind) > 1:
             continue
         names = SPARK_NAMES.get(kind, frozenset())

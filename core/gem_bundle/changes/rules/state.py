@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.changes.conditions import asked_behind, asked_just_before, joined_how, joins_of, kept_of
+from gem_bundle.changes.flow import of_input
 from gem_bundle.lineage import column_keys
 from gem_bundle.operators import JoinOperator
 
@@ -142,7 +143,7 @@ def _asked_of(flow: Flow, node: str, position: int, side: int) -> set[str]:
         asks |= asked_behind(flow, node)
     if lineage is not None and how not in {"full", ("left", "right")[side % 2]}:
         asks |= (lineage.rows.uses if lineage.asks is None else lineage.asks) or set()
-    return {use.partition(":")[2] for use in asks if use.startswith(f"{position}:")}
+    return of_input(asks, position)
 
 
 def bare(kind: str | None) -> str | None:

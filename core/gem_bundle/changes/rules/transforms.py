@@ -161,7 +161,7 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
             reach = both.reach(old, new, local, own_state=own)
             if local.rows or local.nulls:
                 reach.states |= _pushed(both, old, new)
-            else:
+            elif reach.states:
                 reach.states -= joins_of_the_same_rows(both, new)
             yield Told(tell(both, reach, "GB423", what, new.id, hint=found.change.hint, **details), reach)
         else:
