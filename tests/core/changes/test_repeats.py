@@ -135,6 +135,28 @@ def test_what_is_kept_of_a_group_is_the_same_after_the_same_rows(
     assert renamed(ONE, group.replace("INPUT", "a"), "update") == "again"
 
 
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ("date(seen)", "continues"),
+        ("current_date", "again"),
+        ("CURRENT_TIMESTAMP()", "again"),
+        ("localtimestamp()", "again"),
+        ("uniform(0, n)", "again"),
+        ("input_file_name()", "again"),
+        ("java_method('java.util.UUID', 'randomUUID')", "again"),
+        ("n as user_id", "continues"),
+    ],
+)
+def test_rows_that_are_made_anew_are_no_duplicates(made: str, expected: str) -> None:
+    """With brackets or without: they come once more with another value."""
+    steps = f"""
+  more: {{gem: select, input: a, options: {{columns: ["*", "{made if " as " in made else f"{made} as c"}"]}}}}
+  last: {{gem: deduplicate, input: more}}
+"""
+    assert renamed(ONE, steps) == expected
+
+
 @pytest.mark.parametrize("inputs", ["{l: a, r: a}", "{r: a, l: timely}", "{l: timely, r: a}"])
 def test_a_source_that_a_node_reads_twice_says_what_it_was(inputs: str) -> None:
     """Its second reader is named after the node and the input, and after what the source was called first."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.conditions import is_always_there
 from gem_bundle.changes.flow import ALL
 from gem_bundle.expressions import is_the_same_again, takes_first
+from gem_bundle.expressions.functions import BY_CHANCE, BY_CODE, BY_PLACE, CURRENT_TIME
 from gem_bundle.lineage import column_keys
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 # Of the same rows these make the same rows, whenever they come.
 _REPEATING = frozenset({"filter", "generate", "repartition", "union", "watermark"})
-# Functions that give something else each time.
-_VARYING = re.compile(r"(?i)\b(current_\w+|now|rand\w*|shuffle|uuid|\w*_id|input_file_\w+)\b\s*\(")
+# Functions that give something else each time; some are called without brackets.
+_VARYING = re.compile(rf"(?i)\b({'|'.join(sorted(BY_CHANCE | BY_CODE | BY_PLACE | CURRENT_TIME))})\b")
 
 
 def none_passes_twice(flow: Flow, source: str, *, alone: bool) -> bool:
