@@ -35,8 +35,8 @@ class Watermark(Transform[WatermarkOptions]):
     """Say which column is event time and how late its rows may be.
 
     Aggregations, joins and deduplication behind it can forget what is older than the newest event
-    time less the delay (guide: *Handling late data and watermarking*). A second watermark on
-    another column takes the place of the first. On a static relation it does nothing.
+    time less the delay (guide: *Handling late data and watermarking*). A stream has one: a second
+    one on the same way is refused (GB329). On a static relation it does nothing.
 
     In visual tools: Watermark.
     """

@@ -415,6 +415,7 @@ def test_a_chain_that_spark_doesnt_see_loses_rows_all_the_same(text: str, severi
     piece = f"transforms:\n  asked:\n    gem: sql\n    input: ticks\n    options: {{query: '{text}'}}\n"
     (found,) = assert_found(piece + screen("asked", "update"), "GB308")
     assert found.severity == severity
+    assert "`asked` aggregates twice: its first aggregation emits" in found.message
 
 
 def test_of_a_chain_only_neighbours_are_named() -> None:

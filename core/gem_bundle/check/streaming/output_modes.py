@@ -215,9 +215,14 @@ def _chains(plan: Plan, target: Node, operators: list[Operator], ancestry: Ances
         severity: Severity = "error" if visible else "warning"
         if before is not None and (before.node, operator.node) not in reported:
             reported.add((before.node, operator.node))
+            which = f"the aggregation `{before.node}` emits"
+            second = f"`{operator.node}` behind it"
+            if before.node == operator.node:
+                which = f"`{operator.node}` aggregates twice: its first aggregation emits"
+                second = "the second one"
             message = (
-                f"in the output mode `{target.output_mode}` the aggregation `{before.node}` emits results "
-                f"that change later, and `{operator.node}` behind it would drop those as late rows"
+                f"in the output mode `{target.output_mode}` {which} results that change later, and "
+                f"{second} would drop those as late rows"
             )
             hint = (
                 f"Use `append`, with a watermark before `{before.node}`; or write what comes out of "
