@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from gem_bundle.facts import Column
 
@@ -34,11 +34,14 @@ class Made:
         nulls: What makes it null, as Spark takes it by its form: those of the columns where one that is null
             does, `MAYBE_NULL` where it may be null by itself, `UNCERTAIN` where that isn't known. None is
             unknown; a column that is another one as it is, is null where that one is.
+        order: Those that it uses in the order in which they stand in it, each as often; where it is left out
+            they may stand in any.
     """
 
     rule: str = ""
     uses: frozenset[str] | None = frozenset()
     nulls: frozenset[str] | None = field(default=None, compare=False)
+    order: tuple[str, ...] = field(default=(), compare=False)
 
     def never_null(self, known: Mapping[str, bool | None]) -> bool | None:
         """Whether Spark takes it for something that is never null; None where that isn't known.
@@ -71,6 +74,8 @@ class Kept:
             columns.
         taken: Which rows get into it, where the transform itself leaves some out before.
         sides: The positions of the inputs whose rows are kept, from left to right, if that is another order.
+        order: The aggregate functions in the order in which Spark keeps what they have, unless that is the
+            order of the columns.
     """
 
     keys: tuple[Made, ...] = ()
@@ -81,6 +86,7 @@ class Kept:
     taken: Made = field(default_factory=Made)
     parts: tuple[Made, ...] = ()
     sides: tuple[int, ...] = ()
+    order: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,74 @@ class Lineage:
     only_nulls: frozenset[frozenset[str]] = field(default=frozenset(), compare=False)
     expands: bool = field(default=False, compare=False)
     several: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A column behind an aggregation: what it is made of decides on the order in which Spark keeps that.
+
+    Args:
+        of: The aggregation's own results in the order in which they stand in it, each as often.
+        is_cheap: Spark computes it wherever it is read, as what is grouped by.
+    """
+
+    of: tuple[str, ...] = ()
+    is_cheap: bool = True
+
+
+def results_of(lineage: Lineage) -> dict[str, Result] | None:
+    """The columns that come out of an aggregation.
+
+    Args:
+        lineage: What it makes of what.
+
+    Returns:
+        None where it asks for its results itself, or sorts by them: nothing behind it becomes a part of it.
+    """
+    kept = lineage.kept or Kept()
+    if kept.order or any(kept.values.get(key, {}) != {} for key in kept.reads):
+        return None
+    own = {key: kept.values.get(key, {}) != {} for key in lineage.columns}
+    return {key: Result((key,), is_cheap=False) if is_own else Result() for key, is_own in own.items()}
+
+
+def collapsed(
+    results: Mapping[str, Result], behind: Lineage, needed: Container[str]
+) -> dict[str, Result] | None:
+    """The columns of a query that Spark makes a part of the aggregation before it: rule `CollapseProject`.
+
+    Args:
+        results: The columns behind the aggregation.
+        behind: What the query makes of them.
+        needed: Those of its columns that somebody reads.
+
+    Returns:
+        None where it doesn't: it would compute something more than once, or the query asks for results.
+    """
+    if behind.rows.uses is None or behind.expands or behind.several:
+        return None
+    if not all(results.get(name, Result()).is_cheap for name in _at(behind.rows.uses, 0)):
+        return None
+    found: dict[str, Result] = {}
+    read: Counter[str] = Counter()
+    for key, made in behind.columns.items():
+        if key not in needed:
+            continue
+        names = list(results) if made.uses is None else _at(made.order or sorted(made.uses), 0)
+        read.update(names)
+        parts = [results.get(name, Result()) for name in names]
+        is_cheap = made.rule in _UNCHANGED or made.rule.startswith(".") or not names
+        of = tuple(name for part in parts for name in part.of)
+        found[key] = Result(of, is_cheap and all(part.is_cheap for part in parts))
+    if any(count > 1 and not results.get(name, Result()).is_cheap for name, count in read.items()):
+        return None
+    return found
+
+
+def _at(uses: Iterable[str], position: int) -> list[str]:
+    """The names of the columns among some that belong to the input at a position."""
+    parted = (use.partition(":") for use in uses)
+    return [key for place, _, key in parted if place == str(position)]
 
 
 def column_keys(columns: Iterable[Column] | None) -> list[str] | None:

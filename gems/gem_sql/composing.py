@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle import Kept, Lineage, Made
-from gem_bundle.lineage import UNCERTAIN, uses_of
+from gem_bundle.lineage import UNCERTAIN, collapsed, results_of, uses_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ def behind(inner: Lineage, outer: Lineage) -> Lineage | None:
     if kept is not None:
         kept = _kept_behind(inner, outer, kept)
     elif inner.kept is not None:
-        kept = _kept_before(inner.kept, outer, decides)
+        kept = _kept_before(inner, inner.kept, outer, decides)
     asks = None
     if inner.kept is None and inner.asks is not None and outer.asks is not None:
         asks = inner.asks | {found for use in outer.asks for found in _as_it_is(inner, use)}
@@ -106,7 +106,13 @@ def _moved(inner: Lineage, made: Made) -> Made:
     found = [inner.columns.get(_key(use)) for use in made.uses]
     known = [one for one in found if one is not None]
     uses = uses_of(known) if len(known) == len(found) else None
-    return Made(f"{made.rule}{_named(inner, made.uses)}", uses, _nulls(inner, made.nulls))
+    order = [inner.columns.get(_key(use), Made()) for use in made.order]
+    return Made(
+        f"{made.rule}{_named(inner, made.uses)}",
+        uses,
+        _nulls(inner, made.nulls),
+        tuple(use for one in order for use in one.order or sorted(one.uses or ())),
+    )
 
 
 def _named(inner: Lineage, uses: Iterable[str] | None) -> str:
@@ -150,11 +156,11 @@ def _kept_behind(inner: Lineage, outer: Lineage, kept: Kept) -> Kept:
     )
 
 
-def _kept_before(kept: Kept, outer: Lineage, decides: Made) -> Kept:
+def _kept_before(inner: Lineage, kept: Kept, outer: Lineage, decides: Made) -> Kept:
     """What the inner query keeps, by the columns that the outer one makes of its results."""
     values: dict[str, Values] = {}
     for column, made in outer.columns.items():
-        found = _values(kept, made.uses)
+        found = _values(kept, made.order or made.uses)
         if found is None or found:
             values[column] = found
     asked = {_key(use) for use in outer.rows.uses or ()}
@@ -166,13 +172,16 @@ def _kept_before(kept: Kept, outer: Lineage, decides: Made) -> Kept:
         taken = taken if outer.rows.uses and asked <= set(kept.values) else both(taken, decides)
     if tested is None or tested:
         values[_CONDITION] = tested
-    return replace(kept, values=values, reads=frozenset(values) & {_CONDITION}, taken=taken)
+    order, results = kept.order, results_of(inner)
+    if not order and (results is None or collapsed(results, outer, outer.columns) is None):
+        order = tuple(_values(kept, None) or ())
+    return replace(kept, values=values, reads=frozenset(values) & {_CONDITION}, taken=taken, order=order)
 
 
 def _values(kept: Kept, uses: Iterable[str] | None) -> Values:
     """What is kept for some columns of the inner query; by default for all."""
     found: dict[str, tuple[str, ...]] = {}
-    wanted = kept.values if uses is None else {_key(use) or use for use in uses}
+    wanted = kept.values if uses is None else dict.fromkeys(_key(use) or use for use in uses)
     for column in wanted:
         functions = kept.values.get(column, {})
         if functions is None:

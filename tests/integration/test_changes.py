@@ -34,6 +34,11 @@ transforms:
 targets:
   out: {gem: delta, input: counts, output_mode: complete, options: {path: out}}
 """
+SHOWN = COUNTS.replace("r: count(n)", "lo: min(n), hi: max(n)").replace(
+    "targets:\n  out: {gem: delta, input: counts",
+    "  shown: {gem: select, input: counts, options: {columns: [k, lo, hi]}}\n"
+    "targets:\n  out: {gem: delta, input: shown",
+)
 PLAIN = """
 pipeline: shop
 spark: {spark.sql.shuffle.partitions: 1}
@@ -91,6 +96,7 @@ SILENT = {
     "sum becomes count": Edit(COUNTS.replace("count(n)", "sum(n)"), "sum(n)", "count(n)", "mixed", "GB423"),
     "max becomes min": Edit(COUNTS.replace("count(n)", "max(n)"), "max(n)", "min(n)", "mixed", "GB423"),
     "a key becomes upper(key)": Edit(COUNTS, "{k: k}", "{k: upper(k)}", "mixed", "GB423"),
+    "columns behind change places": Edit(SHOWN, "[k, lo, hi]", "[k, hi, lo]", "mixed", "GB423"),
     "another folder for files": Edit(PLAIN, "path: out", "path: elsewhere", "mixed", "GB431"),
 }
 # What an old checkpoint makes of version 2, and what would be right.
@@ -98,6 +104,8 @@ NUMBERS = {
     "sum becomes count": ([("a", 40)], [("a", 10)]),
     "max becomes min": ([("a", 9)], [("a", 5)]),
     "a key becomes upper(key)": ([("A", 5), ("a", 5)], [("A", 10)]),
+    # The table keeps the order of its columns: the least is 9, and would have been 5.
+    "columns behind change places": ([("a", 9, 50)], [("a", 50, 5)]),
 }
 REFUSED = {
     "a key of another type": Edit(COUNTS, "{k: k}", "{k: length(k)}", "refused", "GB422"),

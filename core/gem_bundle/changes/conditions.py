@@ -241,7 +241,8 @@ def asked_just_before(flow: Flow, name: str, position: int, key: str, *, asked: 
     """Whether Spark asks for a column that isn't null so near to a node that it still knows it there.
 
     It asks as early as it can: at the source, or behind what a condition can't be put before. What
-    computes or leaves out columns on the way from there makes it forget that again.
+    computes columns on the way from there, leaves some out, calls them otherwise or puts them into another
+    order makes it forget that again.
 
     Args:
         flow: The version.
@@ -276,7 +277,7 @@ def asked_just_before(flow: Flow, name: str, position: int, key: str, *, asked: 
         given = {int(use.partition(":")[0]) for m in lineage.columns.values() for use in m.uses or ()}
         read = {f"{p}:{c}" for p in given for c in _read_for(flow, node.id, lineage, p, wanted)}
         filters = not lineage.kept and len(node.inputs) == 1 and f"0:{key}" not in (lineage.rows.uses or ())
-        if len(passed) < len(made) or (read - passed and not filters):
+        if len(passed) < len(made) or (read - passed and not filters) or _arranges(flow, node.id, wanted):
             return False
         streams = [place for place, other in enumerate(node.inputs) if flow.side.is_streaming(other.node)]
         if len(streams) != 1:
@@ -290,6 +291,20 @@ def asked_just_before(flow: Flow, name: str, position: int, key: str, *, asked: 
             ever = ever and NEVER_TRUE not in (lineage.asks or ())
         wanted = _read_for(flow, node.id, lineage, place, wanted)
         edge = node.inputs[place]
+
+
+def _arranges(flow: Flow, name: str, wanted: Set[str]) -> bool:
+    """Whether a node calls columns of its only input otherwise, or puts them into another order."""
+    inputs, lineage = flow.side.nodes[name].inputs, flow.lineage(name)
+    facts = flow.side.facts.get(inputs[0].key) if len(inputs) == 1 else None
+    coming = column_keys(facts.columns) if facts is not None else None
+    if lineage is None or coming is None or lineage.kept or any(o.node == name for o in flow.side.operators):
+        return False
+    given = [(key, made) for key, made in lineage.columns.items() if key in wanted or ALL in wanted]
+    if any(made != same(key) for key, made in given):
+        return True
+    keys = {key for key, _ in given}
+    return [key for key, _ in given] != [key for key in coming if key in keys]
 
 
 def _are_one(flow: Flow, edge: InputRecord, one: str, other: str) -> bool:

@@ -148,7 +148,7 @@ def _through(flow: Flow, name: str, coming: list[Taint], reach: Reach) -> Taint:
     kept = lineage.kept if flow.keeps(name) else None
     if kept is not None:
         by = any(taint.touches(made, p) for made in kept.keys for p, taint in enumerate(coming))
-        other_rows = rows and not tells_all(flow, name)
+        other_rows = rows
         if _is_kept(flow, name, kept, rows=other_rows or by, columns=columns) and flow.recalls(name):
             reach.states.add(name)
         if (rows or by) and kept.values:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _SECTIONS = {"source": "sources", "transform": "transforms", "target": "targets"}
 _STANDS_IN = "secret"
+# A chain of forks has paths without number.
+_MOST_PATHS = 1000
 _LET_THROUGH = frozenset({"filter", "repartition"})
 
 
@@ -93,6 +95,42 @@ class Side:
     def stateful(self) -> tuple[Operator, ...]:
         """The operators that keep state, or may, in Spark's order."""
         return tuple(operator for operator in self.operators if self.may_keep(operator))
+
+    @cached_property
+    def kept_on_paths(self) -> tuple[Operator, ...]:
+        """The same, each as often as Spark has it: once for each path that leads from it to the target."""
+        if all(len(self.paths(name)) == 1 for name in {operator.node for operator in self.stateful}):
+            return self.stateful
+        of: dict[str, list[Operator]] = {}
+        for operator in reversed(self.stateful):
+            of.setdefault(operator.node, []).append(operator)
+        found: list[Operator] = []
+        waiting = [self.target]
+        while waiting:
+            name = waiting.pop()
+            found += of.get(name, ())
+            if name in self.nodes:
+                waiting += [edge.node for edge in self.nodes[name].inputs[::-1]]
+            if len(found) > _MOST_PATHS:
+                return self.stateful
+        return tuple(reversed(found))
+
+    def paths(self, name: str) -> list[list[tuple[str, int]]]:
+        """The ways from a node to the target, in the order of `kept_on_paths`.
+
+        Returns:
+            For each the readers on it, nearest first, with the positions of the inputs that they read by.
+        """
+        found: list[list[tuple[str, int]]] = []
+        waiting: list[list[tuple[str, int]]] = [[]]
+        while waiting and len(found) < _MOST_PATHS:
+            way = waiting.pop()
+            here = self.nodes[way[0][0]].inputs[way[0][1]].node if way else self.target
+            if here == name:
+                found.append(way)
+            elif here in self.nodes:
+                waiting += [[(here, position), *way] for position in range(len(self.nodes[here].inputs))]
+        return found
 
     def may_keep(self, operator: Operator) -> bool:
         """Whether an operator keeps state, or may."""

@@ -374,7 +374,9 @@ CHANGES = (
         why="""
             Rows from now on go by the new rule, and earlier results stay as they were. Where
             state was made by the old rule, in the node itself or behind it, it gets into new
-            results: sums of both, groups that are there twice.
+            results: sums of both, groups that are there twice. Spark tells what it keeps of one
+            type apart by its order alone: aggregates that change places, or the columns of a
+            `select` right behind them, come out for each other.
         """,
         breaks=_edit(
             _by(_COUNT("max(user)"), target=_UPDATE),

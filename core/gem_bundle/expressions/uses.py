@@ -142,21 +142,21 @@ def _made(
         nulls = nulls_in(tree, nulls_of_name)
     if names is None:
         return Made(rule, None, nulls)
-    uses: set[str] = set()
+    order: list[str] = []
     for name in names:
         found = _resolved(name, inputs)
         before = earlier.get(name[0].lower()) if found is None else None
         if found is not None:
-            uses.add(found)
+            order.append(found)
         elif before is not None and before.uses is not None:
-            uses |= before.uses
+            order += before.order or sorted(before.uses)
             rule += f" {before.rule}"
         elif before is None and _is_value(name, inputs):
             rule, nulls = (f"value {name[0].lower()}", frozenset()) if rule == "=" else (rule, nulls)
         else:
             # Two names of which nobody knows what they are aren't one and the same.
             return Made(f"= {expression.strip().lower()}" if rule == "=" else rule, None, nulls)
-    return Made(rule, frozenset(uses), nulls)
+    return Made(rule, frozenset(order), nulls, tuple(order))
 
 
 def _is_value(name: Sequence[str], inputs: Iterable[tuple[int, Sequence[Column] | None]]) -> bool:
@@ -165,7 +165,7 @@ def _is_value(name: Sequence[str], inputs: Iterable[tuple[int, Sequence[Column] 
 
 
 def _names_in(tree: exp.Expr) -> list[list[str]] | None:
-    """The names of all columns in an expression; None where there may be names of something else."""
+    """The names of all columns in an expression, in order; None where some may be of something else."""
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.expressions.trees import parts_of
     from gem_bundle.expressions.walk import UNIT_FIRST, shape
@@ -173,7 +173,7 @@ def _names_in(tree: exp.Expr) -> list[list[str]] | None:
     found: list[list[str]] = []
     waiting: list[exp.Expr] = [tree]
     while waiting:
-        node = waiting.pop()
+        node = waiting.pop()  # the last one, so that what stands first is put there last
         parts = parts_of(node)
         if parts is not None:
             found.append(parts)
@@ -197,9 +197,9 @@ def _names_in(tree: exp.Expr) -> list[list[str]] | None:
         elif isinstance(node, exp.Interval):
             waiting += [] if isinstance(node.this, exp.Literal) else [node.this]
         elif isinstance(node, exp.Anonymous) and node.name.lower() in UNIT_FIRST:
-            waiting.extend(node.expressions[1 if len(node.expressions) == 3 else 0 :])
+            waiting.extend(reversed(node.expressions[1 if len(node.expressions) == 3 else 0 :]))
         else:
-            waiting.extend(node.iter_expressions())
+            waiting.extend(node.iter_expressions(reverse=True))
     return found
 
 
@@ -460,9 +460,10 @@ def _window_calls(expression: str) -> list[exp.Anonymous] | None:
 def buffers_of(
     expression: str, columns: Sequence[Column] | None, groups: Sequence[str] = ()
 ) -> dict[str, tuple[str, ...]] | None:
-    """What Spark keeps for each aggregate function of an expression, as types; None where that isn't known.
+    """What Spark keeps for each aggregate function of an expression, in order; None where that isn't known.
 
-    A type that ends in ``!`` is never null; one that isn't known is a question mark and the function's name.
+    It is told as types. One that ends in ``!`` is never null; one that isn't known is a question mark and the
+    function's name.
 
     Args:
         expression: An expression with aggregate functions.
@@ -514,12 +515,12 @@ def meaning_of(function: str) -> str:
 def _aggregates(
     tree: exp.Expr, columns: Sequence[Column] | None
 ) -> Iterator[tuple[str, list[str], str, str]]:
-    """The aggregate functions: name, arguments, what tells them apart, and of which rows they are only."""
+    """The aggregate functions in order: name, arguments, what tells them apart, of which rows they are."""
     from gem_bundle.expressions.functions import AGGREGATES
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.expressions.walk import shape
 
-    for call in tree.find_all(exp.Anonymous):
+    for call in tree.find_all(exp.Anonymous, bfs=False):
         name = call.name.lower()
         if name in AGGREGATES:
             texts = [argument.sql(dialect="spark") for argument in call.expressions]

@@ -173,6 +173,23 @@ EDITS = [
     Edit("an aggregate of the same kind", (("max(n)", "min(n)"),), "mixed", ("GB423",)),
     Edit("an aggregate of another kind", (("max(n)", "avg(n)"),), "refused", ("GB422",)),
     Edit("an aggregate less", ((", most: max(n)", ""),), "refused", ("GB422",)),
+    Edit(
+        "aggregates of one type in another order: Spark tells them apart by it",
+        (("total: min(n), most: max(n)", "most: max(n), total: min(n)"),),
+        "mixed",
+        ("GB423",),
+        BASE.replace("sum(n)", "min(n)"),
+    ),
+    Edit(
+        "columns right behind them in another order",
+        (("[page, total, most]", "[page, most, total]"),),
+        "mixed",
+        ("GB423",),
+        BASE.replace("sum(n)", "min(n)").replace(
+            "gem: rename, input: counts, options: {columns: {page: path}}",
+            "gem: select, input: counts, options: {columns: [page, total, most]}",
+        ),
+    ),
     Edit("a key of the same type", (("[page]", "[upper(page) as page]"),), "mixed", ("GB423",)),
     Edit("a key of another type", (("[page]", "[length(page) as page]"),), "refused", ("GB422",)),
     Edit("a key more", (("[page]", "[page, n]"),), "refused", ("GB422",)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -52,14 +53,17 @@ class Recorded(_Pipeline):
 
 
 def edits(recorded: Recorded, values: Values, target: str, random: Random, count: int) -> list[Edit]:
-    """Different edits of one pipeline."""
+    """Different edits of one pipeline: what mappings have in another order is different too."""
     found: list[Edit] = []
+    known = {json.dumps(values)}
     for _ in range(count * 8):
         if len(found) >= count:
             break
         kind = random.choices(list(KINDS), [weight for _, weight in KINDS.values()])[0]
         made = KINDS[kind][0](recorded, copy.deepcopy(values), target, random)
-        if made is not None and made.values != values and all(e.values != made.values for e in found):
+        text = "" if made is None else json.dumps(made.values)
+        if made is not None and text not in known:
+            known.add(text)
             found.append(made)
     return found
 
@@ -319,6 +323,101 @@ def _drop_input(recorded: Recorded, values: Values, target: str, random: Random)
     return Edit("remove union", values, name)
 
 
+def _reorder(recorded: Recorded, values: Values, target: str, random: Random) -> Edit | None:
+    """Two of the columns, keys or aggregates of a node in each other's place."""
+    places = [
+        (name, key)
+        for name in needed(values, target)
+        for key, found in (values.get("transforms", {}).get(name, {}).get("options") or {}).items()
+        if key == "query" or (isinstance(found, list | dict) and len(found) > 1)
+    ]
+    if not places:
+        return None
+    name, key = random.choice(places)
+    options = values["transforms"][name]["options"]
+    found = options[key]
+    if key == "query":
+        options[key] = _with_items_swapped(found, random)
+    elif isinstance(found, dict):
+        options[key] = dict(_swapped(list(found.items()), random))
+    else:
+        options[key] = _swapped(found, random)
+    return Edit(f"reorder {values['transforms'][name]['gem']}", values, name)
+
+
+def _swapped(items: list[Any], random: Random) -> list[Any]:
+    one, other = random.sample(range(len(items)), 2)
+    items[one], items[other] = items[other], items[one]
+    return items
+
+
+def _with_items_swapped(query: str, random: Random) -> str:
+    """A query with two of the items of a `select` in each other's place."""
+    lists = [match for match in _ITEMS.finditer(query) if len(_parts(match[1])) > 1]
+    if not lists:
+        return query
+    chosen = random.choice(lists)
+    items = ", ".join(_swapped(_parts(chosen[1]), random))
+    return f"{query[: chosen.start(1)]}{items}{query[chosen.end(1) :]}"
+
+
+_ITEMS = re.compile(r"\bselect (?:distinct )?(.*?) from\b")
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between the commas that are in no brackets and in no text."""
+    found, depth, quote = [""], 0, ""
+    for letter in text:
+        if quote or letter in "'\"`":
+            quote = "" if letter == quote else quote or letter
+        depth += {"(": 1, ")": -1}.get("" if quote else letter, 0)
+        if letter == "," and not depth and not quote:
+            found.append("")
+        else:
+            found[-1] += letter
+    return [part.strip() for part in found]
+
+
+def _arrange(recorded: Recorded, values: Values, target: str, random: Random) -> Edit | None:
+    """Columns in another order, some of them called otherwise, or with all of them as a text."""
+    names = [name for name in needed(values, target) if name in recorded.relations]
+    before = random.choice(names)
+    usable = recorded.relations[before].usable()
+    columns = [f"`{col.name}`" for col in usable]
+    if len(set(columns)) < len(columns) or not columns:
+        return None
+    kind = random.choice(["arranged", "arranged", "called otherwise", "with a star"])
+    if kind == "arranged":
+        random.shuffle(columns)
+    elif kind == "called otherwise":
+        place = random.randrange(len(columns))
+        columns[place] += " as called"
+    else:
+        columns.append(random.choice(["to_json(struct(*)) as every", "hash(*) as every"]))
+    _redirect(values, before, "arranged")
+    values.setdefault("transforms", {})["arranged"] = {
+        "gem": "select",
+        "input": before,
+        "options": {"columns": columns},
+    }
+    return Edit(f"insert columns {kind}", values, "arranged")
+
+
+def _fork(recorded: Recorded, values: Values, target: str, random: Random) -> Edit | None:
+    """Another way around a node, whose rows come together behind it."""
+    name = _some_transform(values, target, random)
+    if name is None or "input" not in values["transforms"][name]:
+        return None
+    before = values["transforms"][name]["input"]
+    _redirect(values, name, "forked")
+    values["transforms"]["forked"] = {
+        "gem": "union",
+        "inputs": [name, before],
+        "options": {"allow_missing_columns": True},
+    }
+    return Edit("fork", values, "forked")
+
+
 KINDS: dict[str, tuple[Callable[[Recorded, Values, str, Random], Edit | None], int]] = {
     "redraw": (_redraw, 30),
     "tweak": (_tweak, 40),
@@ -332,4 +431,7 @@ KINDS: dict[str, tuple[Callable[[Recorded, Values, str, Random], Edit | None], i
     "output mode": (_mode, 5),
     "add source": (_add_source, 4),
     "remove union": (_drop_input, 3),
+    "reorder": (_reorder, 14),
+    "arrange": (_arrange, 8),
+    "fork": (_fork, 3),
 }

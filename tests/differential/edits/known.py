@@ -72,4 +72,4 @@ class Known:
 
 
 def _name(seed: str, versions: list[dict[str, Any]]) -> str:
-    return hashlib.sha256(json.dumps([seed, versions], sort_keys=True).encode()).hexdigest()[:24]
+    return hashlib.sha256(json.dumps([seed, versions]).encode()).hexdigest()[:24]

@@ -171,7 +171,7 @@ def try_edits(
         for edit in edits(recorded, before, target, random, EACH * 4):
             after = small(only(edit.values, target))
             new = plan_of(after, registry)
-            if new is None or after == before or _is_undefined(new, after):
+            if new is None or json.dumps(after) == json.dumps(before) or _is_undefined(new, after):
                 continue
             truth = known.of(seed, [before, after], partial(find, -1, new))
             if truth.outcome == "unfit":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -46,8 +47,8 @@ def differences(old: NodeRecord, new: NodeRecord, gem: Gem | None, *, stateful: 
     """
     for name in dict.fromkeys([*new.options, *old.options]):
         before, after = old.options.get(name), new.options.get(name)
-        if before == after:
-            continue
+        if before == after and json.dumps(before) == json.dumps(after):
+            continue  # the order of a mapping may be one of columns
         change, known = meaning_of(gem, name, before, stateful=stateful)
         yield Difference(name, before, after, change, known)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.changes.conditions import asked_behind, asked_just_before, joined_how, joins_of, kept_of
 from gem_bundle.changes.flow import of_input
+from gem_bundle.changes.order import results_in_order
+from gem_bundle.changes.renames import joins_of_the_same_rows
 from gem_bundle.lineage import column_keys
 from gem_bundle.operators import JoinOperator
 
@@ -43,6 +46,8 @@ class Shape(NamedTuple):
         results: The columns of results that somebody behind reads: Spark keeps nothing for others. None where
             unknown.
         never_null: Whether Spark takes each key for never null, None where unknown.
+        kept_by: What its keys are, in order.
+        holds: What its values are, in order: the functions, or the columns of rows.
     """
 
     node: str
@@ -51,23 +56,31 @@ class Shape(NamedTuple):
     values: tuple[str | None, ...] | None
     results: frozenset[str] | None = None
     never_null: tuple[bool | None, ...] = ()
+    kept_by: tuple[str, ...] = ()
+    holds: tuple[str, ...] = ()
 
 
 def shapes(flow: Flow) -> list[Shape]:
     """What Spark keeps for a query, operator by operator."""
-    return [_shape(flow, operator) for operator in operators_of(flow)]
+    times: Counter[str] = Counter()
+    found = []
+    for operator in operators_of(flow):
+        found.append(_shape(flow, operator, times[operator.node]))
+        times[operator.node] += 1
+    return found
 
 
 def operators_of(flow: Flow) -> list[Operator]:
     """The operators that keep state, or may, in Spark's order, each as often as Spark has it."""
     return [
         operator
-        for operator in flow.side.stateful
+        for operator in flow.side.kept_on_paths
         for _ in range(joins_of(flow, operator) if isinstance(operator, JoinOperator) else 1)
     ]
 
 
-def _shape(flow: Flow, operator: Operator) -> Shape:
+def _shape(flow: Flow, operator: Operator, path: int) -> Shape:
+    """What Spark keeps for an operator on one of its paths."""
     node = operator.node
     kind: str = operator.kind
     if isinstance(operator, JoinOperator):
@@ -83,20 +96,28 @@ def _shape(flow: Flow, operator: Operator) -> Shape:
     if lineage is None or kept is None:
         return Shape(node, kind, None, None)
     keys = None if kept.key_types is None else tuple(map(bare, kept.key_types))
+    by = () if kept.rows else tuple(f"{key.rule} {sorted(key.uses or ('?',))}" for key in kept.keys)
     if kept.rows and not kept.values:
-        return _with_nulls(flow, Shape(node, kind, keys, _rows(flow, node)), kept)
+        rows = _rows(flow, node)
+        values, holds = (None, ()) if rows is None else (tuple(rows.values()), tuple(rows))
+        return _with_nulls(flow, Shape(node, kind, keys, values, kept_by=by, holds=holds), kept)
     needed = flow.needed(node) | kept.reads
     buffers: dict[str, tuple[str, ...]] = {}
     results = frozenset(c for c in kept.values if not c or c in needed or "*" in needed)
-    for column, functions in kept.values.items():
+    orders = list(results_in_order(flow, node))
+    for column in orders[path] if path < len(orders) else kept.values:
         if column not in results:
             continue
+        functions = kept.values[column]
         if functions is None:
-            return _with_nulls(flow, Shape(node, kind, keys, None, results), kept)
+            return _with_nulls(flow, Shape(node, kind, keys, None, results, kept_by=by), kept)
         for text, types in functions.items():
             buffers.setdefault(text, types)
+    if kept.order:
+        buffers = {text: buffers[text] for text in kept.order if text in buffers} | buffers
     values = tuple(str(bare(kind)) for types in buffers.values() for kind in types)
-    return _with_nulls(flow, Shape(node, kind, keys, values, results), kept)
+    holds = tuple(text for text, types in buffers.items() for _ in types)
+    return _with_nulls(flow, Shape(node, kind, keys, values, results, kept_by=by, holds=holds), kept)
 
 
 def _with_nulls(flow: Flow, shape: Shape, kept: Kept) -> Shape:
@@ -104,9 +125,9 @@ def _with_nulls(flow: Flow, shape: Shape, kept: Kept) -> Shape:
     return shape._replace(never_null=tuple(made.never_null(coming) for made in kept.parts or kept.keys))
 
 
-def _rows(flow: Flow, node: str) -> tuple[str | None, ...] | None:
-    """The types of the columns of both inputs that somebody reads, None where one isn't known."""
-    found: list[str | None] = []
+def _rows(flow: Flow, node: str) -> dict[str, str | None] | None:
+    """The columns of both inputs that somebody reads, with their types, None where they aren't known."""
+    found: dict[str, str | None] = {}
     lineage = flow.lineage(node)
     if lineage is None or lineage.kept is None:
         return None
@@ -123,14 +144,14 @@ def _rows(flow: Flow, node: str) -> tuple[str | None, ...] | None:
         for key, column in zip(keys, facts.columns, strict=True):
             if key in needed:
                 if column.type is None:
-                    found.append(None)
+                    found[f"{side}:{key}"] = None
                     continue
                 never = never_null.get(key)
                 if not never and asked_just_before(flow, node, position, key, asked=key in asked):
                     never = True
-                found.append(f"{bare(column.type)}{_NULLS[never]}")
-        found.append("|")
-    return tuple(found)
+                found[f"{side}:{key}"] = f"{bare(column.type)}{_NULLS[never]}"
+        found[f"|{side}"] = "|"
+    return found
 
 
 def _asked_of(flow: Flow, node: str, position: int, side: int) -> set[str]:
@@ -190,7 +211,44 @@ def refuse_other_state(both: Comparison, changes: Sequence[Told]) -> list[Change
         why = _difference(old, new) or _other_inputs(both, old, new) or _other_columns(both, old, new)
         if why:
             return _refuse(both, changes, [new.node], why)
+    return _tell_of_order(both, changes, before, after)
+
+
+def _tell_of_order(
+    both: Comparison, changes: Sequence[Told], before: Sequence[Shape], after: Sequence[Shape]
+) -> list[Change]:
+    """The changes, those `mixed` by which Spark takes one value of a state for another."""
+    found = [change for change, _ in changes]
+    moved = [
+        new.node
+        for old, new in zip(before, after, strict=True)
+        if _is_moved(old.kept_by, new.kept_by) or _is_moved(old.holds, new.holds)
+    ]
+    if not moved:
+        return found
+    called = set().union(*(joins_of_the_same_rows(both, node) for _, node in both.pairs))
+    for name in dict.fromkeys(moved):
+        guilty = [] if name in called else _guilty(both, changes, [name])
+        if name in called or any(change.verdict == "mixed" for change in guilty):
+            continue
+        why = f"Spark tells what the state of `{name}` has by its order, and takes one value for another now"
+        hint = f"Leave the order as it was, or begin anew with {both.fresh}."
+        if not guilty:
+            what = f"transform `{name}` keeps things in another order"
+            found.append(both.change("mixed", "GB423", f"{what}: {why}", name, key="gem", hint=hint))
+        changed = {
+            id(change): replace(change, verdict="mixed", message=f"{change.difference}: {why}", hint=hint)
+            for change in guilty
+        }
+        found = [changed.get(id(change), change) for change in found]
     return found
+
+
+def _is_moved(before: Sequence[str], after: Sequence[str]) -> bool:
+    """Whether something that is kept has another place than it had."""
+    first = {name: place for place, name in reversed(list(enumerate(before)))}
+    now = {name: place for place, name in reversed(list(enumerate(after)))}
+    return any(first.get(name, place) != place for name, place in now.items())
 
 
 def _operators(count: int) -> str:
@@ -298,16 +356,20 @@ def listed(kinds: Iterable[str | None]) -> str:
     return f"({shown})"
 
 
-def _refuse(both: Comparison, changes: Sequence[Told], nodes: list[str], why: str) -> list[Change]:
-    """The changes, those refused that are about some nodes' state."""
+def _guilty(both: Comparison, changes: Sequence[Told], nodes: list[str]) -> list[Change]:
+    """The changes that make the state of some nodes another one."""
     guilty = [change for change, _ in changes if change.node in nodes]
     if not guilty:
         guilty = [c for c, reach in changes if reach is not None and reach.states & set(nodes)]
     if not guilty:
         behind = {name for node in nodes if node in both.new.nodes for name in both.new.behind(node)}
         guilty = [change for change, _ in changes if change.node in behind]
-    if not guilty:
-        guilty = [change for change, _ in changes if change.code.startswith("GB42")]
+    return guilty or [change for change, _ in changes if change.code.startswith("GB42")]
+
+
+def _refuse(both: Comparison, changes: Sequence[Told], nodes: list[str], why: str) -> list[Change]:
+    """The changes, those refused that are about some nodes' state."""
+    guilty = _guilty(both, changes, nodes)
     if not guilty:
         what = f"the state of `{nodes[0]}` is another one: {why}"
         key = "gem" if nodes[0] in both.plan.definition.nodes else ""

@@ -1,0 +1,57 @@
+"""The order in which Spark keeps things, by which alone it tells those of one type apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle.changes.flow import ALL, of_input
+from gem_bundle.lineage import Result, collapsed, results_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gem_bundle.changes.flow import Flow
+
+# What a query's `with` is called among operators: it keeps nothing apart.
+_NAMES = frozenset({"cte", "with"})
+# What a projection goes before: Spark's rules `PushProjectionThroughUnion` and the one through limits.
+_PASSED = frozenset({"limit", "union"})
+
+
+def results_in_order(flow: Flow, name: str) -> Iterator[list[str]]:
+    """The results of an aggregation in the order in which Spark keeps what they are made of, for each path.
+
+    That is the order of the columns that come out, and those are what the last projection behind it makes
+    of them, where Spark makes one of both: its rule `CollapseProject`. On each path to the target it
+    aggregates anew.
+
+    Args:
+        flow: The version.
+        name: The node that aggregates.
+    """
+    lineage = flow.lineage(name)
+    values = lineage.kept.values if lineage is not None and lineage.kept is not None else {}
+    for path in flow.side.paths(name):
+        found, last = results_of(lineage) if lineage is not None else None, dict[str, Result]()
+        for reader, position in path:
+            if found is None:
+                break
+            last, found = found, _behind(flow, reader, position, found)
+        order = dict.fromkeys(key for result in last.values() for key in result.of)
+        yield [*order, *(key for key in values if key not in order)]
+
+
+def _behind(flow: Flow, name: str, position: int, results: dict[str, Result]) -> dict[str, Result] | None:
+    """The columns of a node, where it makes no more than columns of some that come to it."""
+    node = flow.side.nodes[name]
+    lineage = flow.lineage(name) if node.kind == "transform" else None
+    if lineage is None or node.functions or node.inputs[position].output:
+        return None
+    kinds = {operator.kind for operator in flow.side.operators if operator.node == name} - _NAMES
+    if kinds and kinds <= _PASSED:
+        passed = {key: of_input(made.uses or (), position) for key, made in lineage.columns.items()}
+        return {key: results.get("".join(uses), Result()) for key, uses in passed.items()}
+    if not kinds <= {"filter"}:
+        return None
+    needed = flow.needed(name)
+    return collapsed(results, lineage, lineage.columns if ALL in needed else needed)
