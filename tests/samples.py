@@ -51,12 +51,35 @@ in_an_environment_of_its_own: Final = pytest.mark.sample(1, rule="in an environm
 """What strangers do with nothing but gem-bundle's wheel: tutorials, and gems from elsewhere with their own tests."""
 
 
+def some_of(promise: str, daily: int) -> pytest.MarkDecorator:
+    """Tests that show one promise from several sides: a daily run takes some of them.
+
+    A run of files that are named takes all of them: whoever works on a promise wants to see all its sides.
+
+    Args:
+        promise: What they show.
+        daily: How many of them a daily run takes.
+    """
+    return pytest.mark.side(promise, daily)
+
+
+what_merges_do: Final = some_of("what merges do", 4)
+"""What becomes of a table's rows: each MERGE takes seconds on a busy machine."""
+
+rejected_rows: Final = some_of("rejected rows", 4)
+"""Each row is delivered or rejected, and which, over restarts and failures."""
+
+rows_that_come_back: Final = some_of("rows that come back", 1)
+"""Rejected rows that are read once more when what was wrong has been mended."""
+
+
 class _Run:
     """What the command line says of this run. A process that a test starts is a daily one."""
 
     seed = 0
     long = False
     place = False
+    names_files = False
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -77,6 +100,7 @@ def decide(config: pytest.Config) -> None:
         told = getattr(config, "workerinput", {})
         config.option.seed = told.get("seed", secrets.randbelow(10**8))
     _Run.seed, _Run.long, _Run.place = config.option.seed, config.option.long, config.option.place
+    _Run.names_files = all(arg.partition("::")[0].endswith(".py") for arg in config.args)
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(_Run.seed)
     settings.register_profile("gem-bundle", max_examples=examples(HYPOTHESIS_EXAMPLES // 5), deadline=None)
@@ -102,6 +126,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out what isn't drawn: last, so that an instance that somebody asks for by name is there."""
     if _Run.long:
         return
+    taken = _instances(_sides(items))
+    if len(taken) < len(items):
+        there = set(taken)
+        config.hook.pytest_deselected(items=[item for item in items if item not in there])
+        items[:] = taken
+
+
+def _sides(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The items without the tests of a promise that aren't drawn."""
+    if _Run.place or _Run.names_files:
+        return items
+    marks = {item: item.get_closest_marker("side") for item in items}
+    promises: dict[tuple[str, int], dict[str, None]] = defaultdict(dict)
+    for item, mark in marks.items():
+        if mark is not None:
+            promises[mark.args][_function(item)] = None
+    kept = {
+        function
+        for (promise, daily), functions in promises.items()
+        for function in drawn(functions, daily, about=promise)
+    }
+    return [item for item in items if marks[item] is None or _function(item) in kept]
+
+
+def _instances(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The items without the instances of a rule that aren't drawn."""
     groups: dict[tuple[str, Any], list[pytest.Item]] = defaultdict(list)
     counts = {}
     for item in items:
@@ -110,10 +160,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             counts[key] = count
     sampled = {item for group in groups.values() for item in group}
     kept = {item for key, group in groups.items() for item in drawn(group, counts[key], about=str(key))}
-    left = sampled - kept
-    if left:
-        config.hook.pytest_deselected(items=[item for item in items if item in left])
-        items[:] = [item for item in items if item not in left]
+    return [item for item in items if item in kept or item not in sampled]
 
 
 def _draws(item: pytest.Item) -> Iterator[tuple[tuple[str, Any], int]]:
@@ -124,15 +171,21 @@ def _draws(item: pytest.Item) -> Iterator[tuple[tuple[str, Any], int]]:
     if _Run.place and "each" not in mark.kwargs:
         return
     by: Callable[..., Any] | None = mark.kwargs.get("by")
-    rule = mark.kwargs.get("rule") or item.nodeid.partition("[")[0]
+    rule = mark.kwargs.get("rule") or _function(item)
     yield (rule, by(**item.callspec.params) if by else None), mark.args[0]  # type: ignore[attr-defined]
     if _Run.place and (each := mark.kwargs["each"]) is not None:
         yield ("each", each), 1
 
 
+def _function(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Tell how to draw the same again."""
-    terminalreporter.write_line(f"Samples were drawn by --seed {config.option.seed}.")
+    """Tell how to draw the same again, and how to draw nothing."""
+    terminalreporter.write_line(
+        f"Samples were drawn by --seed {config.option.seed}; with --long nothing is left out."
+    )
 
 
 def is_long() -> bool:

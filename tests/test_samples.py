@@ -35,6 +35,24 @@ class TestOne:
 class TestOther(TestOne):
     pass
 """
+# Three sides of a promise: one has two instances, and of the instances of another one is enough.
+SIDES = """
+import pytest
+
+some = pytest.mark.side("a promise", 1)
+
+@some
+@pytest.mark.parametrize("number", range(2))
+def test_left(number): pass
+
+@some
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("number", range(2))
+def test_right(number): pass
+
+@some
+def test_behind(): pass
+"""
 GEMS = "abcdef"
 # As the conformance suite marks its tests: rows go through a gem in two of its rules.
 CONFORMANCE = "import pytest\n" + "".join(
@@ -50,6 +68,7 @@ def seeded(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(samples._Run, "seed", seed)
         monkeypatch.setattr(samples._Run, "long", long)
         monkeypatch.setattr(samples._Run, "place", place)
+        monkeypatch.setattr(samples._Run, "names_files", False)
 
     return run
 
@@ -86,7 +105,7 @@ def collected(folder: Path, *arguments: str, text: str = TESTS) -> list[str]:
     """The tests that are left of a text."""
     file = folder / f"test_{folder.name}.py"
     file.write_text(text)
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    sample\n")
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    sample\n    side\n")
     found = Collected()
     quiet = [
         "-p",
@@ -149,6 +168,30 @@ def test_a_place_of_the_matrix_has_each_gem_and_each_rule(seeded: Any, tmp_path:
 def test_a_place_of_the_matrix_has_all_instances_of_other_rules(seeded: Any, tmp_path: Path) -> None:
     seeded(1, place=True)
     assert len(collected(tmp_path)) == 50 + 30 + 5 + 2
+
+
+def test_of_a_promise_some_sides_are_drawn(seeded: Any, tmp_path: Path) -> None:
+    found = set()
+    for seed in range(20):
+        seeded(seed)
+        found.add(tuple(collected(tmp_path, text=SIDES)))
+    assert found == {
+        ("test_left[0]", "test_left[1]"),
+        *(("test_right[0]",), ("test_right[1]",)),
+        ("test_behind",),
+    }
+    seeded(1, long=True)
+    assert len(collected(tmp_path, text=SIDES)) == 5
+
+
+def test_a_file_that_is_named_has_all_sides(
+    seeded: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seeded(1)
+    monkeypatch.setattr(samples._Run, "names_files", True)
+    assert len(collected(tmp_path, text=SIDES)) == 4, "but of one rule's instances only one"
+    (other := tmp_path / "other").mkdir()
+    assert len([name for name in collected(other) if name.startswith("test_some[")]) == 3
 
 
 def test_a_daily_run_has_each_rule(seeded: Any, tmp_path: Path) -> None:

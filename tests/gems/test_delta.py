@@ -7,6 +7,9 @@ from gem_bundle import Column, Facts, GemError, ReadContext, SourcePart, StreamR
 from gem_delta.source import DeltaSource
 from gem_delta.target import DeltaTarget
 from tests.gems.draining import drain, forget_last_commit, make, micro_batches, run
+from tests.samples import some_of
+
+delta_tables = some_of("what a Delta table gets", 3)
 
 READING = [
     *("path", "startingVersion", "startingTimestamp", "maxFilesPerTrigger", "maxBytesPerTrigger"),
@@ -204,6 +207,7 @@ def table(spark):
     spark.sql(f"DROP TABLE IF EXISTS {name}")
 
 
+@delta_tables
 @pytest.mark.spark
 def test_a_batch_follows_the_output_mode_or_the_save_mode(spark, tmp_path):
     write(spark, tmp_path, [(1, "a")], partition_by="name")
@@ -224,6 +228,7 @@ def test_a_batch_follows_the_output_mode_or_the_save_mode(spark, tmp_path):
     assert rows(spark, tmp_path, version_as_of=1) == [(1, "a"), (2, "b")]
 
 
+@delta_tables
 @pytest.mark.spark
 def test_a_table_of_the_catalog_by_its_name(spark, tmp_path, table):
     write(spark, tmp_path, [(1, "a")], table=table)
@@ -264,6 +269,7 @@ def test_a_missing_schema_is_named(spark, tmp_path):
         run(target(table="nowhere.t"), stream(spark, source(tmp_path, path="t")), tmp_path / "checkpoint")
 
 
+@delta_tables
 @pytest.mark.spark
 def test_a_stream_reads_what_is_there_then_what_comes(spark, tmp_path):
     write(spark, tmp_path, [(1, "a")])
@@ -286,6 +292,7 @@ def test_a_stream_reads_what_is_there_then_what_comes(spark, tmp_path):
     assert sorted(drain(stream(spark, second), tmp_path / "second")) == [(2, "b"), (3, "c")]
 
 
+@delta_tables
 @pytest.mark.spark
 def test_what_a_stream_does_with_changes(spark, tmp_path):
     from pyspark.errors import StreamingQueryException
@@ -316,6 +323,7 @@ def test_what_a_stream_does_with_changes(spark, tmp_path):
     assert [row[:4] for row in map(tuple, batch(spark, part).collect())] == [(1, "a", "delete", 2)]
 
 
+@delta_tables
 @pytest.mark.spark
 @pytest.mark.parametrize("by", ["path", "table"])
 def test_each_row_is_there_once_also_when_a_micro_batch_is_run_again(spark, tmp_path, by, table):
@@ -340,6 +348,7 @@ def test_each_row_is_there_once_also_when_a_micro_batch_is_run_again(spark, tmp_
     assert spark.sql(f"DESCRIBE DETAIL {name}").first()["partitionColumns"] == ["name"]
 
 
+@delta_tables
 @pytest.mark.spark
 def test_the_sink_takes_the_output_modes_that_are_declared(spark, tmp_path):
     from pyspark.errors import AnalysisException
@@ -361,6 +370,7 @@ def test_the_sink_takes_the_output_modes_that_are_declared(spark, tmp_path):
     assert not DeltaTarget.semantics.counts_rows
 
 
+@delta_tables
 @pytest.mark.spark
 def test_new_columns_need_to_be_asked_for(spark, tmp_path):
     from pyspark.errors import StreamingQueryException

@@ -9,6 +9,9 @@ from gem_delta.log import read_metadata
 from gem_delta.source import DeltaSource
 from tests.gems.discovering import assert_spark_agrees
 from tests.gems.draining import make
+from tests.samples import some_of
+
+logs_of_tables = some_of("logs of tables as Spark reads them", 1)
 
 UUID = "01234567-89ab-cdef-0123-456789abcdef"
 CHANGES = [("_change_type", "string"), ("_commit_version", "bigint"), ("_commit_timestamp", "timestamp")]
@@ -280,6 +283,7 @@ def table(spark, tmp_path_factory):
     return path
 
 
+@logs_of_tables
 @pytest.mark.spark
 def test_spark_agrees_about_every_version(spark, table):
     versions = len(list((table / "_delta_log").glob(f"{'[0-9]' * 20}.json")))
@@ -316,6 +320,7 @@ def test_spark_agrees_about_a_change_feed_that_ends_before_a_column_came(spark, 
     assert assert_spark_agrees(made, spark, streaming=False) == [("id", "bigint"), ("late", "int"), *CHANGES]
 
 
+@logs_of_tables
 @pytest.mark.spark
 @pytest.mark.parametrize("without", ["checksums", "first commits"])
 def test_spark_agrees_about_a_log_that_has_not_everything(spark, tmp_path, without):

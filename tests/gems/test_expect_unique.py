@@ -22,12 +22,14 @@ from tests.gems.draining import forget_last_commit
 from tests.gems.transforms import findings, made, stream_of
 from tests.integration.kill_series import kill_often
 from tests.integration.pipelines import run, write_pipeline
-from tests.samples import a_killed_program, examples, seed
+from tests.samples import a_killed_program, examples, seed, some_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+unique_rows = some_of("unique rows", 1)
 
 ROWS = (Column("at", "timestamp", "10 minutes"), Column("page", "string"), Column("amount", "double"))
 
@@ -139,6 +141,7 @@ def test_what_it_remembers_is_pointed_at() -> None:
     assert found.path == ("transforms", "once", "options", "rules", "once", "unique")
 
 
+@unique_rows
 @pytest.mark.spark
 def test_one_of_each_unique_value_is_let_through(spark: SparkSession) -> None:
     drawn = Random(seed())
@@ -192,6 +195,7 @@ targets:
 """
 
 
+@unique_rows
 @pytest.mark.spark
 def test_unique_within_each_micro_batch_of_a_group(spark: SparkSession, tmp_path: Path) -> None:
     file = write_pipeline(tmp_path, UNIQUE)
@@ -311,6 +315,7 @@ def write_orders(folder: Path, number: int, *orders: tuple[int | None, int, str]
     os.utime(place, (number + 1, number + 1))
 
 
+@unique_rows
 @pytest.mark.spark
 @pytest.mark.matrix
 def test_a_value_is_remembered_within_the_watermark_and_over_restarts(

@@ -18,6 +18,9 @@ from gem_jdbc.source import JdbcSource
 from gem_jdbc.target import JdbcTarget
 from gem_jdbc.transactions import Move
 from tests.gems.draining import forget_last_commit, make, run
+from tests.samples import some_of
+
+a_database = some_of("tables of a database", 2)
 
 URL = {"url": "jdbc:postgresql://db.example.com/shop"}
 
@@ -346,6 +349,7 @@ def write(made, df, mode="append"):
     made.write(df, WriteContext(node="t", output_mode=mode))
 
 
+@a_database
 @pytest.mark.spark
 @pytest.mark.matrix
 def test_rows_are_read_whole_in_parts_and_by_a_query(spark, postgres, capsys):
@@ -400,6 +404,7 @@ VALUES = {
 }
 
 
+@a_database
 @pytest.mark.spark
 @pytest.mark.matrix
 def test_every_type_that_is_written_comes_back(spark, postgres):
@@ -439,6 +444,7 @@ def test_types_that_spark_has_not_are_texts_and_texts_are_them(spark, postgres):
     assert rows[0] == rows[1]
 
 
+@a_database
 @pytest.mark.spark
 @pytest.mark.matrix
 def test_a_batch_is_written_whole_or_not_at_all(spark, postgres):
@@ -467,6 +473,7 @@ def test_a_batch_is_written_whole_or_not_at_all(spark, postgres):
     assert [row["tablename"][:16] for row in left] == ["gem_bundle_stage", "gem_bundle_trans", "t"]
 
 
+@a_database
 @pytest.mark.spark
 @pytest.mark.matrix
 def test_rows_replace_those_with_the_same_key(spark, postgres):
@@ -488,6 +495,7 @@ def test_rows_replace_those_with_the_same_key(spark, postgres):
     assert raised.value.code == "GB207"
 
 
+@a_database
 @pytest.mark.spark
 @pytest.mark.matrix
 def test_two_targets_of_a_query_and_a_fresh_checkpoint(spark, postgres, tmp_path):

@@ -23,9 +23,12 @@ from gem_jdbc.source import JdbcSource
 from gem_jdbc.waiting import RowsWaiting
 from tests.gems.draining import make
 from tests.postgres_server import PASSWORD
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+tables_as_streams = some_of("tables of a database as streams", 2)
 
 URL = {"url": "jdbc:postgresql://db.example.com/shop", "table": "clicks"}
 POSTGRES = PostgresFollowing()
@@ -288,6 +291,7 @@ def test_who_does_not_wait_for_an_earlier_transaction_loses_its_row(postgres):
         assert between(None, 2) == [1, 2]
 
 
+@tables_as_streams
 @pytest.mark.programs
 def test_no_row_is_lost_by_those_who_commit_late(postgres):
     table = f"{postgres.new_schema()}.t"
@@ -418,6 +422,7 @@ def follow(spark, postgres, table, **raw):
     return read_stream(make(JdbcSource, {**postgres.options(), "table": table, **raw}), spark)
 
 
+@tables_as_streams
 @pytest.mark.spark
 def test_micro_batches_end_between_values(spark, postgres, tmp_path):
     table = f"{postgres.new_schema()}.t"
@@ -480,6 +485,7 @@ def test_who_waits_for_a_count_is_patient_for_so_long(postgres, monkeypatch):
         RowsWaiting(opened, "query").told(WaitingContext((position(id=1),), "checkpoint"))
 
 
+@tables_as_streams
 @pytest.mark.spark
 def test_a_query_tells_by_where_it_is(spark, postgres, tmp_path):
     table = f"{postgres.new_schema()}.t"
@@ -500,6 +506,7 @@ def test_a_query_tells_by_where_it_is(spark, postgres, tmp_path):
     assert [waiting and waiting.count for waiting in found] == [14, 8, 2, 0]
 
 
+@tables_as_streams
 @pytest.mark.spark
 def test_a_stream_has_the_types_and_values_of_the_batch(spark, postgres, tmp_path):
     schema = postgres.new_schema()
@@ -524,6 +531,7 @@ def test_a_stream_has_the_types_and_values_of_the_batch(spark, postgres, tmp_pat
     assert found[0]["i"] == "10.0.0.1"
 
 
+@tables_as_streams
 @pytest.mark.spark
 def test_a_stream_by_time_while_others_write(spark, postgres, tmp_path):
     """Each run ends where it began, and with those who were under way then; the next one goes on there."""

@@ -16,9 +16,12 @@ from gem_bundle.rejected import Rejecting, rejected_rows
 from gem_json.from_json import FromJson, FromJsonOptions
 from gem_json.to_json import ToJson
 from tests.gems.transforms import findings, made, stream_of, table_of
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+texts_of_json = some_of("texts of JSON", 1)
 
 VALUE = Column("value", "binary")
 AT = Column("at", "timestamp", "10 minutes")
@@ -348,6 +351,7 @@ def test_why_texts_are_rejected(spark: SparkSession) -> None:
     assert dict(zip(cases, _why(spark, list(cases)), strict=True)) == cases
 
 
+@texts_of_json
 @pytest.mark.spark
 def test_a_name_that_is_there_twice_is_a_reason_where_that_is_asked_for(spark: SparkSession) -> None:
     cases: dict[str | bytes | None, list[str]] = {
@@ -388,6 +392,7 @@ def test_fields_are_required_however_deep(spark: SparkSession) -> None:
     assert dict(zip(cases, _why(spark, list(cases), schema=schema), strict=True)) == cases
 
 
+@texts_of_json
 @pytest.mark.spark
 def test_how_json_may_be_written_is_said_by_the_options(spark: SparkSession) -> None:
     texts: list[str | bytes | None] = [
@@ -457,6 +462,7 @@ def _all_of(pairs: list[Any], kinds: dict[str, Any], required: list[str]) -> boo
     return right and all(dict(pairs).get(name) is not None for name in required)
 
 
+@texts_of_json
 @pytest.mark.spark
 @settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 @given(texts=st.lists(_OBJECTS | _WITH_ID | _CUT | _LONGER | st.text(max_size=3), min_size=60, max_size=120))

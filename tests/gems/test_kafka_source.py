@@ -14,6 +14,7 @@ from gem_bundle.changes.checkpoint import read_checkpoint
 from gem_bundle.changes.source_log import read_source_log
 from gem_kafka.reading import KafkaSourceOptions
 from gem_kafka.source import KafkaSource
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from tests.kafka_broker import Broker
+
+records_read = some_of("records read from topics", 2)
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -63,6 +66,7 @@ def drain(spark: SparkSession, tmp_path: Path) -> Any:
     return lambda source: Drain(spark, source, tmp_path)
 
 
+@records_read
 def test_batch_reads_every_part_of_a_record(spark: SparkSession, kafka: Broker) -> None:
     topic = kafka.new_topic("clicks")
     kafka.produce(
@@ -88,6 +92,7 @@ def test_batch_reads_every_part_of_a_record(spark: SparkSession, kafka: Broker) 
     assert "headers" not in batch(spark, kafka_source(kafka, subscribe=topic)).columns
 
 
+@records_read
 @pytest.mark.parametrize(
     ("raw", "wanted"),
     [
@@ -113,6 +118,7 @@ def test_batch_from_here_to_there(
     assert values(batch(spark, kafka_source(kafka, subscribe=[topic], **options))) == wanted
 
 
+@records_read
 def test_assigned_partitions_and_topics_by_pattern(spark: SparkSession, kafka: Broker) -> None:
     prefix = f"shop{uuid4().hex[:6]}"
     orders, views = kafka.new_topic(f"{prefix}.orders", partitions=2), kafka.new_topic(f"{prefix}.views")
@@ -209,6 +215,7 @@ def test_a_stream_waits_for_enough_offsets(spark: SparkSession, kafka: Broker, t
     assert seen == [["a"], ["b", "c", "d"]]
 
 
+@records_read
 def test_the_preview_reads_old_records_and_leaves_the_stream_alone(
     spark: SparkSession, kafka: Broker, drain: Any, tmp_path: Path
 ) -> None:
@@ -269,6 +276,7 @@ def test_a_stream_over_a_login(spark: SparkSession, kafka_sasl: Broker, drain: A
     assert drain(source)() == ["secret"]
 
 
+@records_read
 def test_a_backfill_reads_what_the_stream_has_read(
     spark: SparkSession, kafka: Broker, drain: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

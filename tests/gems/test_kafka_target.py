@@ -13,6 +13,7 @@ from gem_kafka.source import KafkaSource
 from gem_kafka.target import KafkaTarget
 from gem_kafka.writing import KafkaTargetOptions
 from tests.gems.draining import forget_last_commit
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from gem_bundle.semantics import OutputMode
     from tests.kafka_broker import Broker
+
+records_written = some_of("records written to topics", 2)
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -71,6 +74,7 @@ def test_a_row_is_a_json_object(hours: DataFrame, kafka: Broker) -> None:
     assert first.headers == ()
 
 
+@records_written
 @pytest.mark.parametrize(
     ("expression", "wanted"),
     [
@@ -94,6 +98,7 @@ def test_keys_and_values_are_expressions(
     assert [record.key for record in found] == wanted
 
 
+@records_written
 @pytest.mark.parametrize("column", [None, "topic", "TOPIC", "to.pic"])
 def test_each_row_has_its_own_topic(spark: SparkSession, kafka: Broker, column: str | None) -> None:
     big, small = kafka.new_topic("big"), kafka.new_topic("small")
@@ -213,6 +218,7 @@ def test_headers_are_not_part_of_the_json(spark: SparkSession, kafka: Broker, tm
     assert (record.value, record.headers) == (b'{"page":"a"}', (("from", b"x"),))
 
 
+@records_written
 @pytest.mark.parametrize(
     ("output_mode", "wanted"),
     [
@@ -272,6 +278,7 @@ def wait_for(kafka: Broker, topic: str, count: int, query: StreamingQuery) -> li
     return sorted(record.value or b"" for record in kafka.consume(topic))
 
 
+@records_written
 @pytest.mark.parametrize(
     ("output_mode", "trigger"),
     [

@@ -26,6 +26,7 @@ from tests import samples
 from tests.gems import merging
 from tests.gems.draining import forget_last_commit, make, run
 from tests.gems.merging import KEYS, MERGE, change
+from tests.samples import what_merges_do
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -414,8 +415,6 @@ def drawn_changes(count: int, keys: int, within: int) -> list[Any]:
 
 HOW = {"merge": MERGE, "history": HISTORY}
 BOTH = pytest.mark.parametrize("way", HOW)
-# Each MERGE takes seconds on a busy machine, so a daily run draws of what they do.
-drawn_daily = pytest.mark.sample(3, rule="what merges do")
 
 
 def made_of(way: str, found: Sequence[Any]) -> list[Any]:
@@ -427,6 +426,7 @@ def columns_of(way: str) -> Sequence[str]:
     return merging.COLUMNS if way == "merge" else VERSIONS
 
 
+@what_merges_do
 @pytest.mark.spark
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("partitioned", [False, True])
@@ -445,7 +445,8 @@ def test_tables_are_what_plain_python_makes_of_the_changes(
     assert rows(spark, tmp_path, columns_of(way)) == made_of(way, changes)
 
 
-@drawn_daily
+@what_merges_do
+@pytest.mark.sample(1)
 @pytest.mark.spark
 @BOTH
 def test_micro_batches_of_one_row_and_of_all_rows_make_the_same_tables(
@@ -458,7 +459,8 @@ def test_micro_batches_of_one_row_and_of_all_rows_make_the_same_tables(
     assert one == whole == made_of(way, changes)
 
 
-@drawn_daily
+@what_merges_do
+@pytest.mark.sample(1)
 @pytest.mark.spark
 @pytest.mark.parametrize("kind", ["path", "table"])
 @BOTH
@@ -486,7 +488,8 @@ def test_a_late_row_does_not_bring_back_what_was_deleted(
         spark.sql("drop table if exists late_rows_remembered")
 
 
-@drawn_daily
+@what_merges_do
+@pytest.mark.sample(1)
 @pytest.mark.spark
 @BOTH
 def test_a_crash_between_what_is_remembered_and_the_table(
@@ -525,6 +528,7 @@ ENVELOPES = [
 ]
 
 
+@what_merges_do
 @pytest.mark.spark
 def test_changes_from_elsewhere_make_a_copy(spark: SparkSession, tmp_path: Path) -> None:
     """The change feed of a Delta table, and Debezium's messages of the same changes, tombstones among them."""
@@ -581,6 +585,7 @@ VALUES = {
 }
 
 
+@what_merges_do
 @pytest.mark.spark
 def test_the_condition_on_the_table_holds_for_all_rows_that_come(spark: SparkSession) -> None:
     """By the values of partitions, and by the least and the greatest one, whatever the type, and nulls too."""
@@ -606,6 +611,7 @@ def test_the_condition_on_the_table_holds_for_all_rows_that_come(spark: SparkSes
         spark.conf.set("spark.sql.session.timeZone", zone)
 
 
+@what_merges_do
 @pytest.mark.spark
 def test_keys_of_another_type_than_the_table_s_say_nothing(spark: SparkSession) -> None:
     table = Table(DeltaOptions(path="t"), {"k": "string", "n": "int"}, "1", ("k", "n"))
@@ -617,6 +623,7 @@ def test_keys_of_another_type_than_the_table_s_say_nothing(spark: SparkSession) 
     )
 
 
+@what_merges_do
 @pytest.mark.spark
 @pytest.mark.sample(1)
 @pytest.mark.matrix
@@ -655,7 +662,8 @@ def test_files_that_no_row_belongs_to_are_not_read(
     assert {(row[0], row[1]) for row in found} == {("a", 10 + 10 + 300), ("b", 1280)}
 
 
-@drawn_daily
+@what_merges_do
+@pytest.mark.sample(1)
 @pytest.mark.spark
 @merging.WAYS
 def test_columns_that_are_updated_and_columns_that_are_inserted(
@@ -672,7 +680,7 @@ def test_columns_that_are_updated_and_columns_that_are_inserted(
     assert rows(spark, tmp_path, columns) == found
 
 
-@drawn_daily
+@what_merges_do
 @pytest.mark.spark
 def test_rows_that_a_batch_lacks(spark: SparkSession, tmp_path: Path) -> None:
     made = target(
@@ -686,7 +694,7 @@ def test_rows_that_a_batch_lacks(spark: SparkSession, tmp_path: Path) -> None:
     assert rows(spark, tmp_path, ("id", "at")) == [("k", 3)]
 
 
-@drawn_daily
+@what_merges_do
 @pytest.mark.spark
 def test_rows_that_cannot_be_put_in_order_end_the_query(spark: SparkSession, tmp_path: Path) -> None:
     unordered = target(tmp_path, merge={"on": ["id"]})
@@ -715,7 +723,8 @@ def test_rows_that_cannot_be_put_in_order_end_the_query(spark: SparkSession, tmp
     assert rows(spark, tmp_path, ("id", "at")) == [("k", 1)]
 
 
-@drawn_daily
+@what_merges_do
+@pytest.mark.sample(1)
 @pytest.mark.spark
 @BOTH
 def test_new_columns_need_to_be_asked_for(spark: SparkSession, tmp_path: Path, way: str) -> None:
@@ -736,7 +745,8 @@ def test_new_columns_need_to_be_asked_for(spark: SparkSession, tmp_path: Path, w
     assert ("l", 3, (2, "x")) in found
 
 
-@drawn_daily
+@what_merges_do
+@pytest.mark.sample(1)
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("way", "kind"),
@@ -793,6 +803,7 @@ def test_rows_of_a_state_that_come_again(spark: SparkSession, tmp_path: Path, wa
         spark.sql("drop table if exists counted_rows_remembered")
 
 
+@what_merges_do
 @pytest.mark.spark
 @pytest.mark.sample(1)
 @pytest.mark.matrix
@@ -834,6 +845,7 @@ def test_a_table_keeps_the_columns_that_it_is_clustered_by(
         spark.sql("drop table if exists clustered_rows")
 
 
+@what_merges_do
 @pytest.mark.spark
 def test_an_operation_that_fails_says_which_and_is_done_once_it_can_be(
     spark: SparkSession, tmp_path: Path
@@ -850,7 +862,8 @@ def test_an_operation_that_fails_says_which_and_is_done_once_it_can_be(
     assert rows(spark, tmp_path, ["at"]) == [(1,)]
 
 
-@drawn_daily
+@what_merges_do
+@pytest.mark.sample(1)
 @pytest.mark.spark
 @pytest.mark.parametrize("way", ["append", "merge", "history"])
 def test_small_files_become_larger_ones_now_and_then(spark: SparkSession, tmp_path: Path, way: str) -> None:

@@ -18,6 +18,7 @@ from tests.clock import set_clock
 from tests.core.checking import check
 from tests.gems.transforms import findings, made, stream_of
 from tests.integration.pipelines import add_rows, run, write_pipeline
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from tests.rest_service import RestService
+
+a_service = some_of("answers of a service", 1)
 
 OPTIONS: dict[str, Any] = {"url": "https://api.example.com/users/{id}", "schema": "name string, score double"}
 FAST = Calls("GET", backoff=0.001, timeout=30, retries=2)
@@ -311,6 +314,7 @@ def test_one_that_only_looks_posts_nothing(spark: SparkSession, service: RestSer
         _ = wrong.apply(df).schema
 
 
+@a_service
 @pytest.mark.spark
 def test_without_an_output_for_it_a_failure_ends_the_query(
     spark: SparkSession, service: RestService, whole_paths: None
@@ -343,6 +347,7 @@ targets:
 """
 
 
+@a_service
 @pytest.mark.spark
 def test_a_micro_batch_that_comes_again_gets_what_was_answered_first(
     spark: SparkSession, service: RestService, tmp_path: Path, user_modules: Path
@@ -371,6 +376,7 @@ def test_a_micro_batch_that_comes_again_gets_what_was_answered_first(
     assert len(service.asked) == 6
 
 
+@a_service
 @pytest.mark.spark
 def test_a_batch_asks_once_for_both_outputs(
     spark: SparkSession, service: RestService, tmp_path: Path

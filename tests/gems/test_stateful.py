@@ -16,12 +16,15 @@ from gem_bundle.contexts import StreamReadContext
 from gem_python.stateful import Stateful
 from tests.gems.draining import forget_last_commit, micro_batches
 from tests.gems.transforms import made
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+what_processors_do = some_of("processors of state", 1)
 
 START = datetime(2026, 3, 1, 8, tzinfo=UTC)
 DELAY = timedelta(minutes=10)
@@ -233,6 +236,7 @@ def sessions(rows: Sequence[Reading], gap: timedelta) -> list[tuple[str, list[tu
     return found
 
 
+@what_processors_do
 @pytest.mark.spark
 def test_a_device_that_fell_silent_and_sessions_are_those_of_plain_python(
     session: SparkSession, tmp_path: Path
@@ -259,6 +263,7 @@ def test_a_device_that_fell_silent_and_sessions_are_those_of_plain_python(
     assert sorted(closed) == sorted(began)
 
 
+@what_processors_do
 @pytest.mark.spark
 def test_state_is_kept_once_where_a_micro_batch_runs_again(session: SparkSession, tmp_path: Path) -> None:
     """As rows and as data frames, and with a state to begin with."""

@@ -9,6 +9,9 @@ from gem_bundle import Column, Facts, GemError, ReadContext, StreamReadContext, 
 from gem_table.source import TableSource
 from gem_table.target import TableTarget
 from tests.gems.draining import drain, forget_last_commit, make, run
+from tests.samples import some_of
+
+tables_of_a_catalog = some_of("tables of a catalog", 1)
 
 MERGED = {"format": "delta", "spark_options": {"mergeSchema": True}}
 
@@ -90,6 +93,7 @@ def test_which_columns_are_taken_depends_on_the_format(raw, settings, stream, ba
         assert made.columns_taken(settings) == taken
 
 
+@tables_of_a_catalog
 @pytest.mark.spark
 @pytest.mark.sample(2, rule="which columns tables take")
 @pytest.mark.parametrize(
@@ -183,6 +187,7 @@ def test_a_missing_table_or_schema_is_named(spark, tmp_path, table):
         run(target("nowhere.t"), stream(spark, table), tmp_path / "checkpoint")
 
 
+@tables_of_a_catalog
 @pytest.mark.spark
 @pytest.mark.parametrize("form", ["parquet", "delta"])
 def test_a_stream_into_a_table_that_is_there_takes_its_format(spark, tmp_path, table, form):
@@ -206,6 +211,7 @@ def test_a_stream_into_a_table_that_is_there_takes_its_format(spark, tmp_path, t
         spark.sql(f"DROP TABLE {table}_in")
 
 
+@tables_of_a_catalog
 @pytest.mark.spark
 def test_only_some_formats_can_be_replaced_by_a_stream(spark, tmp_path, table):
     spark.sql(f"CREATE TABLE {table} (name string, count bigint) USING parquet")

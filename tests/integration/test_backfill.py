@@ -19,7 +19,7 @@ from gem_bundle.run.options import RunOptions
 from gem_delta.target import DeltaTarget
 from tests.integration.kill_series import kill_at
 from tests.integration.pipelines import add_rows, run, write_pipeline
-from tests.samples import a_killed_program
+from tests.samples import a_killed_program, some_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from gem_bundle import RowsReplaced
     from gem_bundle.backfill.api import BackfillReport
+
+a_backfill = some_of("a backfill", 2)
 
 pytestmark = pytest.mark.spark
 
@@ -82,6 +84,7 @@ def add(folder: Path, name: str, *ids: int) -> None:
     add_rows(folder / "in dir", name, [{"id": n, "at": f"2026-01-01T{n:02}:30:00Z"} for n in ids])
 
 
+@a_backfill
 def test_rows_that_the_live_run_has_yet_to_write_are_left_to_it(spark: SparkSession, tmp_path: Path) -> None:
     file = write_pipeline(tmp_path, LINES)
     add(tmp_path, "a b[1].json", 1, 2, 3)
@@ -105,6 +108,7 @@ def test_rows_that_the_live_run_has_yet_to_write_are_left_to_it(spark: SparkSess
     assert rows(spark, tmp_path, "id", "rate") == [(1, 10), (2, 20), (2, 20), (3, 30), (4, 40)]
 
 
+@a_backfill
 def test_columns_that_names_of_folders_tell_are_those_of_the_live_run(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -127,6 +131,7 @@ def test_columns_that_names_of_folders_tell_are_those_of_the_live_run(
     ]
 
 
+@a_backfill
 def test_windows_count_what_came_too_late_for_the_live_run(spark: SparkSession, tmp_path: Path) -> None:
     def order(*times: str) -> None:
         values = " union all ".join(f"select 'a' as k, timestamp'2026-01-01 {t}' as at" for t in times)
@@ -156,6 +161,7 @@ def test_windows_count_what_came_too_late_for_the_live_run(spark: SparkSession, 
     assert rows(spark, tmp_path, "hour(window.start)", "n") == [(1, 3), (2, 1)]
 
 
+@a_backfill
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("moment", ["before Delta looks", "while Delta writes"])
 def test_what_the_live_run_writes_meanwhile_is_there_once(
@@ -216,6 +222,7 @@ def test_what_the_live_run_writes_meanwhile_is_there_once(
     assert run(file, available_now=True).rows_in == 0
 
 
+@a_backfill
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("moment", ["before the commit", "behind the commit"])
 def test_a_kill_leaves_steps_that_are_done_or_not(

@@ -14,6 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from gem_bundle.check import check_file
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+claims_of_checks = some_of("what checks claim of Spark", 2)
 
 pytestmark = pytest.mark.spark
 
@@ -103,6 +106,7 @@ LOOP = (
 )
 
 
+@claims_of_checks
 @pytest.mark.parametrize(
     ("first", "second", "merged"),
     [
@@ -193,6 +197,7 @@ def test_a_checkpoint_among_data_is_read_as_data(
     assert said(f"checkpoints: data/_checkpoints\n{text}") == set()
 
 
+@claims_of_checks
 def test_what_cleans_a_table_up_removes_a_checkpoint_in_it(
     spark: SparkSession, tmp_path: Path, said: Callable[[str], set[str]]
 ) -> None:
@@ -257,6 +262,7 @@ def test_a_first_run_of_rate_reads_nothing(
     assert "GB351" not in said(text.format("rate_micro_batch, options: {rows_per_batch: 3}", kind))
 
 
+@claims_of_checks
 def test_newest_files_first_makes_the_older_rows_late(
     spark: SparkSession, tmp_path: Path, said: Callable[[str], set[str]]
 ) -> None:
@@ -390,6 +396,7 @@ def test_what_real_time_mode_refuses(
     ) == {code}
 
 
+@claims_of_checks
 def test_an_option_that_spark_does_not_know_is_ignored(
     spark: SparkSession, tmp_path: Path, said: Callable[[str], set[str]]
 ) -> None:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.integration.pipelines import add_rows, run, write_pipeline
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+sources_that_change = some_of("sources that come and go", 1)
 
 pytestmark = pytest.mark.spark
 
@@ -33,6 +36,7 @@ def text(sources: list[str], *, extra_transform: bool = False) -> str:
     )
 
 
+@sources_that_change
 def test_sources_come_go_and_change_places_on_one_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     expected: list[str] = []
 
@@ -56,6 +60,7 @@ def test_sources_come_go_and_change_places_on_one_checkpoint(spark: SparkSession
     step(4, ["d", "a", "c"], extra_transform=True)
 
 
+@sources_that_change
 def test_a_self_join_keeps_its_offsets_when_a_transform_is_put_between(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -83,6 +88,7 @@ def test_a_self_join_keeps_its_offsets_when_a_transform_is_put_between(
     assert sorted(row.id for row in found) == [1, 2]
 
 
+@sources_that_change
 def test_its_state_keeps_its_partitions(spark: SparkSession, tmp_path: Path) -> None:
     """Another machine has other processors, and with them another number of partitions."""
     once = (

@@ -22,13 +22,15 @@ from gem_bundle.facts import Column, Facts
 from gem_bundle.schema import type_of
 from gem_bundle.types import split_top_level
 from tests.gems.transforms import DELAY, events
-from tests.samples import drawn, examples
+from tests.samples import drawn, examples, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructField
+
+functions_and_types = some_of("functions and types as Spark has them", 3)
 
 pytestmark = pytest.mark.spark
 
@@ -221,6 +223,7 @@ def test_expressions(typed: DataFrame, expression: str) -> None:
     assert disagreements(expression, typed, facts_of(typed)) == []
 
 
+@functions_and_types
 @pytest.mark.parametrize("expression", PAIRS)
 def test_operators_over_all_types(typed: DataFrame, expression: str) -> None:
     facts = facts_of(typed)
@@ -229,6 +232,7 @@ def test_operators_over_all_types(typed: DataFrame, expression: str) -> None:
     assert wrong == {}
 
 
+@functions_and_types
 @pytest.mark.sample(20)
 @pytest.mark.parametrize("expression", SINGLE)
 def test_operators_over_one_type(typed: DataFrame, expression: str) -> None:
@@ -255,6 +259,7 @@ def test_syntax_refuses_types(typed: DataFrame, sign: str) -> None:
         assert [found.code for found in check_expression(text, facts, "o")] == ["GB213"], text
 
 
+@functions_and_types
 def test_three_names_side_by_side(spark: SparkSession) -> None:
     """No word of Spark's own makes an expression of three names, but those that are known for it."""
     from pyspark.errors import ParseException, PySparkException
@@ -326,6 +331,7 @@ BEHIND = {
 }
 
 
+@functions_and_types
 @pytest.mark.sample(60)
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_functions_refuse_types(typed: DataFrame, name: str) -> None:
@@ -361,6 +367,7 @@ CASTS = ("boolean", "int", "double", "decimal(10,2)", "string", "binary", "date"
          "interval month", "array<int>", "map<string,int>", "struct<a:int>")  # fmt: skip
 
 
+@functions_and_types
 @pytest.mark.parametrize("target", CASTS)
 def test_casts(typed: DataFrame, target: str) -> None:
     facts = facts_of(typed)
@@ -431,6 +438,7 @@ def pieces(query: str) -> tuple[list[str], str | None]:
     return split_top_level(listed, brackets="()[]"), rest or None
 
 
+@functions_and_types
 def test_spark_s_own_examples_raise_no_false_alarm(spark: SparkSession) -> None:
     from pyspark.errors import PySparkException
 
@@ -707,6 +715,7 @@ def spark_s_view(spark: SparkSession, condition: str, left: DataFrame, right: Da
     )
 
 
+@functions_and_types
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_join_conditions(spark: SparkSession, sides: tuple[DataFrame, DataFrame], condition: str) -> None:
     left, right = sides

@@ -15,12 +15,15 @@ from gem_bundle.changes.record import read_record
 from gem_bundle.errors import PipelineError
 from gem_bundle.run import fresh
 from tests.integration.pipelines import add_rows, run, write_pipeline
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+a_fresh_checkpoint = some_of("a fresh checkpoint", 2)
 
 pytestmark = pytest.mark.spark
 
@@ -77,6 +80,7 @@ def written(spark: SparkSession, folder: Path) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in rows)
 
 
+@a_fresh_checkpoint
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("rocksdb", [False, True])
 def test_new_state_begins_where_the_old_ended(spark: SparkSession, tmp_path: Path, rocksdb: bool) -> None:
@@ -116,6 +120,7 @@ def amounts(spark: SparkSession, folder: Path) -> list[int]:
     return sorted(row.amount for row in spark.read.json(str(folder / "out")).collect())
 
 
+@a_fresh_checkpoint
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("moment", ["empty", "compose", "journal", "first rename", "second rename", "record"])
 def test_a_kill_in_the_middle_leaves_the_old_or_the_new(
@@ -191,6 +196,7 @@ targets:
 """
 
 
+@a_fresh_checkpoint
 def test_a_delta_table_goes_on_at_its_version_and_the_watermark_stays(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -243,6 +249,7 @@ def database(spark: SparkSession, request: pytest.FixtureRequest) -> Elsewhere:
     return Elsewhere({"gem": "jdbc", "options": options}, postgres.sql)
 
 
+@a_fresh_checkpoint
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", [catalog, database])
 def test_another_source_goes_on_at_its_offset(

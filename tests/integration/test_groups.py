@@ -18,13 +18,15 @@ from gem_bundle.run.groups import GroupQuery
 from tests.gems.draining import forget_last_commit
 from tests.integration.kill_series import kill_often
 from tests.integration.pipelines import add_rows, command, events, finish, run, write_pipeline
-from tests.samples import a_killed_program, drawn, examples
+from tests.samples import a_killed_program, drawn, examples, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, Row, SparkSession
+
+a_group = some_of("targets of a group", 2)
 
 pytestmark = pytest.mark.spark
 
@@ -90,6 +92,7 @@ def assert_each_row_once(spark: SparkSession, folder: Path, count: int) -> None:
     assert all(row.origin["file"].endswith(".txt") for row in table(spark, folder / "out/broken"))
 
 
+@a_group
 @pytest.mark.matrix
 def test_one_query_writes_them_all(spark: SparkSession, tmp_path: Path) -> None:
     file = write_pipeline(tmp_path, SHOP)
@@ -187,6 +190,7 @@ def stop(tracker, query):
 """
 
 
+@a_group
 @pytest.mark.matrix
 def test_one_that_fails_is_named_and_alone_gets_the_micro_batch_again(
     spark: SparkSession, tmp_path: Path
@@ -227,6 +231,7 @@ FAILING = "rules: {counted: {condition: id > 0, action: fail}, paid: amount > 0}
 LIMITED = "rules: {counted: id > 0, paid: amount > 0}, max_rejected: 1"
 
 
+@a_group
 @pytest.mark.sample(1)
 @pytest.mark.matrix
 @pytest.mark.parametrize(
@@ -291,6 +296,7 @@ def since_now(spark: SparkSession) -> Callable[[], tuple[set[int], bool]]:
     return left_behind
 
 
+@a_group
 def test_what_a_group_keeps_is_let_go_of_however_its_micro_batch_ends(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,6 +370,7 @@ def meet(df, batch_id):
 """
 
 
+@a_group
 def test_what_targets_share_behind_the_fork_is_computed_once(spark: SparkSession, tmp_path: Path) -> None:
     calls = tmp_path / "calls"
 
@@ -484,6 +491,7 @@ def write_texts(spark: SparkSession, folder: Path, value: str = VALUE) -> None:
         part.selectExpr(value).write.parquet(str(folder / "texts"), mode="append")
 
 
+@a_group
 def test_each_of_many_rows_is_good_or_rejected_for_its_reason(spark: SparkSession, tmp_path: Path) -> None:
     file = write_pipeline(tmp_path, MANY)
     write_texts(spark, tmp_path)

@@ -15,6 +15,7 @@ import pytest
 from gem_bundle.run import waiting
 from gem_bundle.run.view import QuietView
 from tests.integration.pipelines import add_rows, run, write_pipeline
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from gem_bundle.run.progress import MicroBatch, Totals
     from tests.kafka_broker import Broker
+
+rows_that_wait = some_of("rows that wait", 1)
 
 pytestmark = pytest.mark.spark
 
@@ -83,6 +86,7 @@ class Watching(QuietView):
             signal.raise_signal(signal.SIGTERM)
 
 
+@rows_that_wait
 @pytest.mark.kafka
 def test_a_run_is_as_far_behind_as_kafka_says(spark: SparkSession, tmp_path: Path, kafka: Broker) -> None:
     topic = kafka.new_topic("behind")
@@ -144,6 +148,7 @@ class Noting(QuietView):
         self.seen.append(batch)
 
 
+@rows_that_wait
 def test_files_and_versions_that_wait(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

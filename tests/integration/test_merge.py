@@ -14,7 +14,7 @@ from tests.gems import merging
 from tests.gems.draining import forget_last_commit
 from tests.integration import changes_in_duckdb as independent
 from tests.integration.pipelines import add_rows, command, finish, run, write_pipeline
-from tests.samples import a_killed_program, examples, seed
+from tests.samples import a_killed_program, examples, seed, what_merges_do
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,7 +124,7 @@ def test_duckdb_and_plain_python_make_the_same_of_changes(tmp_path: Path) -> Non
 
 @pytest.mark.spark
 @pytest.mark.matrix
-@pytest.mark.sample(3, rule="what merges do")
+@what_merges_do
 def test_targets_of_a_group_merge_what_came_late_and_what_comes_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:

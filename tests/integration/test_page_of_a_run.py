@@ -19,6 +19,7 @@ from tests.core.run.test_page import assert_shows
 from tests.integration.flights import Flights, lay_out, link_days, table_rows
 from tests.integration.pipelines import add_rows, run, write_pipeline
 from tests.integration.test_steering import command, known
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     from gem_bundle.run.report import Report
     from tests.browser import Browser
+
+the_page_of_a_program = some_of("the page of a program's run", 1)
 
 pytestmark = pytest.mark.spark
 
@@ -74,6 +77,7 @@ class Served:
         return self._reports[0]
 
 
+@the_page_of_a_program
 def test_the_flights_are_watched_and_stopped_on_the_page(
     spark: SparkSession, browser: Browser, feed: Path, tmp_path: Path
 ) -> None:
@@ -129,6 +133,7 @@ def shown_rows(browser: Browser) -> str:
     return found
 
 
+@the_page_of_a_program
 def test_a_failure_of_a_run_is_shown_where_it_is(
     spark: SparkSession, browser: Browser, tmp_path: Path
 ) -> None:
@@ -157,6 +162,7 @@ def test_a_failure_of_a_run_is_shown_where_it_is(
         served.end()
 
 
+@the_page_of_a_program
 def test_first_rows_of_a_file_that_is_being_written(
     spark: SparkSession, browser: Browser, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from gem_bundle.run.options import RunOptions
 from gem_bundle.run.view import summary
 from tests.gems.draining import forget_last_commit
 from tests.integration.pipelines import add_rows, run, write_pipeline
+from tests.samples import rejected_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -123,6 +124,7 @@ def numbers(rows: Iterable[Row]) -> list[int]:
     return sorted(json.loads(row.row)["id"] for row in rows)
 
 
+@rejected_rows
 @pytest.mark.sample(1)
 @pytest.mark.matrix
 @pytest.mark.parametrize(("name", "gem"), [("Post", "foreach"), ("batch", "foreach_batch")])
@@ -171,6 +173,7 @@ def test_each_row_is_delivered_or_rejected_and_a_repeat_doubles_no_rejected_row(
     assert numbers(rejected(spark, folder)) == [-2, -1, 1, 3, 5, 7, 9]
 
 
+@rejected_rows
 def test_a_target_that_fails_rejects_nothing_and_delivers_all_later(
     spark: SparkSession, folder: Path
 ) -> None:
@@ -190,6 +193,7 @@ def test_a_target_that_fails_rejects_nothing_and_delivers_all_later(
     assert numbers(rejected(spark, folder)) == [1, 3, 5]
 
 
+@rejected_rows
 def test_what_was_rejected_isn_t_lost_when_its_own_target_fails(spark: SparkSession, folder: Path) -> None:
     locked = (
         'locked: {{gem: foreach_batch, input: receiver.rejected, options: {{function: "{module}:refuse"}}}}'
@@ -208,6 +212,7 @@ def test_what_was_rejected_isn_t_lost_when_its_own_target_fails(spark: SparkSess
     assert numbers(rejected(spark, folder)) == [1, 3, 5]
 
 
+@rejected_rows
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["Post", "batch"])
 def test_a_batch_rejects_too(spark: SparkSession, folder: Path, name: str) -> None:
@@ -244,6 +249,7 @@ def test_what_nobody_takes_is_counted_and_said(spark: SparkSession, folder: Path
     assert sorted(taken(folder)) == [0, 2, 4]
 
 
+@rejected_rows
 def test_what_a_target_rejected_comes_back_in(spark: SparkSession, folder: Path) -> None:
     file = pipeline(folder, "Post", before="positive")
     add(folder, "a.json", range(6))

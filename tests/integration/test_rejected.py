@@ -12,6 +12,7 @@ from gem_bundle import Pipeline
 from gem_bundle.run.view import summary
 from tests.gems.draining import forget_last_commit
 from tests.integration.pipelines import run, write_pipeline
+from tests.samples import rejected_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +55,7 @@ def rows(spark: SparkSession, place: Path) -> list[Row]:
     return spark.read.format("delta").load(str(place)).collect()
 
 
+@rejected_rows
 @pytest.mark.matrix
 def test_each_row_is_in_one_of_two_tables_over_restarts(spark: SparkSession, tmp_path: Path) -> None:
     file = write_pipeline(tmp_path, PIPELINE)
@@ -105,6 +107,7 @@ targets:
 """
 
 
+@rejected_rows
 @pytest.mark.matrix
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("group", ["", "group: all,"])
@@ -144,6 +147,7 @@ def test_records_that_do_not_parse_are_in_one_of_both_tables_over_restarts(
     assert len(rows(spark, tmp_path / "out/broken")) == len(told)
 
 
+@rejected_rows
 def test_records_that_do_not_parse_in_a_batch(spark: SparkSession, tmp_path: Path) -> None:
     text = RECORDS.replace("GROUP", "").replace(", max_files_per_trigger: 1", "")
     file = write_pipeline(tmp_path, text.replace("pipeline: shop", "pipeline: shop\nmode: batch"))
@@ -159,6 +163,7 @@ def test_records_that_do_not_parse_in_a_batch(spark: SparkSession, tmp_path: Pat
     ]
 
 
+@rejected_rows
 def test_event_time_of_rejected_rows_closes_windows(spark: SparkSession, tmp_path: Path) -> None:
     counted = """
 transforms:
@@ -199,6 +204,7 @@ sources:
     )
 
 
+@rejected_rows
 def test_a_rule_that_fails_leaves_nothing_of_its_micro_batch(spark: SparkSession, tmp_path: Path) -> None:
     failing = """
 pipeline: shop
@@ -229,6 +235,7 @@ def receive(rows, number):
 """
 
 
+@rejected_rows
 @pytest.mark.parametrize(("mode", "group"), [("", "group: alone, "), ("mode: batch", "")])
 def test_a_rule_that_fails_is_asked_before_a_receiver_gets_any_row(
     tmp_path: Path, mode: str, group: str
@@ -293,6 +300,7 @@ targets:
 """
 
 
+@rejected_rows
 @pytest.mark.sample(1, by=lambda mode, group, most: mode)
 @pytest.mark.parametrize("most", ["50%", "1"])
 @pytest.mark.parametrize(("mode", "group"), [("", "group: both,"), ("mode: batch", "")])
@@ -318,6 +326,7 @@ def test_too_many_rejected_rows_end_the_query_before_any_is_written(
     assert len(rows(spark, tmp_path / "bad")) == 1
 
 
+@rejected_rows
 @pytest.mark.sample(1, by=lambda mode, group: mode)
 @pytest.mark.parametrize(("mode", "group"), [("", ""), ("", "group: both,"), ("mode: batch", "")])
 def test_what_nobody_takes_is_counted_and_said(

@@ -16,7 +16,7 @@ from tests.gems.draining import forget_last_commit
 from tests.integration.kill_series import kill_often
 from tests.integration.pipelines import run, write_pipeline
 from tests.integration.test_groups import FILES, MANY, ROWS, VALUE, assert_each_is_good_or_rejected
-from tests.samples import a_killed_program, from_another_place
+from tests.samples import a_killed_program, from_another_place, rejected_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -153,6 +153,7 @@ def sent(kafka: Broker) -> int:
     return sum(int(numbers.split()[8]) for name, _, numbers in rows if name.strip() != "lo")
 
 
+@rejected_rows
 def test_a_group_has_a_broker_send_a_quarter(spark: SparkSession, tmp_path: Path, kafka: Broker) -> None:
     topic = kafka.new_topic("four")
     settings = {"kafka.bootstrap.servers": kafka.bootstrap, "topic": topic}

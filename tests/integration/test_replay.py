@@ -25,7 +25,7 @@ from tests.integration.test_groups import (
     table,
     write_texts,
 )
-from tests.samples import a_killed_program, drawn, from_another_place
+from tests.samples import a_killed_program, drawn, from_another_place, rows_that_come_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +46,7 @@ def again(file: Path, node: str, place: Path, **wanted: Any) -> Replayed:
     )
 
 
+@rows_that_come_back
 @pytest.mark.matrix
 def test_each_row_comes_back_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -176,6 +177,7 @@ targets:
 """
 
 
+@rows_that_come_back
 def test_no_source_is_needed_whose_columns_are_known_and_a_renamed_node_finds_its_rows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -346,6 +348,7 @@ def mended(kind: str) -> str:
     return f"case {kind} {cases} else text end"
 
 
+@rows_that_come_back
 def test_a_replay_is_a_run_over_mended_input(spark: SparkSession, tmp_path: Path) -> None:
     file = write_pipeline(tmp_path, MANY)
     write_texts(spark, tmp_path)

@@ -10,11 +10,14 @@ import pytest
 
 from gem_bundle.errors import PipelineError
 from tests.integration.pipelines import add_rows, run, write_pipeline
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+a_run = some_of("what a run does", 4)
 
 pytestmark = pytest.mark.spark
 
@@ -53,6 +56,7 @@ def ids(spark: SparkSession, path: Path) -> list[int]:
     return sorted(row.id for row in spark.read.format("delta").load(str(path)).collect())
 
 
+@a_run
 def test_two_targets_of_one_source(spark: SparkSession, tmp_path: Path) -> None:
     orders(tmp_path, "1.json", range(10))
     orders(tmp_path, "2.json", range(10, 20))
@@ -67,6 +71,7 @@ def test_two_targets_of_one_source(spark: SparkSession, tmp_path: Path) -> None:
     assert report.targets["totals"].rows_in == 20
 
 
+@a_run
 def test_a_second_run_continues_where_the_first_ended(spark: SparkSession, tmp_path: Path) -> None:
     file = write_pipeline(tmp_path, TWO_TARGETS)
     orders(tmp_path, "1.json", range(10, 12))
@@ -78,6 +83,7 @@ def test_a_second_run_continues_where_the_first_ended(spark: SparkSession, tmp_p
     assert run(file, available_now=True).rows_in == 0
 
 
+@a_run
 def test_only_one_target_and_what_it_needs(spark: SparkSession, tmp_path: Path) -> None:
     file = write_pipeline(tmp_path, TWO_TARGETS)
     orders(tmp_path, "1.json", range(10, 13))
@@ -99,6 +105,7 @@ def test_an_unknown_target_names_those_that_exist(tmp_path: Path) -> None:
     assert "all_large" in found.hint
 
 
+@a_run
 def test_a_stream_joined_with_itself(spark: SparkSession, tmp_path: Path) -> None:
     text = (
         "pipeline: pairs"
@@ -127,6 +134,7 @@ targets:
     assert sorted((row.first, row.second) for row in found) == expected
 
 
+@a_run
 def test_when_one_target_fails_the_others_stop_cleanly(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,6 +208,7 @@ targets:
 """
 
 
+@a_run
 def test_a_batch_pipeline_with_the_same_gems(spark: SparkSession, tmp_path: Path) -> None:
     orders(tmp_path, "1.json", range(10))
     file = write_pipeline(tmp_path, BATCH)
@@ -212,6 +221,7 @@ def test_a_batch_pipeline_with_the_same_gems(spark: SparkSession, tmp_path: Path
     assert not (tmp_path / "checkpoints").exists()
 
 
+@a_run
 def test_a_static_source_in_a_streaming_pipeline(spark: SparkSession, tmp_path: Path) -> None:
     text = (
         "pipeline: with_static"
@@ -253,6 +263,7 @@ def test_the_report_has_the_same_numbers(spark: SparkSession, tmp_path: Path) ->
     assert written["targets"]["totals"]["rows_in"] == 10
 
 
+@a_run
 def test_parameters_and_profiles_reach_the_run(spark: SparkSession, tmp_path: Path) -> None:
     text = (
         "pipeline: with_parameters\nparameters: {least: 100}\nprofiles: {low: {least: 50}}"
@@ -288,6 +299,7 @@ targets:
     assert field.metadata == {}
 
 
+@a_run
 def test_a_first_run_that_died_before_its_first_offsets_is_begun_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -329,6 +341,7 @@ targets:
 """
 
 
+@a_run
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "first",

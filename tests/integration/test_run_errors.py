@@ -14,11 +14,14 @@ from gem_bundle.check.checker import check_file
 from gem_bundle.errors import PipelineError
 from gem_bundle.run.elsewhere import has_class
 from tests.integration.pipelines import add_rows, command, events, finish, run, write_pipeline
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from gem_bundle.diagnostics import Diagnostic
+
+a_failing_run = some_of("how a failing run ends", 1)
 
 pytestmark = pytest.mark.spark
 
@@ -110,6 +113,7 @@ def test_a_secret_is_used_and_never_shown(
     assert "hush" not in str(found)
 
 
+@a_failing_run
 def test_a_checkpoint_in_use(spark: SparkSession, tmp_path: Path) -> None:
     add_rows(tmp_path / "orders", "1.json", [{"id": 1}])
     file = write_pipeline(tmp_path, TEXT)
@@ -127,6 +131,7 @@ def test_a_checkpoint_in_use(spark: SparkSession, tmp_path: Path) -> None:
     assert run(file, available_now=True).rows_in == 0
 
 
+@a_failing_run
 def test_java_is_killed_under_a_run(spark: SparkSession, tmp_path: Path) -> None:
     """As the system does it when memory runs out."""
     add_rows(tmp_path / "orders", "1.json", [{"id": 1}])

@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gem_bundle.cli import main
 from gem_bundle.run.options import ServeOptions
 from tests.integration.pipelines import add_rows, run, write_pipeline
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from gem_bundle.run.report import Report
     from gem_bundle.run.supervisor import View
+
+steering = some_of("steering a run", 1)
 
 pytestmark = pytest.mark.spark
 
@@ -100,6 +103,7 @@ def ids(spark: SparkSession, folder: Path) -> list[int]:
     return sorted(row.id for row in spark.read.schema("id bigint").json(str(folder)).collect())
 
 
+@steering
 def test_a_run_is_seen_stopped_in_part_resumed_and_stopped_from_outside(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -154,6 +158,7 @@ def test_a_run_is_seen_stopped_in_part_resumed_and_stopped_from_outside(
     ]
 
 
+@steering
 def test_a_run_whose_queries_are_stopped_one_by_one_ends(spark: SparkSession, tmp_path: Path) -> None:
     file = write_pipeline(tmp_path, PIPELINE)
     add_rows(tmp_path / "in", "0.json", [{"id": 0}])
@@ -194,6 +199,7 @@ def quick(df, batch_id):
 """
 
 
+@steering
 def test_no_query_that_stops_waits_for_the_micro_batch_of_another(
     spark: SparkSession, tmp_path: Path
 ) -> None:

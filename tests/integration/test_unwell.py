@@ -13,11 +13,14 @@ from gem_bundle.run.view import JsonView
 from tests.integration.pipelines import add_rows, run, write_pipeline
 from tests.integration.test_health import Told, health, ids
 from tests.integration.test_steering import Background, command, metrics
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+an_unwell_run = some_of("a run that is unwell", 2)
 
 pytestmark = pytest.mark.spark
 
@@ -85,6 +88,7 @@ class Log:
         return {(line["target"], line["limit"]) for line in self.happened(event)}
 
 
+@an_unwell_run
 def test_a_run_is_unwell_of_all_its_limits_and_well_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +177,7 @@ def hanging(tmp_path: Path, modules: Path, module: str, on_unhealthy: str) -> Pa
     return write_pipeline(tmp_path, HANGING % (on_unhealthy, module))
 
 
+@an_unwell_run
 def test_a_query_that_hangs_is_started_again(spark: SparkSession, tmp_path: Path, user_modules: Path) -> None:
     file = hanging(tmp_path, user_modules, "hangs_once", "restart")
 
@@ -199,6 +204,7 @@ def test_a_query_that_hangs_is_started_again(spark: SparkSession, tmp_path: Path
     assert ids(spark, tmp_path / "out") == [0, 1]
 
 
+@an_unwell_run
 def test_a_run_that_hangs_is_ended(spark: SparkSession, tmp_path: Path, user_modules: Path) -> None:
     file = hanging(tmp_path, user_modules, "hangs_always", "stop")
     report = run(file)
@@ -221,6 +227,7 @@ targets:
 """
 
 
+@an_unwell_run
 @pytest.mark.parametrize(("on_unhealthy", "codes"), [("stop", ["GB520", "GB508"]), ("restart", ["GB508"])])
 def test_a_run_ends_without_a_query_that_spark_can_not_stop(
     on_unhealthy: str,

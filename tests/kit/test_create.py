@@ -12,11 +12,14 @@ from click.testing import CliRunner, Result
 from gem_bundle.cli import main
 from gem_bundle.testing.declared.load import load_tests
 from gem_bundle.testing.declared.run import run_test
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+a_made_test = some_of("tests made of real rows", 1)
 
 PIPELINE = """
     pipeline: orders
@@ -68,6 +71,7 @@ def create(*arguments: str) -> Result:
     return result
 
 
+@a_made_test
 @pytest.mark.spark
 def test_a_test_is_made_of_real_rows_and_passes(project: Path, spark: SparkSession) -> None:
     result = create("orders.yaml", "hours", "--rows", "5", "-p", "least=7")
@@ -115,6 +119,7 @@ def test_a_test_is_made_of_real_rows_and_passes(project: Path, spark: SparkSessi
     assert not (project / "checkpoints").exists()
 
 
+@a_made_test
 @pytest.mark.spark
 def test_a_test_is_added_to_those_that_are_there(project: Path, spark: SparkSession) -> None:
     before = "tests: # of orders\n    orders of real rows:\n        fails: GB101 # not any more\n# the end\n"

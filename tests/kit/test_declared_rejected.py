@@ -18,6 +18,7 @@ from gem_bundle.testing.running.outcome import Captured, Mismatch, Rows, StepOut
 from gem_bundle.testing.running.report import explanation
 from gem_bundle.testing.steps import StepsFailed, run_steps
 from gem_bundle.testing.values import Reader
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from gem_bundle.testing.declared.load import TestFile
+
+rejected_in_tests = some_of("rejected rows in a declared test", 1)
 
 pytestmark = pytest.mark.matrix
 
@@ -54,6 +57,7 @@ def loaded(folder: Path, text: str, pipeline: str = ORDERS) -> TestFile:
     return found
 
 
+@rejected_in_tests
 @pytest.mark.spark
 def test_rejected_rows_are_expected_by_the_name_of_the_output(spark: SparkSession, tmp_path: Path) -> None:
     (test,) = loaded(
@@ -117,6 +121,7 @@ targets:
 """
 
 
+@rejected_in_tests
 @pytest.mark.spark
 def test_a_node_that_compares_rows_has_the_micro_batch_of_its_group(
     spark: SparkSession, tmp_path: Path
@@ -190,6 +195,7 @@ targets:
 """
 
 
+@rejected_in_tests
 @pytest.mark.spark
 def test_what_a_node_remembers_is_so_in_a_test(spark: SparkSession, tmp_path: Path) -> None:
     (test,) = loaded(

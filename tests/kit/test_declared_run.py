@@ -13,6 +13,7 @@ from gem_bundle.testing.declared.load import load_tests
 from gem_bundle.testing.declared.run import prepare_test, run_test
 from gem_bundle.testing.running.report import explanation
 from tests.conftest import has_processors_of_rows
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from gem_bundle.testing.running.outcome import TestOutcome
 
     Run = Callable[..., TestOutcome]
+
+a_declared_test = some_of("what a declared test does", 4)
 
 pytestmark = pytest.mark.matrix
 
@@ -154,6 +157,7 @@ def silence(user_modules: Path) -> None:
     (user_modules / "silence_of_declared_tests.py").write_text(SILENCE, encoding="utf-8")
 
 
+@a_declared_test
 @pytest.mark.spark
 @pytest.mark.usefixtures("silence")
 def test_timers_by_the_clock_go_by_that_of_the_test(run: Run) -> None:
@@ -197,6 +201,7 @@ def test_timers_by_the_clock_go_by_that_of_the_test(run: Run) -> None:
     assert (found.code, "can't go back" in found.message) == ("GB704", True)
 
 
+@a_declared_test
 @pytest.mark.spark
 @pytest.mark.usefixtures("silence")
 def test_steps_in_python_set_the_clock_too(tmp_path: Path, spark: SparkSession) -> None:
@@ -211,6 +216,7 @@ def test_steps_in_python_set_the_clock_too(tmp_path: Path, spark: SparkSession) 
     assert run_steps(tmp_path / "orders.yaml", steps, lambda: spark).ok
 
 
+@a_declared_test
 @pytest.mark.spark
 @pytest.mark.usefixtures("silence")
 def test_timers_by_event_time_go_by_the_watermark_of_the_rows(run: Run) -> None:
@@ -237,6 +243,7 @@ if not has_processors_of_rows():  # which a check says: tests/core/check/test_pr
 # Windows, watermarks, output modes
 
 
+@a_declared_test
 @pytest.mark.spark
 def test_rows_arrive_step_by_step_and_late_ones_are_dropped(run: Run) -> None:
     outcome = run("""
@@ -292,6 +299,7 @@ def test_a_target_is_never_touched_and_a_stateless_query_has_no_watermark(run: R
     ]
 
 
+@a_declared_test
 @pytest.mark.spark
 def test_what_differs_is_said_with_the_step_and_the_watermark(run: Run, tmp_path: Path) -> None:
     text = """
@@ -360,6 +368,7 @@ TWO = """
 """
 
 
+@a_declared_test
 @pytest.mark.spark
 @pytest.mark.parametrize("restart", [False, True])
 def test_two_streams_have_one_watermark_that_follows_the_slower_one_until_a_restart(
@@ -451,6 +460,7 @@ def test_parameters_settings_and_limits_count(run: Run, spark: SparkSession) -> 
     assert [spark.conf.get(name) for name in settings] == before
 
 
+@a_declared_test
 @pytest.mark.spark
 def test_static_rows_are_seen_by_queries_that_start_after_them(run: Run) -> None:
     outcome = run(
@@ -534,6 +544,7 @@ def routes(tmp_path: Path) -> None:
     (tmp_path / "routes_of_tests.py").write_text(dedent(ROUTES))
 
 
+@a_declared_test
 @pytest.mark.spark
 @pytest.mark.usefixtures("routes")
 def test_a_failure_is_expected_by_its_code_and_what_comes_after_it_goes_on(run: Run) -> None:
@@ -556,6 +567,7 @@ def test_a_failure_is_expected_by_its_code_and_what_comes_after_it_goes_on(run: 
     assert "ValueError" in outcome.steps[1].failures[0].message
 
 
+@a_declared_test
 @pytest.mark.spark
 @pytest.mark.usefixtures("routes")
 @pytest.mark.parametrize(
@@ -578,6 +590,7 @@ def test_another_outcome_than_the_failure_is_a_mismatch(step: str, says: str, ru
     assert says in mismatch.message
 
 
+@a_declared_test
 @pytest.mark.spark
 @pytest.mark.usefixtures("routes")
 def test_outputs_get_rows_and_a_failure_nobody_expects_fails_the_test(run: Run) -> None:

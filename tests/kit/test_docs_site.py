@@ -215,7 +215,7 @@ def with_kafka(page: Path) -> object:
     return pytest.param(page, marks=pytest.mark.kafka) if page.stem in KAFKA else page
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.spark
 @pytest.mark.parametrize("page", list(map(with_kafka, pages_with_commands(spark=True))), ids=by_name)
 def test_pages_that_run_pipelines_do_what_they_say(

@@ -19,12 +19,15 @@ from gem_bundle.cli import main
 from gem_bundle.plugins import KINDS
 from gem_bundle.scaffold import GemNames, gem_names, gem_tree, write
 from gem_bundle.scaffold.names import LONGEST
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from click.testing import Result
     from pyspark.sql import SparkSession
 
     from gem_bundle.semantics import Kind
+
+a_new_gem = some_of("a gem from the template", 2)
 
 ROOT = Path(__file__).parents[2]
 NAME = "acme_queue"
@@ -160,6 +163,7 @@ def mypy_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("mypy")
 
 
+@a_new_gem
 @pytest.mark.programs
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", KINDS)
@@ -202,6 +206,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site
 
 
+@a_new_gem
 @pytest.mark.programs
 def test_new_gems_are_found_and_described(installed: Path, tmp_path: Path) -> None:
     listed = python("-m", "gem_bundle", "gems", folder=tmp_path, PYTHONPATH=str(installed))
@@ -231,6 +236,7 @@ def test_the_pipeline_of_the_readme_passes_a_check(kind: Kind, installed: Path, 
     assert said == f"pipeline.yaml: ok ({3 if kind == 'transform' else 2} nodes)\n"
 
 
+@a_new_gem
 @pytest.mark.programs
 def test_the_parts_hold_their_own_tests(tmp_path: Path) -> None:
     for kind in KINDS:
@@ -262,6 +268,7 @@ class Outcomes:
             self.failed[report.nodeid] = str(report.longrepr)
 
 
+@a_new_gem
 @pytest.mark.spark
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", KINDS)

@@ -20,10 +20,13 @@ from tests.benchmarks.plugins import PIPELINE, PLUGINS, install
 from tests.bundles.installing import Made
 from tests.counting import calls_of_command
 from tests.kit.clean import clean_variables
+from tests.samples import some_of
 from tests.tours import virtual_environment
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+a_life_of_a_gem = some_of("gems that come, change and go", 2)
 
 PAYMENTS = """
 pipeline: payments
@@ -51,6 +54,7 @@ def gem_bundle_register_gems(register):
 """
 GEM = """
 from gem_bundle import Field, Options, Transform
+from tests.samples import some_of
 
 class MaskOptions(Options):
     column: str = Field(description="The column.")
@@ -118,6 +122,7 @@ def plugin(name: str, **files: str) -> Made:
     )
 
 
+@a_life_of_a_gem
 @pytest.mark.programs
 def test_a_gem_comes_changes_and_goes(here: Environment) -> None:
     status, said = here.gem_bundle("check", "payments.yaml")
@@ -152,6 +157,7 @@ def test_a_gem_comes_changes_and_goes(here: Environment) -> None:
     assert "GB201" in said
 
 
+@a_life_of_a_gem
 @pytest.mark.programs
 def test_what_is_edited_is_there_at_once_and_what_is_deleted_is_missed(here: Environment) -> None:
     project = write(gem_tree(gem_names("acme_mask", "transform")), here.folder)
@@ -205,6 +211,7 @@ def test_a_plugin_that_breaks_is_named_and_takes_nothing_down(
     assert "ticks.yaml: ok (2 nodes)\nwarning[GB203]: the plugin `acme_masks` of `acme-masks 1.0`" in said
 
 
+@a_life_of_a_gem
 @pytest.mark.programs
 def test_a_gem_that_breaks_is_in_the_way_of_those_who_use_it_only(here: Environment) -> None:
     here.made(plugin("acme-masks", mask="import no_such_client\n"))
@@ -224,6 +231,7 @@ def test_a_gem_that_breaks_is_in_the_way_of_those_who_use_it_only(here: Environm
     assert here.gem_bundle("check", "payments.yaml")[0] == 0
 
 
+@a_life_of_a_gem
 @pytest.mark.programs
 def test_two_gems_of_one_name_are_told_apart_by_who_brings_them(here: Environment) -> None:
     here.made(plugin("acme-masks"))

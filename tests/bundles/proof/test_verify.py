@@ -16,10 +16,12 @@ from gem_bundler.proof.proofs import Proofs
 from gem_bundler.proof.verify import bare_python, verify
 from tests.bundles.bundling import bundle_folder
 from tests.bundles.making import RUNTIME, write_files
-from tests.samples import a_proof_with_spark
+from tests.samples import a_proof_with_spark, some_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+a_proof = some_of("what a proof finds", 1)
 
 TICKS = """\
 pipeline: {name}
@@ -105,6 +107,7 @@ def test_a_folder_that_is_no_bundle_is_said_so(tmp_path: Path) -> None:
     assert caught.value.diagnostics[0].code == "GB630"
 
 
+@a_proof
 @pytest.mark.programs
 def test_what_is_installed_on_the_building_machine_only_is_found(tmp_path: Path) -> None:
     report = verify(made(tmp_path, "lacking", "import hypothesis\n"), executors=False)
@@ -117,6 +120,7 @@ def test_what_is_installed_on_the_building_machine_only_is_found(tmp_path: Path)
     )
 
 
+@a_proof
 @pytest.mark.programs
 def test_the_variables_of_this_machine_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = write_files(tmp_path / "elsewhere", {"only_here.py": ""})
@@ -144,6 +148,7 @@ def test_a_bare_python_has_nothing_but_pyspark(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[1].startswith(str(tmp_path))
 
 
+@a_proof
 @pytest.mark.programs
 def test_a_module_that_needs_a_session_is_a_warning(tmp_path: Path) -> None:
     """On the driver there is one when the module is imported; a UDF reaches executors without its module."""

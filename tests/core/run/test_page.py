@@ -23,12 +23,15 @@ from gem_bundle.run.view import QuietView
 from gem_bundle.runs.requests import Request
 from tests.browser import ENTER, TAB, page_numbers
 from tests.core.run.test_report_and_view import BATCH
+from tests.samples import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from tests.browser import Browser
+
+the_page = some_of("the page of a run", 1)
 
 pytestmark = pytest.mark.programs
 
@@ -186,6 +189,7 @@ def assert_shows(browser: Browser, report: dict[str, Any]) -> None:
     assert found() == expected
 
 
+@the_page
 def test_it_shows_a_run_while_it_goes_on_and_its_report_at_the_end(browser: Browser, tmp_path: Path) -> None:
     with shown(tmp_path) as run:
         run.begin()
@@ -218,6 +222,7 @@ def test_it_shows_a_run_while_it_goes_on_and_its_report_at_the_end(browser: Brow
         assert browser.messages() == []
 
 
+@the_page
 def test_in_the_dark_and_on_a_phone(browser: Browser, tmp_path: Path) -> None:
     with shown(tmp_path) as run:
         run.begin()
@@ -258,6 +263,7 @@ def test_it_is_used_by_keyboard(browser: Browser, tmp_path: Path) -> None:
         assert {"Stop table", "Stop raw", "chosen", "show-plan", "file"} <= set(seen)
 
 
+@the_page
 def test_the_buttons_stop_and_resume(browser: Browser, tmp_path: Path) -> None:
     with shown(tmp_path, allow_control=True) as run:
         run.begin()
@@ -405,6 +411,7 @@ def assert_a_hundred_nodes_are_readable(browser: Browser) -> None:
     assert browser.run(too_small) == 0
 
 
+@the_page
 def test_a_hundred_nodes_are_drawn_without_overlaps(browser: Browser, tmp_path: Path) -> None:
     with shown(tmp_path, hundred_nodes()) as run:
         run.begin()

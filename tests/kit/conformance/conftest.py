@@ -4,13 +4,12 @@ import re
 
 import pytest
 
-from gem_bundle.testing.conformance.suite import WAIVED, is_costly
+from gem_bundle.testing.conformance.suite import WAIVED
 from tests.connect_server import is_over_connect
 
 STARTS_PYTHON = {"test_the_import_is_light"}
 # Each rule is tried every day, with so many gems of a kind; with all of them by `--long`.
-GEMS = 2
-KILLED = 1  # it takes a Spark of its own
+GEMS = 1
 # Rules whose tests let rows through a gem: a place of the matrix shows each gem in one of them.
 THROUGH = re.compile(r"test_(adds|appends|completes|reads|replaces|updates|works|writes)_")
 # A target that rejects rows has this test.
@@ -24,9 +23,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.programs)
     if item.get_closest_marker("spark"):
         item.add_marker(pytest.mark.matrix)
-        daily = KILLED if is_costly(getattr(item, "function", None)) else GEMS
         gem = item.nodeid.rpartition("::")[0] if THROUGH.match(rule) else None
-        item.add_marker(pytest.mark.sample(daily, rule=f"{item.path.stem} {rule}", each=gem))
+        item.add_marker(pytest.mark.sample(GEMS, rule=f"{item.path.stem} {rule}", each=gem))
         if is_over_connect(item.config) and getattr(getattr(item, "cls", None), REJECTS, None) is not None:
             reason = (
                 WAIVED + "what a target rejects can't be learned over Spark Connect: a run is refused, GB386"
