@@ -227,6 +227,7 @@ def _joined_or_none(tree: Any, known: Tables, names: list[str]) -> Lineage | Non
                 columns += [
                     Made("=", frozenset({f"{place}:{key}"}), frozenset({MAYBE_NULL}))
                     for key in column_keys(of_side) or ()
+                    if key not in item.left_out
                 ]
     if len(columns) != len(names):
         return None
@@ -335,7 +336,7 @@ def _bodies(tree: Any, columns: Sequence[Column]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for item in map(item_of, tree.expressions):
         if item.star:
-            found += [(column.name, f"`{column.name}`") for column in columns]
+            found += [(c.name, f"`{c.name}`") for c in columns if c.name.lower() not in item.left_out]
         else:
             found.append((item.name or item.text, item.text))
     return found

@@ -8,6 +8,7 @@ whole unknown, and no rule fires.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -483,12 +484,13 @@ class _Reader:
             elif facts.columns is None:
                 return None
             elif item.owner is None:
-                columns += facts.columns
+                columns += _without(item.left_out, facts.columns)
             elif item.owner not in (facts.qualifiers or ()):
                 return None  # the fields of a struct
             else:
                 both = [*self._hidden, *facts.columns]
-                columns += [c for c in both if (c.qualifier or "").lower() == item.owner]
+                own = [c for c in both if (c.qualifier or "").lower() == item.owner]
+                columns += _without(item.left_out, own)
         return columns
 
     def _ordered(
@@ -506,6 +508,13 @@ class _Reader:
             facts = facts.after(Operator("offset", OPTION))
         limit = node.args.get("limit")
         return facts if limit is None else facts.after(LimitOperator(option=OPTION, rows=_count_of(limit)))
+
+
+def _without(names: frozenset[str], columns: Sequence[Column]) -> list[Column]:
+    """The columns of a star without some of them, of which there has to be one each."""
+    if dict.fromkeys(names, 1) != Counter(c.name.lower() for c in columns if c.name.lower() in names):
+        raise UnknownQuery
+    return [column for column in columns if column.name.lower() not in names]
 
 
 def _count_of(limit: Any) -> int | None:

@@ -15,13 +15,22 @@ class UnknownQuery(Exception):  # noqa: N818 (it says that nothing is known, not
 
 
 class Item:
-    """One item of a `select`: an expression with its name, or a star."""
+    """One item of a `select`: an expression with its name, or a star, maybe without some columns."""
 
-    def __init__(self, text: str, name: str | None, *, star: bool = False, owner: str | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        name: str | None,
+        *,
+        star: bool = False,
+        owner: str | None = None,
+        left_out: frozenset[str] = frozenset(),
+    ) -> None:
         self.text = text
         self.name = name
         self.star = star
         self.owner = owner
+        self.left_out = left_out
 
 
 def item_of(node: Any) -> Item:
@@ -29,17 +38,26 @@ def item_of(node: Any) -> Item:
     from sqlglot import exp
 
     if isinstance(node, exp.Star):
-        only(node, frozenset())
-        return Item("*", None, star=True)
+        return Item("*", None, star=True, left_out=_left_out(node))
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-        only(node.this, frozenset())
-        return Item("*", None, star=True, owner=node.table.lower())
+        return Item("*", None, star=True, owner=node.table.lower(), left_out=_left_out(node.this))
     if isinstance(node, exp.Alias):
         star = isinstance(node.this, exp.Star)
         return Item(sql_of(node.this), node.alias, star=star)
     if isinstance(node, exp.Aliases):
         raise UnknownQuery
     return Item(sql_of(node), None)
+
+
+def _left_out(star: Any) -> frozenset[str]:
+    """The columns that a star is without, as in `* except (id)`."""
+    from sqlglot import exp
+
+    only(star, frozenset({"except_"}))
+    columns = star.args.get("except_") or ()
+    if any(not isinstance(column, exp.Column) or column.table for column in columns):
+        raise UnknownQuery
+    return frozenset(column.name.lower() for column in columns)
 
 
 def names_of(items: Iterable[Item]) -> frozenset[str]:

@@ -167,7 +167,7 @@ def test_what_is_known_of_a_query_that_can_be_followed() -> None:
 
 
 def test_only_streaming_is_known_of_others() -> None:
-    query = "select * except (page) from orders join pages using (id)"
+    query = "select * from orders natural join pages"
     facts = made(Sql, "orders", "pages", query=query).infer(ROWS, PAGES)
     assert (facts.streaming, facts.columns, kinds(facts)) == (True, None, ["unknown"])
     static = made(Sql, "orders", "pages", query="select * from pages, session_table")
@@ -397,6 +397,9 @@ select id, sum(id) over w as s, count(*) over w as n from a window w as (partiti
 select id, explode(items) as item from b
 select id, item from b lateral view explode(items) t as item
 select id, item from b lateral view outer explode(items) t as item where item > 1
+select * except (id, page) from a
+select id as k, a.* except (at) from a
+select a.* except (page), c.since from a join c on a.id = c.id
 select * from b lateral view explode(items) t as item
 select t.* from b lateral view explode(items) t as item
 select id, item.at as x from a lateral view explode(array(struct(at))) t as item
@@ -433,7 +436,6 @@ select a.id, b.id as other from a join b using (id)
 select page, grouping(page) as g, count(*) as n from a group by cube (page)
 select * from (select at, page, id from a) pivot (sum(id) for page in ('x', 'y'))
 select * from (select at, page, id from a) pivot (sum(id) as s, max(id) as m for page in ('x', 'y'))
-select * except (id) from a
 select * from a natural join c
 select id, lead(at) over (order by at) as later from a qualify later is not null
 select inline(array(struct(at, id))) from a
@@ -489,6 +491,10 @@ def test_what_is_wrong_with_a_query(query: str, message: str, hint: str | None) 
 )
 def test_what_is_right_with_a_query(query: str) -> None:
     assert list(made(Sql, "a", query=query).check(ROWS)) == []
+
+
+def test_a_star_without_a_column_that_is_not_there_is_unknown() -> None:
+    assert made(Sql, "a", query="select * except (id, gone) from a").infer(ROWS).columns is None
 
 
 def test_the_fields_that_a_star_stands_for_are_not_taken_for_none() -> None:

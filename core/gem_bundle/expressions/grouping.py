@@ -23,14 +23,20 @@ _ONE_GROUP = Made("one group", frozenset(), frozenset())
 def grouped_by(
     groups: Iterable[tuple[str | None, Made, str | None]],
 ) -> tuple[tuple[Made, ...], tuple[str | None, ...]]:
-    """The groups that Spark keeps state by, and their types.
+    """The groups that Spark keeps state by, and their types: each once, and none that is one value.
 
     Args:
         groups: Each that it is told, as it is written, how it is made, and its type; None is written by no
             expression.
     """
     told = list(groups)
-    kept = [(made, kind) for text, made, kind in told if text is None or not _is_folded(text, made)]
+    kept: list[tuple[Made, str | None]] = []
+    for text, made, kind in told:
+        if text is not None and (
+            _is_folded(text, made) or (made.uses and any(made == one for one, _ in kept))
+        ):
+            continue
+        kept.append((made, kind))
     if told and not kept:
         return (_ONE_GROUP,), ("int",)
     return tuple(made for made, _ in kept), tuple(kind for _, kind in kept)

@@ -23,17 +23,8 @@ _ITSELF = frozenset(
     {"any_value", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "every", "max", "min", "some"}
 )
 _FIRST = frozenset({"first", "first_value", "last", "last_value", "any_value"})
-_MOMENTS = {
-    "stddev": 3,
-    "std": 3,
-    "stddev_samp": 3,
-    "stddev_pop": 3,
-    "variance": 3,
-    "var_samp": 3,
-    "var_pop": 3,
-    "skewness": 4,
-    "kurtosis": 5,
-}
+_SECOND_MOMENTS = ("stddev", "std", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
+_MOMENTS = {**dict.fromkeys(_SECOND_MOMENTS, 3), "skewness": 4, "kurtosis": 5}
 # Of rows that are there twice they make what they make of them once: what is first stays first.
 _SAME_AGAIN = tuple(
     f"('{name}', "
@@ -82,6 +73,7 @@ _SEVERAL_BUFFERS = frozenset(
         "regr_syy",
     ]
 )
+_DEVIATION = "0.05"  # of `approx_count_distinct`, where none is given
 _WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
 
 
@@ -504,11 +496,16 @@ def takes_first(function: str) -> bool:
 
 
 def meaning_of(function: str) -> str:
-    """What an aggregate function comes to: the greatest of equal values is the least of them.
+    """What is kept for an aggregate function: the greatest of equal values is the least of them.
+
+    Of a variance and of a deviation the same is kept, and what is made of it is another matter.
 
     Args:
         function: The function, as `buffers_of` tells it.
     """
+    name, comma, rest = function.partition(",")
+    if name[2:-1] in _SECOND_MOMENTS:
+        return f"('{_SECOND_MOMENTS[0]}'{comma}{rest}"
     return function.partition(_ONE_OF)[2] or function
 
 
@@ -553,9 +550,10 @@ def _buffers(name: str, arguments: list[str], columns: Sequence[Column] | None) 
         return ("binary",)
     kinds = [analyse(text, columns).column.type for text in arguments]
     if name in _SEVERAL_BUFFERS:
-        return (f"{name}({', '.join(map(str, kinds))})",)
+        told = kinds[:1] if name == "approx_count_distinct" and arguments[1:] in ([], [_DEVIATION]) else kinds
+        return (f"{name}({', '.join(map(str, told))})",)
     if name in {"avg", "mean"} and kinds and kinds[0] is None:
-        return ("double!", "bigint!")
+        return ("double", "bigint")
     if not kinds or kinds[0] is None:
         return (f"?{name}",)
     kind = kinds[0]
@@ -568,7 +566,8 @@ def _buffers(name: str, arguments: list[str], columns: Sequence[Column] | None) 
     if name == "sum":
         return _sum(kind)
     if name in {"avg", "mean"}:
-        return (_widened(kind), "bigint!") if kind.startswith("decimal(") else ("double!", "bigint!")
+        # Unlike a count, and the moments, it is kept in what might be null.
+        return (_widened(kind), "bigint") if kind.startswith("decimal(") else ("double", "bigint")
     return None
 
 

@@ -152,3 +152,13 @@ def test_aggregates_of_a_query(old: str, new: str, expected: str) -> None:
 def test_columns_before_what_keeps_them(old: str, new: str, behind: str, expected: str) -> None:
     before, after = (select(columns, "timely", "some") for columns in (old, new))
     assert edited([before, behind], [after, behind]) == expected
+
+
+def test_conditions_of_a_route_are_asked_in_their_order() -> None:
+    steps = [
+        "ways: {gem: route, input: timely, options: {conditions: {a: n > 1, b: m > 1}}}",
+        "last: {gem: aggregate, input: ways.b, options: {group_by: [page], aggregates: {c: count(*)}}}",
+    ]
+    text = SHOP.replace("STEPS", "\n".join(f"  {step}" for step in steps))
+    text = text.replace("input: last}", "input: last, output_mode: update}")
+    assert verdict(text, text.replace("a: n > 1, b: m > 1", "b: m > 1, a: n > 1")).verdict == "mixed"

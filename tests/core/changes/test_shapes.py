@@ -414,6 +414,46 @@ def test_what_is_kept_of_decimals(old: str, new: str, expected: str) -> None:
     assert of_one(steps.replace("FUNCTION", old), steps.replace("FUNCTION", new)) == expected
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        # An average is kept as a sum and a count, either of which might be null; a count alone never is.
+        ("avg(x)", "try_divide(sum(x), count(x))", "mixed"),
+        ("try_divide(sum(x), count(x))", "avg(x)", "refused"),
+        ("avg(x)", "sum(x) + sum(n)", "mixed"),
+        # The same is kept for a variance and for a deviation.
+        ("stddev(x)", "var_pop(x)", "from_now_on"),
+        ("stddev(x)", "var_pop(x + 1)", "mixed"),
+        ("skewness(x)", "kurtosis(x)", "refused"),
+        ("approx_count_distinct(n)", "approx_count_distinct(n, 0.05)", "mixed"),
+        ("approx_count_distinct(n)", "approx_count_distinct(n, 0.01)", "refused"),
+    ],
+)
+def test_functions_that_are_kept_alike(old: str, new: str, expected: str) -> None:
+    steps = (
+        '  last: {gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {r: "FUNCTION"}}}'
+    )
+    assert of_one(steps.replace("FUNCTION", old), steps.replace("FUNCTION", new)) == expected
+
+
+@pytest.mark.parametrize(
+    ("named", "old", "new", "expected"),
+    [
+        ("page", "{page: page}", "{page: page, path: page}", "from_now_on"),
+        ("page", "{page: upper(page), path: upper(page)}", "{page: upper(page)}", "from_now_on"),
+        ("page", "{page: page}", "{page: page, path: upper(page)}", "refused"),
+        # Two columns are two, whatever they were made of.
+        ("page, page as p", "{page: page}", "{page: page, path: p}", "refused"),
+    ],
+)
+def test_what_is_grouped_by_twice_is_kept_once(named: str, old: str, new: str, expected: str) -> None:
+    steps = f"""
+  named: {{gem: select, input: clicks, options: {{columns: [{named}]}}}}
+  last: {{gem: aggregate, input: named, options: {{group_by: GROUPS, aggregates: {{c: count(*)}}}}}}
+"""
+    assert of_one(steps.replace("GROUPS", old), steps.replace("GROUPS", new)) == expected
+
+
 def test_an_aggregate_of_some_rows_is_another_one_than_of_all() -> None:
     steps = "  last: {gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {r: FUNCTION, all: count(*)}}}"
     some, others, every = (
