@@ -183,7 +183,7 @@ class VersionRecord:
     def is_same(self, other: VersionRecord) -> bool:
         """Whether both are one version: all is equal but when each started, and what was accepted for it.
 
-        What a mapping has in another order is another one: columns come in it, and conditions are asked in it.
+        A mapping in another order is another one: columns come in it, and conditions are asked in it.
         """
         one, two = ([json.dumps(node.options) for node in version.nodes] for version in (self, other))
         return _timeless(self) == _timeless(other) and one == two
