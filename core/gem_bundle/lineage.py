@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
@@ -58,6 +58,18 @@ class Made:
         return None if UNCERTAIN in nulls or None in found else True
 
 
+class Equality(NamedTuple):
+    """What a condition wants to be equal.
+
+    Args:
+        sides: The columns that each side is made of, each behind the position of its input.
+        takes_nulls: Nulls are equal, as with ``<=>``.
+    """
+
+    sides: tuple[frozenset[str], frozenset[str]]
+    takes_nulls: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """What a transform keeps of a stream from one micro-batch to the next.
@@ -106,6 +118,7 @@ class Lineage:
         expands: It makes several rows of each, as an unpivot does: Spark leaves a condition about those
             behind it, and puts a semi join before it that asks only for columns that go through as they are.
         several: It makes several rows of each that its condition lets through, as windows that overlap do.
+        equals: What its condition wants to be equal: behind a join Spark makes keys of the join of that.
     """
 
     columns: Mapping[str, Made]
@@ -116,6 +129,7 @@ class Lineage:
     only_nulls: frozenset[frozenset[str]] = field(default=frozenset(), compare=False)
     expands: bool = field(default=False, compare=False)
     several: bool = field(default=False, compare=False)
+    equals: tuple[Equality, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,14 @@
 from typing import TYPE_CHECKING
 
 from gem_bundle import Facts, Field, Finding, Lineage, Operator, Options, Transform
-from gem_bundle.expressions import analyse, asked_by, check_expression, made_of, nulls_left_out
+from gem_bundle.expressions import (
+    analyse,
+    asked_by,
+    check_expression,
+    equalities,
+    made_of,
+    nulls_left_out,
+)
 from gem_bundle.lineage import passed
 from gem_bundle.types import Expression
 
@@ -56,6 +63,7 @@ class Filter(Transform[FilterOptions]):
             made_of(condition, columns),
             asks=asked_by(condition, [columns]),
             only_nulls=nulls_left_out(condition, [columns]),
+            equals=equalities(condition, columns),
         )
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import StringConstraints, model_validator
 
 from gem_bundle import Facts, Field, Finding, Lineage, Made, Operator, Options, Transform
-from gem_bundle.expressions import asked_by, check_expression, check_steady, made_of, nulls_left_out
+from gem_bundle.expressions import (
+    asked_by,
+    check_expression,
+    check_steady,
+    equalities,
+    made_of,
+    nulls_left_out,
+)
 from gem_bundle.lineage import passed, uses_of
 from gem_bundle.types import Expression
 
@@ -103,7 +110,8 @@ class Route(Transform[RouteOptions]):
         condition = " and ".join(texts) or "true"
         asks = asked_by(condition, [facts.columns])
         only = nulls_left_out(condition, [facts.columns])
-        return Lineage(through, made_of(condition, facts.columns), asks=asks, only_nulls=only)
+        equals = equalities(condition, facts.columns)
+        return Lineage(through, made_of(condition, facts.columns), asks=asks, only_nulls=only, equals=equals)
 
     def check(self, *inputs: Facts) -> Iterator[Finding]:
         """Each condition is one, over columns that exist, and depends on the row alone."""

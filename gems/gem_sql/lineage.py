@@ -12,6 +12,7 @@ from gem_bundle.expressions import (
     buffers_of,
     equal_keys,
     equal_parts,
+    equalities,
     grouped_by,
     has_overlapping_windows,
     kept_by,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gem_bundle import Column, Facts
+    from gem_bundle.lineage import Equality
 
     Tables = Mapping[str, tuple[int, Facts]]
 
@@ -232,14 +234,19 @@ def _joined_or_none(tree: Any, known: Tables, names: list[str]) -> Lineage | Non
     if len(columns) != len(names):
         return None
     streams = all(facts.streaming is not False for _, facts in filter(None, tables))
-    parts = tuple(replace(p, uses=None, nulls=_placed(p.nulls, sides)) for p in equal_parts(on, columns_of))
+    inner = how.strip() in {"", "inner"}
+    # What `where` wants to be equal becomes a key as well.
+    pairs = f"({on}) and ({sql_of(where.this)})" if where is not None and inner else on
+    parts = tuple(
+        replace(p, uses=None, nulls=_placed(p.nulls, sides)) for p in equal_parts(pairs, columns_of)
+    )
     left_to_right = tuple(place for place, _ in sides)
     left, right = (facts for _, facts in filter(None, tables))
     called = (tree.args["from_"].this.alias_or_name, join.this.alias_or_name)
     # Which pairs there are is nothing that is kept.
-    by = kept_by(on, left, right, called) if how.strip() in {"", "inner"} else rows
+    by = kept_by(on, left, right, called) if inner else rows
     by = replace(by, uses=_placed(by.uses, sides))
-    keys = equal_keys(on, columns_of)
+    keys = equal_keys(pairs, columns_of)
     kept = Kept((by,), keys, rows=True, taken=decides[1], parts=parts, sides=left_to_right)
     asks = _placed(asked_by(on, columns_of), sides)
     return Lineage(dict(zip(names, columns, strict=True)), rows, kept if streams else None, asks=asks)
@@ -257,6 +264,12 @@ def _placed(
         return None
     parted = [use.partition(":") for use in uses]
     return frozenset(f"{sides[int(at)][0]}:{key}" if colon else at for at, colon, key in parted)
+
+
+def _placed_sides(pair: Equality, position: int) -> Equality:
+    """An equality over the columns of an input at another position than the first."""
+    one, other = (frozenset(f"{position}{use[use.index(':') :]}" for use in side) for side in pair.sides)
+    return pair._replace(sides=(one, other))
 
 
 def _table(tree: Any, tables: Tables) -> tuple[int, Facts] | None:
@@ -309,7 +322,8 @@ def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts
         kept = Kept(tuple(found.values()), types, taken=rows) if distinct is not None else None
         nulls = nulls_left_out(asked, [columns]) if asked and not several and kept is None else ()
         only = frozenset(_placed(each, [(position, columns)]) or frozenset() for each in nulls)
-        lineage = Lineage(found, rows, kept, asks=asks, only_nulls=only)
+        equals = tuple(_placed_sides(pair, position) for pair in equalities(asked, columns))
+        lineage = Lineage(found, rows, kept, asks=asks, only_nulls=only, equals=equals)
         return _with_order(lineage, tree, columns, position, texts)
     if distinct is not None:
         return None

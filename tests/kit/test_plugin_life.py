@@ -54,7 +54,6 @@ def gem_bundle_register_gems(register):
 """
 GEM = """
 from gem_bundle import Field, Options, Transform
-from tests.samples import some_of
 
 class MaskOptions(Options):
     column: str = Field(description="The column.")

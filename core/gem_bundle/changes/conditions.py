@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.flow import ALL, IS_NULL, of_input, read_of
 from gem_bundle.expressions.functions import BY_CHANCE
-from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, column_keys, same
+from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, column_keys, same, uses_of
 from gem_bundle.operators import JoinOperator, WatermarkOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Set
+    from collections.abc import Iterator, Mapping, Set
 
     from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.record import InputRecord
@@ -29,6 +29,7 @@ _SEMI = frozenset({"left_semi", "left_anti"})
 _PASSED = frozenset({"filter", "generate", "repartition", "union"})
 _BY_CHANCE = re.compile(rf"(?i)[.'](?:{'|'.join(sorted(BY_CHANCE))}|monotonically_?increasing_?id)'")
 _EQUALITY = "sqlglot.expressions.core.EQ'"
+_EQUALITIES = (f"(<class '{_EQUALITY}", "(<class 'sqlglot.expressions.core.NullSafeEQ'")
 
 
 def let_nothing_through(flow: Flow) -> tuple[str, ...]:
@@ -140,7 +141,7 @@ def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, *, semi:
             for use in made.columns[column].uses or ("?:",)
         }
         # With both sides' columns it becomes a part of the join's condition, and what is equal a key.
-        key = rows.rule.startswith(f"(<class '{_EQUALITY}") or _CONJUNCTION in rows.rule
+        key = rows.rule.startswith(_EQUALITIES) or _CONJUNCTION in rows.rule
         gets_before = not rows.uses or several or len(sides) == 1 or key
         return {before} if gets_before else set()
     if made.kept is not None:
@@ -339,7 +340,18 @@ def asked_behind(flow: Flow, name: str, *, tried: bool = False) -> set[str]:
         tried: Those count too without which a condition is null, as Spark finds out by trying nulls.
     """
     found: set[str] = set()
-    waiting = [(name, "", {key: set(made.uses or ()) for key, made in _passed_on(flow, name).items()})]
+    for lineage, known in _conditions_behind(flow, name):
+        nulls = (lineage.rows.nulls or frozenset()) if tried else frozenset()
+        asks = {use.partition(":")[2] for use in (lineage.asks or frozenset()) | nulls}
+        passed = (known[key] for key in asks & known.keys())
+        found |= {use for made in passed if made.rule == "=" for use in made.uses or ()}
+    return found
+
+
+def _conditions_behind(flow: Flow, name: str) -> Iterator[tuple[Lineage, Mapping[str, Made]]]:
+    """The nodes whose conditions Spark puts before one, with what the columns before them are made of."""
+    lineage = flow.lineage(name)
+    waiting = [(name, "", dict(lineage.columns) if lineage is not None else {})]
     while waiting:
         before, read, known = waiting.pop()
         for other in flow.side.readers_of.get(before, ()):
@@ -350,16 +362,48 @@ def asked_behind(flow: Flow, name: str, *, tried: bool = False) -> set[str]:
                 lineage = flow.lineage(other, output)
                 if lineage is None or lineage.kept:
                     continue
-                nulls = (lineage.rows.nulls or frozenset()) if tried else frozenset()
-                asks = {use.partition(":")[2] for use in (lineage.asks or frozenset()) | nulls}
                 if name in pushed_below(flow, other, output):
-                    found |= {use for key in asks & known.keys() for use in known[key]}
-                passed = {
-                    key: set().union(*(known.get(use.partition(":")[2], ()) for use in made.uses or ()))
-                    for key, made in _passed_on(flow, other, output).items()
-                }
-                waiting.append((other, output, passed))
-    return found
+                    yield lineage, known
+                waiting.append(
+                    (other, output, {key: _of(known, made) for key, made in lineage.columns.items()})
+                )
+
+
+def _of(known: Mapping[str, Made], made: Made) -> Made:
+    """Something made of columns, as made of what those are made of."""
+    if made.uses is None:
+        return made
+    found = [known.get(use.partition(":")[2], Made("?", None)) for use in made.uses]
+    if made.rule == "=" and len(found) == 1:
+        return found[0]
+    return Made("of several" if made.rule == "=" else made.rule, uses_of(found))
+
+
+def keys_from_behind(flow: Flow, join: JoinOperator) -> int:
+    """How many keys an inner join has by conditions behind it: what of both sides is to be equal is one.
+
+    Args:
+        flow: The version.
+        join: The join.
+    """
+    lineage = flow.lineage(join.node)
+    kept = lineage.kept if lineage is not None else None
+    if kept is None or joined_how(flow, join) != "inner":
+        return 0
+    parts = kept.parts
+    known = {frozenset((one.uses, other.uses)) for one, other in zip(parts[::2], parts[1::2], strict=False)}
+    found: dict[frozenset[frozenset[str] | None], int] = {}
+    for behind, columns in _conditions_behind(flow, join.node):
+        for equal in behind.equals:
+            sides = [_of(columns, Made("both", side)).uses for side in equal.sides]
+            places = [{use.partition(":")[0] for use in side or ()} for side in sides]
+            if [len(of_side) for of_side in places] != [1, 1] or places[0] == places[1]:
+                continue
+            pair = frozenset(sides)
+            if pair not in known:
+                # Spark fills nulls, and whether it was one is a key of its own.
+                found[pair] = max(found.get(pair, 0), 2 if equal.takes_nulls else 1)
+    return sum(found.values())
 
 
 def joined_how(flow: Flow, join: JoinOperator) -> str:

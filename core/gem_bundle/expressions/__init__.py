@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.uses import buffers_of as buffers_of
     from gem_bundle.expressions.uses import equal_keys as equal_keys
     from gem_bundle.expressions.uses import equal_parts as equal_parts
+    from gem_bundle.expressions.uses import equalities as equalities
     from gem_bundle.expressions.uses import has_overlapping_windows as has_overlapping_windows
     from gem_bundle.expressions.uses import is_the_same_again as is_the_same_again
     from gem_bundle.expressions.uses import kept_by as kept_by
@@ -115,6 +116,7 @@ _HOMES = {
         "buffers_of",
         "equal_keys",
         "equal_parts",
+        "equalities",
         "is_the_same_again",
         "has_overlapping_windows",
         "kept_by",

@@ -9,7 +9,7 @@ from gem_bundle.expressions.analysis import analyse, parsed
 from gem_bundle.expressions.kinds import common_type
 from gem_bundle.expressions.names import reference
 from gem_bundle.expressions.scope import Scope
-from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN, Made, column_keys
+from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN, Equality, Made, column_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -291,6 +291,31 @@ def _is_of_pairs(term: exp.Expr) -> bool:
     if term.find(exp.Or, exp.And, exp.Case, exp.In) is not None:
         return False  # of such Spark takes out what is about one side
     return isinstance(term, exp.NEQ) or term.find(exp.EQ, exp.NEQ, exp.NullSafeEQ) is None
+
+
+def equalities(condition: str, columns: Sequence[Column] | None) -> tuple[Equality, ...]:
+    """What a condition wants to be equal, as `gem_bundle.lineage.Lineage.equals` has it.
+
+    Args:
+        condition: A boolean expression.
+        columns: The columns it is over.
+    """
+    tree = parsed(condition) if "=" in condition else None
+    if tree is None:
+        return ()
+    from gem_bundle.expressions.join_terms import conjuncts
+    from gem_bundle.expressions.spark_parser import exp
+
+    found = []
+    for term in conjuncts(tree):
+        if not isinstance(term, exp.EQ | exp.NullSafeEQ):
+            continue
+        one, other = (
+            _made(side.sql(dialect="spark"), [(0, columns)], {}).uses for side in (term.this, term.expression)
+        )
+        if one and other:
+            found.append(Equality((one, other), isinstance(term, exp.NullSafeEQ)))
+    return tuple(found)
 
 
 def _equal(

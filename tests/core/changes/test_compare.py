@@ -212,7 +212,7 @@ def test_a_filter_behind_a_join_is_put_before_it_where_it_is_about_one_side() ->
         targets:
           out: {gem: console, input: flat}
     """
-    for condition, wanted in (("x > 1", "mixed"), ("x > y", "from_now_on"), ("x = y", "mixed")):
+    for condition, wanted in (("x > 1", "mixed"), ("x > y", "from_now_on"), ("x = y", "refused")):
         some = f"          some: {{gem: filter, input: flat, options: {{condition: {condition}}}}}\n"
         text = pairs.replace("        targets:", f"{some}        targets:").replace(
             "console, input: flat", "console, input: some"

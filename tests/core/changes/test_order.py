@@ -154,6 +154,38 @@ def test_columns_before_what_keeps_them(old: str, new: str, behind: str, expecte
     assert edited([before, behind], [after, behind]) == expected
 
 
+PAIRS = JOIN.replace("last:", "pairs:").replace("l: some", "l: timely")
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("n = k", "refused"),
+        ("n <=> k", "refused"),
+        ("n > 0 and user = name", "refused"),
+        ("n + 1 = k * 2", "refused"),
+        # It is a key already.
+        ("page = name", "mixed"),
+        # What is about one side, or no equality, is no key.
+        ("n = m", "mixed"),
+        ("n = k or n > 0", "mixed"),
+    ],
+)
+def test_what_is_to_be_equal_behind_a_join_is_a_key_of_it(condition: str, expected: str) -> None:
+    steps = [PAIRS, select("n, m, user, page, name, k", "pairs", "some")]
+    one, other = (filtered(text, "some", "last") for text in ("n > 0", condition))
+    assert edited([*steps, one], [*steps, other]) == expected
+    assert edited([*steps, other], [*steps, one]) == expected
+
+
+def test_what_a_query_wants_to_be_equal_is_a_key_of_its_join() -> None:
+    def text(where: str) -> str:
+        query = f"select l.n, r.k from timely l join dated r on l.page = r.name where {where}"
+        return f"last: {{gem: sql, inputs: [timely, dated], options: {{query: '{query}'}}}}"
+
+    assert edited([text("l.n > 0")], [text("l.n = r.k")]) == "refused"
+
+
 def test_conditions_of_a_route_are_asked_in_their_order() -> None:
     steps = [
         "ways: {gem: route, input: timely, options: {conditions: {a: n > 1, b: m > 1}}}",

@@ -8,7 +8,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from gem_bundle.changes.conditions import asked_behind, asked_just_before, joined_how, joins_of, kept_of
+from gem_bundle.changes.conditions import (
+    asked_behind,
+    asked_just_before,
+    joined_how,
+    joins_of,
+    kept_of,
+    keys_from_behind,
+)
 from gem_bundle.changes.flow import of_input
 from gem_bundle.changes.order import results_in_order
 from gem_bundle.changes.renames import joins_of_the_same_rows
@@ -97,6 +104,8 @@ def _shape(flow: Flow, operator: Operator, path: int) -> Shape:
         return Shape(node, kind, None, None)
     keys = None if kept.key_types is None else tuple(map(bare, kept.key_types))
     by = () if kept.rows else tuple(f"{key.rule} {sorted(key.uses or ('?',))}" for key in kept.keys)
+    if keys is not None and isinstance(operator, JoinOperator):
+        keys += (None,) * keys_from_behind(flow, operator)
     if kept.rows and not kept.values:
         rows = _rows(flow, node)
         values, holds = (None, ()) if rows is None else (tuple(rows.values()), tuple(rows))
