@@ -9,7 +9,7 @@ import pytest
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import Offsets, SparkCheckpoint
 from gem_bundle.changes.compare import compare
-from gem_bundle.changes.rules.state import fit
+from gem_bundle.changes.shapes import fit
 from gem_bundle.expressions import asked_by
 from gem_bundle.facts import Column
 from gem_bundle.lineage import NEVER_TRUE

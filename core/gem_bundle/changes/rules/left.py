@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import told
 from gem_bundle.changes.rules.sources import begin_of
-from gem_bundle.changes.rules.state import bare, fit, listed, operators_of, shapes
+from gem_bundle.changes.rules.state import listed
+from gem_bundle.changes.shapes import bare, fit, operators_of, shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from gem_bundle.changes.checkpoint import SparkCheckpoint, StateStore
     from gem_bundle.changes.comparison import Comparison
     from gem_bundle.changes.model import Change
-    from gem_bundle.changes.rules.state import Shape
+    from gem_bundle.changes.shapes import Shape
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 SPARK_NAMES = {

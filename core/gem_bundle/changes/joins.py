@@ -1,0 +1,231 @@
+"""What Spark makes of joins of streams: how it joins, how often, by what, and what it knows of their rows."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from gem_bundle.changes.conditions import SEMI, as_made_before, asked_behind, conditions_behind
+from gem_bundle.changes.flow import ALL, of_input, read_of
+from gem_bundle.expressions.functions import BY_CHANCE
+from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, column_keys, same
+from gem_bundle.operators import JoinOperator
+
+if TYPE_CHECKING:
+    from collections.abc import Set
+
+    from gem_bundle.changes.flow import Flow
+    from gem_bundle.changes.record import InputRecord
+
+# Which inputs of an outer join have nulls where a row of the other one has no partner.
+_LACKING = {"left": frozenset("1"), "right": frozenset("0"), "full": frozenset("01")}
+# What a semi join is put before.
+_PASSED = frozenset({"filter", "generate", "repartition", "union"})
+_BY_CHANCE = re.compile(rf"(?i)[.'](?:{'|'.join(sorted(BY_CHANCE))}|monotonically_?increasing_?id)'")
+
+
+def keys_from_behind(flow: Flow, join: JoinOperator) -> int:
+    """How many keys an inner join has by conditions behind it: what of both sides is to be equal is one.
+
+    Args:
+        flow: The version.
+        join: The join.
+    """
+    lineage = flow.lineage(join.node)
+    kept = lineage.kept if lineage is not None else None
+    if kept is None or joined_how(flow, join) != "inner":
+        return 0
+    parts = kept.parts
+    known = {frozenset((one.uses, other.uses)) for one, other in zip(parts[::2], parts[1::2], strict=False)}
+    found: dict[frozenset[frozenset[str] | None], int] = {}
+    for behind, columns in conditions_behind(flow, join.node):
+        for equal in behind.equals:
+            sides = [as_made_before(columns, Made("both", side)).uses for side in equal.sides]
+            places = [{use.partition(":")[0] for use in side or ()} for side in sides]
+            if [len(of_side) for of_side in places] != [1, 1] or places[0] == places[1]:
+                continue
+            pair = frozenset(sides)
+            if pair not in known:
+                # Spark fills nulls, and whether it was one is a key of its own.
+                found[pair] = max(found.get(pair, 0), 2 if equal.takes_nulls else 1)
+    return sum(found.values())
+
+
+def joined_how(flow: Flow, join: JoinOperator) -> str:
+    """How Spark joins: where a condition behind asks for a column of the side that may lack, none lacks.
+
+    It is Spark's rule `EliminateOuterJoin`.
+
+    Args:
+        flow: The version.
+        join: The join.
+    """
+    lineage = flow.lineage(join.node)
+    kept = lineage.kept if lineage is not None else None
+    if join.how not in _LACKING or kept is None or tuple(kept.sides or (0, 1)) != (0, 1):
+        return join.how
+    asked = {use.partition(":")[0] for use in asked_behind(flow, join.node, tried=True)}
+    lacking = _LACKING[join.how] - asked
+    return next(how for how, sides in _LACKING.items() if sides == lacking) if lacking else "inner"
+
+
+def kept_of(flow: Flow, name: str, position: int) -> tuple[InputRecord, set[str]]:
+    """Where a join takes the rows of an input from, and those of their columns that it keeps.
+
+    Spark puts a semi join before what makes several rows of each, where it asks for none of what is made.
+    """
+    edge, wanted = flow.side.nodes[name].inputs[position], flow.needed_of(name, position)
+    joins = (o for o in flow.side.stateful if o.node == name and isinstance(o, JoinOperator))
+    lineage = flow.lineage(name)
+    if position or [o.how for o in joins] != ["left_semi"]:
+        return edge, wanted
+    if lineage is None or lineage.rows.uses is None:
+        return edge, wanted
+    asked = of_input(lineage.rows.uses, 0)
+    while True:
+        before = flow.lineage(edge.node, edge.output)
+        if before is None or not before.expands or before.rows.uses or not _passes(before, asked):
+            return edge, wanted
+        wanted = _read_for(flow, edge.node, before, 0, wanted)
+        (edge,) = flow.side.nodes[edge.node].inputs
+
+
+def joins_of(flow: Flow, join: JoinOperator) -> int:
+    """How many joins with state Spark makes of one: a semi join goes before a union, once for each input.
+
+    It is Spark's rule `PushDownLeftSemiAntiJoin`. The join gets there through what computes columns, makes
+    several rows of each or leaves some out; not through a watermark, nor through what keeps state.
+
+    Args:
+        flow: The version.
+        join: The join.
+    """
+    lineage = flow.lineage(join.node)
+    if join.how not in SEMI or lineage is None or lineage.kept is None:
+        return 1
+    if tuple(lineage.kept.sides or (0, 1)) != (0, 1):
+        return 1
+    asked = of_input(lineage.rows.uses or (), 0)
+    return _inputs_before(flow, flow.side.nodes[join.node].inputs[0], asked)
+
+
+def _inputs_before(flow: Flow, edge: InputRecord, asked: set[str]) -> int:
+    node, lineage = flow.side.nodes[edge.node], flow.lineage(edge.node, edge.output)
+    kinds = {operator.kind for operator in flow.side.operators if operator.node == node.id}
+    if node.kind != "transform" or lineage is None or not kinds <= _PASSED:
+        return 1
+    made = (lineage.rows, *lineage.columns.values())
+    if any(_BY_CHANCE.search(one.rule) for one in made) or (lineage.expands and not _passes(lineage, asked)):
+        return 1
+    uses = {use for key in asked if key in lineage.columns for use in lineage.columns[key].uses or ()}
+    return sum(_inputs_before(flow, other, of_input(uses, place)) for place, other in enumerate(node.inputs))
+
+
+def asked_just_before(flow: Flow, name: str, position: int, key: str, *, asked: bool) -> bool:
+    """Whether Spark asks for a column that isn't null so near to a node that it still knows it there.
+
+    It asks as early as it can: at the source, or behind what a condition can't be put before. What
+    computes columns on the way from there, leaves some out, calls them otherwise or puts them into another
+    order makes it forget that again.
+
+    Args:
+        flow: The version.
+        name: The node.
+        position: The position of its input.
+        key: The column.
+        asked: The node itself asks for it; a condition before it may too.
+    """
+    edge, wanted = kept_of(flow, name, position)
+    first = wanted
+    tested: set[str] = set()
+    ever = True
+    others: set[str] = set()
+    while True:
+        node = flow.side.nodes[edge.node]
+        lineage = flow.lineage(node.id, edge.output)
+        if node.kind != "transform" or lineage is None:
+            return False
+        if any(o.kind == "limit" for o in flow.side.operators if o.node == node.id):
+            return asked  # no condition is put before it
+        if flow.watermarks(node.id):
+            # A condition is put before it, but for one about event time. Before it Spark knows that what is
+            # asked of a copy holds of event time too, and then asks no more.
+            if _is_event_time(flow, node.id, key):
+                return asked and not any(_are_one(flow, node.inputs[0], key, other) for other in others)
+        elif flow.drops_duplicates(node.id):
+            # What it compares, and what is tested behind it, is left out where nobody reads it.
+            tested |= {use.partition(":")[2] for use in lineage.rows.uses or ()}
+            return asked and ever and (tested <= first or ALL in first)
+        made = [found for column, found in lineage.columns.items() if column in wanted or ALL in wanted]
+        passed = {use for found in made if found.rule == "=" for use in found.uses or ()}
+        given = {int(use.partition(":")[0]) for m in lineage.columns.values() for use in m.uses or ()}
+        read = {f"{p}:{c}" for p in given for c in _read_for(flow, node.id, lineage, p, wanted)}
+        filters = not lineage.kept and len(node.inputs) == 1 and f"0:{key}" not in (lineage.rows.uses or ())
+        if len(passed) < len(made) or (read - passed and not filters) or _arranges(flow, node.id, wanted):
+            return False
+        streams = [place for place, other in enumerate(node.inputs) if flow.side.is_streaming(other.node)]
+        if len(streams) != 1:
+            return False
+        (place,) = streams
+        if len(node.inputs) == 1 and not lineage.kept:
+            tested |= {use.partition(":")[2] for use in lineage.rows.uses or ()}
+            asks = {use.partition(":")[2] for use in lineage.asks or ()}
+            asked = asked or key in asks
+            others |= asks - {key}
+            ever = ever and NEVER_TRUE not in (lineage.asks or ())
+        wanted = _read_for(flow, node.id, lineage, place, wanted)
+        edge = node.inputs[place]
+
+
+def _arranges(flow: Flow, name: str, wanted: Set[str]) -> bool:
+    """Whether a node calls columns of its only input otherwise, or puts them into another order."""
+    inputs, lineage = flow.side.nodes[name].inputs, flow.lineage(name)
+    facts = flow.side.facts.get(inputs[0].key) if len(inputs) == 1 else None
+    coming = column_keys(facts.columns) if facts is not None else None
+    if lineage is None or coming is None or lineage.kept or any(o.node == name for o in flow.side.operators):
+        return False
+    given = [(key, made) for key, made in lineage.columns.items() if key in wanted or ALL in wanted]
+    if any(made != same(key) for key, made in given):
+        return True
+    keys = {key for key, _ in given}
+    return [key for key, _ in given] != [key for key in coming if key in keys]
+
+
+def _are_one(flow: Flow, edge: InputRecord, one: str, other: str) -> bool:
+    """Whether two columns of an input are the same column of something before, as it is."""
+    while True:
+        node, lineage = flow.side.nodes[edge.node], flow.lineage(edge.node, edge.output)
+        if node.kind != "transform" or lineage is None:
+            return False
+        made = [lineage.columns.get(key) for key in (one, other)]
+        uses = [
+            next(iter(m.uses))
+            for m in made
+            if m is not None and m.rule == "=" and m.uses and len(m.uses) == 1
+        ]
+        if len(uses) < len(made) or len({use.partition(":")[0] for use in uses}) > 1:
+            return False
+        if uses[0] == uses[1]:
+            return True
+        position = int(uses[0].partition(":")[0])
+        one, other = (use.partition(":")[2] for use in uses)
+        edge = node.inputs[position]
+
+
+def _read_for(flow: Flow, name: str, lineage: Lineage, position: int, wanted: Set[str]) -> set[str]:
+    """The columns of an input that a node reads for some of those that it gives."""
+    edge = flow.side.nodes[name].inputs[position]
+    facts = flow.side.facts.get(edge.key)
+    return read_of(lineage, position, wanted, column_keys(facts.columns if facts else None) or [ALL])
+
+
+def _is_event_time(flow: Flow, name: str, key: str) -> bool:
+    """Whether a column behind a node carries a watermark."""
+    facts = flow.side.facts[name]
+    keys = column_keys(facts.columns) or ()
+    return any(c.watermarked and key == k for k, c in zip(keys, facts.columns or (), strict=False))
+
+
+def _passes(lineage: Lineage, keys: Set[str]) -> bool:
+    """Whether some columns that come out are those of the only input as they are, under the same names."""
+    return all(key in lineage.columns and lineage.columns[key] == same(key) for key in keys)

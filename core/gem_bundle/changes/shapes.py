@@ -1,0 +1,187 @@
+"""What Spark keeps for each operator of a query: by what keys, of which types, and in which order."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from gem_bundle.changes.conditions import asked_behind
+from gem_bundle.changes.flow import of_input
+from gem_bundle.changes.joins import asked_just_before, joined_how, joins_of, kept_of, keys_from_behind
+from gem_bundle.changes.order import results_in_order
+from gem_bundle.lineage import column_keys
+from gem_bundle.operators import JoinOperator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gem_bundle.changes.flow import Flow
+    from gem_bundle.lineage import Kept
+    from gem_bundle.operators import Operator
+
+_FIELD = re.compile(r"(?<=[<,\s])[`\w]+:\s*")
+
+# How a type ends: it is never null, may be null, or that isn't known.
+_NULLS = {True: "!", False: "", None: "~"}
+# Whatever they are of, what is kept for them is null until a value comes.
+_NULL_AT_FIRST = frozenset({"?max", "?min", "?sum"})
+_OUTER = frozenset({"left", "right", "full"})
+
+
+class Shape(NamedTuple):
+    """What Spark keeps for one operator.
+
+    Args:
+        node: The id of the node it belongs to.
+        kind: What kind of operator it is, as Spark compares it.
+        keys: The types of its keys, None where unknown.
+        values: The types of its values, None where unknown.
+        results: The columns of results that somebody behind reads: Spark keeps nothing for others. None where
+            unknown.
+        never_null: Whether Spark takes each key for never null, None where unknown.
+        kept_by: What its keys are, in order.
+        holds: What its values are, in order: the functions, or the columns of rows.
+    """
+
+    node: str
+    kind: str
+    keys: tuple[str | None, ...] | None
+    values: tuple[str | None, ...] | None
+    results: frozenset[str] | None = None
+    never_null: tuple[bool | None, ...] = ()
+    kept_by: tuple[str, ...] = ()
+    holds: tuple[str, ...] = ()
+
+
+def shapes(flow: Flow) -> list[Shape]:
+    """What Spark keeps for a query, operator by operator."""
+    times: Counter[str] = Counter()
+    found = []
+    for operator in operators_of(flow):
+        found.append(_shape(flow, operator, times[operator.node]))
+        times[operator.node] += 1
+    return found
+
+
+def operators_of(flow: Flow) -> list[Operator]:
+    """The operators that keep state, or may, in Spark's order, each as often as Spark has it."""
+    return [
+        operator
+        for operator in flow.side.kept_on_paths
+        for _ in range(joins_of(flow, operator) if isinstance(operator, JoinOperator) else 1)
+    ]
+
+
+def _shape(flow: Flow, operator: Operator, path: int) -> Shape:
+    """What Spark keeps for an operator on one of its paths."""
+    node = operator.node
+    kind: str = operator.kind
+    if isinstance(operator, JoinOperator):
+        # Whether a row has had a partner is kept only where those without one come out.
+        how = joined_how(flow, operator)
+        kind = f"join {how}" if how in _OUTER else "join"
+    elif getattr(operator, "within_watermark", False):
+        kind = "deduplicate within watermark"
+    elif getattr(operator, "sessions", False):
+        kind = "sessions"
+    lineage = flow.lineage(node)
+    kept = lineage.kept if lineage is not None else None
+    if lineage is None or kept is None:
+        return Shape(node, kind, None, None)
+    keys = None if kept.key_types is None else tuple(map(bare, kept.key_types))
+    by = () if kept.rows else tuple(f"{key.rule} {sorted(key.uses or ('?',))}" for key in kept.keys)
+    if keys is not None and isinstance(operator, JoinOperator):
+        keys += (None,) * keys_from_behind(flow, operator)
+    if kept.rows and not kept.values:
+        rows = _rows(flow, node)
+        values, holds = (None, ()) if rows is None else (tuple(rows.values()), tuple(rows))
+        return _with_nulls(flow, Shape(node, kind, keys, values, kept_by=by, holds=holds), kept)
+    needed = flow.needed(node) | kept.reads
+    buffers: dict[str, tuple[str, ...]] = {}
+    results = frozenset(c for c in kept.values if not c or c in needed or "*" in needed)
+    orders = list(results_in_order(flow, node))
+    for column in orders[path] if path < len(orders) else kept.values:
+        if column not in results:
+            continue
+        functions = kept.values[column]
+        if functions is None:
+            return _with_nulls(flow, Shape(node, kind, keys, None, results, kept_by=by), kept)
+        for text, types in functions.items():
+            buffers.setdefault(text, types)
+    if kept.order:
+        buffers = {text: buffers[text] for text in kept.order if text in buffers} | buffers
+    values = tuple(str(bare(kind)) for types in buffers.values() for kind in types)
+    holds = tuple(text for text, types in buffers.items() for _ in types)
+    return _with_nulls(flow, Shape(node, kind, keys, values, results, kept_by=by, holds=holds), kept)
+
+
+def _with_nulls(flow: Flow, shape: Shape, kept: Kept) -> Shape:
+    coming = flow.never_null_before(shape.node)
+    return shape._replace(never_null=tuple(made.never_null(coming) for made in kept.parts or kept.keys))
+
+
+def _rows(flow: Flow, node: str) -> dict[str, str | None] | None:
+    """The columns of both inputs that somebody reads, with their types, None where they aren't known."""
+    found: dict[str, str | None] = {}
+    lineage = flow.lineage(node)
+    if lineage is None or lineage.kept is None:
+        return None
+    for side, position in enumerate(lineage.kept.sides or range(len(flow.side.nodes[node].inputs))):
+        edge, needed = kept_of(flow, node, position)
+        facts = flow.side.facts.get(edge.key)
+        if facts is None or facts.columns is None:
+            return None
+        keys = column_keys(facts.columns)
+        if keys is None:
+            return None
+        asked = _asked_of(flow, node, position, side)
+        never_null = flow.never_null(edge.node, edge.output)
+        for key, column in zip(keys, facts.columns, strict=True):
+            if key in needed:
+                if column.type is None:
+                    found[f"{side}:{key}"] = None
+                    continue
+                never = never_null.get(key)
+                if not never and asked_just_before(flow, node, position, key, asked=key in asked):
+                    never = True
+                found[f"{side}:{key}"] = f"{bare(column.type)}{_NULLS[never]}"
+        found[f"|{side}"] = "|"
+    return found
+
+
+def _asked_of(flow: Flow, node: str, position: int, side: int) -> set[str]:
+    """The columns of an input that the condition of a join, or one behind it, leaves out nulls of."""
+    lineage = flow.lineage(node)
+    joins = (o for o in flow.side.stateful if o.node == node and isinstance(o, JoinOperator))
+    how = next(map(partial(joined_how, flow), joins), "full")
+    asks: set[str] = set()
+    if (side % 2 == 0 and how not in {"right", "full"}) or (side % 2 and how in {"inner", "right"}):
+        asks |= asked_behind(flow, node)
+    if lineage is not None and how not in {"full", ("left", "right")[side % 2]}:
+        asks |= (lineage.rows.uses if lineage.asks is None else lineage.asks) or set()
+    return of_input(asks, position)
+
+
+def bare(kind: str | None) -> str | None:
+    """A type without the names of fields, which Spark doesn't compare."""
+    return None if kind is None else _FIELD.sub("", kind)
+
+
+def fit(old: Sequence[str | None], new: Sequence[str | None]) -> bool:
+    """Whether Spark takes values of the old types as ones of the new: what was never null must stay so."""
+    if len(old) != len(new):
+        return False
+    for one, other in zip(old, new, strict=True):
+        if one is None or other is None:
+            continue
+        if one.startswith("?") != other.startswith("?"):
+            if one.endswith("!") and other in _NULL_AT_FIRST:
+                return False
+            continue  # of one of them the type isn't known
+        if one.rstrip("!~") != other.rstrip("!~"):
+            return False
+        if one.endswith("!") and not other.endswith(("!", "~")):
+            return False
+    return True
