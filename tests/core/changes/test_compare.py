@@ -200,7 +200,8 @@ def test_the_code_of_a_function_has_changed() -> None:
     assert (change.code, change.node) == ("GB424", "clean")
 
 
-def test_a_filter_behind_a_join_is_put_before_it_where_it_is_about_one_side() -> None:
+@pytest.mark.parametrize("mode", ["append", "update"])
+def test_a_filter_behind_a_join_is_put_before_it_where_it_is_about_one_side(mode: str) -> None:
     pairs = """
         pipeline: shop
         sources:
@@ -210,8 +211,8 @@ def test_a_filter_behind_a_join_is_put_before_it_where_it_is_about_one_side() ->
           pairs: {gem: join, inputs: [a, b], options: {condition: a.n = b.n}}
           flat: {gem: select, input: pairs, options: {columns: [a.n as n, a.x as x, b.y as y]}}
         targets:
-          out: {gem: console, input: flat}
-    """
+          out: {gem: console, input: flat, output_mode: MODE}
+    """.replace("MODE", mode)
     for condition, wanted in (("x > 1", "mixed"), ("x > y", "from_now_on"), ("x = y", "refused")):
         some = f"          some: {{gem: filter, input: flat, options: {{condition: {condition}}}}}\n"
         text = pairs.replace("        targets:", f"{some}        targets:").replace(

@@ -62,8 +62,11 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
         yield Told(_lateness(both, both.after.states_behind(node.id), "GB420", what, node.id, "mixed"))
         if not taint:
             return
-    if both.new.nodes[both.new.target].output_mode != "update":
-        reach.states |= pushed_below(both.after, node.id)
+    below = pushed_below(both.after, node.id)
+    if both.new.nodes[both.new.target].output_mode == "update":
+        # Groups that get no rows any more don't come out again; the rows that a join has kept do.
+        below = {name for name in below if _keeps_rows(both.after, name)}
+    reach.states |= below
     if both.after.keeps(node.id):
         message = f"{what} and keeps state, which the checkpoint doesn't have: Spark refuses to go on"
         made = both.change(
@@ -72,6 +75,11 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
         yield Told(made, reach)
     else:
         yield Told(tell(both, reach, "GB420", what, node.id, key="gem", after=node.gem), reach)
+
+
+def _keeps_rows(flow: Flow, name: str) -> bool:
+    lineage = flow.lineage(name)
+    return lineage is None or lineage.kept is None or lineage.kept.rows
 
 
 def _removed(both: Comparison, node: NodeRecord) -> Iterator[Told]:
