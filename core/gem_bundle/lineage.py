@@ -176,14 +176,14 @@ def collapsed(
     """
     if behind.rows.uses is None or behind.expands or behind.several:
         return None
-    if not all(results.get(name, Result()).is_cheap for name in _at(behind.rows.uses, 0)):
+    if not all(results.get(name, Result()).is_cheap for name in uses_at(behind.rows.uses, 0)):
         return None
     found: dict[str, Result] = {}
     read: Counter[str] = Counter()
     for key, made in behind.columns.items():
         if key not in needed:
             continue
-        names = list(results) if made.uses is None else _at(made.order or sorted(made.uses), 0)
+        names = list(results) if made.uses is None else uses_at(made.order or sorted(made.uses), 0)
         read.update(names)
         parts = [results.get(name, Result()) for name in names]
         is_cheap = made.rule in _UNCHANGED or made.rule.startswith(".") or not names
@@ -194,8 +194,13 @@ def collapsed(
     return found
 
 
-def _at(uses: Iterable[str], position: int) -> list[str]:
-    """The names of the columns among some that belong to the input at a position."""
+def uses_at(uses: Iterable[str], position: int) -> list[str]:
+    """The columns of the input at a position among those of several, as `Made.uses` tells them apart.
+
+    Args:
+        uses: The columns, each behind the position of its input.
+        position: The position.
+    """
     parted = (use.partition(":") for use in uses)
     return [key for place, _, key in parted if place == str(position)]
 

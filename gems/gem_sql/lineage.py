@@ -266,9 +266,8 @@ def _placed(
     return frozenset(f"{sides[int(at)][0]}:{key}" if colon else at for at, colon, key in parted)
 
 
-def _placed_sides(pair: Equality, position: int) -> Equality:
-    """An equality over the columns of an input at another position than the first."""
-    one, other = (frozenset(f"{position}{use[use.index(':') :]}" for use in side) for side in pair.sides)
+def _placed_sides(pair: Equality, sides: list[tuple[int, Any]]) -> Equality:
+    one, other = (_placed(side, sides) or frozenset() for side in pair.sides)
     return pair._replace(sides=(one, other))
 
 
@@ -322,7 +321,7 @@ def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts
         kept = Kept(tuple(found.values()), types, taken=rows) if distinct is not None else None
         nulls = nulls_left_out(asked, [columns]) if asked and not several and kept is None else ()
         only = frozenset(_placed(each, [(position, columns)]) or frozenset() for each in nulls)
-        equals = tuple(_placed_sides(pair, position) for pair in equalities(asked, columns))
+        equals = tuple(_placed_sides(pair, [(position, columns)]) for pair in equalities(asked, columns))
         lineage = Lineage(found, rows, kept, asks=asks, only_nulls=only, equals=equals)
         return _with_order(lineage, tree, columns, position, texts)
     if distinct is not None:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.check.stages.inference import inputs_of
-from gem_bundle.lineage import Lineage, Made, column_keys
+from gem_bundle.lineage import Lineage, Made, column_keys, uses_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
@@ -203,5 +203,4 @@ def _of_input(made: Made, position: int, every: Iterable[str]) -> set[str]:
 
 def of_input(uses: Iterable[str], position: int) -> set[str]:
     """The columns of the input at a position among those of several, as `Made.uses` tells them apart."""
-    parted = (use.partition(":") for use in uses)
-    return {key for place, _, key in parted if place == str(position)}
+    return set(uses_at(uses, position))

@@ -148,8 +148,7 @@ def _through(flow: Flow, name: str, coming: list[Taint], reach: Reach) -> Taint:
     kept = lineage.kept if flow.keeps(name) else None
     if kept is not None:
         by = any(taint.touches(made, p) for made in kept.keys for p, taint in enumerate(coming))
-        other_rows = rows
-        if _is_kept(flow, name, kept, rows=other_rows or by, columns=columns) and flow.recalls(name):
+        if _is_kept(flow, name, kept, rows=rows or by, columns=columns) and flow.recalls(name):
             reach.states.add(name)
         if (rows or by) and kept.values:
             columns |= set(kept.values)

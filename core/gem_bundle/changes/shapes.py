@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +14,7 @@ from gem_bundle.lineage import column_keys
 from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from gem_bundle.changes.flow import Flow
     from gem_bundle.lineage import Kept
@@ -57,11 +56,12 @@ class Shape(NamedTuple):
 
 def shapes(flow: Flow) -> list[Shape]:
     """What Spark keeps for a query, operator by operator."""
-    times: Counter[str] = Counter()
+    orders: dict[str, Iterator[list[str]]] = {}
     found = []
     for operator in operators_of(flow):
-        found.append(_shape(flow, operator, times[operator.node]))
-        times[operator.node] += 1
+        # Each path has an order of its own.
+        order = next(orders.setdefault(operator.node, results_in_order(flow, operator.node)), None)
+        found.append(_shape(flow, operator, order))
     return found
 
 
@@ -74,8 +74,8 @@ def operators_of(flow: Flow) -> list[Operator]:
     ]
 
 
-def _shape(flow: Flow, operator: Operator, path: int) -> Shape:
-    """What Spark keeps for an operator on one of its paths."""
+def _shape(flow: Flow, operator: Operator, order: list[str] | None) -> Shape:
+    """What Spark keeps for an operator; of an aggregation in the order of its results, if that is known."""
     node = operator.node
     kind: str = operator.kind
     if isinstance(operator, JoinOperator):
@@ -101,8 +101,7 @@ def _shape(flow: Flow, operator: Operator, path: int) -> Shape:
     needed = flow.needed(node) | kept.reads
     buffers: dict[str, tuple[str, ...]] = {}
     results = frozenset(c for c in kept.values if not c or c in needed or "*" in needed)
-    orders = list(results_in_order(flow, node))
-    for column in orders[path] if path < len(orders) else kept.values:
+    for column in kept.values if order is None else order:
         if column not in results:
             continue
         functions = kept.values[column]

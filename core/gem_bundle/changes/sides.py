@@ -104,13 +104,13 @@ class Side:
         of: dict[str, list[Operator]] = {}
         for operator in reversed(self.stateful):
             of.setdefault(operator.node, []).append(operator)
+        leading = {name for kept in of for name in (kept, *self.behind(kept))}
         found: list[Operator] = []
         waiting = [self.target]
         while waiting:
             name = waiting.pop()
             found += of.get(name, ())
-            if name in self.nodes:
-                waiting += [edge.node for edge in self.nodes[name].inputs[::-1]]
+            waiting += [edge.node for edge in self.nodes[name].inputs[::-1] if edge.node in leading]
             if len(found) > _MOST_PATHS:
                 return self.stateful
         return tuple(reversed(found))
@@ -121,6 +121,8 @@ class Side:
         Returns:
             For each the readers on it, nearest first, with the positions of the inputs that they read by.
         """
+        # Ways that don't lead there are without number where there are forks.
+        leading = {name, *self.behind(name)}
         found: list[list[tuple[str, int]]] = []
         waiting: list[list[tuple[str, int]]] = [[]]
         while waiting and len(found) < _MOST_PATHS:
@@ -128,8 +130,9 @@ class Side:
             here = self.nodes[way[0][0]].inputs[way[0][1]].node if way else self.target
             if here == name:
                 found.append(way)
-            elif here in self.nodes:
-                waiting += [[(here, position), *way] for position in range(len(self.nodes[here].inputs))]
+                continue
+            inputs = enumerate(self.nodes[here].inputs)
+            waiting += [[(here, position), *way] for position, edge in inputs if edge.node in leading]
         return found
 
     def may_keep(self, operator: Operator) -> bool:

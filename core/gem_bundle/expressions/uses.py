@@ -303,19 +303,23 @@ def equalities(condition: str, columns: Sequence[Column] | None) -> tuple[Equali
     tree = parsed(condition) if "=" in condition else None
     if tree is None:
         return ()
+    found = []
+    for texts, takes_nulls in _equal_terms(tree):
+        one, other = (_made(text, [(0, columns)], {}).uses for text in texts)
+        if one and other:
+            found.append(Equality((one, other), takes_nulls))
+    return tuple(found)
+
+
+def _equal_terms(tree: exp.Expr) -> Iterator[tuple[list[str], bool]]:
+    """What a condition wants to be equal, as texts, and whether nulls are."""
     from gem_bundle.expressions.join_terms import conjuncts
     from gem_bundle.expressions.spark_parser import exp
 
-    found = []
     for term in conjuncts(tree):
-        if not isinstance(term, exp.EQ | exp.NullSafeEQ):
-            continue
-        one, other = (
-            _made(side.sql(dialect="spark"), [(0, columns)], {}).uses for side in (term.this, term.expression)
-        )
-        if one and other:
-            found.append(Equality((one, other), isinstance(term, exp.NullSafeEQ)))
-    return tuple(found)
+        if isinstance(term, exp.EQ | exp.NullSafeEQ):
+            texts = [side.sql(dialect="spark") for side in (term.this, term.expression)]
+            yield texts, isinstance(term, exp.NullSafeEQ)
 
 
 def _equal(
@@ -325,15 +329,9 @@ def _equal(
     tree = parsed(condition)
     if tree is None:
         return None
-    from gem_bundle.expressions.join_terms import conjuncts
-    from gem_bundle.expressions.spark_parser import exp
-
     known = list(enumerate(inputs))
     found: list[tuple[str | None, list[Made]]] = []
-    for term in conjuncts(tree):
-        if not isinstance(term, exp.EQ | exp.NullSafeEQ):
-            continue
-        sides = [term.this.sql(dialect="spark"), term.expression.sql(dialect="spark")]
+    for sides, takes_nulls in _equal_terms(tree):
         made = [_made(side, known, {}) for side in sides]
         if any(side.uses is None for side in made):
             return None
@@ -344,7 +342,7 @@ def _equal(
                 for text, places in zip(sides, of, strict=True)
             ]
             parts = sorted(made, key=lambda side: min(side.uses or ("",)))
-            if isinstance(term, exp.EQ):
+            if not takes_nulls:
                 found.append((common_type(kinds), parts))
                 continue
             # Spark fills nulls, and whether it was one is a key of its own.

@@ -73,9 +73,9 @@ def _tell_of_order(
     if not moved:
         return found
     called = set().union(*(joins_of_the_same_rows(both, node) for _, node in both.pairs))
-    for name in dict.fromkeys(moved):
-        guilty = [] if name in called else _guilty(both, changes, [name])
-        if name in called or any(change.verdict == "mixed" for change in guilty):
+    for name in (name for name in dict.fromkeys(moved) if name not in called):
+        guilty = _guilty(both, changes, [name])
+        if any(change.verdict == "mixed" for change in guilty):
             continue
         why = f"Spark tells what the state of `{name}` has by its order, and takes one value for another now"
         hint = f"Leave the order as it was, or begin anew with {both.fresh}."
@@ -92,9 +92,7 @@ def _tell_of_order(
 
 def _is_moved(before: Sequence[str], after: Sequence[str]) -> bool:
     """Whether something that is kept has another place than it had."""
-    first = {name: place for place, name in reversed(list(enumerate(before)))}
-    now = {name: place for place, name in reversed(list(enumerate(after)))}
-    return any(first.get(name, place) != place for name, place in now.items())
+    return any(before.index(name) != after.index(name) for name in set(before).intersection(after))
 
 
 def _operators(count: int) -> str:
