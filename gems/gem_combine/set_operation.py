@@ -99,8 +99,9 @@ class SetOperation(Transform[SetOperationOptions]):
             as_it_is = column.type is not None and column.type == before.type
             found[key] = same(key) if as_it_is else Made(f"as {column.type}", frozenset({f"0:{key}"}))
         uses = [f"{position}:{key}" for position, names in enumerate(known) for key in names or ()]
+        by = "by name" if self.options.by_name else f"by position {known}"
         rows = Made(
-            f"{self.options.operation} {self.options.all} {self.options.by_name}",
+            f"{self.options.operation} {self.options.all} {by}",
             None if None in known else frozenset(uses),
         )
         keeps = self.options.operation == "except" and inputs[0].streaming is not False

@@ -37,6 +37,10 @@ PROOFS = 3
 # that aren't about streams, and the targets of one or two of those pipelines may be missed by chance.
 MISSED = 0.03
 BY_CHANCE = 3
+# Of each kind there is enough. Of a thousand pipelines a fifth can't be analysed, and both other kinds are as many as
+# pipelines or more than half of them; ninety may have a third of the first, but not half by any chance.
+CANT_BE_ANALYSED = 0.5
+OF_EACH_KIND = 0.25
 
 
 def test_the_checker_says_what_spark_says(spark: SparkSession, tmp_path: Path) -> None:
@@ -47,11 +51,11 @@ def test_the_checker_says_what_spark_says(spark: SparkSession, tmp_path: Path) -
     assert not tally.disagreements, report
     assert tally.missed_targets <= BY_CHANCE + MISSED * (tally.found + tally.missed_targets), report
     assert tally.pipelines == COUNT
-    assert tally.unanalysable < 0.3 * COUNT
+    assert tally.unanalysable < CANT_BE_ANALYSED * COUNT
     accepted = sum(count for (_, outcome), count in tally.outcomes.items() if outcome == "accepted")
     refused = sum(count for (_, outcome), count in tally.outcomes.items() if outcome == "streaming")
-    assert accepted > 0.5 * COUNT
-    assert refused > 0.5 * COUNT
+    assert accepted > OF_EACH_KIND * COUNT
+    assert refused > OF_EACH_KIND * COUNT
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import Comparison
 from gem_bundle.changes.model import Change, TargetChanges
+from gem_bundle.changes.rules.arrangement import compare_arrangements
 from gem_bundle.changes.rules.columns import compare_columns, tell_of_names
 from gem_bundle.changes.rules.empty import tell_of_empty
 from gem_bundle.changes.rules.firsts import tell_of_firsts
@@ -62,7 +63,7 @@ def compare(
         both = Comparison(
             replace(before, stateless=stateless), replace(both.new, stateless=now), plan, checkpoint
         )
-    rules = [*compare_sources(both), *compare_transforms(both)]
+    rules = [*compare_sources(both), *compare_transforms(both), *compare_arrangements(both)]
     changes = tell_of_firsts(both, refuse_other_schemas(both, refuse_other_state(both, rules)))
     changes = tell_of_empty(both, tell_of_names(both, changes))
     changes += compare_target(both)

@@ -37,8 +37,8 @@ def filtered(condition: str, source: str = "hours", name: str = "some") -> str:
     return f"{name}: {{gem: filter, input: {source}, options: {{condition: {condition}}}}}"
 
 
-def edited(old: list[str], new: list[str]) -> str:
-    before, after = (SHOP.replace("STEPS", "\n".join(f"  {step}" for step in steps)) for steps in (old, new))
+def edited(old: list[str], new: list[str], shop: str = SHOP) -> str:
+    before, after = (shop.replace("STEPS", "\n".join(f"  {step}" for step in steps)) for steps in (old, new))
     return verdict(before, after).verdict
 
 
@@ -194,3 +194,46 @@ def test_conditions_of_a_route_are_asked_in_their_order() -> None:
     text = SHOP.replace("STEPS", "\n".join(f"  {step}" for step in steps))
     text = text.replace("input: last}", "input: last, output_mode: update}")
     assert verdict(text, text.replace("a: n > 1, b: m > 1", "b: m > 1, a: n > 1")).verdict == "mixed"
+
+
+ARRANGED = select("m, n, user, page, at", source="timely", name="some")
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        ("last: {gem: to_json, input: INPUT}", "from_now_on"),
+        ("last: {gem: to_json, input: INPUT, options: {keep: true}}", "from_now_on"),
+        ("last: {gem: to_json, input: INPUT, options: {columns: [page, n]}}", "continues"),
+        (select("page, hash(*) as h", source="INPUT"), "from_now_on"),
+        (select("page, n", source="INPUT"), "continues"),
+        (filtered("hash(*) > 0", source="INPUT", name="last"), "from_now_on"),
+        (filtered("n > 0", source="INPUT", name="last"), "continues"),
+        ("last: {gem: union, inputs: [INPUT, own], options: {by_name: false}}", "from_now_on"),
+        ("last: {gem: union, inputs: [own, INPUT]}", "continues"),
+        ("last: {gem: set_operation, inputs: [INPUT, table], options: {operation: except, by_name: false}}", "mixed"),
+        ("last: {gem: set_operation, inputs: [INPUT, table], options: {operation: except}}", "mixed"),
+        ("last: {gem: sql, inputs: {a: INPUT, b: own}, options: {query: select * from a union all select * from b}}", "from_now_on"),
+        ("last: {gem: sql, input: INPUT, options: {query: select n from INPUT}}", "continues"),
+        ("last: {gem: aggregate, input: INPUT, options: {group_by: [page], aggregates: {h: max(hash(*))}}}", "mixed"),
+        ("last: {gem: aggregate, input: INPUT, options: {group_by: [hash(*) as h], aggregates: {n: count(*)}}}", "mixed"),
+        ("last: {gem: aggregate, input: INPUT, options: {group_by: [page], aggregates: {h: max(n)}}}", "continues"),
+        ("last: {gem: deduplicate, input: INPUT, options: {columns: [page]}}", "continues"),
+    ],
+)  # fmt: skip
+def test_what_takes_all_columns_as_they_stand(last: str, expected: str) -> None:
+    own = "own: {gem: select, input: timely, options: {columns: [n, m, page, user, at]}}"
+    before, after = last.replace("INPUT", "timely"), last.replace("INPUT", "some")
+    table = "table: {gem: rows, mode: batch, options: {schema: 'n int, m int, page string, user string, at timestamp', rows: []}}"
+    updated = SHOP.replace("input: last}", "input: last, output_mode: update}")
+    updated = updated.replace("transforms:", f"  {table}\ntransforms:")
+    assert edited([own, before], [own, ARRANGED, after], updated) == expected
+
+
+def test_a_union_by_position_has_other_columns_under_each_other() -> None:
+    shifted = select("m, n + 1 as l, user, page, at", source="timely", name="some")
+    own = "own: {gem: select, input: timely, options: {columns: [n, m, page, user, at]}}"
+    union = "both: {gem: union, inputs: [INPUT, own], options: {by_name: false}}"
+    steps = [own, union, select("m", source="both")]
+    before, after = ([step.replace("INPUT", name) for step in steps] for name in ("timely", "some"))
+    assert edited(before, [shifted, *after]) == "from_now_on"
