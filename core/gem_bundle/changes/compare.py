@@ -12,6 +12,7 @@ from gem_bundle.changes.rules.columns import compare_columns, tell_of_names
 from gem_bundle.changes.rules.empty import tell_of_empty
 from gem_bundle.changes.rules.firsts import tell_of_firsts
 from gem_bundle.changes.rules.left import SPARK_NAMES, compare_left, kinds_of
+from gem_bundle.changes.rules.names import compare_names
 from gem_bundle.changes.rules.processors import refuse_other_schemas
 from gem_bundle.changes.rules.settings import compare_settings
 from gem_bundle.changes.rules.sources import begin_of, compare_sources
@@ -63,12 +64,15 @@ def compare(
         both = Comparison(
             replace(before, stateless=stateless), replace(both.new, stateless=now), plan, checkpoint
         )
+    named = list(compare_names(both))
     rules = [*compare_sources(both), *compare_transforms(both), *compare_arrangements(both)]
+    rules += [told for told in named if told.reach is not None]
     changes = tell_of_firsts(both, refuse_other_schemas(both, refuse_other_state(both, rules)))
     changes = tell_of_empty(both, tell_of_names(both, changes))
     changes += compare_target(both)
     changes += compare_columns(both)
     changes += compare_settings(both)
+    changes += [told.change for told in named if told.reach is None]
     return TargetChanges(target, tuple(in_order(changes)))
 
 

@@ -126,7 +126,15 @@ class Comparison:
         """The ids that the old version's nodes have now, by the ids that they had."""
         return {old.id: node.id for old, node in self.pairs}
 
-    def reach(self, old: NodeRecord, new: NodeRecord, taint: Taint, *, own_state: bool = False) -> Reach:
+    def reach(
+        self,
+        old: NodeRecord,
+        new: NodeRecord,
+        taint: Taint,
+        *,
+        own_state: bool = False,
+        outputs: dict[str, Taint] | None = None,
+    ) -> Reach:
         """How far a difference reaches, in the rows that came before and in those that come now.
 
         Args:
@@ -134,8 +142,9 @@ class Comparison:
             new: The node as it is.
             taint: What is different about the rows that it gives.
             own_state: Its own state is different too.
+            outputs: What is different about its named outputs, where that is told by no lineage.
         """
-        outputs = self.outputs(old, new)
+        outputs = self.outputs(old, new) | (outputs or {})
         before = reach_from(self.before, old.id, taint, outputs, own_state=own_state)
         return reach_from(self.after, new.id, taint, outputs, own_state=own_state).join(before, self.now)
 
@@ -144,6 +153,23 @@ class Comparison:
         names = {*self.before.outputs(old.id), *self.after.outputs(new.id)} - {""}
         made = {name: (self.before.lineage(old.id, name), self.after.lineage(new.id, name)) for name in names}
         return {name: local_taint(one, other) for name, (one, other) in made.items() if one and other}
+
+    def read_before(self, node: NodeRecord) -> list[tuple[str, str]]:
+        """What a node read, by the ids of now, without what was taken out between, which is told by itself.
+
+        Args:
+            node: The node as it was.
+        """
+        found = _read(self.old, node, {other.id for other in self.removed})
+        return [(self.now.get(name, f"-{name}"), output) for name, output in found]
+
+    def read_now(self, node: NodeRecord) -> list[tuple[str, str]]:
+        """What a node reads, without what was put between.
+
+        Args:
+            node: The node as it is.
+        """
+        return _read(self.new, node, {other.id for other in self.added})
 
     @property
     def fresh(self) -> str:
@@ -221,3 +247,29 @@ def told(value: Any) -> str:
 
 
 _LONGEST = 80
+
+
+def origin(side: Side, name: str, passed: set[str]) -> str | None:
+    """The node that was there before, behind those that were put between or taken out.
+
+    Returns:
+        None where there is none, or several.
+    """
+    while name in passed:
+        node = side.nodes.get(name)
+        if node is None or node.kind == "source":
+            return None
+        found = {before for edge in node.inputs if (before := origin(side, edge.node, passed)) is not None}
+        if len(found) != 1:
+            return None
+        (name,) = found
+    return name
+
+
+def _read(side: Side, node: NodeRecord, passed: set[str]) -> list[tuple[str, str]]:
+    found = []
+    for edge in node.inputs:
+        name = origin(side, edge.node, passed)
+        if name is not None:  # a source that is new, or gone, is told by itself
+            found.append((name, edge.output if name == edge.node else ""))
+    return found

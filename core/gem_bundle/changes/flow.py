@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.check.stages.inference import inputs_of
+from gem_bundle.expressions.functions import BY_CHANCE, BY_CODE, BY_PLACE, CURRENT_TIME
 from gem_bundle.lineage import Lineage, Made, column_keys, uses_at
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ IS_NULL = re.compile(
 _ASKS_FOR_NULLS = re.compile(
     rf"(?:\(<class 'sqlglot\.expressions\.core\.Not'>, \(\('this', )*{IS_NULL.pattern}"
 )
+VARYING = re.compile(rf"(?i)\b({'|'.join(sorted(BY_CHANCE | BY_CODE | BY_PLACE | CURRENT_TIME))})\b")
+"""Functions that may give something else each time; some are called without brackets."""
+
 ALL = "*"
 """Stands among columns for all of them."""
 

@@ -27,22 +27,65 @@ def joins_of_the_same_rows(both: Comparison, new: NodeRecord) -> set[str]:
         new: The node, as it is.
     """
     former = {node.id: old for old, node in both.pairs}
+    if new.id not in former:
+        return set()
+    old = former[new.id]
+    names = _names(both.before.lineage(old.id), both.after.lineage(new.id), [{} for _ in new.inputs])
+    found = (
+        {new.id} if names is not None and _keeps_the_same(both, old, new, [{} for _ in new.inputs]) else set()
+    )
+    return found | _behind(both, new.id, names)
+
+
+def joins_behind_names(both: Comparison, node: NodeRecord) -> set[str]:
+    """The same behind a node that was put between or taken out, and calls columns otherwise.
+
+    Args:
+        both: What is compared.
+        node: A node that is new, or that is no more; others of the kind may do what they want to names.
+    """
+    if [other.id for other in (*both.added, *both.removed) if other.kind == "transform"] != [node.id]:
+        return set()
+    flow = both.after if node.id in both.new.nodes else both.before
+    lineage = flow.lineage(node.id)
+    names = None if lineage is None or lineage.rows != Made() else _called(lineage)
+    if names is None or len(node.inputs) != 1 or node.inputs[0].output:
+        return set()
+    if flow is both.after:
+        return _behind(both, node.id, names)
+    before = node.inputs[0].node
+    if any(edge.node == before for n in both.old.nodes.values() if n.id != node.id for edge in n.inputs):
+        return set()  # what reads the columns by their own names reads them as ever
+    return _behind(both, both.now.get(before, ""), {was: now for now, was in names.items()})
+
+
+def _called(lineage: Lineage) -> _Names | None:
+    """What columns are called, by what they are called behind a node, where that is all it does to them."""
+    found = {}
+    for key, made in lineage.columns.items():
+        if made.rule not in {"", "="} or made.uses is None or len(made.uses) != 1:
+            return None
+        (found[key],) = (use.partition(":")[2] for use in made.uses)
+    return found if len(set(found.values())) == len(found) else None
+
+
+def _behind(both: Comparison, first: str, names: _Names | None) -> set[str]:
+    former = {node.id: old for old, node in both.pairs}
     order = both.after.side.order
-    named: dict[str, _Names | None] = {}
+    named: dict[str, _Names | None] = {first: names}
     found: set[str] = set()
-    for name in order[order.index(new.id) :]:
+    for name in order[order.index(first) + 1 :] if first in order else ():
         node = both.new.nodes[name]
         edges = [edge for edge in node.inputs if edge.node in named]
-        if node.kind != "transform" or (name != new.id and not edges):
+        if node.kind != "transform" or not edges:
             continue
         old = former.get(name)
-        names = [named.get(edge.node, {}) for edge in node.inputs]
-        known = [mapping for mapping in names if mapping is not None]
-        if old is None or len(known) < len(names) or any(edge.output for edge in edges):
-            named[name] = None
+        coming = [named.get(edge.node, {}) for edge in node.inputs]
+        known = [mapping for mapping in coming if mapping is not None]
+        named[name] = None
+        if old is None or len(known) < len(coming) or any(edge.output for edge in edges):
             continue
-        if name != new.id and not _is_as_it_was(both, old, node):
-            named[name] = None
+        if not _is_as_it_was(both, old, node):
             continue
         named[name] = _names(both.before.lineage(old.id), both.after.lineage(name), known)
         if named[name] is not None and _keeps_the_same(both, old, node, known):
@@ -51,13 +94,8 @@ def joins_of_the_same_rows(both: Comparison, new: NodeRecord) -> set[str]:
 
 
 def _is_as_it_was(both: Comparison, old: NodeRecord, new: NodeRecord) -> bool:
-    read = [(both.now.get(edge.node), edge.output) for edge in old.inputs]
-    return (old.gem, old.options, old.functions, read) == (
-        new.gem,
-        new.options,
-        new.functions,
-        [(edge.node, edge.output) for edge in new.inputs],
-    )
+    was, now = both.read_before(old), both.read_now(new)
+    return (old.gem, old.options, old.functions, was) == (new.gem, new.options, new.functions, now)
 
 
 def _names(before: Lineage | None, after: Lineage | None, inputs: Sequence[_Names]) -> _Names | None:

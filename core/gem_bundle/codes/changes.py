@@ -415,8 +415,9 @@ CHANGES = (
         "GB425",
         "a node reads something else",
         why="""
-            Its rows come from another node, or its inputs stand in another order. Rows from now
-            on go by it; what state was made of is something else.
+            Its rows come from another node, or its inputs stand in another order, or the columns
+            of one of them do, of which it takes all as they stand. Rows from now on go by it;
+            what state was made of is something else.
         """,
         breaks=_edit(
             _source() + _MORE + _joined("clicks, more"),
@@ -600,7 +601,8 @@ CHANGES = (
         "a node has another id",
         why="""
             `was` names its former id, so that its checkpoint, its offsets and its state stay its
-            own: a rename is no change.
+            own: a rename is no change. Only the rows that a node rejects have its id, in the
+            column `node`: where that is read, it is another one from now on.
         """,
         breaks=_edit(
             _PLAIN,

@@ -260,14 +260,11 @@ def kept_by(condition: str, left: Facts, right: Facts, names: tuple[str, str]) -
 
     rules = []
     for term in (part for whole_term in conjuncts(tree) for part in _bounds_of(whole_term)):
-        made = _made(term.sql(dialect="spark"), list(enumerate(inputs)), {})
-        uses = made.uses or frozenset()
         text = term.sql(dialect="spark")
-        of_both = len({use.partition(":")[0] for use in uses}) > 1 and _is_of_pairs(term)
-        if of_both and not join_condition(text, left, right, names).lets_go:
-            rules.append(f"of pairs {sorted(asked_by(term.sql(dialect='spark'), inputs) or ())}")
+        if _is_of_pairs(term, inputs) and not join_condition(text, left, right, names).lets_go:
+            rules.append(f"of pairs {sorted(asked_by(text, inputs) or ())}")
         else:
-            rules.append(made.rule)
+            rules.append(_made(text, list(enumerate(inputs)), {}).rule)
     return Made(" and ".join(rules), whole.uses)
 
 
@@ -284,13 +281,20 @@ def _bounds_of(term: exp.Expr) -> Iterator[exp.Expr]:
     yield exp.LTE(this=node.this, expression=node.args["high"])
 
 
-def _is_of_pairs(term: exp.Expr) -> bool:
+def _is_of_pairs(term: exp.Expr, inputs: Sequence[Sequence[Column] | None]) -> bool:
     """Whether a term is asked of pairs, and nothing of it before of rows, but for nulls, or what is equal."""
     from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.expressions.trees import bare
 
-    if term.find(exp.Or, exp.And, exp.Case, exp.In) is not None:
+    node = bare(term)
+    if isinstance(node, exp.Or | exp.And):
+        return _is_of_pairs(node.left, inputs) and _is_of_pairs(node.right, inputs)
+    uses = _made(node.sql(dialect="spark"), list(enumerate(inputs)), {}).uses or frozenset()
+    if len({use.partition(":")[0] for use in uses}) < len(inputs):
+        return False
+    if node.find(exp.Or, exp.And, exp.Case, exp.In) is not None:
         return False  # of such Spark takes out what is about one side
-    return isinstance(term, exp.NEQ) or term.find(exp.EQ, exp.NEQ, exp.NullSafeEQ) is None
+    return isinstance(node, exp.NEQ) or node.find(exp.EQ, exp.NEQ, exp.NullSafeEQ) is None
 
 
 def equalities(condition: str, columns: Sequence[Column] | None) -> tuple[Equality, ...]:

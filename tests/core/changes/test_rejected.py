@@ -115,3 +115,30 @@ def test_what_an_edit_does_to_values_that_are_remembered(old: str, new: str, exp
     assert verdict(REMEMBERED, REMEMBERED.replace(old, new)).verdict == expected
     if expected == "refused":
         assert verdict(REMEMBERED.replace(old, new), REMEMBERED).verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("read", "behind", "expected"),
+    [
+        ("plausible", "{gem: select, input: INPUT, options: {columns: [at]}}", "continues"),
+        ("plausible.rejected", "{gem: select, input: INPUT, options: {columns: [node, row]}}", "from_now_on"),
+        ("plausible.rejected", "{gem: select, input: INPUT, options: {columns: [gem, row]}}", "continues"),
+        ("plausible.rejected", "{gem: aggregate, input: INPUT, options: {group_by: [node], aggregates: {c: count(*)}}}", "mixed"),
+        ("plausible.rejected", "{gem: aggregate, input: INPUT, options: {group_by: [gem], aggregates: {c: count(*)}}}", "continues"),
+    ],
+)  # fmt: skip
+def test_rejected_rows_have_the_name_of_their_node(read: str, behind: str, expected: str) -> None:
+    before = f"""
+        pipeline: shop
+        sources: {{orders: {{gem: file, options: {{format: json, path: data, schema: "n int, at timestamp"}}}}}}
+        transforms:
+          plausible: {{gem: expect, input: orders, options: {{rules: {{paid: n > 0}}}}}}
+          last: {behind.replace("INPUT", read)}
+        targets: {{out: {{gem: console, input: last, output_mode: update}}}}
+    """
+    for new in ("sound", "sound: {was: plausible, "):
+        after = before.replace("plausible: {", new if "was" in new else f"{new}: {{")
+        after = after.replace("input: plausible", "input: sound")
+        changes = verdict(before, after)
+        assert changes.verdict == expected, changes
+        assert [change.code for change in changes.changes] == ["GB443"]

@@ -52,3 +52,19 @@ def test_a_join_keeps_the_same_rows(old: str, new: str, between: str, last: str,
 def test_a_condition_that_asks_for_it_is_told_by_itself() -> None:
     old, new = (shop(f"{{x: {name}}}", condition=f"wide.n = b.m and {name} > 1") for name in "uv")
     assert verdict(old, new).verdict == "mixed"
+
+
+@pytest.mark.parametrize(
+    ("names", "last", "expected"),
+    [
+        ("{x: u}", ALL, "from_now_on"),
+        ("{x: y, y: x}", ALL, "from_now_on"),
+        ("{x: y, y: x}", X, "mixed"),
+    ],
+)
+def test_a_rename_that_comes_or_goes(names: str, last: str, expected: str) -> None:
+    there = shop(names, last=last)
+    gone = there.replace(f"  called: {{gem: rename, input: a, options: {{columns: {names}}}}}\n", "")
+    gone = gone.replace("input: called", "input: a")
+    assert verdict(there, gone).verdict == expected
+    assert verdict(gone, there).verdict == expected

@@ -328,8 +328,10 @@ JOINED = """
         ("a.n = b.m and greatest(a.x, b.y) > 1", "a.n = b.m and greatest(a.x, b.y) > 2", "from_now_on"),
         ("a.n = b.m and greatest(a.x, b.y) > 1", "a.n = b.m and a.x > b.y", "mixed"),
         ("a.n = b.m and (a.x > b.y or a.x > 1)", "a.n = b.m and (a.x > b.y or a.x > 2)", "mixed"),
+        ("a.n = b.m and (a.x < b.y or a.x > b.y + 9)", "a.n = b.m and (a.x < b.y or a.x < b.y + 9)", "from_now_on"),
+        ("a.n = b.m and (a.x < b.y or a.at < b.seen and a.x > 1)", "a.n = b.m and (a.x < b.y or a.at < b.seen and a.x > 2)", "mixed"),
     ],
-)
+)  # fmt: skip
 def test_the_keys_of_a_join_are_what_is_compared(old: str, new: str, expected: str) -> None:
     assert of_two(JOINED.replace("CONDITION", old), JOINED.replace("CONDITION", new)) == expected
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.conditions import is_always_there
-from gem_bundle.changes.flow import ALL
+from gem_bundle.changes.flow import ALL, VARYING
 from gem_bundle.expressions import is_the_same_again, takes_first
-from gem_bundle.expressions.functions import BY_CHANCE, BY_CODE, BY_PLACE, CURRENT_TIME
 from gem_bundle.lineage import column_keys
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
 
 # Of the same rows these make the same rows, whenever they come.
 _REPEATING = frozenset({"filter", "generate", "repartition", "union", "watermark"})
-# Functions that give something else each time; some are called without brackets.
-_VARYING = re.compile(rf"(?i)\b({'|'.join(sorted(BY_CHANCE | BY_CODE | BY_PLACE | CURRENT_TIME))})\b")
 
 
 def none_passes_twice(flow: Flow, source: str, *, alone: bool) -> bool:
@@ -82,7 +78,7 @@ def _takes_any_order(flow: Flow, operator: Operator) -> bool:
 def _repeats(flow: Flow, name: str, operators: list[Operator]) -> bool:
     """Whether a node makes nothing of rows that come again but rows that have been there, or drops them."""
     node = flow.side.nodes[name]
-    if node.functions or _VARYING.search(json.dumps(node.options)):
+    if node.functions or VARYING.search(json.dumps(node.options)):
         return False
     for operator in operators:
         if isinstance(operator, JoinOperator):

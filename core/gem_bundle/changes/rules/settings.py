@@ -1,4 +1,4 @@
-"""What a checkpoint is bound to besides the pipeline: frozen settings, versions, names of nodes."""
+"""What a checkpoint is bound to besides the pipeline: frozen settings and versions."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ _LATER = (4, 2)
 
 
 def compare_settings(both: Comparison) -> Iterator[Change]:
-    """The changes of settings, versions and names."""
+    """The changes of settings and versions."""
     yield from _settings(both)
     yield from _versions(both)
-    yield from _names(both)
 
 
 def _settings(both: Comparison) -> Iterator[Change]:
@@ -89,20 +88,6 @@ def _versions(both: Comparison) -> Iterator[Change]:
             before=" ".join(one),
             after=" ".join(other),
         )
-
-
-def _names(both: Comparison) -> Iterator[Change]:
-    for old, new in both.pairs:
-        if old.id != new.id:
-            yield both.change(
-                "continues",
-                "GB443",
-                f"{new.kind} `{old.id}` is called `{new.id}` now, and nothing is lost",
-                new.id,
-                key="was" if new.was else "",
-                before=old.id,
-                after=new.id,
-            )
 
 
 def _number(version: str) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import RULE_ONLY, Told, told
 from gem_bundle.changes.flow import ALL
-from gem_bundle.changes.reach import Taint, reach_from
+from gem_bundle.changes.reach import Reach, Taint, reach_from
 from gem_bundle.changes.rules.options import differences
 from gem_bundle.changes.rules.repeats import none_passes_twice
 from gem_bundle.changes.rules.transforms import tell
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gem_bundle.changes.comparison import Comparison
+    from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.model import Change
     from gem_bundle.changes.record import NodeRecord
     from gem_bundle.changes.rules.options import Difference
@@ -36,10 +37,10 @@ def compare_sources(both: Comparison) -> Iterator[Told]:
             former = next((old for old in gone if _is_same_place(old, node)), None)
             if former is not None:
                 renamed[former.id] = node
-            yield Told(_added(both, node, former))
+            yield Told(_added(both, node, former)) if node.mode != "batch" else _table(both, node, former)
     for node in gone:
         if node.id not in renamed:
-            yield Told(_removed(both, node))
+            yield Told(_removed(both, node)) if node.mode != "batch" else _no_table(both, node)
     for old, new in both.pairs:
         if new.kind == "source":
             yield from _compare(both, old, new)
@@ -49,11 +50,35 @@ def _is_same_place(old: NodeRecord, new: NodeRecord) -> bool:
     return old.gem == new.gem and old.mode == new.mode and old.places == new.places
 
 
-def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Change:
-    if node.mode == "batch":
-        return both.change(
-            "from_now_on", "GB410", f"source `{node.id}` is new, and read as it is", node.id, after=node.gem
+def _table(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Told:
+    """What a new table makes of it, in the place of another one for instance."""
+    if former is not None and former.options == node.options:
+        what = f"source `{former.id}` is called `{node.id}` now, and is the table that it was"
+        return Told(
+            both.change("continues", "GB412", what, node.id, before=former.id, after=node.id), Reach()
         )
+    what = f"source `{node.id}` is new, and read as it is"
+    reach = _from_table(both.after, node.id, set(both.now.values()))
+    if reach.states:
+        return Told(tell(both, reach, "GB410", what, node.id, after=node.gem), reach)
+    return Told(both.change("from_now_on", "GB410", what, node.id, after=node.gem))
+
+
+def _no_table(both: Comparison, node: NodeRecord) -> Told:
+    what = f"source `{node.id}` is no more"
+    reach = Reach().join(_from_table(both.before, node.id, set(both.now)), both.now)
+    if reach.states:
+        return Told(tell(both, reach, "GB411", what, node.id, before=node.gem), reach)
+    return Told(both.change("from_now_on", "GB411", what, before=node.gem))
+
+
+def _from_table(flow: Flow, name: str, known: set[str]) -> Reach:
+    """How far a table reaches by the nodes that both versions have; the others are told by themselves."""
+    readers = [n.id for n in flow.side.nodes.values() if any(edge.node == name for edge in n.inputs)]
+    return reach_from(flow, name, _ANY) if known & set(readers) else Reach()
+
+
+def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Change:
     if former is not None:
         dropped = none_passes_twice(both.after, node.id, alone=_is_alone(both, node))
         return both.change(
@@ -154,8 +179,6 @@ def begin_of(gem: object) -> str:
 
 
 def _removed(both: Comparison, node: NodeRecord) -> Change:
-    if node.mode == "batch":
-        return both.change("from_now_on", "GB411", f"source `{node.id}` is no more", before=node.gem)
     return both.change(
         "skipped",
         "GB411",

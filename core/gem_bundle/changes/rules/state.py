@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.renames import joins_of_the_same_rows
+from gem_bundle.changes.renames import joins_behind_names, joins_of_the_same_rows
 from gem_bundle.changes.shapes import bare, fit, shapes
 
 if TYPE_CHECKING:
@@ -72,7 +72,10 @@ def _tell_of_order(
     ]
     if not moved:
         return found
-    called = set().union(*(joins_of_the_same_rows(both, node) for _, node in both.pairs))
+    called = set().union(
+        *(joins_of_the_same_rows(both, node) for _, node in both.pairs),
+        *(joins_behind_names(both, node) for node in (*both.added, *both.removed)),
+    )
     for name in (name for name in dict.fromkeys(moved) if name not in called):
         guilty = _guilty(both, changes, [name])
         if any(change.verdict == "mixed" for change in guilty):

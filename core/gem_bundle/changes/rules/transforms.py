@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle.changes.comparison import RULE_ONLY, Told, told
+from gem_bundle.changes.comparison import RULE_ONLY, Told, origin, told
 from gem_bundle.changes.conditions import UNCHANGED, never_lacking_before, pushed_below
 from gem_bundle.changes.flow import ALL
+from gem_bundle.changes.groups import states_of_other_groups
 from gem_bundle.changes.reach import (
     Reach,
     Taint,
@@ -16,7 +17,7 @@ from gem_bundle.changes.reach import (
     reach_from,
     tells_all,
 )
-from gem_bundle.changes.renames import joins_of_the_same_rows
+from gem_bundle.changes.renames import joins_behind_names, joins_of_the_same_rows
 from gem_bundle.changes.rules.options import differences
 from gem_bundle.changes.rules.state import knows_rows
 from gem_bundle.gem import Transform
@@ -66,6 +67,12 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
     if both.new.nodes[both.new.target].output_mode == "update":
         # Groups that get no rows any more don't come out again; the rows that a join has kept do.
         below = {name for name in below if _keeps_rows(both.after, name)}
+    if reach.states and not (taint.rows or taint.nulls):
+        reach.states -= joins_behind_names(both, node)
+    elif reach.states and not taint.columns:
+        others = states_of_other_groups(both.after, node.id, reach.states)
+        reach.states -= others
+        below -= others
     reach.states |= below
     if both.after.keeps(node.id):
         message = f"{what} and keeps state, which the checkpoint doesn't have: Spark refuses to go on"
@@ -98,6 +105,8 @@ def _removed(both: Comparison, node: NodeRecord) -> Iterator[Told]:
     before = _origin_of(both.old, node, {other.id for other in both.removed})
     if before in both.now:
         reach = reach_from(both.after, both.now[before], taint).join(reach, {n: n for n in reach.states})
+    if reach.states and not (taint.rows or taint.nulls):
+        reach.states -= joins_behind_names(both, node)
     yield Told(tell(both, reach, "GB421", what, node.id, before=node.gem), reach)
 
 
@@ -125,23 +134,6 @@ def _origin_of(side: Side, node: NodeRecord, passed: set[str]) -> str | None:
     """The only node before one that was there before."""
     found = {name for edge in node.inputs if (name := origin(side, edge.node, passed)) is not None}
     return found.pop() if len(found) == 1 else None
-
-
-def origin(side: Side, name: str, passed: set[str]) -> str | None:
-    """The node that was there before, behind those that were put between or taken out.
-
-    Returns:
-        None where there is none, or several.
-    """
-    while name in passed:
-        node = side.nodes.get(name)
-        if node is None or node.kind == "source":
-            return None
-        found = {before for edge in node.inputs if (before := origin(side, edge.node, passed)) is not None}
-        if len(found) != 1:
-            return None
-        (name,) = found
-    return name
 
 
 def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Told]:
@@ -327,7 +319,7 @@ def _replaced(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[To
 
 def _reads_the_same(both: Comparison, old: NodeRecord, new: NodeRecord) -> bool:
     """Whether a node's inputs are what they were; their order means nothing where it takes them by name."""
-    before, after = _inputs(both, old, before=True), _inputs(both, new, before=False)
+    before, after = both.read_before(old), both.read_now(new)
     gem = both.new.gems.get(new.id)
     if before == after or not isinstance(gem, Transform) or not gem.by_name:
         return before == after
@@ -335,20 +327,6 @@ def _reads_the_same(both: Comparison, old: NodeRecord, new: NodeRecord) -> bool:
         return False
     named = zip(before, (edge.name for edge in old.inputs), strict=True)
     return set(named) == set(zip(after, (edge.name for edge in new.inputs), strict=True))
-
-
-def _inputs(both: Comparison, node: NodeRecord, *, before: bool) -> list[tuple[str, str]]:
-    """What a node reads, without what was put between or taken out, which is told by itself."""
-    side = both.old if before else both.new
-    passed = {other.id for other in (both.removed if before else both.added)}
-    found = []
-    for edge in node.inputs:
-        name = origin(side, edge.node, passed)
-        if name is None:
-            continue  # a source that is new, or gone, is told by itself
-        output = edge.output if name == edge.node else ""
-        found.append((both.now.get(name, f"-{name}") if before else name, output))
-    return found
 
 
 def tell(

@@ -1,0 +1,81 @@
+"""Conditions that leave out whole groups: what a node has kept of the others is none the older for it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from gem_bundle.changes.flow import VARYING
+from gem_bundle.operators import AggregateOperator, DeduplicateOperator
+
+if TYPE_CHECKING:
+    from gem_bundle.changes.flow import Flow
+    from gem_bundle.lineage import Made
+
+_BY_ROW = frozenset({"filter", "repartition"})
+
+
+def states_of_other_groups(flow: Flow, name: str, states: set[str]) -> set[str]:
+    """The nodes behind a new condition that have kept nothing of what they get from now on that it changes.
+
+    It asks for nothing but what they keep their state by, so all rows of a group come as before, or none do.
+    Of the latter nothing comes out any more where only rows that come make results, which is so without event
+    time for a removal of duplicates, and in the output mode ``update`` for an aggregation.
+
+    Args:
+        flow: The version with the condition.
+        name: The node that asks it.
+        states: The nodes behind it that keep state.
+    """
+    node, lineage = flow.side.nodes[name], flow.lineage(name)
+    kinds = {operator.kind for operator in flow.side.operators if operator.node == name}
+    if lineage is None or not kinds or not kinds <= _BY_ROW or node.functions:
+        return set()
+    if not lineage.rows.uses or VARYING.search(json.dumps(node.options)):
+        return set()
+    asked = {use.partition(":")[2] for use in lineage.rows.uses}
+    if any(not _is_as_it_is(lineage.columns.get(key), key) for key in asked):
+        return set()
+    groups = {name: {key: key for key in asked}}
+    found = set()
+    for other in flow.side.order[flow.side.order.index(name) + 1 :]:
+        edges = [edge for edge in flow.side.nodes[other].inputs if edge.node in groups]
+        made = flow.lineage(other)
+        if len(edges) != 1 or edges[0].output or len(flow.side.nodes[other].inputs) != 1 or made is None:
+            continue
+        known = groups[edges[0].node]
+        if flow.keeps(other):
+            keys = made.kept.keys if made.kept is not None else ()
+            grouped = {
+                next(iter(key.uses or ())) for key in keys if key.rule == "=" and len(key.uses or ()) == 1
+            }
+            if not {f"0:{key}" for key in known.values()} <= grouped or not _gives_what_comes(flow, other):
+                continue
+            if other in states:
+                found.add(other)
+        called = {use: key for key, m in made.columns.items() if m.rule == "=" for use in m.uses or ()}
+        if all(f"0:{key}" in called for key in known.values()):
+            groups[other] = {first: called[f"0:{key}"] for first, key in known.items()}
+    return found
+
+
+def _is_as_it_is(made: Made | None, key: str) -> bool:
+    return made is not None and made.rule == "=" and made.uses == frozenset({f"0:{key}"})
+
+
+def _gives_what_comes(flow: Flow, name: str) -> bool:
+    """Whether nothing comes out of what a node has kept of groups that no row comes for."""
+    updates = flow.side.nodes[flow.side.target].output_mode == "update"
+    operators = [operator for operator in flow.side.stateful if operator.node == name]
+    if len(operators) != 1:
+        return False
+    (operator,) = operators
+    if isinstance(operator, DeduplicateOperator):
+        return not operator.by_event_time
+    return (
+        isinstance(operator, AggregateOperator)
+        and operator.kind == "aggregate"
+        and operator.event_time is False
+        and operator.sessions is False
+        and updates
+    )

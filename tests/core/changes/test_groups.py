@@ -1,0 +1,64 @@
+"""Conditions about what state is kept by: they leave out whole groups, and change nothing of the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.changes.edits import verdict
+
+SHOP = """
+pipeline: shop
+sources:
+  a: {gem: file, options: {format: json, path: a, schema: "n int, page string, user string, at timestamp"}}
+transforms:
+  timely: {gem: watermark, input: a, options: {column: at, delay: 1 hour}}
+  last: LAST
+targets:
+  out: {gem: console, input: last, output_mode: update}
+"""
+SUMS = "{gem: aggregate, input: a, options: {group_by: [page, upper(user) as u], aggregates: {s: sum(n)}}}"
+ONCE = "{gem: deduplicate, input: a, options: {columns: [page]}}"
+PAGE, USER = "{gem: filter, input: a, options: {condition: page > 'b'}}", "{gem: filter, input: a, options: {condition: user > 'b'}}"  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("last", "condition", "expected"),
+    [
+        (SUMS, PAGE, "from_now_on"),
+        (ONCE, PAGE, "from_now_on"),
+        (ONCE, "{gem: sample, input: a, options: {fraction: 0.5, by: [page], seed: 1}}", "from_now_on"),
+        # Some rows of a group come, and others don't.
+        (SUMS, USER, "mixed"),
+        (ONCE, USER, "mixed"),
+        (ONCE, PAGE.replace("page > 'b'", "page > 'b' or n > 1"), "mixed"),
+        (ONCE, PAGE.replace("page > 'b'", "page > uuid()"), "mixed"),
+        (ONCE, "{gem: sample, input: a, options: {fraction: 0.5, by: [page, user], seed: 1}}", "mixed"),
+        # What has been kept comes out though no row comes for it.
+        (SUMS.replace("group_by", "window: {column: at, duration: 1 hour}, group_by"), PAGE, "mixed"),
+        (ONCE.replace("[page]}", "[page, at]}"), PAGE, "mixed"),
+    ],
+)
+def test_a_condition_that_comes(last: str, condition: str, expected: str) -> None:
+    marked = "at]" in last or "window:" in last
+    last = last.replace("input: a", "input: timely") if marked else last
+    condition = condition.replace("input: a", "input: timely") if marked else condition
+    before = SHOP.replace("LAST", last)
+    after = before.replace("  last:", f"  some: {condition}\n  last:").replace(
+        last, last.replace("input: timely" if marked else "input: a", "input: some")
+    )
+    assert verdict(before, after).verdict == expected
+
+
+def test_one_that_goes_lets_groups_come_that_were_left_out() -> None:
+    before = SHOP.replace(
+        "  last: LAST", f"  some: {PAGE}\n  last: {ONCE.replace('input: a', 'input: some')}"
+    )
+    assert verdict(before, SHOP.replace("LAST", ONCE)).verdict == "mixed"
+
+
+def test_in_complete_mode_the_old_groups_stay_in_the_table() -> None:
+    whole = SHOP.replace("output_mode: update", "output_mode: complete").replace("LAST", SUMS)
+    after = whole.replace("  last:", f"  some: {PAGE}\n  last:").replace(
+        "aggregate, input: a", "aggregate, input: some"
+    )
+    assert verdict(whole, after).verdict == "mixed"
