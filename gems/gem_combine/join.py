@@ -277,7 +277,13 @@ class Join(Transform[JoinOptions]):
                 None if left.columns is None or right.columns is None else [*left.columns, *right.columns]
             )
             yield from check_expression(
-                options.condition, both, "condition", wants="boolean", analytic=False, generators=False
+                options.condition,
+                both,
+                "condition",
+                wants="boolean",
+                analytic=False,
+                generators=False,
+                stars=False,
             )
             yield from check_steady_columns(options.condition, both, "condition")
         for facts in inputs:

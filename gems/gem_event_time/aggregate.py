@@ -340,11 +340,16 @@ class Aggregate(Transform[AggregateOptions]):
         names = {name.lower() for name in groups} if isinstance(groups, dict) else set()
         for key, body in keyed(groups):
             yield from check_expression(
-                body, facts, ("group_by", key), also=names, analytic=False, generators=False
+                body, facts, ("group_by", key), also=names, analytic=False, generators=False, stars=False
             )
         if options.pivot is not None:
             yield from check_expression(
-                options.pivot.column, facts, ("pivot", "column"), analytic=False, generators=False
+                options.pivot.column,
+                facts,
+                ("pivot", "column"),
+                analytic=False,
+                generators=False,
+                stars=False,
             )
         also = names | set(self._window_names()) | {name.lower() for name in options.aggregates}
         for name, body in options.aggregates.items():
@@ -355,6 +360,7 @@ class Aggregate(Transform[AggregateOptions]):
                 also=also,
                 aggregates="allowed" if options.pivot is None else "required",
                 analytic=False,
+                stars=options.pivot is None,
                 groups=self._groups(),
             )
         yield from self._several_windows()

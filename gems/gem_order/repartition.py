@@ -76,5 +76,11 @@ class Repartition(Transform[RepartitionOptions]):
         for position, expression in enumerate(self.options.columns):
             place = ("columns", position)
             yield from check_expression(
-                expression, facts, place, dropped=facts.hidden, analytic=False, generators=False
+                expression,
+                facts,
+                place,
+                dropped=facts.hidden,
+                analytic=False,
+                generators=False,
+                stars=False,
             )

@@ -76,6 +76,7 @@ class Sort(Transform[SortOptions]):
                 place,
                 dropped=facts.hidden,
                 wants="order",
+                stars=False,
                 aggregates="allowed" if behind else "no",
                 analytic=False,
                 generators=False,

@@ -145,6 +145,7 @@ class Sql(Transform[SqlOptions]):
                 aggregates="allowed" if clause in _AGGREGATING else "no",
                 analytic=clause in _ANALYTIC,
                 generators=clause == "select",
+                stars=clause in {"select", "group by", "where"},
                 groups=groups,
             )
             # Unknown functions are told of the whole query already.

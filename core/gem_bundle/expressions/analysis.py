@@ -202,6 +202,17 @@ def parsed(expression: str) -> exp.Expr | None:
     return tree_of(expression)
 
 
+def has_star(expression: str) -> bool:
+    """Whether an expression has a star that stands for all columns."""
+    tree = parsed(expression) if "*" in expression else None
+    if tree is None:
+        return False
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.expressions.trees import means_all_columns
+
+    return any(means_all_columns(star) for star in tree.find_all(exp.Star))
+
+
 def calls_functions(expression: str) -> bool:
     """Whether an expression may call a function: without one it neither aggregates nor makes rows.
 

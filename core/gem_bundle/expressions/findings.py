@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Literal
 
 from gem_bundle.diagnostics import Finding, suggest
-from gem_bundle.expressions.analysis import of_reference, time_windows, walked
+from gem_bundle.expressions.analysis import has_star, of_reference, time_windows, walked
 from gem_bundle.expressions.calls import NO_TIME_FOR_WINDOWS
 from gem_bundle.expressions.kinds import family, is_window, read
 from gem_bundle.expressions.names import VALUES, reference, split_alias
@@ -44,6 +44,7 @@ _NEEDED = {
 # The families of types that certainly can't be used so.
 _REFUSED = {"boolean": "ifnsxdtvycamr", "timestamp": NO_TIME_FOR_WINDOWS, "interval": "bifnxdtvyamr"}
 _SEVERITIES: dict[str, Severity] = {"GB216": "warning", "GB219": "warning"}
+_STAR = Problem("GB212", "`*` can't stand for all columns here", "Name the columns.")
 _NO_AGGREGATE = Problem("GB212", "there is no aggregate function in it", "Use one, for example `max(…)`.")
 
 
@@ -58,6 +59,7 @@ def check_expression(
     aggregates: Literal["no", "allowed", "required"] = "no",
     analytic: bool = True,
     generators: bool = True,
+    stars: bool = True,
     groups: Sequence[str] | None = None,
 ) -> Iterator[Finding]:
     """What is certainly wrong with an expression; whatever can't be told is passed over.
@@ -74,6 +76,8 @@ def check_expression(
         aggregates: Whether it may have aggregate functions, or must.
         analytic: Whether it may have window functions (``OVER``).
         generators: Whether it may have functions that make several rows of one.
+        stars: Whether it may have a star for all columns: Spark puts them there in a list of columns, also
+            of aggregates, and in the condition of a filter.
         groups: The expressions that its rows are grouped by: other columns may then only stand in
             aggregates.
 
@@ -97,6 +101,7 @@ def check_expression(
         aggregates=aggregates,
         analytic=analytic,
         generators=generators,
+        stars=stars,
         groups=groups,
     ):
         severity = _SEVERITIES.get(problem.code, "error")
@@ -112,6 +117,7 @@ def _problems(
     aggregates: str,
     analytic: bool,
     generators: bool,
+    stars: bool,
     groups: Sequence[str] | None,
 ) -> list[Problem]:
     parts = reference(body)
@@ -136,6 +142,7 @@ def _problems(
     wrong = [
         *walk.problems,
         *_misplaced(walk, aggregates, analytic=analytic, generators=generators),
+        *((_STAR,) if not stars and has_star(body) else ()),
         *(
             Problem(
                 "GB212",

@@ -70,6 +70,14 @@ def parts_of(node: exp.Expr) -> list[str] | None:
     return None
 
 
+def means_all_columns(star: exp.Star) -> bool:
+    """Whether a star stands for all columns; in `count(*)` it stands for rows."""
+    call = star.parent
+    if not isinstance(call, exp.Anonymous) or call.name.lower() != "count":
+        return True
+    return len(call.expressions) != 1
+
+
 def type_of_cast(node: exp.Expr) -> DataType | None:
     """The type that a cast names; None when it isn't known here."""
     if not isinstance(node, exp.DataType) or node.args.get("collate") is not None:

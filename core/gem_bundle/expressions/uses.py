@@ -159,7 +159,7 @@ def _is_value(name: Sequence[str], inputs: Iterable[tuple[int, Sequence[Column] 
 def _names_in(tree: exp.Expr) -> list[list[str]] | None:
     """The names of all columns in an expression, in order; None where some may be of something else."""
     from gem_bundle.expressions.spark_parser import exp
-    from gem_bundle.expressions.trees import parts_of
+    from gem_bundle.expressions.trees import means_all_columns, parts_of
     from gem_bundle.expressions.walk import UNIT_FIRST, shape
 
     found: list[list[str]] = []
@@ -172,14 +172,8 @@ def _names_in(tree: exp.Expr) -> list[list[str]] | None:
         elif isinstance(node, exp.Lambda | exp.Query | exp.Exists | exp.Window):
             return None
         elif isinstance(node, exp.Star):
-            call = node.parent
-            if (
-                isinstance(call, exp.Anonymous)
-                and call.name.lower() == "count"
-                and len(call.expressions) == 1
-            ):
-                continue  # it counts rows, whatever their columns
-            return None  # all columns, as in the JSON of a whole row
+            if means_all_columns(node):
+                return None  # as in the JSON of a whole row
         elif isinstance(node, exp.NullSafeEQ) and shape(node.this) == shape(node.expression):
             continue  # which Spark knows to be true
         elif isinstance(node, exp.Cast | exp.Alias):
@@ -553,9 +547,9 @@ def _aggregates(
             known = _columns_of(_names_in(call) or (), [(0, columns)])
             only = ""
             around = call.parent
-            while isinstance(around, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+            while isinstance(around, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
                 only += f" {type(around).__name__}"
-                if isinstance(around, exp.Filter):
+                if isinstance(around, exp.Filter | exp.WithinGroup):
                     where = around.expression
                     only += f" {shape(where, _columns_of(_names_in(where) or (), [(0, columns)]))}"
                 around = around.parent
@@ -579,7 +573,7 @@ def _buffers(name: str, arguments: list[str], columns: Sequence[Column] | None) 
     if name in _SEVERAL_BUFFERS:
         told = kinds[:1] if name == "approx_count_distinct" and arguments[1:] in ([], [_DEVIATION]) else kinds
         return (f"{name}({', '.join(map(str, told))})",)
-    if name in {"avg", "mean"} and kinds and kinds[0] is None:
+    if name in {"avg", "mean", "try_avg"} and kinds and kinds[0] is None:
         return ("double", "bigint")
     if not kinds or kinds[0] is None:
         return (f"?{name}",)
@@ -590,9 +584,10 @@ def _buffers(name: str, arguments: list[str], columns: Sequence[Column] | None) 
         return (kind,)
     if name in {"max_by", "min_by"} and len(kinds) == 2 and kinds[1] is not None:
         return (kind, kinds[1])
-    if name == "sum":
-        return _sum(kind)
-    if name in {"avg", "mean"}:
+    if name in {"sum", "try_sum"}:
+        # Whether a sum that is tried has overflowed is kept beside it.
+        return (*(_sum(kind) or ()), "boolean!") if name == "try_sum" and kind in _WHOLE else _sum(kind)
+    if name in {"avg", "mean", "try_avg"}:
         # Unlike a count, and the moments, it is kept in what might be null.
         return (_widened(kind), "bigint") if kind.startswith("decimal(") else ("double", "bigint")
     return None

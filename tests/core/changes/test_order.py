@@ -216,7 +216,7 @@ ARRANGED = select("m, n, user, page, at", source="timely", name="some")
         ("last: {gem: sql, inputs: {a: INPUT, b: own}, options: {query: select * from a union all select * from b}}", "from_now_on"),
         ("last: {gem: sql, input: INPUT, options: {query: select n from INPUT}}", "continues"),
         ("last: {gem: aggregate, input: INPUT, options: {group_by: [page], aggregates: {h: max(hash(*))}}}", "mixed"),
-        ("last: {gem: aggregate, input: INPUT, options: {group_by: [hash(*) as h], aggregates: {n: count(*)}}}", "mixed"),
+        ("last: {gem: sql, input: INPUT, options: {query: 'select distinct page, hash(*) as h from INPUT'}}", "from_now_on"),
         ("last: {gem: aggregate, input: INPUT, options: {group_by: [page], aggregates: {h: max(n)}}}", "continues"),
         ("last: {gem: deduplicate, input: INPUT, options: {columns: [page]}}", "continues"),
     ],

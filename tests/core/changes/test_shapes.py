@@ -409,6 +409,10 @@ def test_a_key_that_is_never_null_is_no_place_for_one_that_may_be() -> None:
         ("sum(d)", "avg(d)", "refused"),  # one is kept with a switch, the other with a count
         ("avg(d)", "avg(d + 1)", "refused"),
         ("sum(n)", "sum(n + 1)", "mixed"),
+        # Whether it has overflowed is kept of a sum of whole numbers that is tried, as of one of decimals.
+        ("sum(n)", "try_sum(n)", "refused"),
+        ("sum(d)", "try_sum(d)", "mixed"),
+        ("avg(n)", "try_avg(n)", "mixed"),
     ],
 )
 def test_what_is_kept_of_decimals(old: str, new: str, expected: str) -> None:
@@ -427,6 +431,13 @@ def test_what_is_kept_of_decimals(old: str, new: str, expected: str) -> None:
         ("stddev(x)", "var_pop(x)", "from_now_on"),
         ("stddev(x)", "var_pop(x + 1)", "mixed"),
         ("skewness(x)", "kurtosis(x)", "refused"),
+        # What is put in order is kept too, and what it is put in order by.
+        ("listagg(page) within group (order by page)", "listagg(page) within group (order by n)", "mixed"),
+        (
+            "percentile_cont(0.5) within group (order by x)",
+            "percentile_cont(0.5) within group (order by n)",
+            "mixed",
+        ),
         ("approx_count_distinct(n)", "approx_count_distinct(n, 0.05)", "mixed"),
         ("approx_count_distinct(n)", "approx_count_distinct(n, 0.01)", "refused"),
     ],

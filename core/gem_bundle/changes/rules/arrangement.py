@@ -29,13 +29,14 @@ def compare_arrangements(both: Comparison) -> Iterator[Told]:
         both: What is compared.
     """
     for old, new in both.pairs:
-        if new.kind != "transform" or old.gem != new.gem or old.options != new.options:
-            continue  # other options are told by themselves, with all that they make of what
+        if new.kind != "transform" or old.gem != new.gem:
+            continue
         inputs = _arranged(both, old, new)
         if not inputs:
             continue
         before, after = both.before.lineage(old.id), both.after.lineage(new.id)
-        taint = _different(before, after)
+        # What other options make of what is told by itself.
+        taint = _different(before, after, told=old.options != new.options)
         own = both.after.keeps(new.id) and (_keeps_all(after) or other_state(before, after))
         reach = both.reach(old, new, taint, own_state=own)
         if not reach.states and not reach.target:
@@ -60,20 +61,20 @@ def _columns(side: Side, key: str) -> tuple[str, ...]:
     return tuple(column_keys(facts.columns) or ()) if facts is not None else ()
 
 
-def _different(before: Lineage | None, after: Lineage | None) -> Taint:
+def _different(before: Lineage | None, after: Lineage | None, *, told: bool) -> Taint:
     """What a node makes otherwise of the columns that it had, for their order."""
     if before is None or after is None:
         return Taint(rows=True, columns={ALL})
+
+    def is_other(before: Made, after: Made) -> bool:
+        # Of what may be made of anything nobody knows in which order it takes the columns.
+        return after.uses is None if before == after else not told
+
     columns = after.columns.items()
     return Taint(
-        rows=_is_other(before.rows, after.rows),
-        columns={key for key, made in columns if _is_other(before.columns.get(key, made), made)},
+        rows=is_other(before.rows, after.rows),
+        columns={key for key, made in columns if is_other(before.columns.get(key, made), made)},
     )
-
-
-def _is_other(before: Made, after: Made) -> bool:
-    # Of what may be made of anything nobody knows in which order it takes the columns.
-    return after.uses is None or before != after
 
 
 def _keeps_all(lineage: Lineage | None) -> bool:
