@@ -36,6 +36,7 @@ from gem_bundle.expressions import (
     kept_by,
     made_of_inputs,
     missing_names,
+    only_narrows,
 )
 from gem_bundle.lineage import MAYBE_NULL, column_keys, same
 from gem_bundle.operators import JoinType, any_of
@@ -291,9 +292,12 @@ class Join(Transform[JoinOptions]):
                 yield from check_steady_columns(backquoted(name), facts, "on")
 
     def change(self, option: str, before: Any) -> OptionChange | None:
-        """An outer join keeps all that an inner one does."""
+        """An outer join keeps all that an inner one does, and for a shorter span there is more than enough."""
         if option == "how" and before in {"left", "right", "full"} and self.options.how == "inner":
             return OptionChange("from_now_on")
+        condition = self.options.condition
+        if option == "condition" and self.options.how == "inner" and before and condition:
+            return OptionChange("from_now_on") if only_narrows(before, condition) else None
         return None
 
     def _called(self, inputs: tuple[Facts, ...]) -> tuple[Facts, Facts]:

@@ -23,6 +23,7 @@ from gem_bundle.expressions import (
     find,
     join_condition,
     missing_columns,
+    only_narrows,
     project,
     reference,
     split_alias,
@@ -782,3 +783,27 @@ def test_a_text_is_a_list_of_expressions(value: Any, expressions: list[str]) -> 
 def test_what_is_no_expression_is_refused(value: Any) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(ColumnExpressions).validate_python(value)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("b.at <= a.at + interval 1 hour", "b.at <= a.at + interval 30 minutes", True),
+        ("b.at <= a.at + interval 1 hour", "b.at <= a.at + interval '59 minutes'", True),
+        ("b.at <= a.at + interval 1 hour", "b.at <= a.at + interval 2 hours", False),
+        ("a.n = b.n and b.at >= a.at - interval 1 hour", "a.n = b.n and b.at >= a.at - interval 1 minute", True),
+        ("b.at >= a.at - interval 1 hour", "b.at >= a.at - interval 90 minutes", False),
+        ("b.at between a.at - interval 1 hour and a.at + interval 1 hour", "b.at between a.at - interval 1 minute and a.at + interval 1 hour", True),
+        ("b.at between a.at - interval 1 hour and a.at + interval 1 hour", "b.at between a.at - interval 1 minute and a.at + interval 2 hours", False),
+        ("b.at - interval 1 hour < a.at", "b.at - interval 1 minute < a.at", True),
+        # Whether the end is a part of it is another matter, and so is another column.
+        ("b.at <= a.at + interval 1 hour", "b.at < a.at + interval 30 minutes", False),
+        ("b.at <= a.at + interval 1 hour", "b.seen <= a.at + interval 30 minutes", False),
+        ("b.at <= a.at + interval 1 hour", "b.at <= a.at + interval 30 minutes and a.n > 1", False),
+        ("b.at <= a.at + interval 1 day", "b.at <= a.at + interval 1 hour", False),
+        ("b.at <= a.at + n", "b.at <= a.at + m", False),
+        ("b.at <= (", "b.at <= a.at", False),
+    ],
+)  # fmt: skip
+def test_a_condition_that_only_narrows(before: str, after: str, expected: bool) -> None:
+    assert only_narrows(before, after) is expected

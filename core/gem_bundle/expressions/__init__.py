@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.names import keyed as keyed
     from gem_bundle.expressions.names import reference as reference
     from gem_bundle.expressions.names import split_alias as split_alias
+    from gem_bundle.expressions.narrowing import only_narrows as only_narrows
     from gem_bundle.expressions.ordering import check_order as check_order
     from gem_bundle.expressions.projection import WINDOW_TYPE as WINDOW_TYPE
     from gem_bundle.expressions.projection import column_of as column_of
@@ -107,6 +108,7 @@ _HOMES = {
         "equal_columns",
         "qualified",
     ),
+    "narrowing": ("only_narrows",),
     "readable": ("unreadable_query",),
     "steady": ("check_chance", "check_repeatable", "check_steady", "check_steady_columns"),
     "trying": ("Tried", "check_tried", "tried"),

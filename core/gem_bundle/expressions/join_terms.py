@@ -81,9 +81,7 @@ class Sides:
         """Whether the other side's watermark bounds how long rows of a side are kept."""
         if self._facts[_OTHER[side]].watermarked is False:
             return False
-        return any_of(
-            self._bounds(low, high, side) for node in conjuncts(tree) for low, high in _ranges(node)
-        )
+        return any_of(self._bounds(low, high, side) for node in conjuncts(tree) for low, high in ranges(node))
 
     def _owner(self, parts: list[str]) -> tuple[Side, Column | None] | None:
         """The side that a name belongs to, and its column when it is one as it is."""
@@ -240,7 +238,7 @@ def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
             yield node
 
 
-def _ranges(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
+def ranges(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
     """The pairs of a comparison that are in order: the first is the lower one."""
     if isinstance(node, exp.LT | exp.LTE):
         yield node.this, node.expression

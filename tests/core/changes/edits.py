@@ -379,9 +379,16 @@ EDITS = [
     ),
     Edit("another kind of join", (("how: inner", "how: left"),), "refused", ("GB422",), ORDERS),
     Edit(
-        "another condition of a join",
+        "a longer span of time for a join",
         (("interval 1 hour\n", "interval 2 hours\n"),),
         "mixed",
+        ("GB423",),
+        ORDERS,
+    ),
+    Edit(
+        "a shorter span of time for an inner join",
+        (("interval 1 hour\n", "interval 1 minute\n"),),
+        "from_now_on",
         ("GB423",),
         ORDERS,
     ),
