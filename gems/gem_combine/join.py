@@ -292,7 +292,7 @@ class Join(Transform[JoinOptions]):
                 yield from check_steady_columns(backquoted(name), facts, "on")
 
     def change(self, option: str, before: Any) -> OptionChange | None:
-        """An outer join keeps all that an inner one does, and for a shorter span there is more than enough."""
+        """An outer join keeps all that an inner one does, and a longer span all that a shorter one does."""
         if option == "how" and before in {"left", "right", "full"} and self.options.how == "inner":
             return OptionChange("from_now_on")
         condition = self.options.condition

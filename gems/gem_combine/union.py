@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import model_validator
 
 from gem_bundle import Column, Facts, Field, Finding, Lineage, Made, Operator, Options, Transform, combined
+from gem_bundle.expressions import common_type
 from gem_bundle.lineage import column_keys
 from gem_bundle.schema import differ_for_certain, with_article
 
@@ -144,10 +145,10 @@ class Union(Transform[UnionOptions]):
 
 
 def _as_one(column: Column, other: Column) -> Column:
-    """The column of a union: the first input's, as far as the other one is the same."""
+    """The column of a union: the first input's, of the type that Spark makes of both."""
     if column.type == other.type and not other.entered:
         return column
-    kind = column.type if column.type == other.type else None
+    kind = common_type([column.type, other.type])
     return replace(column, type=kind, entered=(*column.entered, *other.entered))
 
 

@@ -71,7 +71,7 @@ def _whole(tree: Any, query: str, names: list[str]) -> Lineage:
     calls: dict[str, tuple[str, ...]] = {}
     for call in tree.find_all(exp.Anonymous):
         whole: Any = call
-        while isinstance(whole.parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        while isinstance(whole.parent, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
             whole = whole.parent
         for text, kinds in (buffers_of(sql_of(whole), None) or {}).items():
             # Whatever is one of the values that came is kept as such a value.

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle import AggregateOperator, Finding, event_times
-from gem_bundle.expressions import UNKNOWN_DELAY
+from gem_bundle.expressions import UNKNOWN_DELAY, common_type
 from gem_bundle.schema import differ_for_certain, with_article, without_equality
 from gem_sql.tree import OPTION
 
@@ -25,7 +25,8 @@ def side_by_side(left: Facts, right: Facts) -> list[Column] | None:
         same = column.type is not None and column.type == other.type
         delay = column.delay if same or column.delay is None else UNKNOWN_DELAY
         entered = (*column.entered, *other.entered)
-        found.append(replace(column, type=column.type if same else None, delay=delay, entered=entered))
+        kind = common_type([column.type, other.type])
+        found.append(replace(column, type=kind, delay=delay, entered=entered))
     return found
 
 

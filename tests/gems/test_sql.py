@@ -380,6 +380,9 @@ select /*+ broadcast(c) */ a.id from a join c on a.id = c.id
 select at, id from a union all select at, id from b
 select at from a union all select paid from b
 select at from a union all select since from c
+select cast(id as int) as k from a union all select id from b
+select cast(id as int) as k from a union all select cast(id as decimal(12, 2)) from b union all select cast(id as double) from b
+select cast(id as tinyint) as k from a union select cast(id as smallint) from b
 select since from c union all select at from a
 select at, id from a union select at, id from b
 select id from a intersect select id from b

@@ -29,7 +29,9 @@ def test_the_first_input_decides_on_names_and_event_time() -> None:
     assert union.infer(stream_of(PLAIN, ID), stream_of(ID, MARKED)) == stream_of(PLAIN, ID)
     by_position = made(Union, "a", "b", by_name=False)
     numbers = stream_of(Column("t", "timestamp"), Column("n", "int"))
-    assert by_position.infer(stream_of(MARKED, ID), numbers) == stream_of(MARKED, Column("id"))
+    assert by_position.infer(stream_of(MARKED, ID), numbers) == stream_of(MARKED, ID)
+    texts = stream_of(Column("t", "timestamp"), Column("n", "string"))
+    assert by_position.infer(stream_of(MARKED, ID), texts) == stream_of(MARKED, Column("id"))
 
 
 def test_missing_columns_come_last_and_are_no_event_time() -> None:

@@ -42,7 +42,6 @@ _OBJECTS = frozenset(
         "bloom_filter_agg",
         "collect_list",
         "collect_set",
-        "count_min_sketch",
         "histogram_numeric",
         "hll_sketch_agg",
         "hll_union_agg",
@@ -567,6 +566,9 @@ def _buffers(name: str, arguments: list[str], columns: Sequence[Column] | None) 
         return ("bigint!",)
     if name in _MOMENTS:
         return ("double!",) * _MOMENTS[name]
+    if name == "count_min_sketch":
+        # Sketches that were made otherwise can't be put together: Spark fails when rows come to them.
+        return (f"{name} with {', '.join(arguments[1:])}",)
     if name in _OBJECTS:
         return ("binary",)
     kinds = [analyse(text, columns).column.type for text in arguments]

@@ -171,3 +171,9 @@ def test_a_condition_on_nothing_is_asked_before_a_query_that_isnt_read() -> None
     asked = """  last: {gem: filter, input: read, options: {condition: "startswith('its', 'a')"}}"""
     free = "  last: {gem: select, input: read, options: {columns: ['*']}}"
     assert of_one(f"{steps}\n{asked}", f"{steps}\n{free}", "append") == "mixed"
+
+
+def test_a_union_has_the_wider_type_which_its_groups_are_kept_by() -> None:
+    query = "select k, count(*) as c from (select n as k from clicks union all select n + 1 from clicks) group by k"
+    assert edited(query, "n + 1", "cast(n as bigint)") == "refused"
+    assert edited(query, "n + 1", "n + 2") == "mixed"
