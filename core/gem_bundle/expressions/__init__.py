@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.analysis import analyse as analyse
     from gem_bundle.expressions.analysis import calls_functions as calls_functions
     from gem_bundle.expressions.analysis import limited as limited
+    from gem_bundle.expressions.buffers import buffers_of as buffers_of
+    from gem_bundle.expressions.buffers import is_the_same_again as is_the_same_again
+    from gem_bundle.expressions.buffers import meaning_of as meaning_of
+    from gem_bundle.expressions.buffers import takes_first as takes_first
     from gem_bundle.expressions.casts import Casts as Casts
     from gem_bundle.expressions.casts import casts_of as casts_of
     from gem_bundle.expressions.casts import check_types as check_types
@@ -36,6 +40,10 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.names import split_alias as split_alias
     from gem_bundle.expressions.narrowing import only_narrows as only_narrows
     from gem_bundle.expressions.ordering import check_order as check_order
+    from gem_bundle.expressions.pairs import equal_keys as equal_keys
+    from gem_bundle.expressions.pairs import equal_parts as equal_parts
+    from gem_bundle.expressions.pairs import equalities as equalities
+    from gem_bundle.expressions.pairs import kept_by as kept_by
     from gem_bundle.expressions.projection import WINDOW_TYPE as WINDOW_TYPE
     from gem_bundle.expressions.projection import column_of as column_of
     from gem_bundle.expressions.projection import find as find
@@ -53,18 +61,10 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.trying import check_tried as check_tried
     from gem_bundle.expressions.trying import tried as tried
     from gem_bundle.expressions.uses import asked_by as asked_by
-    from gem_bundle.expressions.uses import buffers_of as buffers_of
-    from gem_bundle.expressions.uses import equal_keys as equal_keys
-    from gem_bundle.expressions.uses import equal_parts as equal_parts
-    from gem_bundle.expressions.uses import equalities as equalities
     from gem_bundle.expressions.uses import has_overlapping_windows as has_overlapping_windows
-    from gem_bundle.expressions.uses import is_the_same_again as is_the_same_again
-    from gem_bundle.expressions.uses import kept_by as kept_by
     from gem_bundle.expressions.uses import made_of as made_of
     from gem_bundle.expressions.uses import made_of_inputs as made_of_inputs
-    from gem_bundle.expressions.uses import meaning_of as meaning_of
     from gem_bundle.expressions.uses import nulls_left_out as nulls_left_out
-    from gem_bundle.expressions.uses import takes_first as takes_first
     from gem_bundle.expressions.uses import tested_by as tested_by
     from gem_bundle.expressions.uses import windows_over as windows_over
 
@@ -75,6 +75,7 @@ _HOMES = {
         "calls_functions",
         "limited",
     ),
+    "buffers": ("buffers_of", "is_the_same_again", "meaning_of", "takes_first"),
     "casts": ("Casts", "casts_of", "check_types"),
     "findings": (
         "check_expression",
@@ -109,23 +110,16 @@ _HOMES = {
         "qualified",
     ),
     "narrowing": ("only_narrows",),
+    "pairs": ("equal_keys", "equal_parts", "equalities", "kept_by"),
     "readable": ("unreadable_query",),
     "steady": ("check_chance", "check_repeatable", "check_steady", "check_steady_columns"),
     "trying": ("Tried", "check_tried", "tried"),
     "uses": (
         "asked_by",
         "nulls_left_out",
-        "buffers_of",
-        "equal_keys",
-        "equal_parts",
-        "equalities",
-        "is_the_same_again",
         "has_overlapping_windows",
-        "kept_by",
         "made_of",
         "made_of_inputs",
-        "meaning_of",
-        "takes_first",
         "tested_by",
         "windows_over",
     ),

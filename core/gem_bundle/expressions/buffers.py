@@ -1,0 +1,210 @@
+"""What Spark keeps for aggregate functions: its own buffers, and which functions are kept alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle.expressions.analysis import analyse, parsed
+from gem_bundle.expressions.uses import columns_of, made_of, names_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.facts import Column
+
+_COUNTS = frozenset({"count", "count_if"})
+_ITSELF = frozenset(
+    {"any_value", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "every", "max", "min", "some"}
+)
+_FIRST = frozenset({"first", "first_value", "last", "last_value", "any_value"})
+_SECOND_MOMENTS = ("stddev", "std", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
+_MOMENTS = {**dict.fromkeys(_SECOND_MOMENTS, 3), "skewness": 4, "kurtosis": 5}
+# Of rows that are there twice they make what they make of them once: what is first stays first.
+_SAME_AGAIN = tuple(
+    f"('{name}', "
+    for name in sorted((_ITSELF - {"bit_xor"}) | {"approx_count_distinct", "first", "first_value"})
+)
+_TAKES_FIRST = tuple(f"('{name}', " for name in sorted(_FIRST))
+_ONE_OF = " is one of "
+_ONE_OF_THEM = _FIRST | {"max", "min"}
+# Spark keeps these as bytes of its own.
+_OBJECTS = frozenset(
+    [
+        "approx_percentile",
+        "array_agg",
+        "bloom_filter_agg",
+        "collect_list",
+        "collect_set",
+        "histogram_numeric",
+        "hll_sketch_agg",
+        "hll_union_agg",
+        "listagg",
+        "median",
+        "mode",
+        "percentile",
+        "percentile_approx",
+        "percentile_cont",
+        "percentile_disc",
+        "string_agg",
+    ]
+)
+_SEVERAL_BUFFERS = frozenset(
+    [
+        "approx_count_distinct",
+        "corr",
+        "covar_pop",
+        "covar_samp",
+        "regr_avgx",
+        "regr_avgy",
+        "regr_count",
+        "regr_intercept",
+        "regr_r2",
+        "regr_slope",
+        "regr_sxx",
+        "regr_sxy",
+        "regr_syy",
+    ]
+)
+_DEVIATION = "0.05"  # of `approx_count_distinct`, where none is given
+_WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
+
+
+def buffers_of(
+    expression: str, columns: Sequence[Column] | None, groups: Sequence[str] = ()
+) -> dict[str, tuple[str, ...]] | None:
+    """What Spark keeps for each aggregate function of an expression, in order; None where that isn't known.
+
+    It is told as types. One that ends in ``!`` is never null; one that isn't known is a question mark and the
+    function's name.
+
+    Args:
+        expression: An expression with aggregate functions.
+        columns: The columns it is over.
+        groups: What is grouped by: the greatest of equal values is the least of them too.
+    """
+    tree = parsed(expression)
+    if tree is None:
+        return None
+    keys = {made_of(group, columns) for group in groups}
+    found: dict[str, tuple[str, ...]] = {}
+    for name, arguments, text, only in _aggregates(tree, columns):
+        if name in _ONE_OF_THEM and len(arguments) == 1 and made_of(arguments[0], columns) in keys:
+            text += f"{_ONE_OF}{sorted(made_of(arguments[0], columns).uses or ())} {arguments[0].lower()}"  # noqa: PLW2901
+        kept = _buffers(name, arguments, columns)
+        if kept is None:
+            return None
+        found.setdefault(f"{text}{only}", kept)
+    return found
+
+
+def is_the_same_again(function: str) -> bool:
+    """Whether an aggregate function comes to the same where rows that it has seen come once more.
+
+    Args:
+        function: The function, as `buffers_of` tells it.
+    """
+    return _ONE_OF in function or function.startswith(_SAME_AGAIN)
+
+
+def takes_first(function: str) -> bool:
+    """Whether an aggregate function gives the value of whichever row comes first, or last.
+
+    Args:
+        function: The function, as `buffers_of` tells it.
+    """
+    return function.startswith(_TAKES_FIRST)
+
+
+def meaning_of(function: str) -> str:
+    """What is kept for an aggregate function: the greatest of equal values is the least of them.
+
+    Of a variance and of a deviation the same is kept, and what is made of it is another matter.
+
+    Args:
+        function: The function, as `buffers_of` tells it.
+    """
+    name, comma, rest = function.partition(",")
+    if name[2:-1] in _SECOND_MOMENTS:
+        return f"('{_SECOND_MOMENTS[0]}'{comma}{rest}"
+    return function.partition(_ONE_OF)[2] or function
+
+
+def _aggregates(
+    tree: exp.Expr, columns: Sequence[Column] | None
+) -> Iterator[tuple[str, list[str], str, str]]:
+    """The aggregate functions in order: name, arguments, what tells them apart, of which rows they are."""
+    from gem_bundle.expressions.functions import AGGREGATES
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.expressions.walk import shape
+
+    for call in tree.find_all(exp.Anonymous, bfs=False):
+        name = call.name.lower()
+        if name in AGGREGATES:
+            texts = [argument.sql(dialect="spark") for argument in call.expressions]
+            if texts == ["*"] and name != "count" and columns is not None and len(columns) == 1:
+                texts = [f"`{columns[0].name}`"]  # a star is all columns, of which there is one
+            known = columns_of(names_in(call) or (), [(0, columns)])
+            only = ""
+            around = call.parent
+            while isinstance(around, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
+                only += f" {type(around).__name__}"
+                if isinstance(around, exp.Filter | exp.WithinGroup):
+                    where = around.expression
+                    only += f" {shape(where, columns_of(names_in(where) or (), [(0, columns)]))}"
+                around = around.parent
+            yield name, texts, _counted(name, texts) or repr(shape(call, known)), only
+
+
+def _counted(name: str, arguments: list[str]) -> str | None:
+    """All ways to count rows are one to Spark."""
+    plain = arguments == ["*"] or (len(arguments) == 1 and arguments[0].isdecimal())
+    return "count(1)" if name == "count" and plain else None
+
+
+def _buffers(name: str, arguments: list[str], columns: Sequence[Column] | None) -> tuple[str, ...] | None:
+    if name in _COUNTS:
+        return ("bigint!",)
+    if name in _MOMENTS:
+        return ("double!",) * _MOMENTS[name]
+    if name == "count_min_sketch":
+        # Sketches that were made otherwise can't be put together: Spark fails when rows come to them.
+        return (f"{name} with {', '.join(arguments[1:])}",)
+    if name in _OBJECTS:
+        return ("binary",)
+    kinds = [analyse(text, columns).column.type for text in arguments]
+    if name in _SEVERAL_BUFFERS:
+        told = kinds[:1] if name == "approx_count_distinct" and arguments[1:] in ([], [_DEVIATION]) else kinds
+        return (f"{name}({', '.join(map(str, told))})",)
+    if name in {"avg", "mean", "try_avg"} and kinds and kinds[0] is None:
+        return ("double", "bigint")
+    if not kinds or kinds[0] is None:
+        return (f"?{name}",)
+    kind = kinds[0]
+    if name in _FIRST:
+        return (kind, "boolean!")
+    if name in _ITSELF:
+        return (kind,)
+    if name in {"max_by", "min_by"} and len(kinds) == 2 and kinds[1] is not None:
+        return (kind, kinds[1])
+    if name in {"sum", "try_sum"}:
+        # Whether a sum that is tried has overflowed is kept beside it.
+        return (*(_sum(kind) or ()), "boolean!") if name == "try_sum" and kind in _WHOLE else _sum(kind)
+    if name in {"avg", "mean", "try_avg"}:
+        # Unlike a count, and the moments, it is kept in what might be null.
+        return (_widened(kind), "bigint") if kind.startswith("decimal(") else ("double", "bigint")
+    return None
+
+
+def _sum(kind: str) -> tuple[str, ...] | None:
+    if kind.startswith("decimal("):
+        return (_widened(kind), "boolean!")
+    if kind in _WHOLE:
+        return ("bigint",)
+    return ("double",) if kind in {"float", "double", "string", "timestamp"} else None
+
+
+def _widened(kind: str) -> str:
+    """The decimal that sums of decimals are kept as."""
+    precision, scale = kind[len("decimal(") : -1].split(",")
+    return f"decimal({min(38, int(precision) + 10)},{scale.strip()})"

@@ -1,0 +1,146 @@
+"""What the condition of a join wants of pairs: what is equal, and by what rows are kept for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gem_bundle.expressions.analysis import analyse, parsed
+from gem_bundle.expressions.kinds import common_type
+from gem_bundle.expressions.uses import asked_by, made_over
+from gem_bundle.lineage import Equality, Made
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.facts import Column, Facts
+
+
+def equal_keys(condition: str, inputs: Sequence[Sequence[Column] | None]) -> tuple[str | None, ...] | None:
+    """The types of what a condition wants to be equal in two inputs, in order; None if it is unreadable."""
+    found = _equal(condition, inputs)
+    return None if found is None else tuple(kind for kind, _ in found)
+
+
+def equal_parts(condition: str, inputs: Sequence[Sequence[Column] | None]) -> tuple[Made, ...]:
+    """What that is made of, first in the one input and then in the other; empty if it is unreadable."""
+    return tuple(part for _, parts in _equal(condition, inputs) or () for part in parts)
+
+
+def kept_by(condition: str, left: Facts, right: Facts, names: tuple[str, str]) -> Made:
+    """What decides which rows of two inputs are kept for a join, whichever pairs come out of them.
+
+    What must be equal is what they are kept by, what is about one input is asked of it before, and by a range
+    over a watermark rows are let go. Of a column that is compared Spark keeps no nulls, whatever it is
+    compared by.
+
+    Args:
+        condition: The condition of an inner join.
+        left: The facts of the left input.
+        right: The facts of the right input.
+        names: The names by which the condition calls the two.
+    """
+    inputs = [left.columns, right.columns]
+    whole = made_over(condition, list(enumerate(inputs)), {})
+    tree = parsed(condition)
+    if tree is None or whole.uses is None:
+        return whole
+    from gem_bundle.expressions.join_terms import conjuncts
+    from gem_bundle.expressions.joins import join_condition
+
+    rules = []
+    for term in (part for whole_term in conjuncts(tree) for part in _bounds_of(whole_term)):
+        text = term.sql(dialect="spark")
+        if _is_of_pairs(term, inputs) and not join_condition(text, left, right, names).lets_go:
+            rules.append(f"of pairs {sorted(asked_by(text, inputs) or ())}")
+        else:
+            rules.append(made_over(text, list(enumerate(inputs)), {}).rule)
+    return Made(" and ".join(rules), whole.uses)
+
+
+def _bounds_of(term: exp.Expr) -> Iterator[exp.Expr]:
+    """The two comparisons that `between` stands for; of another term the term."""
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.expressions.trees import bare
+
+    node = bare(term)
+    if not isinstance(node, exp.Between):
+        yield term
+        return
+    yield exp.GTE(this=node.this, expression=node.args["low"])
+    yield exp.LTE(this=node.this, expression=node.args["high"])
+
+
+def _is_of_pairs(term: exp.Expr, inputs: Sequence[Sequence[Column] | None]) -> bool:
+    """Whether a term is asked of pairs, and nothing of it before of rows, but for nulls, or what is equal."""
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.expressions.trees import bare
+
+    node = bare(term)
+    if isinstance(node, exp.Or | exp.And):
+        return _is_of_pairs(node.left, inputs) and _is_of_pairs(node.right, inputs)
+    uses = made_over(node.sql(dialect="spark"), list(enumerate(inputs)), {}).uses or frozenset()
+    if len({use.partition(":")[0] for use in uses}) < len(inputs):
+        return False
+    if node.find(exp.Or, exp.And, exp.Case, exp.In) is not None:
+        return False  # of such Spark takes out what is about one side
+    return isinstance(node, exp.NEQ) or node.find(exp.EQ, exp.NEQ, exp.NullSafeEQ) is None
+
+
+def equalities(condition: str, columns: Sequence[Column] | None) -> tuple[Equality, ...]:
+    """What a condition wants to be equal, as `gem_bundle.lineage.Lineage.equals` has it.
+
+    Args:
+        condition: A boolean expression.
+        columns: The columns it is over.
+    """
+    tree = parsed(condition) if "=" in condition else None
+    if tree is None:
+        return ()
+    found = []
+    for texts, takes_nulls in _equal_terms(tree):
+        one, other = (made_over(text, [(0, columns)], {}).uses for text in texts)
+        if one and other:
+            found.append(Equality((one, other), takes_nulls))
+    return tuple(found)
+
+
+def _equal_terms(tree: exp.Expr) -> Iterator[tuple[list[str], bool]]:
+    """What a condition wants to be equal, as texts, and whether nulls are."""
+    from gem_bundle.expressions.join_terms import conjuncts
+    from gem_bundle.expressions.spark_parser import exp
+
+    for term in conjuncts(tree):
+        if isinstance(term, exp.EQ | exp.NullSafeEQ):
+            texts = [side.sql(dialect="spark") for side in (term.this, term.expression)]
+            yield texts, isinstance(term, exp.NullSafeEQ)
+
+
+def _equal(
+    condition: str, inputs: Sequence[Sequence[Column] | None]
+) -> list[tuple[str | None, list[Made]]] | None:
+    """What a condition wants to be equal: the type that is compared, and what is."""
+    tree = parsed(condition)
+    if tree is None:
+        return None
+    known = list(enumerate(inputs))
+    found: list[tuple[str | None, list[Made]]] = []
+    for sides, takes_nulls in _equal_terms(tree):
+        made = [made_over(side, known, {}) for side in sides]
+        if any(side.uses is None for side in made):
+            return None
+        of = [{use.partition(":")[0] for use in side.uses or ()} for side in made]
+        if [len(places) for places in of] == [1, 1] and of[0] != of[1]:
+            kinds = [
+                analyse(text, inputs[int(next(iter(places)))]).column.type
+                for text, places in zip(sides, of, strict=True)
+            ]
+            parts = sorted(made, key=lambda side: min(side.uses or ("",)))
+            if not takes_nulls:
+                found.append((common_type(kinds), parts))
+                continue
+            # Spark fills nulls, and whether it was one is a key of its own.
+            filled = [replace(side, nulls=frozenset()) for side in parts]
+            found += [(common_type(kinds), filled), ("boolean", filled)]
+    return found
