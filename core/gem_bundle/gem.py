@@ -24,7 +24,7 @@ from gem_bundle.rejected import Counts
 from gem_bundle.semantics import SourceSemantics, TargetSemantics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
@@ -639,6 +639,20 @@ class Target(Gem[OptionsT]):
             those with another type only, for new columns are added; ``any``: none, as far as is known.
         """
         return "any"
+
+    def columns_by_place(self, columns: Sequence[str]) -> Sequence[str]:  # noqa: ARG002 (as above)
+        """The columns that the place tells apart by nothing but their order, as files of CSV do.
+
+        Called when a pipeline has changed: where one of them stands elsewhere than before, what is written
+        from then on gets into other columns.
+
+        Args:
+            columns: The names of the columns that come.
+
+        Returns:
+            Those that are written so, in order; none by default, for most places know columns by their names.
+        """
+        return ()
 
     def write(self, df: DataFrame, context: WriteContext) -> None:
         """Write a static relation; called once for each run of a batch pipeline, on the driver.

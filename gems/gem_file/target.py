@@ -31,7 +31,7 @@ from gem_file.formats import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -164,6 +164,13 @@ class FileTarget(Target[FileTargetOptions]):
             from gem_file.avro_schema import url_findings
 
             yield from url_findings(self.options)
+
+    def columns_by_place(self, columns: "Sequence[str]") -> "Sequence[str]":
+        """Spark reads CSV by the places of columns, and goes by the header of one of the files if by any."""
+        if self.options.format != "csv":
+            return ()
+        apart = {name.lower() for name in self.options.partition_by or ()}
+        return [name for name in columns if name.lower() not in apart]
 
     def begins_anew(self) -> OptionChange | None:
         """The folder's log knows micro-batches by their number, whoever wrote them."""

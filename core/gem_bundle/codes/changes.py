@@ -52,6 +52,11 @@ def _table(columns: str, options: str = "") -> str:
     return _by(f"{{gem: select, input: clicks, options: {{columns: {columns}}}}}", target=target)
 
 
+def _csv(columns: str) -> str:
+    target = "{gem: file, input: step, options: {format: csv, path: out}}"
+    return _by(f"{{gem: select, input: clicks, options: {{columns: {columns}}}}}", target=target)
+
+
 _FILTER = "{{gem: filter, input: clicks, options: {{condition: {}}}}}".format
 _COUNT = "{{gem: aggregate, input: clicks,\n    options: {{group_by: [page], aggregates: {{n: {}}}}}}}".format
 _UPDATE = "{gem: console, input: step, output_mode: update}"
@@ -552,6 +557,17 @@ CHANGES = (
         breaks=_edit(_table("[page, user]"), _table("[page, user, at]")),
         keeps=_edit(_table("[page, user]"), _table("[page, user, at]", ", merge_schema: true")),
         source="Delta, Schema enforcement",
+    ),
+    warning(
+        "GB437",
+        "the target's place mistakes one column for another",
+        why="""
+            Spark reads files of CSV by the places of their columns, and goes by the header of one
+            file if by any. Where a column stands elsewhere than in the files that are there, values
+            of one are read as those of another. New columns behind the others are harmless.
+        """,
+        breaks=_edit(_csv("[page, user]"), _csv("[user, page]")),
+        keeps=_edit(_csv("[page, user]"), _csv("[page, user, at]")),
     ),
     note(
         "GB440",

@@ -101,3 +101,39 @@ def test_a_column_in_other_letters_is_another_one_for_who_reads_files(gem: str, 
     said = [change.message for change in found.changes]
     assert any("`n` is called `N`" in message for message in said) is (gem == "file")
     assert verdict(text.replace("NAME", "n"), text.replace("NAME", "n AS n")).verdict == "continues"
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "expected"),
+    [
+        ("name, id", "", "mixed"),
+        ("at, id, name", "", "mixed"),
+        ("id, name, at", "", "from_now_on"),
+        ("id", "", "from_now_on"),
+        ("id, name as called", "", "from_now_on"),
+        # What is in the names of folders stands in no file.
+        ("name, id", ", partition_by: [name]", "continues"),
+        ("name, id", ", header: true", "mixed"),
+    ],
+)
+def test_files_of_csv_know_columns_by_their_places(columns: str, options: str, expected: str) -> None:
+    text = PIPELINE.replace("table: {{gem: delta", "out: {{gem: file").replace(
+        "path: out", "path: out, format: csv"
+    )
+    before, after = (
+        text.format(columns="id, name", options=options),
+        text.format(columns=columns, options=options),
+    )
+    changes = verdict(before, after)
+    assert changes.verdict == expected, changes
+    assert ("GB437" in {change.code for change in changes.changes}) is (expected == "mixed")
+    if "header" not in options:
+        assert verdict(before.replace("csv", "json"), after.replace("csv", "json")).verdict != "mixed"
+
+
+@pytest.mark.spark
+def test_spark_reads_one_column_of_csv_for_another(spark: SparkSession, tmp_path: Path) -> None:
+    for columns in ("1 as id, 2 as n", "2 as n, 1 as id"):
+        spark.sql(f"select {columns}").write.csv(str(tmp_path), header=True, mode="append")
+    read = spark.read.schema("id int, n int").csv(str(tmp_path), header=True)
+    assert sorted(tuple(row) for row in read.collect()) == [(1, 2), (2, 1)]

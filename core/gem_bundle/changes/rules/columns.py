@@ -1,4 +1,4 @@
-"""The columns that come to the target: those that its place refuses, and those that are called otherwise."""
+"""The columns that come to the target: what its place refuses or mistakes, and what is called otherwise."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ if TYPE_CHECKING:
 
     from gem_bundle.changes.comparison import Comparison
     from gem_bundle.changes.model import Change
+    from gem_bundle.changes.record import NodeRecord
 
 
 def compare_columns(both: Comparison) -> Iterator[Change]:
     """Columns that flow into the target now and didn't before, or with another type."""
     old, new = both.old.nodes[both.old.target], both.new.nodes[both.new.target]
     taken = _taken(both)
-    if taken == "any" or old.columns is None or new.columns is None:
+    if old.columns is None or new.columns is None:
         return
     if (old.gem, old.places) != (new.gem, new.places):
         return  # another place, which takes its first columns
+    yield from _misplaced(both)
+    if taken == "any":
+        return
     had = {name.lower(): kind for name, kind in old.columns}
     for name, kind in new.columns:
         key = name.lower()
@@ -40,6 +44,32 @@ def compare_columns(both: Comparison) -> Iterator[Change]:
         else:
             continue
         yield both.change("refused", "GB436", message, new.id, hint=hint, before=had.get(key), after=kind)
+
+
+def _misplaced(both: Comparison) -> Iterator[Change]:
+    """Columns that stand elsewhere, where that is all that tells them apart."""
+    before, after = (
+        _by_place(side.gems.get(side.target), side.nodes[side.target]) for side in (both.old, both.new)
+    )
+    moved = [name for place, name in enumerate(after) if name in before and before.index(name) != place]
+    if not moved:
+        return
+    target = both.new.target
+    message = (
+        f"target `{target}`: the columns were {_listed(before)} and are {_listed(after)}, which the place "
+        "tells apart by their order alone: what was written and what is from now on are read for each other"
+    )
+    hint = f"Keep their order, with new ones behind them (a `select` before `{target}`), or write elsewhere."
+    yield both.change("mixed", "GB437", message, target, key="input", hint=hint, before=before, after=after)
+
+
+def _by_place(gem: object, node: NodeRecord) -> list[str]:
+    names = [name.lower() for name, _ in node.columns or ()]
+    return list(gem.columns_by_place(names)) if isinstance(gem, Target) else []
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def tell_of_names(both: Comparison, changes: list[Change]) -> list[Change]:
