@@ -88,6 +88,9 @@ class Kept:
         sides: The positions of the inputs whose rows are kept, from left to right, if that is another order.
         order: The aggregate functions in the order in which Spark keeps what they have, unless that is the
             order of the columns.
+        pairs: Of rows that are kept for a join the columns that its condition asks of pairs, each behind the
+            position of its input: what it asks of one side alone is asked before, and isn't kept for it. None
+            is all that it asks for.
     """
 
     keys: tuple[Made, ...] = ()
@@ -99,6 +102,7 @@ class Kept:
     parts: tuple[Made, ...] = ()
     sides: tuple[int, ...] = ()
     order: tuple[str, ...] = field(default=(), compare=False)
+    pairs: frozenset[str] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from gem_bundle import (
 from gem_bundle.expressions import (
     analyse,
     asked_by,
+    asked_of_pairs,
     backquoted,
     check_expression,
     check_steady_columns,
@@ -238,7 +239,8 @@ class Join(Transform[JoinOptions]):
         if self.options.how == "inner":
             keys = kept_by(condition, left, right, (one, other))
         parts = equal_parts(condition, columns)
-        return Kept((keys,), equal_keys(condition, columns), rows=True, parts=parts)
+        pairs = asked_of_pairs(condition, columns, self.options.how)
+        return Kept((keys,), equal_keys(condition, columns), rows=True, parts=parts, pairs=pairs)
 
     def _condition(self) -> str | None:
         """Which rows are pairs, as a condition; None where that can't be written as one."""

@@ -191,7 +191,7 @@ def asked_behind(flow: Flow, name: str, *, tried: bool = False) -> set[str]:
         tried: Those count too without which a condition is null, as Spark finds out by trying nulls.
     """
     found: set[str] = set()
-    for lineage, known in conditions_behind(flow, name):
+    for _, lineage, known in conditions_behind(flow, name):
         nulls = (lineage.rows.nulls or frozenset()) if tried else frozenset()
         asks = {use.partition(":")[2] for use in (lineage.asks or frozenset()) | nulls}
         passed = (known[key] for key in asks & known.keys())
@@ -199,7 +199,7 @@ def asked_behind(flow: Flow, name: str, *, tried: bool = False) -> set[str]:
     return found
 
 
-def conditions_behind(flow: Flow, name: str) -> Iterator[tuple[Lineage, Mapping[str, Made]]]:
+def conditions_behind(flow: Flow, name: str) -> Iterator[tuple[str, Lineage, Mapping[str, Made]]]:
     """The nodes whose conditions Spark puts before one, with what the columns before them are made of.
 
     Args:
@@ -207,7 +207,8 @@ def conditions_behind(flow: Flow, name: str) -> Iterator[tuple[Lineage, Mapping[
         name: The node.
 
     Yields:
-        What each of them does, and how the columns that come to it are made of those that come to the node.
+        The id of each of them, what it does, and how the columns that come to it are made of those that come
+        to the node.
     """
     lineage = flow.lineage(name)
     waiting = [(name, "", dict(lineage.columns) if lineage is not None else {})]
@@ -222,7 +223,7 @@ def conditions_behind(flow: Flow, name: str) -> Iterator[tuple[Lineage, Mapping[
                 if lineage is None or lineage.kept:
                     continue
                 if name in pushed_below(flow, other, output):
-                    yield lineage, known
+                    yield other, lineage, known
                 made = {key: as_made_before(known, column) for key, column in lineage.columns.items()}
                 waiting.append((other, output, made))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
@@ -147,8 +148,33 @@ class Flow:
         never = self.never_null_before(name) if asking else {}
         return {key for key, made in asking.items() if all(never.get(use) for use in made.uses or ())}
 
+    def needed_for_rows(self, name: str, position: int, conditions: Set[str]) -> set[str]:
+        """The columns of an input that a join keeps: without those that only conditions read before it.
+
+        Args:
+            name: The join.
+            position: The position of the input.
+            conditions: The nodes behind it whose conditions are asked before it.
+        """
+        lineage = self.lineage(name)
+        pairs = lineage.kept.pairs if lineage is not None and lineage.kept is not None else None
+        if not conditions and pairs is None:
+            return self.needed_of(name, position)
+        return self._needs(conditions, name)[1].get((name, position), {ALL})
+
     @cached_property
     def _needed(self) -> tuple[dict[str, set[str]], dict[tuple[str, int], set[str]]]:
+        return self._needs(frozenset(), "")
+
+    def _needs(
+        self, asked_before: Set[str], join: str
+    ) -> tuple[dict[str, set[str]], dict[tuple[str, int], set[str]]]:
+        """The columns that are read behind each node, and of each input.
+
+        Args:
+            asked_before: The nodes whose conditions are asked before a join, where they don't count.
+            join: That join, whose own condition counts only as far as it is asked of pairs.
+        """
         side = self.side
         by_edge: dict[tuple[str, int], set[str]] = {}
         every = {name: set(column_keys(side.facts[name].columns) or {ALL}) for name in side.facts}
@@ -160,6 +186,8 @@ class Flow:
                 continue
             outputs = taken.get(name) or {"": needed.get(name, set())}
             lineages = {o: self.lineage(name, o) if node.kind == "transform" else None for o in outputs}
+            if name == join or name in asked_before:
+                lineages = {o: made and _without_conditions(made) for o, made in lineages.items()}
             for position, edge in enumerate(node.inputs):
                 if edge.key not in every:
                     continue
@@ -175,6 +203,17 @@ class Flow:
                     needed[edge.node] |= read
                 by_edge[name, position] = read
         return needed, by_edge
+
+
+def _without_conditions(lineage: Lineage) -> Lineage:
+    """The same without what its condition reads of rows, and not of pairs."""
+    kept = lineage.kept
+    if kept is None:
+        return replace(lineage, rows=Made())
+    if kept.pairs is None:
+        return lineage
+    pairs = Made(lineage.rows.rule, kept.pairs)
+    return replace(lineage, rows=pairs, kept=replace(kept, keys=(pairs,)))
 
 
 def _asks_for_nulls(made: Made) -> bool:

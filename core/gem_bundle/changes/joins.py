@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 
 # Which inputs of an outer join have nulls where a row of the other one has no partner.
 _LACKING = {"left": frozenset("1"), "right": frozenset("0"), "full": frozenset("01")}
+# Of which inputs a condition behind a join is asked before it.
+_ASKED_BEFORE = {
+    "inner": frozenset("01"),
+    "left": frozenset("0"),
+    "left_semi": frozenset("0"),
+    "left_anti": frozenset("0"),
+    "right": frozenset("1"),
+}
 # What a semi join is put before.
 _PASSED = frozenset({"filter", "generate", "repartition", "union"})
 _BY_CHANCE = re.compile(rf"(?i)[.'](?:{'|'.join(sorted(BY_CHANCE))}|monotonically_?increasing_?id)'")
@@ -38,7 +46,7 @@ def keys_from_behind(flow: Flow, join: JoinOperator) -> int:
     parts = kept.parts
     known = {frozenset((one.uses, other.uses)) for one, other in zip(parts[::2], parts[1::2], strict=False)}
     found: dict[frozenset[frozenset[str] | None], int] = {}
-    for behind, columns in conditions_behind(flow, join.node):
+    for _, behind, columns in conditions_behind(flow, join.node):
         for equal in behind.equals:
             sides = [as_made_before(columns, Made("both", side)).uses for side in equal.sides]
             places = [{use.partition(":")[0] for use in side or ()} for side in sides]
@@ -74,9 +82,9 @@ def kept_of(flow: Flow, name: str, position: int) -> tuple[InputRecord, set[str]
 
     Spark puts a semi join before what makes several rows of each, where it asks for none of what is made.
     """
-    edge, wanted = flow.side.nodes[name].inputs[position], flow.needed_of(name, position)
-    joins = (o for o in flow.side.stateful if o.node == name and isinstance(o, JoinOperator))
-    lineage = flow.lineage(name)
+    edge, lineage = flow.side.nodes[name].inputs[position], flow.lineage(name)
+    joins = [o for o in flow.side.stateful if o.node == name and isinstance(o, JoinOperator)]
+    wanted = flow.needed_for_rows(name, position, _asked_before(flow, joins))
     if position or [o.how for o in joins] != ["left_semi"]:
         return edge, wanted
     if lineage is None or lineage.rows.uses is None:
@@ -88,6 +96,25 @@ def kept_of(flow: Flow, name: str, position: int) -> tuple[InputRecord, set[str]
             return edge, wanted
         wanted = _read_for(flow, edge.node, before, 0, wanted)
         (edge,) = flow.side.nodes[edge.node].inputs
+
+
+def _asked_before(flow: Flow, joins: list[JoinOperator]) -> frozenset[str]:
+    """The nodes behind a join that ask nothing but what Spark asks of one of its inputs before it.
+
+    It is Spark's rule `PushPredicateThroughJoin`.
+    """
+    if len(joins) != 1:
+        return frozenset()
+    (join,) = joins
+    sides = _ASKED_BEFORE.get(joined_how(flow, join), frozenset())
+    found = set()
+    for name, lineage, known in conditions_behind(flow, join.node):
+        asked = as_made_before(known, Made("both", lineage.rows.uses)).uses
+        places = {use.partition(":")[0] for use in asked or ()}
+        plain = all(made == same(key) for key, made in lineage.columns.items())
+        if plain and len(places) == 1 and places <= sides:
+            found.add(name)
+    return frozenset(found)
 
 
 def joins_of(flow: Flow, join: JoinOperator) -> int:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.names import split_alias as split_alias
     from gem_bundle.expressions.narrowing import only_narrows as only_narrows
     from gem_bundle.expressions.ordering import check_order as check_order
+    from gem_bundle.expressions.pairs import asked_of_pairs as asked_of_pairs
     from gem_bundle.expressions.pairs import equal_keys as equal_keys
     from gem_bundle.expressions.pairs import equal_parts as equal_parts
     from gem_bundle.expressions.pairs import equalities as equalities
@@ -110,7 +111,7 @@ _HOMES = {
         "qualified",
     ),
     "narrowing": ("only_narrows",),
-    "pairs": ("equal_keys", "equal_parts", "equalities", "kept_by"),
+    "pairs": ("asked_of_pairs", "equal_keys", "equal_parts", "equalities", "kept_by"),
     "readable": ("unreadable_query",),
     "steady": ("check_chance", "check_repeatable", "check_steady", "check_steady_columns"),
     "trying": ("Tried", "check_tried", "tried"),

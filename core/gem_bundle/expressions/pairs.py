@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.facts import Column, Facts
 
+# Of which inputs the terms of a join's condition are asked before it, where they are about that one alone.
+_ASKED_BEFORE = {
+    "inner": frozenset("01"),
+    "left_semi": frozenset("01"),
+    "left": frozenset("1"),
+    "left_anti": frozenset("1"),
+    "right": frozenset("0"),
+}
+
 
 def equal_keys(condition: str, inputs: Sequence[Sequence[Column] | None]) -> tuple[str | None, ...] | None:
     """The types of what a condition wants to be equal in two inputs, in order; None if it is unreadable."""
@@ -57,6 +66,37 @@ def kept_by(condition: str, left: Facts, right: Facts, names: tuple[str, str]) -
         else:
             rules.append(made_over(text, list(enumerate(inputs)), {}).rule)
     return Made(" and ".join(rules), whole.uses)
+
+
+def asked_of_pairs(
+    condition: str, inputs: Sequence[Sequence[Column] | None], how: str
+) -> frozenset[str] | None:
+    """The columns that a join's condition asks of pairs: the rest is asked of the rows of an input before.
+
+    It is Spark's rule `PushPredicateThroughJoin`.
+
+    Args:
+        condition: The condition.
+        inputs: The columns of both inputs.
+        how: Which rows stay.
+
+    Returns:
+        The columns, each behind the position of its input; None where that can't be told.
+    """
+    tree = parsed(condition)
+    if tree is None:
+        return None
+    from gem_bundle.expressions.join_terms import conjuncts
+
+    found: set[str] = set()
+    for term in conjuncts(tree):
+        uses = made_over(term.sql(dialect="spark"), list(enumerate(inputs)), {}).uses
+        if uses is None:
+            return None
+        places = {use.partition(":")[0] for use in uses}
+        if len(places) > 1 or not places <= _ASKED_BEFORE.get(how, frozenset()):
+            found |= uses
+    return frozenset(found)
 
 
 def _bounds_of(term: exp.Expr) -> Iterator[exp.Expr]:

@@ -1289,3 +1289,48 @@ def test_a_count_is_no_sum_whatever_that_is_of() -> None:
         assert fit(["bigint"], [function])
         assert fit([function], ["bigint!"])
     assert fit(["bigint!"], ["?count_if"])
+
+
+@pytest.mark.parametrize(
+    ("how", "old", "new", "expected"),
+    [
+        # What is asked of one side is asked before it, and isn't kept for that.
+        ("inner", "", " and a.x > 1", "mixed"),
+        ("inner", " and a.x > 1", " and b.y > 1", "mixed"),
+        ("inner", "", " and a.x > b.y", "refused"),
+        ("left_semi", "", " and b.y > 1", "mixed"),
+        # Of the rows that come without a partner too it isn't asked before.
+        ("left", "", " and a.x > 1", "refused"),
+        ("left", "", " and b.y > 1", "mixed"),
+        ("full", "", " and b.y > 1", "refused"),
+    ],
+)
+def test_columns_that_only_a_condition_reads(how: str, old: str, new: str, expected: str) -> None:
+    steps = """
+  pairs: {gem: join, inputs: [timely, dated], options: {how: HOW, condition: "a.n = b.m and b.seen between a.at and a.at + interval 1 hour AND"}}
+  last: {gem: select, input: pairs, options: {columns: [COLUMNS]}}
+""".replace("HOW", how).replace("COLUMNS", "n" if how == "left_semi" else "n, m")  # fmt: skip
+    marked = """
+  timely: {gem: watermark, input: a, options: {column: at, delay: 1 hour}}
+  dated: {gem: watermark, input: b, options: {column: seen, delay: 1 hour}}"""
+    before, after = (
+        marked + steps.replace(" AND", condition).replace("[timely, dated]", "{a: timely, b: dated}")
+        for condition in (old, new)
+    )
+    assert of_two(before, after) == expected
+
+
+@pytest.mark.parametrize(("how", "expected"), [("left", "refused"), ("inner", "mixed")])
+def test_a_condition_behind_a_join_that_becomes_a_part_of_it(how: str, expected: str) -> None:
+    steps = """
+  timely: {gem: watermark, input: a, options: {column: at, delay: 1 hour}}
+  dated: {gem: watermark, input: b, options: {column: seen, delay: 1 hour}}
+  pairs: {gem: join, inputs: {a: timely, b: dated}, options: {how: HOW, condition: "a.n = b.m and b.seen between a.at and a.at + interval 1 hour"}}
+  some: {gem: filter, input: pairs, options: {condition: x > 1}}
+  last: {gem: select, input: some, options: {columns: [n, m]}}
+""".replace("HOW", how)  # fmt: skip
+    within = steps.replace('interval 1 hour"', 'interval 1 hour and a.x > 1"').replace(
+        "input: some", "input: pairs"
+    )
+    within = "\n".join(line for line in within.splitlines() if not line.startswith("  some:"))
+    assert of_two(steps, within) == expected
