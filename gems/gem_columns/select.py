@@ -20,6 +20,7 @@ from gem_bundle.expressions import (
     asked_by,
     calls_functions,
     check_expression,
+    fields_of_star,
     has_overlapping_windows,
     keyed,
     made_of,
@@ -181,6 +182,12 @@ def projected(expressions: list[str] | dict[str, str], facts: Facts) -> Lineage 
                 return None
             columns |= through
             each += through.values()
+            continue
+        fields = fields_of_star(body, facts) if alias is None or isinstance(alias, int) else None
+        if fields is not None:
+            made_of_fields = {name.lower(): made_of(text, facts.columns) for name, text in fields}
+            columns |= made_of_fields
+            each += made_of_fields.values()
             continue
         found = analyse(body, facts.columns, name=alias if isinstance(alias, str) else None)
         if found.aggregates or found.analytic or not found.column.name:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -181,6 +182,28 @@ def test_names_that_only_spark_gives_are_unknown(
     assert list(transform.check(facts_of(df))) == []
 
 
+@pytest.mark.parametrize("star", ["s.*", "s.t.*", "`S`.*", "w.*"])
+@pytest.mark.parametrize("delay", ["", "10 minutes"])
+def test_the_fields_of_a_struct(spark: SparkSession, star: str, delay: str) -> None:
+    steps = [
+        made(
+            Select,
+            columns=[
+                "*",
+                "struct(at, struct(id, seen) as t, seen as `x y`) as s",
+                "window(at, '1 hour') as w",
+            ],
+        ),
+        made(Select, columns=["id as n", star]),
+    ]
+    df = events(spark, delay=delay)
+    facts = facts_of(df).unqualified()
+    for step in steps:
+        facts, df = step.infer(facts), step.apply(df)  # type: ignore[arg-type,assignment]
+    assert facts.columns is not None
+    assert_agrees(facts, df)
+
+
 @pytest.mark.parametrize("column", ["window", "window_time(window)", "at"])
 def test_windows_over_windows_keep_the_watermark(spark: SparkSession, column: str) -> None:
     minutes = made(
@@ -285,7 +308,7 @@ _expressions = st.sampled_from(_EXPRESSIONS)
 _mappings = st.dictionaries(_names, _expressions, min_size=1, max_size=3)
 _lists = st.lists(
     st.one_of(
-        st.just("*"),
+        st.sampled_from(["*", "s.*", "w.*"]),
         _expressions,
         st.builds("{} as {}".format, _expressions, st.sampled_from(["t", "w", "s", "at", "`x.y`"])),
     ),
@@ -346,7 +369,7 @@ def test_chains_agree_with_spark_and_raise_no_false_alarm(
     if static:
         df = static_of(spark, df)
     df = df.selectExpr("*", "struct(at, id) as s", "window(at, '1 minute') as w").alias("events")
-    facts: Facts = facts_of(df)
+    facts: Facts = replace(facts_of(df), qualifiers=frozenset({"events"}))
     for gem, options in steps:
         try:
             transform = made(gem, "events", **options)

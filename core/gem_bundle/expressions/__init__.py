@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.pairs import kept_by as kept_by
     from gem_bundle.expressions.projection import WINDOW_TYPE as WINDOW_TYPE
     from gem_bundle.expressions.projection import column_of as column_of
+    from gem_bundle.expressions.projection import fields_of_star as fields_of_star
     from gem_bundle.expressions.projection import find as find
     from gem_bundle.expressions.projection import project as project
     from gem_bundle.expressions.projection import time_delay as time_delay
@@ -101,6 +102,7 @@ _HOMES = {
     "projection": (
         "WINDOW_TYPE",
         "column_of",
+        "fields_of_star",
         "find",
         "project",
         "time_delay",

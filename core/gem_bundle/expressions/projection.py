@@ -10,6 +10,7 @@ from gem_bundle.expressions.analysis import analysed, walked
 from gem_bundle.expressions.names import backquoted, reference, split_alias
 from gem_bundle.expressions.scope import Scope
 from gem_bundle.facts import MAX_COLUMNS, UNKNOWN_DELAY, Column
+from gem_bundle.schema import type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -94,6 +95,8 @@ def project(
     scope = Scope(facts.columns, earlier)
     for name, body in items:
         star = _star(body, facts.columns) if name is None and body.strip().endswith("*") else None
+        if star is None and name is None and (fields := fields_of_star(body, facts)) is not None:
+            star = [analysed(text, scope, field).column for field, text in fields]
         if star is not None:
             made.extend(star)
             continue
@@ -110,6 +113,29 @@ def project(
     if facts.streaming is False:
         made = [replace(column, delay=None, marks=()) for column in made]
     return tuple(made)
+
+
+def fields_of_star(expression: str, facts: Facts) -> list[tuple[str, str]] | None:
+    """The fields that a star behind a struct stands for, each by its name and as an expression.
+
+    Args:
+        expression: ``s.*``, or anything else.
+        facts: What it is over.
+
+    Returns:
+        None where it is anything else, or what stands before the star may be the name of an input.
+    """
+    text = expression.strip()
+    owner = text.removesuffix("*").rstrip().removesuffix(".")
+    parts = reference(owner) if text.endswith("*") else None
+    if parts is None or facts.columns is None or facts.qualifiers is None:
+        return None
+    if parts[0].lower() in facts.qualifiers:
+        return None
+    kind = type_of(analysed(owner, Scope(facts.columns), None).column.type or "")
+    if kind is None or kind.name != "struct":
+        return None
+    return [(field.name, f"{owner}.{backquoted(field.name)}") for field in kind.fields]
 
 
 def _is_lateral(body: str, scope: Scope) -> bool:

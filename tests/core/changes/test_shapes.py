@@ -1334,3 +1334,14 @@ def test_a_condition_behind_a_join_that_becomes_a_part_of_it(how: str, expected:
     )
     within = "\n".join(line for line in within.splitlines() if not line.startswith("  some:"))
     assert of_two(steps, within) == expected
+
+
+def test_the_fields_of_a_struct_are_columns() -> None:
+    steps = """
+  packed: {gem: select, input: clicks, options: {columns: [at, "struct(FIELDS) as s"]}}
+  apart: {gem: select, input: packed, options: {columns: [at, s.*]}}
+  last: {gem: deduplicate, input: apart}
+"""
+    before = steps.replace("FIELDS", "page, n")
+    assert of_one(before, steps.replace("FIELDS", "page, n, x")) == "refused"
+    assert of_one(before, steps.replace("FIELDS", "page, n + 1 as n")) == "mixed"
