@@ -16,11 +16,13 @@ from gem_bundle import (
     Transform,
 )
 from gem_bundle.expressions import (
+    Generated,
     analyse,
     asked_by,
     calls_functions,
     check_expression,
     fields_of_star,
+    generated,
     has_overlapping_windows,
     keyed,
     made_of,
@@ -31,7 +33,7 @@ from gem_bundle.expressions import (
     split_alias,
     windows_over,
 )
-from gem_bundle.lineage import column_keys, passed, uses_of
+from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN, column_keys, passed, uses_of
 from gem_bundle.types import ColumnExpressions
 from gem_columns.casting import check_casts, counted, fitting, rejects_field, safe, unfitting
 
@@ -190,6 +192,15 @@ def projected(expressions: list[str] | dict[str, str], facts: Facts) -> Lineage 
             each += made_of_fields.values()
             continue
         found = analyse(body, facts.columns, name=alias if isinstance(alias, str) else None)
+        several = (
+            generated(expression, facts.columns) if found.generator and not isinstance(alias, str) else None
+        )
+        if several is not None:
+            of_generator = made_of_generator(several, facts)
+            columns |= of_generator
+            each += of_generator.values()
+            generators.append(made_of(several.call, facts.columns))
+            continue
         if found.aggregates or found.analytic or not found.column.name:
             return None
         made = made_of(body, facts.columns, earlier=columns)
@@ -216,6 +227,16 @@ def projected(expressions: list[str] | dict[str, str], facts: Facts) -> Lineage 
         only_nulls=nulls_left_out(condition, [facts.columns]),
         several=bool(generators),
     )
+
+
+def made_of_generator(several: Generated, facts: Facts) -> dict[str, Made]:
+    """How the columns of a generator are made that makes several: each in its place of what it is over."""
+    whole = made_of(several.call, facts.columns)
+    nulls = {"never": frozenset[str](), "maybe": frozenset({MAYBE_NULL}), "unknown": frozenset({UNCERTAIN})}
+    return {
+        column.name.lower(): Made(f"{place} of {whole.rule}", whole.uses, nulls[null])
+        for place, (column, null) in enumerate(zip(several.columns, several.nulls, strict=True))
+    }
 
 
 def named_stars(columns: dict[str, str]) -> "Iterator[Finding]":

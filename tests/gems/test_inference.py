@@ -57,6 +57,14 @@ ONE_INPUT: list[tuple[type[Transform[Any]], dict[str, Any]]] = [
     (Select, {"columns": ["events.at", "events.page as p"]}),
     (Select, {"columns": ["upper(page)", "at t", "id % 2", "count(*) over () as n"]}),
     (Select, {"columns": ["id", "explode(array(struct(at, id))) as e"]}),
+    (Select, {"columns": ["id", "posexplode(array(at)) as (p, c)"]}),
+    (Select, {"columns": ["posexplode(split(page, ','))", "at"]}),
+    (Select, {"columns": ["explode(map(page, id)) as (k, `the value`)"]}),
+    (Select, {"columns": ["explode_outer(map(page, amount))", "id"]}),
+    (Select, {"columns": ["stack(2, 'x', id, 'y', id + 1) as (n, v)"]}),
+    (Select, {"columns": ["stack(2, 'x', id, null)", "id"]}),
+    (Select, {"columns": ["inline(array(struct(id, page as p)))"]}),
+    (Select, {"columns": ["json_tuple(page, 'a', 'b') as (a, b)", "at"]}),
     (Select, {"columns": ["window(at, '1 minute')", "sum(id) over (partition by page) total"]}),
     (WithColumns, {"columns": {"AT": "at", "id": "id + 1", "new": "at", "more": "new"}}),
     (WithColumns, {"columns": {"at": "seen", "seen": "at"}}),
@@ -146,7 +154,6 @@ UNKNOWN: list[tuple[type[Transform[Any]], dict[str, Any]]] = [
     (Select, {"columns": ["power(id, 2)"]}),
     (Select, {"columns": ["events.*"]}),
     (Select, {"columns": ["* except (id)"]}),
-    (Select, {"columns": ["id", "posexplode(array(at)) as (p, c)"]}),
     (Aggregate, {"group_by": ["at + interval 1 day"], "aggregates": {"n": "count(*)"}}),
 ]
 

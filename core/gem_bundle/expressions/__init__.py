@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.findings import missing_columns as missing_columns
     from gem_bundle.expressions.findings import missing_names as missing_names
     from gem_bundle.expressions.findings import several_windows as several_windows
+    from gem_bundle.expressions.generators import Generated as Generated
+    from gem_bundle.expressions.generators import generated as generated
     from gem_bundle.expressions.grouping import grouped_by as grouped_by
     from gem_bundle.expressions.joins import JoinCondition as JoinCondition
     from gem_bundle.expressions.joins import join_condition as join_condition
@@ -86,6 +88,7 @@ _HOMES = {
         "missing_names",
         "several_windows",
     ),
+    "generators": ("Generated", "generated"),
     "grouping": ("grouped_by",),
     "joins": (
         "JoinCondition",

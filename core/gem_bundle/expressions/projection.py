@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.analysis import analysed, walked
+from gem_bundle.expressions.generators import generated
 from gem_bundle.expressions.names import backquoted, reference, split_alias
 from gem_bundle.expressions.scope import Scope
 from gem_bundle.facts import MAX_COLUMNS, UNKNOWN_DELAY, Column
@@ -101,6 +102,10 @@ def project(
             made.extend(star)
             continue
         found = analysed(body, scope, name)
+        several = generated(body, facts.columns) if found.generator and name is None else None
+        if several is not None:
+            made.extend(several.columns)
+            continue
         column = found.column
         if not column.name or (found.generator and name is None):
             return None

@@ -1345,3 +1345,25 @@ def test_the_fields_of_a_struct_are_columns() -> None:
     before = steps.replace("FIELDS", "page, n")
     assert of_one(before, steps.replace("FIELDS", "page, n, x")) == "refused"
     assert of_one(before, steps.replace("FIELDS", "page, n + 1 as n")) == "mixed"
+
+
+def test_the_columns_of_a_generator() -> None:
+    steps = """
+  apart: {gem: select, input: clicks, options: {columns: [at, "EXPRESSION"]}}
+  last: {gem: aggregate, input: apart, options: {group_by: [KEY], aggregates: {c: count(v)}}}
+"""
+    stacked = steps.replace("EXPRESSION", "stack(2, 'a', n, 'b', n + 1) as (k, v)").replace("KEY", "k")
+    assert of_one(stacked, stacked.replace("'b', n + 1", "'b', n + 2")) == "mixed"
+    assert (
+        of_one(
+            stacked.replace("[k]", "[k, v]"),
+            stacked.replace("[k]", "[k, v]").replace("n, 'b', n + 1", "x, 'b', x"),
+        )
+        == "refused"
+    )
+    unpivoted = """
+  apart: {gem: unpivot, input: clicks, options: {ids: [at], values: [n], variable_column_name: k, value_column_name: v}}
+  last: {gem: aggregate, input: apart, options: {group_by: [k], aggregates: {c: count(v)}}}
+"""  # fmt: skip
+    # Spark takes all that is stacked for what may be null.
+    assert of_one(unpivoted, stacked) == "refused"
