@@ -163,6 +163,8 @@ def _counted(name: str, arguments: list[str]) -> str | None:
 
 
 def _buffers(name: str, arguments: list[str], columns: Sequence[Column] | None) -> tuple[str, ...] | None:
+    if name == "count" and set(map(str.lower, arguments)) == {"null"}:
+        return ()  # it is 0, which Spark knows
     if name in _COUNTS:
         return ("bigint!",)
     if name in _MOMENTS:

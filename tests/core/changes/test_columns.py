@@ -137,3 +137,19 @@ def test_spark_reads_one_column_of_csv_for_another(spark: SparkSession, tmp_path
         spark.sql(f"select {columns}").write.csv(str(tmp_path), header=True, mode="append")
     read = spark.read.schema("id int, n int").csv(str(tmp_path), header=True)
     assert sorted(tuple(row) for row in read.collect()) == [(1, 2), (2, 1)]
+
+
+def test_a_column_that_a_union_misses_from_now_on_is_another_one() -> None:
+    text = """
+        pipeline: shop
+        sources:
+          a: {gem: file, options: {format: json, path: a, schema: "id int, n int"}}
+          b: {gem: file, options: {format: json, path: b, schema: "id int, n int"}}
+        transforms:
+          both: {gem: union, inputs: [a, b], options: {allow_missing_columns: true}}
+          last: {gem: aggregate, input: both, options: {group_by: [id], aggregates: {c: count(n)}}}
+        targets: {out: {gem: console, input: last, output_mode: update}}
+    """
+    fewer = text.replace('path: b, schema: "id int, n int"', 'path: b, schema: "id int"')
+    assert verdict(text, fewer).verdict == "mixed"
+    assert verdict(fewer, text).verdict == "mixed"

@@ -431,6 +431,8 @@ def test_what_is_kept_of_decimals(old: str, new: str, expected: str) -> None:
         ("stddev(x)", "var_pop(x)", "from_now_on"),
         ("stddev(x)", "var_pop(x + 1)", "mixed"),
         ("skewness(x)", "kurtosis(x)", "refused"),
+        # How many nulls aren't null is no question.
+        ("count(1)", "count(null)", "refused"),
         # Sketches that were made otherwise can't be put together.
         ("count_min_sketch(n, 0.5d, 0.5d, 1)", "count_min_sketch(n, 0.5d, 0.5d, 2)", "refused"),
         ("count_min_sketch(n, 0.5d, 0.5d, 1)", "count_min_sketch(n + 1, 0.5d, 0.5d, 1)", "mixed"),

@@ -212,14 +212,16 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
         if moved and found.option in new.places:
             yield Told(_moved(both, found, new))
         else:
-            yield _option(both, found, new, streaming=streaming)
+            yield _option(both, found, old, new, streaming=streaming)
     if streaming and set(old.readers) != set(new.readers):
         lost, come = set(old.readers) - set(new.readers), set(new.readers) - set(old.readers)
         if lost or come:
             yield Told(_readers(both, new, lost, come))
 
 
-def _option(both: Comparison, found: Difference, new: NodeRecord, *, streaming: bool) -> Told:
+def _option(
+    both: Comparison, found: Difference, old: NodeRecord, new: NodeRecord, *, streaming: bool
+) -> Told:
     effect = found.change.effect if streaming else "from_now_on"
     what = f"source `{new.id}`: `{found.option}` was {told(found.before)} and is {told(found.after)}"
     if found.change.why and streaming:
@@ -232,7 +234,7 @@ def _option(both: Comparison, found: Difference, new: NodeRecord, *, streaming: 
         what = f"source `{new.id}`: `{found.option}` was {told(found.before)} and is {told(found.after)}; "
         what += f"the last micro-batch had nothing of it, so that Spark doesn't notice: {found.change.idle}"
     if effect == "from_now_on":
-        reach = reach_from(both.after, new.id, _taint(both, new))
+        reach = both.reach(old, new, _taint(both, old, new))
         details = {"option": found.option, "before": found.before, "after": found.after}
         return Told(tell(both, reach, "GB415", what, new.id, **details), reach)
     made = both.change(
@@ -248,10 +250,9 @@ def _option(both: Comparison, found: Difference, new: NodeRecord, *, streaming: 
     return Told(made)
 
 
-def _taint(both: Comparison, new: NodeRecord) -> Taint:
+def _taint(both: Comparison, old: NodeRecord, new: NodeRecord) -> Taint:
     """What is different about a source's rows: the columns that are, else anything."""
-    former = next(old for old, node in both.pairs if node.id == new.id)
-    before, after = both.old.facts.get(former.id), both.new.facts.get(new.id)
+    before, after = both.old.facts.get(old.id), both.new.facts.get(new.id)
     if before is None or after is None or before.columns is None or after.columns is None:
         return _ANY
     one = {column.name.lower(): column.type for column in before.columns}
