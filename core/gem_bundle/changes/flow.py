@@ -43,6 +43,7 @@ class Flow:
         self.side = side
         self._lineages: dict[tuple[str, str], Lineage | None] = {}
         self._never_null: dict[tuple[str, str], Mapping[str, bool | None]] = {}
+        self._for_rows: dict[tuple[frozenset[str], str], dict[tuple[str, int], set[str]]] = {}
 
     def lineage(self, name: str, output: str = "") -> Lineage | None:
         """What a transform makes of what, in one of its outputs; None where that isn't known."""
@@ -148,7 +149,7 @@ class Flow:
         never = self.never_null_before(name) if asking else {}
         return {key for key, made in asking.items() if all(never.get(use) for use in made.uses or ())}
 
-    def needed_for_rows(self, name: str, position: int, conditions: Set[str]) -> set[str]:
+    def needed_for_rows(self, name: str, position: int, conditions: frozenset[str]) -> set[str]:
         """The columns of an input that a join keeps: without those that only conditions read before it.
 
         Args:
@@ -160,14 +161,16 @@ class Flow:
         pairs = lineage.kept.pairs if lineage is not None and lineage.kept is not None else None
         if not conditions and pairs is None:
             return self.needed_of(name, position)
-        return self._needs(conditions, name)[1].get((name, position), {ALL})
+        if (conditions, name) not in self._for_rows:
+            self._for_rows[conditions, name] = self._needs(conditions, name)[1]
+        return self._for_rows[conditions, name].get((name, position), {ALL})
 
     @cached_property
     def _needed(self) -> tuple[dict[str, set[str]], dict[tuple[str, int], set[str]]]:
         return self._needs(frozenset(), "")
 
     def _needs(
-        self, asked_before: Set[str], join: str
+        self, asked_before: frozenset[str], join: str
     ) -> tuple[dict[str, set[str]], dict[tuple[str, int], set[str]]]:
         """The columns that are read behind each node, and of each input.
 

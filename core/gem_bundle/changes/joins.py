@@ -148,8 +148,8 @@ def _inputs_before(flow: Flow, edge: InputRecord, asked: set[str]) -> int:
     return sum(_inputs_before(flow, other, of_input(uses, place)) for place, other in enumerate(node.inputs))
 
 
-def asked_just_before(flow: Flow, name: str, position: int, key: str, *, asked: bool) -> bool:
-    """Whether Spark asks for a column that isn't null so near to a node that it still knows it there.
+def asked_just_before(flow: Flow, edge: InputRecord, wanted: Set[str], key: str, *, asked: bool) -> bool:
+    """Whether Spark asks for a column that isn't null so near to a join that it still knows it there.
 
     It asks as early as it can: at the source, or behind what a condition can't be put before. What
     computes columns on the way from there, leaves some out, calls them otherwise or puts them into another
@@ -157,12 +157,11 @@ def asked_just_before(flow: Flow, name: str, position: int, key: str, *, asked: 
 
     Args:
         flow: The version.
-        name: The node.
-        position: The position of its input.
+        edge: Where the join takes the rows from, as `kept_of` has it.
+        wanted: The columns that it keeps.
         key: The column.
-        asked: The node itself asks for it; a condition before it may too.
+        asked: The join itself asks for it; a condition before it may too.
     """
-    edge, wanted = kept_of(flow, name, position)
     first = wanted
     tested: set[str] = set()
     ever = True

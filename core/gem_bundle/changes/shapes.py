@@ -143,7 +143,7 @@ def _rows(flow: Flow, node: str) -> dict[str, str | None] | None:
                     found[f"{side}:{key}"] = None
                     continue
                 never = never_null.get(key)
-                if not never and asked_just_before(flow, node, position, key, asked=key in asked):
+                if not never and asked_just_before(flow, edge, needed, key, asked=key in asked):
                     never = True
                 found[f"{side}:{key}"] = f"{bare(column.type)}{_NULLS[never]}"
         found[f"|{side}"] = "|"

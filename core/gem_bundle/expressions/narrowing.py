@@ -63,12 +63,12 @@ def _is_shorter(one: str | _Span, other: str | _Span) -> bool:
 
 def _span(kind: str, low: exp.Expr, high: exp.Expr) -> _Span | None:
     """How much is added to what is to be the lower one, and what the two are made of besides."""
-    columns: Counter[str] = Counter()
-    added = Fraction(0)
-    waiting = [(low, 1), (high, -1)]
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.expressions.trees import bare, parts_of
 
+    columns: Counter[str] = Counter()
+    added = Fraction(0)
+    waiting = [(low, 1), (high, -1)]
     while waiting:
         node, sign = waiting.pop()
         node = bare(node)
