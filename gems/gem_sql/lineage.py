@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle import Kept, Lineage, Made
+from gem_bundle import Facts, Kept, Lineage, Made
 from gem_bundle.expressions import (
     analyse,
     asked_by,
@@ -23,7 +23,7 @@ from gem_bundle.expressions import (
     tested_by,
     windows_over,
 )
-from gem_bundle.lineage import MAYBE_NULL, column_keys, uses_of
+from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN, column_keys, uses_of
 from gem_sql.behind import order_keys
 from gem_sql.composing import behind, both, united
 from gem_sql.grouping import plain_keys, several_times_over
@@ -33,7 +33,7 @@ from gem_sql.tree import UnknownQuery, columns_in, item_of, only, sql_of, subque
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gem_bundle import Column, Facts
+    from gem_bundle import Column
     from gem_bundle.lineage import Equality
 
     Tables = Mapping[str, tuple[int, Facts]]
@@ -186,7 +186,7 @@ def _asks_elsewhere(tree: Any) -> bool:
 
 def _plain_or_none(tree: Any, tables: Tables, names: list[str], made: Facts) -> Lineage | None:
     if tree.args.get("joins"):
-        return _joined_or_none(tree, tables, names)
+        return _joined_or_none(tree, tables, names) or _grouped_or_none(tree, tables, names, made)
     table = _table(tree, tables)
     if table is None or not _is_plain(tree):
         return None
@@ -252,6 +252,34 @@ def _joined_or_none(tree: Any, known: Tables, names: list[str]) -> Lineage | Non
     return Lineage(dict(zip(names, columns, strict=True)), rows, kept if streams else None, asks=asks)
 
 
+def _grouped_or_none(tree: Any, known: Tables, names: list[str], made: Facts) -> Lineage | None:
+    """A query that groups the rows of a stream and a table that a condition joins: two queries in one."""
+    from gem_bundle.expressions.query import exp
+
+    tables = [_table(tree, known), *(_named(join.this, known) for join in tree.args["joins"])]
+    sides = [facts for _, facts in filter(None, tables)]
+    if len(sides) != 2 or all(facts.streaming is not False for facts in sides):
+        return None
+    if any(value for name, value in tree.args.items() if name not in {*_PLAIN, "joins", "with_"}):
+        return None
+    if _asks_elsewhere(tree) or any(item_of(node).star for node in tree.expressions):
+        return None
+    rows = exp.Select(expressions=[exp.Star()])
+    for part in ("from_", "joins"):
+        rows.set(part, tree.copy().args[part])
+    columns = [column for facts in sides for column in facts.columns or ()]
+    streaming = any(facts.streaming is not False for facts in sides)
+    facts = Facts(streaming=streaming, columns=tuple(columns))
+    keys = column_keys(facts.columns)
+    first = None if keys is None else _joined_or_none(rows, known, keys)
+    second = _plain(tree, 0, facts, names, made)
+    if first is None or second is None:
+        return None
+    # What the join asks for is never null behind it, and what may lack a partner may be.
+    unknown = {key: replace(one, nulls=frozenset({UNCERTAIN})) for key, one in first.columns.items()}
+    return behind(replace(first, columns=unknown), second)
+
+
 _JOIN = frozenset({"this", "on", "method", "side", "kind"})
 _JOINED = frozenset({"expressions", "from_", "where", "joins", "with_"})
 
@@ -288,7 +316,9 @@ def _named(table: Any, tables: Tables) -> tuple[int, Facts] | None:
 
 def _plain(tree: Any, position: int, facts: Facts, names: list[str], made: Facts) -> Lineage | None:
     columns = facts.columns
-    if columns is None or len({column.name.lower() for column in columns}) < len(columns):
+    if column_keys(columns) is None or columns is None:
+        return None
+    if len({column.name.lower() for column in columns}) < len(columns) and "joins" not in tree.args:
         return None
     bodies = _bodies(tree, columns)
     if len(bodies) != len(names):

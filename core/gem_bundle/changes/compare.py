@@ -12,6 +12,7 @@ from gem_bundle.changes.rules.columns import compare_columns, tell_of_names
 from gem_bundle.changes.rules.empty import tell_of_empty
 from gem_bundle.changes.rules.firsts import tell_of_firsts
 from gem_bundle.changes.rules.left import SPARK_NAMES, compare_left, kinds_of
+from gem_bundle.changes.rules.moved import compare_moved
 from gem_bundle.changes.rules.names import compare_names
 from gem_bundle.changes.rules.processors import refuse_other_schemas
 from gem_bundle.changes.rules.settings import compare_settings
@@ -66,6 +67,7 @@ def compare(
         )
     named = list(compare_names(both))
     rules = [*compare_sources(both), *compare_transforms(both), *compare_arrangements(both)]
+    rules += compare_moved(both)
     rules += [told for told in named if told.reach is not None]
     changes = tell_of_firsts(both, refuse_other_schemas(both, refuse_other_state(both, rules)))
     changes = tell_of_empty(both, tell_of_names(both, changes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.core.changes.edits import verdict
 from tests.core.changes.test_shapes import of_one
 
 QUERY = '  last: {gem: sql, input: clicks, options: {query: "QUERY"}}'
@@ -177,3 +178,32 @@ def test_a_union_has_the_wider_type_which_its_groups_are_kept_by() -> None:
     query = "select k, count(*) as c from (select n as k from clicks union all select n + 1 from clicks) group by k"
     assert edited(query, "n + 1", "cast(n as bigint)") == "refused"
     assert edited(query, "n + 1", "n + 2") == "mixed"
+
+
+def test_a_join_with_a_table_is_followed_to_groups() -> None:
+    text = """
+        pipeline: shop
+        sources:
+          clicks: {gem: file, options: {format: json, path: c, schema: "id int, n int, at timestamp"}}
+          t: {gem: file, mode: batch, options: {format: json, path: t, schema: "id int, name string, rank int"}}
+        transforms:
+          last:
+            gem: sql
+            inputs: [clicks, t]
+            options: {query: "select t.KEY, count(*) as c, sum(clicks.n) as s from clicks join t on clicks.id = t.id WHERE group by t.KEY"}
+        targets: {out: {gem: console, input: last, output_mode: update}}
+    """
+
+    def edited(old: tuple[str, str], new: tuple[str, str]) -> str:
+        one, other = (text.replace("KEY", key).replace("WHERE", where) for key, where in (old, new))
+        return verdict(one, other).verdict
+
+    assert edited(("name", ""), ("rank", "")) == "refused"
+    assert edited(("name", ""), ("name", "where n > 1")) == "mixed"
+    assert (
+        verdict(
+            text.replace("KEY", "name").replace("WHERE", ""),
+            text.replace("KEY", "name").replace("WHERE", "").replace("rank int", "rank bigint"),
+        ).verdict
+        == "continues"
+    )

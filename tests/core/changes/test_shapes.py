@@ -1011,11 +1011,6 @@ def test_a_limit_of_a_table_keeps_no_count() -> None:
     assert verdict(text.replace("MODE", "update"), text.replace("MODE", "complete")).verdict == "continues"
 
 
-def test_groups_are_kept_before_a_limit_of_no_rows() -> None:
-    limited, free = (COUNTED + steps.lstrip("\n").replace("INPUT", "counted") for steps in (LIMITED, FREE))
-    assert of_one(limited.replace("ROWS", "0"), free, "complete") == "continues"
-
-
 ONCE = """
 pipeline: shop
 sources:
@@ -1369,3 +1364,30 @@ def test_the_columns_of_a_generator() -> None:
 """  # fmt: skip
     # Spark takes all that is stacked for what may be null.
     assert of_one(unpivoted, stacked) == "refused"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("rows: 0", "rows: 5", "refused"),
+        ("rows: 1", "rows: 5", "continues"),
+        ("rows: 5", "rows: 0", "continues"),
+    ],
+)
+def test_of_a_limit_of_no_rows_nothing_was_computed(old: str, new: str, expected: str) -> None:
+    steps = """
+  counts: {gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {c: count(*)}}}
+  last: {gem: limit, input: counts, options: {ROWS}}
+"""
+    before = steps.replace("ROWS", old)
+    assert of_one(before, steps.replace("ROWS", new), "complete") == expected
+
+
+@pytest.mark.parametrize(("rows", "mode"), [(0, "complete"), (9, "complete")])
+def test_a_condition_gets_before_groups_when_a_limit_between_goes(rows: int, mode: str) -> None:
+    limited = COUNTED + LIMITED.lstrip("\n").replace("INPUT", "counted").replace("ROWS", str(rows))
+    free = COUNTED + FREE.replace("INPUT", "counted")
+    assert of_one(limited, free, mode) == "mixed"
+    assert of_one(free, limited, mode) == "mixed"
+    results = [steps.replace("condition: n > 1", "condition: m > 1") for steps in (limited, free)]
+    assert of_one(*results, mode) == "continues"

@@ -1,4 +1,4 @@
-"""Conditions on rows that are never true: Spark puts them before what keeps state, and before watermarks."""
+"""What lets nothing through: conditions that are never true, and a limit of no rows behind an aggregation."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.conditions import let_nothing_through
+from gem_bundle.operators import LimitOperator
 
 if TYPE_CHECKING:
     from gem_bundle.changes.comparison import Comparison
     from gem_bundle.changes.model import Change
+    from gem_bundle.changes.sides import Side
 
 _SURE = frozenset({"continues", "from_now_on"})
 
@@ -25,10 +27,29 @@ def tell_of_empty(both: Comparison, changes: list[Change]) -> list[Change]:
     """
     if not both.old.stateful and not both.new.stateful:
         return changes
+    idle = _idle(both.old)
+    changes = [_never_kept(both, change) if change.node == idle else change for change in changes]
     empty = [*let_nothing_through(both.after), *let_nothing_through(both.before)]
     if not empty:
         return changes
     return [_told(both, change, empty[0]) if change.verdict in _SURE else change for change in changes]
+
+
+def _idle(side: Side) -> str | None:
+    """The limit of no rows that a target reads, for which Spark computes nothing, but what it has to sort."""
+    (edge,) = side.nodes[side.target].inputs
+    last = side.operators[-1] if side.operators else None
+    if not isinstance(last, LimitOperator) or last.node != edge.node or last.rows != 0 or side.may_keep(last):
+        return None
+    return None if any(before.kind == "sort" for before in last.inputs) else last.node
+
+
+def _never_kept(both: Comparison, change: Change) -> Change:
+    """A change of a limit of no rows: nobody asked for what is before it, and Spark never wrote its state."""
+    message = (
+        f"{change.difference}: of no rows nothing was computed, and the checkpoint lacks the state of it"
+    )
+    return replace(change, verdict="refused", message=message, hint=both.begin_anew)
 
 
 def _told(both: Comparison, change: Change, empty: str) -> Change:
