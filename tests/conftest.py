@@ -21,7 +21,7 @@ from tests.schema_registry import schema_registry  # noqa: F401 (a fixture for a
 from tests.warm_spark import warm_spark  # noqa: F401 (a fixture for all tests)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -64,6 +64,16 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> "Generator[None, object, object]":
+    """Collect tests without the garbage collector: nearly all that is made stays, and it would walk through it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Leave what was collected to itself: the garbage collector would walk through thousands of tests ever again.
 
@@ -71,7 +81,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """
     if session.config.option.markexpr:
         gc.set_threshold(100_000, 50, 1000)
-        gc.collect()
         gc.freeze()
 
 
