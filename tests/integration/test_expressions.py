@@ -87,7 +87,7 @@ EXPRESSIONS = [
     "element_at(m, 'a')", "array_contains(a, 1)", "sort_array(a)", "map_keys(m)", "map_values(m)", "map_entries(m)",
     "transform(a, x -> x + 1)", "transform(a, (x, j) -> x + j)", "filter(ast, x -> x.a > 1)", "exists(a, x -> x > i)",
     "aggregate(a, 0, (total, x) -> total + x)", "zip_with(a, a, (p, q) -> p + q)", "map_filter(m, (k, w) -> w > 1)",
-    "flatten(array(a))", "array_repeat(i, 2)", "sequence(1, 5)", "to_json(st)", "from_json(s, 'a int, b array<long>').b",
+    "flatten(array(a))", "array_join(split(s, ','), '-')", "array_join(a, ',')", "array_repeat(i, 2)", "sequence(1, 5)", "to_json(st)", "from_json(s, 'a int, b array<long>').b",
     "get_json_object(s, '$.a')", "explode(a)", "explode(a) as e", "posexplode(a) as (p, c)", "inline(ast)", "stack(2, 1, 2)",
     "count(*)", "count(i, l)", "count(distinct i)", "sum(i)", "sum(f)", "sum(n)", "sum(n38)", "sum(distinct tt.i)", "avg(i)",
     "avg(n)", "min(ts)", "max(st)", "max(st).a", "first(i)", "first(i, true)", "first(i) ignore nulls", "last(s)",

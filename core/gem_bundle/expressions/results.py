@@ -279,6 +279,11 @@ def _array_element(kinds: Sequence[DataType | None]) -> DataType | None:
     return kind.parts[0] if kind is not None and kind.name == "array" else None
 
 
+def _joined_text(kinds: Sequence[DataType | None]) -> DataType | None:
+    text = _array_element(kinds)
+    return text if text is not None and text.name == "string" else None
+
+
 def _keys(kinds: Sequence[DataType | None]) -> DataType | None:
     kind = kinds[0]
     return DataType("array", parts=kind.parts[:1]) if kind is not None and kind.name == "map" else None
@@ -443,6 +448,7 @@ _RULES: dict[str, Callable[[Sequence[DataType | None]], DataType | None]] = {
     "array": _array,
     "array_agg": _list,
     "array_append": _appended,
+    "array_join": _joined_text,
     "array_max": _array_element,
     "array_min": _array_element,
     "array_prepend": _appended,
