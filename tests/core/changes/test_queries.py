@@ -207,3 +207,21 @@ def test_a_join_with_a_table_is_followed_to_groups() -> None:
         ).verdict
         == "continues"
     )
+
+
+def test_a_column_of_a_join_that_nobody_reads_any_longer_is_not_kept() -> None:
+    """Also where how the join is made isn't known, and a column of its name comes to the target."""
+    text = """
+        pipeline: shop
+        sources:
+          a: {gem: file, options: {format: json, path: a, schema: "id int, n int"}}
+          b: {gem: file, options: {format: json, path: b, schema: "no int, m int"}}
+        transforms:
+          pairs: {gem: sql, inputs: [a, b], options: {query: "select * from a, b where coalesce(a.id, 0) = b.no"}}
+          last: {gem: with_columns, input: pairs, options: {columns: {MADE}}}
+        targets: {out: {gem: console, input: last}}
+    """
+    before = text.replace("MADE", "l: n + 1")
+    assert verdict(before, text.replace("MADE", "n: m + 1")).verdict == "refused"
+    assert verdict(text.replace("MADE", "n: m + 1"), before).verdict == "refused"
+    assert verdict(before, text.replace("MADE", "l: n + 2")).verdict == "from_now_on"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gem_bundle.changes.flow import ALL
 from gem_bundle.changes.renames import joins_behind_names, joins_of_the_same_rows
 from gem_bundle.changes.shapes import bare, fit, shapes
 
@@ -137,23 +138,26 @@ def _other_inputs(both: Comparison, old: Shape, new: Shape) -> str:
 
 
 def _other_columns(both: Comparison, old: Shape, new: Shape) -> str:
-    """Where it isn't known what a join keeps: which of its columns the target gets no longer, or gets now.
+    """Where it isn't known what a join keeps: which of its columns somebody reads now, or nobody any longer.
 
     Spark keeps those that somebody reads.
     """
-    if not new.kind.startswith("join") or (old.values is not None and new.values is not None):
+    if not new.kind.startswith("join") or (old.values and new.values):
         return ""
-    before, after = _at_target(both.old), _at_target(both.new)
-    if before is None or after is None:
-        return ""
+    before, after = both.before.needed(old.node), both.after.needed(new.node)
+    if ALL in before | after:
+        at_target = _at_target(both.old), _at_target(both.new)
+        if at_target[0] is None or at_target[1] is None:
+            return ""
+        before, after = at_target[0], at_target[1]
     joined = _coming(both.old, old.node).keys() & _coming(both.new, new.node).keys()
     fewer, more = (before - after) & joined, (after - before) & joined
     if bool(fewer) == bool(more):
         return ""
     names = ", ".join(f"`{name}`" for name in sorted(fewer or more))
     if fewer:
-        return f"the target no longer gets {names}, so that it may not be kept any more"
-    return f"the target gets {names} now, which may not have been kept"
+        return f"nothing behind reads {names} any longer, so that it may not be kept any more"
+    return f"something behind reads {names} now, which may not have been kept"
 
 
 def _at_target(side: Side) -> set[str] | None:
