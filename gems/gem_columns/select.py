@@ -185,16 +185,15 @@ def projected(expressions: list[str] | dict[str, str], facts: Facts) -> Lineage 
             columns |= through
             each += through.values()
             continue
-        fields = fields_of_star(body, facts) if alias is None or isinstance(alias, int) else None
+        unnamed = not isinstance(alias, str)
+        fields = fields_of_star(body, facts) if unnamed else None
         if fields is not None:
             made_of_fields = {name.lower(): made_of(text, facts.columns) for name, text in fields}
             columns |= made_of_fields
             each += made_of_fields.values()
             continue
-        found = analyse(body, facts.columns, name=alias if isinstance(alias, str) else None)
-        several = (
-            generated(expression, facts.columns) if found.generator and not isinstance(alias, str) else None
-        )
+        found = analyse(body, facts.columns, name=None if unnamed else alias)
+        several = generated(expression, facts.columns) if found.generator and unnamed else None
         if several is not None:
             of_generator = made_of_generator(several, facts)
             columns |= of_generator

@@ -73,6 +73,11 @@ class Flow:
         """Whether a node keeps state, or may."""
         return any(operator.node == name and self.side.may_keep(operator) for operator in self.side.operators)
 
+    def keeps_rows(self, name: str) -> bool:
+        """Whether a node that keeps state keeps rows, as a join does, or may."""
+        lineage = self.lineage(name)
+        return lineage is None or lineage.kept is None or lineage.kept.rows
+
     def recalls(self, name: str) -> bool:
         """Whether anything of what a node keeps gets into results, or may.
 

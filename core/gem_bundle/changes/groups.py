@@ -6,11 +6,11 @@ import json
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.flow import VARYING
+from gem_bundle.lineage import same
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator
 
 if TYPE_CHECKING:
     from gem_bundle.changes.flow import Flow
-    from gem_bundle.lineage import Made
 
 _BY_ROW = frozenset({"filter", "repartition"})
 
@@ -34,7 +34,7 @@ def states_of_other_groups(flow: Flow, name: str, states: set[str]) -> set[str]:
     if not lineage.rows.uses or VARYING.search(json.dumps(node.options)):
         return set()
     asked = {use.partition(":")[2] for use in lineage.rows.uses}
-    if any(not _is_as_it_is(lineage.columns.get(key), key) for key in asked):
+    if any(lineage.columns.get(key) != same(key) for key in asked):
         return set()
     groups = {name: {key: key for key in asked}}
     found = set()
@@ -57,10 +57,6 @@ def states_of_other_groups(flow: Flow, name: str, states: set[str]) -> set[str]:
         if all(f"0:{key}" in called for key in known.values()):
             groups[other] = {first: called[f"0:{key}"] for first, key in known.items()}
     return found
-
-
-def _is_as_it_is(made: Made | None, key: str) -> bool:
-    return made is not None and made.rule == "=" and made.uses == frozenset({f"0:{key}"})
 
 
 def _gives_what_comes(flow: Flow, name: str) -> bool:

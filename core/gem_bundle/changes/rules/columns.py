@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gem_bundle.changes.comparison import listed_names
 from gem_bundle.gem import Target
 from gem_bundle.schema import differ_for_certain
 
@@ -56,8 +57,9 @@ def _misplaced(both: Comparison) -> Iterator[Change]:
         return
     target = both.new.target
     message = (
-        f"target `{target}`: the columns were {_listed(before)} and are {_listed(after)}, which the place "
-        "tells apart by their order alone: what was written and what is from now on are read for each other"
+        f"target `{target}`: the columns were {listed_names(before)} and are {listed_names(after)}, which "
+        "the place tells apart by their order alone: what was written and what is from now on are read for "
+        "each other"
     )
     hint = f"Keep their order, with new ones behind them (a `select` before `{target}`), or write elsewhere."
     yield both.change("mixed", "GB437", message, target, key="input", hint=hint, before=before, after=after)
@@ -66,10 +68,6 @@ def _misplaced(both: Comparison) -> Iterator[Change]:
 def _by_place(gem: object, node: NodeRecord) -> list[str]:
     names = [name.lower() for name, _ in node.columns or ()]
     return list(gem.columns_by_place(names)) if isinstance(gem, Target) else []
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
 
 
 def tell_of_names(both: Comparison, changes: list[Change]) -> list[Change]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.comparison import Told
+from gem_bundle.changes.comparison import Told, listed_names
 from gem_bundle.changes.conditions import pushed_below
 from gem_bundle.changes.reach import Reach
 from gem_bundle.changes.rules.transforms import tell
@@ -35,8 +35,7 @@ def compare_moved(both: Comparison) -> Iterator[Told]:
             where = (
                 "is asked before it now" if states & after else "was asked before it, and is asked behind it"
             )
-            named = ", ".join(f"`{name}`" for name in sorted(states))
-            what = f"transform `{new.id}` behind {named} {where}"
+            what = f"transform `{new.id}` behind {listed_names(sorted(states))} {where}"
             reach = Reach(states=states)
             yield Told(tell(both, reach, "GB425", what, new.id, key="gem"), reach)
 
@@ -47,6 +46,4 @@ def _before(flow: Flow, node: NodeRecord) -> set[str]:
 
 def _matters(both: Comparison, name: str) -> bool:
     """Whether what a node has kept comes out though no row comes for it, as rows of a join do."""
-    lineage = both.after.lineage(name)
-    rows = lineage is None or lineage.kept is None or lineage.kept.rows
-    return rows or both.new.nodes[both.new.target].output_mode != "update"
+    return both.after.keeps_rows(name) or both.new.nodes[both.new.target].output_mode != "update"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle.changes.comparison import RULE_ONLY, Told, origin, told
+from gem_bundle.changes.comparison import RULE_ONLY, Told, listed_names, origin, told
 from gem_bundle.changes.conditions import UNCHANGED, never_lacking_before, pushed_below
 from gem_bundle.changes.flow import ALL
 from gem_bundle.changes.groups import states_of_other_groups
@@ -66,7 +66,7 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
     below = pushed_below(both.after, node.id)
     if both.new.nodes[both.new.target].output_mode == "update":
         # Groups that get no rows any more don't come out again; the rows that a join has kept do.
-        below = {name for name in below if _keeps_rows(both.after, name)}
+        below = {name for name in below if both.after.keeps_rows(name)}
     if reach.states and not (taint.rows or taint.nulls):
         reach.states -= joins_behind_names(both, node)
     elif reach.states and not taint.columns:
@@ -82,11 +82,6 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
         yield Told(made, reach)
     else:
         yield Told(tell(both, reach, "GB420", what, node.id, key="gem", after=node.gem), reach)
-
-
-def _keeps_rows(flow: Flow, name: str) -> bool:
-    lineage = flow.lineage(name)
-    return lineage is None or lineage.kept is None or lineage.kept.rows
 
 
 def _removed(both: Comparison, node: NodeRecord) -> Iterator[Told]:
@@ -178,7 +173,7 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
         local, own = _rewired(both, old, new)
         reach = both.reach(old, new, local, own_state=own)
         before, after = [edge.key for edge in old.inputs], [edge.key for edge in new.inputs]
-        what = f"transform `{new.id}` read {_listed(before)} and reads {_listed(after)}"
+        what = f"transform `{new.id}` read {listed_names(before)} and reads {listed_names(after)}"
         key = "inputs" if len(new.inputs) > 1 else "input"
         made = tell(both, reach, "GB425", what, new.id, key=key, before=before, after=after)
         yield Told(made, reach)
@@ -228,14 +223,14 @@ def _lateness(
     states = {name for name in states if _goes_by_event_time(both, name)}
     if not states and alone and both.new.nodes[both.new.target].output_mode == "update":
         message = (
-            f"{what}; nothing behind it keeps state by event time, but {_listed(alone)} gives its row with "
-            "each micro-batch, those without rows too, which only a watermark has Spark run"
+            f"{what}; nothing behind it keeps state by event time, but {listed_names(alone)} gives its row "
+            "with each micro-batch, those without rows too, which only a watermark has Spark run"
         )
         return both.change("from_now_on", code, message, node, **details)
     if not states:
         message = f"{what}; nothing behind it keeps state by event time, so no row is different for it"
         return both.change("continues", code, message, node, **details)
-    named = _listed(sorted(states))
+    named = listed_names(sorted(states))
     if effect == "mixed" and not any(_recalls(both, name) for name in states):
         message = (
             f"{what}; from now on {named} drops late rows by what there is now, and nothing that it has kept "
@@ -294,10 +289,6 @@ def _recalls(both: Comparison, node: str) -> bool:
     return both.before.recalls(node) or both.after.recalls(both.now.get(node, node))
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
-
-
 def _replaced(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Told]:
     what = f"transform `{new.id}` was a `{old.gem}` and is a `{new.gem}`"
     details = {"key": "gem", "before": old.gem, "after": new.gem}
@@ -345,7 +336,7 @@ def tell(
     """
     details["what"] = what
     if reach.states:
-        states = _listed(sorted(reach.states))
+        states = listed_names(sorted(reach.states))
         if not any(operator.stateful for operator in both.new.operators if operator.node in reach.states):
             message = (
                 f"{what}: whether {states} keeps state can't be known; if so, it was made by the old rule "
