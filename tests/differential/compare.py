@@ -40,6 +40,7 @@ NO_STREAM = "GB313"
 # That two queries tell the same rows apart in different ways, which Spark, asked about one, can't know.
 OF_SEVERAL = "GB218"
 BEHIND_FORK = "GB382"
+_OUTPUT_MODE = "STREAMING_OUTPUT_MODE"
 # A warning, since sessions have functions of their own; none of those here has one.
 NO_FUNCTION = "GB216"
 _VARIABLE = re.compile(r"`[^`]*`|'[^']*'|\S*#\d+\S*|\d+|\b[A-Z]+\(.*\)(?= \(as)")
@@ -269,6 +270,8 @@ class Comparison:
             asked = {None, target, *names}
             if target in parted and verdict.outcome == "accepted":
                 asked -= {target}
+            if target in parted and verdict.reason.startswith(_OUTPUT_MODE):
+                continue  # what would fit the output mode is what lies behind the fork
             said = [diagnostic for diagnostic in said if diagnostic.node in asked]
             if not is_asked_whole(plan, target):
                 said = [d for d in said if d.node != target or not AT_TARGET.fullmatch(d.code)]

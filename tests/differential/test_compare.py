@@ -187,3 +187,23 @@ def test_of_what_keeps_state_behind_a_fork_spark_is_not_asked() -> None:
         "targets": {"out": {"gem": "noop", "input": "once", "group": "one"}},
     }
     assert compared(values, out=ACCEPTED).disagreements == []
+
+
+def test_the_output_mode_of_an_aggregation_behind_a_fork_is_none_that_spark_can_judge() -> None:
+    """Where rejected rows of a node before it are written too, Spark is asked about what comes to that node."""
+    there = {"rules": {"there": {"column": "id", "not_null": True}}}
+    once = {"rules": {"once": {"column": "n", "unique": True}}}
+    values = {
+        "sources": {"a": PIPELINE["sources"]["a"]},
+        "transforms": {
+            "held": {"gem": "expect", "input": "a", "options": there},
+            "counted": {"gem": "aggregate", "input": "held", "options": {"aggregates": {"n": "count(*)"}}},
+            "once": {"gem": "expect", "input": "counted", "options": once},
+        },
+        "targets": {
+            "out": {"gem": "noop", "input": "once", "group": "one", "output_mode": "complete"},
+            "bad": {"gem": "noop", "input": "held.rejected"},
+        },
+    }
+    refused = Verdict("streaming", "out", "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION", "no aggregations")
+    assert compared(values, out=refused, bad=ACCEPTED).disagreements == []
