@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.flow import IS_NULL, of_input
@@ -220,12 +221,23 @@ def conditions_behind(flow: Flow, name: str) -> Iterator[tuple[str, Lineage, Map
                 continue
             for output in flow.outputs(other):
                 lineage = flow.lineage(other, output)
+                if lineage is not None and lineage.kept and not lineage.kept.rows:
+                    asked = frozenset(
+                        use for use in lineage.asks or () if name in _asked(flow, inputs[0], use)
+                    )
+                    if asked:
+                        yield other, replace(lineage, rows=Made(uses=asked), asks=asked), known
                 if lineage is None or lineage.kept:
                     continue
                 if name in pushed_below(flow, other, output):
                     yield other, lineage, known
                 made = {key: as_made_before(known, column) for key, column in lineage.columns.items()}
                 waiting.append((other, output, made))
+
+
+def _asked(flow: Flow, edge: InputRecord, use: str) -> set[str]:
+    """The nodes before which Spark asks for a column that an aggregation asks for, as its window does."""
+    return _below(flow, edge, of_input([use], 0), Made(uses=frozenset([use])))
 
 
 def as_made_before(known: Mapping[str, Made], made: Made) -> Made:

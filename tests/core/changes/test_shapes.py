@@ -982,6 +982,24 @@ def test_a_condition_makes_an_outer_join_an_inner_one(how: str, condition: str, 
     assert (of_two(inner, before) == "refused") is outer
 
 
+@pytest.mark.parametrize(
+    ("how", "grouped", "outer"),
+    [
+        ("left", "window: {column: seen, duration: 1 hour}", False),
+        ("left", "window: {column: at, duration: 1 hour}", True),
+        ("right", "session: {column: at, gap: 1 hour}, group_by: [page]", False),
+        ("left", "group_by: [\"window(seen, '1 hour') as w\"]", False),
+        ("left", "group_by: [name, at]", True),
+    ],
+)
+def test_a_window_behind_makes_an_outer_join_an_inner_one(how: str, grouped: str, outer: bool) -> None:
+    """A row without event time is in no window, and Spark asks for that before the join."""
+    last = "  last: {gem: aggregate, input: both, options: {GROUPED, aggregates: {c: count(*)}}}"
+    steps = ASKED_BEHIND.partition("  last")[0] + last.replace("GROUPED", grouped)
+    inner = steps.replace("HOW", "inner")
+    assert (of_two(inner, steps.replace("HOW", how)) == "refused") is outer
+
+
 LIMITED = """
   few: {gem: limit, input: INPUT, options: {rows: ROWS}}
   last: {gem: filter, input: few, options: {condition: n > 1}}
