@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.flow import IS_NULL, of_input
-from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, uses_of
+from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, column_keys, uses_of
 from gem_bundle.operators import JoinOperator, WatermarkOperator
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, *, semi:
     before, made = edge.node, flow.lineage(edge.node, edge.output)
     if made is None or (made.kept is not None and made.rows.uses is None):
         # By what it keeps isn't known, so that the condition may be about that.
-        return {before} if flow.keeps(before) else set()
+        return {before} if flow.keeps(before) else _below_unknown(flow, before, wanted, rows, semi=semi)
     several = not semi and rows.rule.startswith(_CONJUNCTION)
     if made.kept is not None and made.kept.rows:
         sides = {
@@ -167,6 +167,20 @@ def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, *, semi:
     return found
 
 
+def _below_unknown(flow: Flow, name: str, wanted: set[str], rows: Made, *, semi: bool) -> set[str]:
+    """Those before a transform of which it isn't known what it makes of what.
+
+    A column is taken for the one that had its name before, and one with a new name for any of them.
+    """
+    found: set[str] = set()
+    for edge in flow.side.nodes[name].inputs:
+        facts = flow.side.facts.get(edge.key)
+        given = set(column_keys(facts.columns) or ()) if facts is not None else set()
+        for columns in [wanted] if wanted <= given else [{key} for key in sorted(given)]:
+            found |= _below(flow, edge, columns, rows, semi=semi)
+    return found
+
+
 def _marked(flow: Flow, name: str) -> set[str]:
     """The columns that a node puts a watermark on: Spark puts no condition on one of them before it."""
     found = (o for o in flow.side.operators if o.node == name and isinstance(o, WatermarkOperator))
@@ -179,6 +193,54 @@ def _is_distinct(flow: Flow, name: str) -> bool:
         return False  # then those come out that rows have just come for
     kinds = {operator.kind for operator in flow.side.operators if operator.node == name}
     return bool(kinds & {"aggregate", "except"})
+
+
+def in_empty_branches(flow: Flow) -> set[str]:
+    """The joins with state of whose rows none gets through a condition, for they lack what it asks for.
+
+    It is one behind a union that fills with nulls what an input lacks. Spark puts the condition into each
+    branch, finds there that it is never true, and asks that before the join and nothing else behind it.
+
+    Args:
+        flow: The version.
+    """
+    found: set[str] = set()
+    for name in flow.side.order:
+        node = flow.side.nodes[name]
+        lineages = [flow.lineage(name, o) for o in flow.outputs(name)] if node.kind == "transform" else []
+        for use in {use for lineage in lineages if lineage is not None for use in lineage.asks or ()}:
+            position, _, key = use.partition(":")
+            if position.isdecimal():
+                found |= _emptied(flow, node.inputs[int(position)], key)
+    return found
+
+
+def _emptied(flow: Flow, edge: InputRecord, key: str) -> set[str]:
+    """Those before an input of which Spark asks for a column."""
+    lineage, inputs = flow.lineage(edge.node, edge.output), flow.side.nodes[edge.node].inputs
+    made = lineage.columns.get(key) if lineage is not None else None
+    if lineage is None or made is None or lineage.kept is not None or key in _marked(flow, edge.node):
+        return set()
+    found: set[str] = set()
+    uses = made.uses or frozenset()
+    for position, other in enumerate(inputs):
+        columns = of_input(uses, position)
+        for column in columns:
+            found |= _emptied(flow, other, column)
+        if made.rule == "union" and uses and not columns:
+            names = (other.node, *_before(flow, other.node))
+            found |= {name for name in names if flow.keeps(name) and flow.keeps_rows(name)}
+    return found
+
+
+def _before(flow: Flow, name: str) -> set[str]:
+    """The nodes from which rows come to a node."""
+    nodes, found, waiting = flow.side.nodes, set[str](), [name]
+    while waiting:
+        before = {edge.node for edge in nodes[waiting.pop()].inputs} - found
+        found |= before
+        waiting += before
+    return found
 
 
 def asked_behind(flow: Flow, name: str, *, tried: bool = False) -> set[str]:

@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.flow import VARYING
-from gem_bundle.lineage import same
-from gem_bundle.operators import AggregateOperator, DeduplicateOperator
+from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 
 if TYPE_CHECKING:
+    from gem_bundle.changes.comparison import Comparison
     from gem_bundle.changes.flow import Flow
 
 _BY_ROW = frozenset({"filter", "repartition"})
@@ -27,16 +27,38 @@ def states_of_other_groups(flow: Flow, name: str, states: set[str]) -> set[str]:
         name: The node that asks it.
         states: The nodes behind it that keep state.
     """
+    return {other for other in _kept_by_what_it_asks(flow, name) & states if _gives_what_comes(flow, other)}
+
+
+def duplicates_of_other_rows(both: Comparison, old: str, new: str) -> set[str]:
+    """The removals of duplicates behind a condition that became another one, to which it is all the same.
+
+    It asked, and asks, for nothing but what they compare. What was let through comes again as it did, and
+    what was left out is new to them.
+
+    Args:
+        both: What is compared.
+        old: The node that asked it.
+        new: The node that asks it.
+    """
+    before = {both.now.get(name, "") for name in _kept_by_what_it_asks(both.before, old)}
+    found = before & _kept_by_what_it_asks(both.after, new)
+    return {
+        name for name in found if both.after.drops_duplicates(name) and _gives_what_comes(both.after, name)
+    }
+
+
+def _kept_by_what_it_asks(flow: Flow, name: str) -> set[str]:
+    """The nodes behind a condition that keep their state by all that it asks for."""
     node, lineage = flow.side.nodes[name], flow.lineage(name)
-    kinds = {operator.kind for operator in flow.side.operators if operator.node == name}
-    if lineage is None or not kinds or not kinds <= _BY_ROW or node.functions:
+    if lineage is None or lineage.kept is not None or node.functions or not _leaves_out_rows(flow, name):
         return set()
     if not lineage.rows.uses or VARYING.search(json.dumps(node.options)):
         return set()
-    asked = {use.partition(":")[2] for use in lineage.rows.uses}
-    if any(lineage.columns.get(key) != same(key) for key in asked):
+    passed = {use: key for key, m in lineage.columns.items() if m.rule == "=" for use in m.uses or ()}
+    if not lineage.rows.uses <= passed.keys():
         return set()
-    groups = {name: {key: key for key in asked}}
+    groups = {name: {use: passed[use] for use in lineage.rows.uses}}
     found = set()
     for other in flow.side.order[flow.side.order.index(name) + 1 :]:
         edges = [edge for edge in flow.side.nodes[other].inputs if edge.node in groups]
@@ -49,14 +71,22 @@ def states_of_other_groups(flow: Flow, name: str, states: set[str]) -> set[str]:
             grouped = {
                 next(iter(key.uses or ())) for key in keys if key.rule == "=" and len(key.uses or ()) == 1
             }
-            if not {f"0:{key}" for key in known.values()} <= grouped or not _gives_what_comes(flow, other):
+            if not {f"0:{key}" for key in known.values()} <= grouped:
                 continue
-            if other in states:
-                found.add(other)
+            found.add(other)
         called = {use: key for key, m in made.columns.items() if m.rule == "=" for use in m.uses or ()}
         if all(f"0:{key}" in called for key in known.values()):
             groups[other] = {first: called[f"0:{key}"] for first, key in known.items()}
     return found
+
+
+def _leaves_out_rows(flow: Flow, name: str) -> bool:
+    """Whether a node gives rows as they come, or leaves them out: as an inner join with a table does."""
+    operators = [operator for operator in flow.side.operators if operator.node == name]
+    return bool(operators) and all(
+        operator.how == "inner" if isinstance(operator, JoinOperator) else operator.kind in _BY_ROW
+        for operator in operators
+    )
 
 
 def _gives_what_comes(flow: Flow, name: str) -> bool:

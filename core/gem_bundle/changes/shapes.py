@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from gem_bundle.changes.conditions import asked_behind
+from gem_bundle.changes.conditions import asked_behind, in_empty_branches
 from gem_bundle.changes.flow import of_input
 from gem_bundle.changes.joins import asked_just_before, joined_how, joins_of, kept_of, keys_from_behind
 from gem_bundle.changes.order import results_in_order
@@ -42,6 +42,7 @@ class Shape(NamedTuple):
         never_null: Whether Spark takes each key for never null, None where unknown.
         kept_by: What its keys are, in order.
         holds: What its values are, in order: the functions, or the columns of rows.
+        empty: A condition behind lets nothing of it through, as Spark finds by its form.
     """
 
     node: str
@@ -52,16 +53,18 @@ class Shape(NamedTuple):
     never_null: tuple[bool | None, ...] = ()
     kept_by: tuple[str, ...] = ()
     holds: tuple[str, ...] = ()
+    empty: bool = False
 
 
 def shapes(flow: Flow) -> list[Shape]:
     """What Spark keeps for a query, operator by operator."""
     orders: dict[str, Iterator[list[str]]] = {}
     found = []
+    empty = in_empty_branches(flow)
     for operator in operators_of(flow):
         # Each path has an order of its own.
         order = next(orders.setdefault(operator.node, results_in_order(flow, operator.node)), None)
-        found.append(_shape(flow, operator, order))
+        found.append(_shape(flow, operator, order)._replace(empty=operator.node in empty))
     return found
 
 

@@ -62,3 +62,34 @@ def test_in_complete_mode_the_old_groups_stay_in_the_table() -> None:
         "aggregate, input: a", "aggregate, input: some"
     )
     assert verdict(whole, after).verdict == "mixed"
+
+
+@pytest.mark.parametrize(
+    ("last", "old", "new", "expected"),
+    [
+        (ONCE, "page > 'b'", "page > 'c'", "from_now_on"),
+        # What was left out has no sum that could go on.
+        (SUMS, "page > 'b'", "page > 'c'", "mixed"),
+        (ONCE, "page > 'b'", "page > 'c' and n > 1", "mixed"),
+        (ONCE, "page > 'b' and n > 1", "page > 'b'", "mixed"),
+        (ONCE.replace("[page]}", "[page, at]}"), "page > 'b'", "page > 'c'", "mixed"),
+    ],
+)
+def test_one_that_becomes_another(last: str, old: str, new: str, expected: str) -> None:
+    source = "timely" if "at]" in last else "a"
+    some = f'  some: {{gem: filter, input: {source}, options: {{condition: "{old}"}}}}\n'
+    before = SHOP.replace("  last: LAST", some + "  last: " + last.replace("input: a", "input: some"))
+    assert verdict(before, before.replace(old, new)).verdict == expected
+
+
+@pytest.mark.parametrize(("how", "expected"), [("inner", "from_now_on"), ("left", "mixed")])
+def test_one_of_a_join_with_a_table(how: str, expected: str) -> None:
+    table = (
+        '  t: {gem: rows, mode: batch, options: {rows: [{name: home, m: 1}], schema: "name string, m int"}}\n'
+    )
+    joined = f"  both: {{gem: join, inputs: {{a: a, t: t}}, options: {{how: {how}, condition: a.page = t.name}}}}\n"
+    last = "  last: {gem: deduplicate, input: both}"
+    before = SHOP.replace("transforms:\n", table + "transforms:\n").replace("  last: LAST", joined + last)
+    assert verdict(before, before.replace("a.page = t.name", "a.n = t.m")).verdict == expected
+    few = before.replace("input: both}", "input: both, options: {columns: [user]}}")
+    assert verdict(few, few.replace("a.page = t.name", "a.n = t.m")).verdict == "mixed"

@@ -30,6 +30,22 @@ def test_nothing_is_promised_beside_a_condition_that_is_never_true(condition: st
     assert of_one(one.replace("COLUMNS", "[page]"), one.replace("COLUMNS", "{page: upper(page)}")) == expected
 
 
+@pytest.mark.parametrize(("called", "expected"), [("left_at", "refused"), ("at", "mixed")])
+def test_a_condition_of_what_a_branch_lacks_lets_nothing_of_it_through(called: str, expected: str) -> None:
+    """Spark puts it into the branch where no watermark is in its way, and then keeps less for the join there."""
+    steps = f"""
+  pairs: {{gem: join, inputs: {{l: a, r: b}}, options: {{condition: l.n = r.m and l.x > r.y}}}}
+  few: {{gem: select, input: pairs, options: {{columns: {{page: page, {called}: seen}}}}}}
+  both: {{gem: union, inputs: [few, a], options: {{allow_missing_columns: true}}}}
+  timely: {{gem: watermark, input: both, options: {{column: at, delay: 1 hour}}}}
+  hours: {{gem: with_columns, input: INPUT, options: {{columns: {{w: "window(at, '1 hour')"}}}}}}
+  last: {{gem: select, input: hours, options: {{columns: [page, w]}}}}
+"""
+    with_it, without = (steps.replace("INPUT", name) for name in ("timely", "both"))
+    assert of_two(with_it, without) == expected
+    assert of_two(without, with_it) == expected
+
+
 def test_it_is_no_more_than_a_rule_where_nothing_keeps_state() -> None:
     steps = '  last: {gem: filter, input: clicks, options: {condition: "CONDITION"}}'
     assert of_one(steps.replace("CONDITION", "n > n"), steps.replace("CONDITION", "n > 0")) == "from_now_on"

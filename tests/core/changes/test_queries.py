@@ -225,3 +225,22 @@ def test_a_column_of_a_join_that_nobody_reads_any_longer_is_not_kept() -> None:
     assert verdict(before, text.replace("MADE", "n: m + 1")).verdict == "refused"
     assert verdict(text.replace("MADE", "n: m + 1"), before).verdict == "refused"
     assert verdict(before, text.replace("MADE", "l: n + 2")).verdict == "from_now_on"
+
+
+@pytest.mark.parametrize(
+    ("condition", "other", "expected"),
+    [
+        ("page > 'a'", "page > 'b'", "mixed"),
+        ("s > 1", "s > 2", "continues"),
+        # What has a new name may be anything.
+        ("item > 'a'", "item > 'b'", "mixed"),
+    ],
+)
+def test_a_filter_behind_a_query_that_is_not_followed(condition: str, other: str, expected: str) -> None:
+    steps = """
+  sums: {gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {s: sum(n)}}}
+  split: {gem: sql, input: sums, options: {query: "select t.*, e.item from sums t, lateral explode(split(page, ',')) as e(item)"}}
+  last: {gem: filter, input: split, options: {condition: "CONDITION"}}
+"""
+    one, two = (steps.replace("CONDITION", text) for text in (condition, other))
+    assert of_one(one, two, "complete") == expected

@@ -84,6 +84,12 @@ def test_windows_that_overlap_are_keys_that_may_be_null(steps: str) -> None:
   last: {gem: select, input: once, options: {columns: [n]}}""",
             "continues",
         ),
+        # What other rows have become a part of.
+        (
+            """once: {gem: deduplicate, input: INPUT, options: {columns: [n]}}
+  last: {gem: aggregate, input: once, options: {group_by: [page], aggregates: {f: sum(n)}}}""",
+            "mixed",
+        ),
         (
             "last: {gem: aggregate, input: INPUT, options: {group_by: [n], aggregates: {f: first(x)}}}",
             "mixed",

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gem_bundle.changes.comparison import listed_names
 from gem_bundle.expressions import takes_first
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator
 
@@ -37,14 +38,23 @@ def _told(both: Comparison, change: Change) -> Change:
         for operator in flow.side.stateful:
             if operator.node not in behind:
                 continue
+            another = f"which of several rows `{operator.node}` lets through may be another one"
             if _keeps_order(flow, operator):
-                message = f"the state of `{operator.node}` was made of rows in another order"
-                hint = change.hint or both.begin_anew
-                return replace(change, verdict="mixed", message=f"{change.difference}: {message}", hint=hint)
-            if _lets_first_through(flow, operator):
-                message = f"which of several rows `{operator.node}` lets through may be another one"
-                return replace(change, verdict="from_now_on", message=f"{change.difference}; {message}")
+                return _mixed(
+                    both, change, f"the state of `{operator.node}` was made of rows in another order"
+                )
+            if not _lets_first_through(flow, operator):
+                continue
+            if later := sorted(flow.states_behind(operator.node)):
+                made = f"the state of {listed_names(later)} was made of those that it let through"
+                return _mixed(both, change, f"{another}, and {made}")
+            return replace(change, verdict="from_now_on", message=f"{change.difference}; {another}")
     return change
+
+
+def _mixed(both: Comparison, change: Change, why: str) -> Change:
+    message, hint = f"{change.difference}: {why}", change.hint or both.begin_anew
+    return replace(change, verdict="mixed", message=message, hint=hint)
 
 
 def _lets_first_through(flow: Flow, operator: Operator) -> bool:

@@ -107,6 +107,9 @@ def _difference(old: Shape, new: Shape) -> str:
     """Why Spark doesn't take the state of one operator for another's; empty when it does."""
     if old.kind != new.kind and not (old.kind.startswith("join") and new.kind == "join"):
         return f"its state in the checkpoint is one of `{old.kind}`, not of `{new.kind}`"
+    if old.empty != new.empty:
+        was = "lets" if new.empty else "let"
+        return f"a condition behind {was} nothing of it through, by which Spark keeps less"
     if old.keys is not None and new.keys is not None and not fit(old.keys, new.keys):
         return f"its keys in the checkpoint are {listed(old.keys)}, not {listed(new.keys)}"
     if len(old.never_null) == len(new.never_null):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gem_bundle.changes.comparison import RULE_ONLY, Told, listed_names, origin, told
 from gem_bundle.changes.conditions import UNCHANGED, never_lacking_before, pushed_below
 from gem_bundle.changes.flow import ALL
-from gem_bundle.changes.groups import states_of_other_groups
+from gem_bundle.changes.groups import duplicates_of_other_rows, states_of_other_groups
 from gem_bundle.changes.reach import (
     Reach,
     Taint,
@@ -156,6 +156,8 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
             reach = both.reach(old, new, local, own_state=own)
             if local.rows or local.nulls:
                 reach.states |= _pushed(both, old, new)
+                if not local.columns:
+                    reach.states -= duplicates_of_other_rows(both, old.id, new.id)
             elif reach.states:
                 reach.states -= joins_of_the_same_rows(both, new)
             yield Told(tell(both, reach, "GB423", what, new.id, hint=found.change.hint, **details), reach)
