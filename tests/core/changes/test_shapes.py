@@ -992,7 +992,6 @@ def test_a_condition_makes_an_outer_join_an_inner_one(how: str, condition: str, 
     ("how", "grouped", "outer"),
     [
         ("left", "window: {column: seen, duration: 1 hour}", False),
-        ("left", "window: {column: at, duration: 1 hour}", True),
         ("right", "session: {column: at, gap: 1 hour}, group_by: [page]", False),
         ("left", "group_by: [\"window(seen, '1 hour') as w\"]", False),
         ("left", "group_by: [name, at]", True),
@@ -1004,6 +1003,23 @@ def test_a_window_behind_makes_an_outer_join_an_inner_one(how: str, grouped: str
     steps = ASKED_BEHIND.partition("  last")[0] + last.replace("GROUPED", grouped)
     inner = steps.replace("HOW", "inner")
     assert (of_two(inner, steps.replace("HOW", how)) == "refused") is outer
+
+
+@pytest.mark.parametrize(
+    ("grouped", "old", "new", "expected"),
+    [
+        # It asks for the time of both sides then, whatever there is of a partner.
+        ("window: {column: at, duration: 1 hour}", "inner", "left", "mixed"),
+        ("group_by: [at]", "inner", "left", "refused"),
+        ("group_by: [at]", "left", "inner", "mixed"),
+    ],
+)
+def test_another_kind_of_join_is_refused_for_the_rows_that_it_keeps(
+    grouped: str, old: str, new: str, expected: str
+) -> None:
+    last = "  last: {gem: aggregate, input: both, options: {GROUPED, aggregates: {c: count(*)}}}"
+    steps = ASKED_BEHIND.partition("  last")[0] + last.replace("GROUPED", grouped)
+    assert of_two(steps.replace("HOW", old), steps.replace("HOW", new)) == expected
 
 
 LIMITED = """

@@ -28,10 +28,20 @@ def knows_rows(both: Comparison, joins: Ids[str]) -> bool:
     """
     before = [shape for shape in shapes(both.before) if both.now.get(shape.node) in joins]
     after = [shape for shape in shapes(both.after) if shape.node in joins]
-    return all(
-        shape.values is not None and not any(value is None or "~" in value for value in shape.values)
-        for shape in (*before, *after)
-    )
+    return all(map(_is_known, (*before, *after)))
+
+
+def _is_known(shape: Shape) -> bool:
+    """Whether it is known what is kept, and which of it is never null."""
+    return shape.values is not None and not any(value is None or "~" in value for value in shape.values)
+
+
+def _are_other_kinds(old: Shape, new: Shape) -> bool:
+    """Whether Spark keeps something for another kind of operator; of joins their rows say it, if known."""
+    if not (old.kind.startswith("join") and new.kind.startswith("join")):
+        return old.kind != new.kind
+    # What an outer join kept an inner one takes.
+    return new.kind not in {old.kind, "join"} and not (_is_known(old) and _is_known(new))
 
 
 def refuse_other_state(both: Comparison, changes: Sequence[Told]) -> list[Change]:
@@ -105,7 +115,7 @@ def _operators(count: int) -> str:
 
 def _difference(old: Shape, new: Shape) -> str:
     """Why Spark doesn't take the state of one operator for another's; empty when it does."""
-    if old.kind != new.kind and not (old.kind.startswith("join") and new.kind == "join"):
+    if _are_other_kinds(old, new):
         return f"its state in the checkpoint is one of `{old.kind}`, not of `{new.kind}`"
     if old.empty != new.empty:
         was = "lets" if new.empty else "let"
