@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gem_bundle import Column
-from gem_sql.tree import UnknownQuery
+from gem_sql.tree import UnknownQuery, columns_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from gem_bundle import Facts
     from gem_bundle.operators import JoinType
@@ -72,3 +72,55 @@ def hidden_by_using(how: JoinType, names: Iterable[str], left: Facts, right: Fac
     sides = {"right": [left], "full": [left, right], "left_semi": [], "left_anti": []}.get(how, [right])
     found = [side.column(name) for side in sides for name in names]
     return [column for column in found if column is not None]
+
+
+def without_using(tree: Any, left: Facts, right: Facts) -> Any:
+    """The same query with a condition in the place of `using`, or None where that would be another one.
+
+    Args:
+        tree: A query that joins two tables by a join with `using`.
+        left: What is known of the first table.
+        right: The same of the second.
+    """
+    from gem_bundle.expressions.query import exp
+
+    tree = tree.copy()
+    (join,) = tree.args["joins"]
+    how = JOINS.get((join.side, join.kind))
+    wanted = [column.name.lower() for column in join.args["using"]]
+    sides = {side.alias_or_name.lower(): side for side in (tree.args["from_"].this, join.this)}
+    if how in {None, "full"} or len(sides) < 2 or left.columns is None or right.columns is None:
+        return None
+    first, second = sides
+
+    def column(side: str, name: str) -> Any:
+        return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(side, quoted=True))
+
+    def keys_first(side: str, facts: Facts) -> Iterator[Any]:
+        """The columns of a side's own star."""
+        names = [c.name.lower() for c in facts.columns or ()]
+        return (column(side, name) for name in [*wanted, *(n for n in names if n not in wanted)])
+
+    key_side = second if how == "right" else first
+    items: list[Any] = []
+    for item in tree.expressions:
+        star = item if isinstance(item, exp.Star) else item.this if isinstance(item, exp.Column) else None
+        if not isinstance(star, exp.Star):
+            items.append(item)
+            continue
+        owner = item.table.lower() if isinstance(item, exp.Column) else ""
+        if any(star.args.values()) or owner not in {"", *sides}:
+            return None
+        if owner:
+            items += keys_first(owner, left if owner == first else right)
+            continue
+        facts = {first: left} if how in {"left_semi", "left_anti"} else {first: left, second: right}
+        items += [column(key_side, name) for name in wanted]
+        items += [c for side, of in facts.items() for c in keys_first(side, of) if c.name not in wanted]
+    tree.set("expressions", items)
+    for found in columns_in(tree):
+        if not found.table and found.name.lower() in wanted:
+            found.set("table", exp.to_identifier(key_side, quoted=True))
+    join.set("using", None)
+    join.set("on", exp.and_(*(exp.EQ(this=column(first, n), expression=column(second, n)) for n in wanted)))
+    return tree

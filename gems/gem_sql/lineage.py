@@ -27,6 +27,7 @@ from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN, column_keys, uses_of
 from gem_sql.behind import order_keys
 from gem_sql.composing import behind, both, united
 from gem_sql.grouping import plain_keys, several_times_over
+from gem_sql.joining import without_using
 from gem_sql.reading import facts_of
 from gem_sql.tree import UnknownQuery, columns_in, item_of, only, sql_of, subqueries_of
 
@@ -198,11 +199,17 @@ def _joined_or_none(tree: Any, known: Tables, names: list[str]) -> Lineage | Non
     if any(value for name, value in tree.args.items() if name not in _JOINED) or len(tree.args["joins"]) != 1:
         return None
     (join,) = tree.args["joins"]
+    tables = [_table(tree, known), _named(join.this, known)]
+    if join.args.get("using"):
+        known_sides = [found[1] for found in tables if found is not None]
+        tree = without_using(tree, *known_sides) if len(known_sides) > 1 else None
+        if tree is None:
+            return None
+        (join,) = tree.args["joins"]
     if any(value for name, value in join.args.items() if name not in _JOIN) or join.args.get("on") is None:
         return None
     if _asks_elsewhere(tree):
         return None
-    tables = [_table(tree, known), _named(join.this, known)]
     sides = [(place, facts.columns) for place, facts in filter(None, tables) if facts.columns is not None]
     if len(sides) < 2 or any(column_keys(columns) is None for _, columns in sides):
         return None

@@ -31,8 +31,8 @@ _FIRST_KNOWN = frozenset({"coalesce", "greatest", "ifnull", "least", "nvl"})
 _LIKE_ITS_ARGUMENTS = frozenset(
     [
         *("abs", "concat", "date_add", "date_format", "date_sub", "datediff", "dayofweek", "hour", "initcap"),
-        *("length", "lower", "md5", "minute", "month", "replace", "second", "sha2", "soundex", "substring"),
-        *("trim", "upper", "year"),
+        *("length", "lower", "md5", "minute", "month", "replace", "second", "sha2", "soundex", "string"),
+        *("substring", "trim", "upper", "year"),
     ]
 )
 _VALUES = (exp.Literal, exp.Boolean, exp.Interval)
@@ -67,7 +67,9 @@ def nulls_in(tree: exp.Expr, resolve: Resolve) -> frozenset[str]:
         return _any(node.iter_expressions(), resolve)
     if isinstance(node, exp.Cast):
         found = nulls_in(node.this, resolve)
-        return found if isinstance(bare(node.this), exp.Literal) else found | _UNCERTAIN
+        # There is a text for each value.
+        plain = node.is_type("string") or isinstance(bare(node.this), exp.Literal)
+        return found if plain else found | _UNCERTAIN
     if isinstance(node, exp.Case):
         values = [branch.args["true"] for branch in node.args.get("ifs") or ()]
         last = node.args.get("default")

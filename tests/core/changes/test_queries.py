@@ -244,3 +244,48 @@ def test_a_filter_behind_a_query_that_is_not_followed(condition: str, other: str
 """
     one, two = (steps.replace("CONDITION", text) for text in (condition, other))
     assert of_one(one, two, "complete") == expected
+
+
+@pytest.mark.parametrize(
+    ("using", "on", "condition"),
+    [
+        (
+            "select l.page, r.x from t l join t r using (n)",
+            "select l.page, r.x from t l join t r on ON",
+            "l.n = r.n",
+        ),
+        # A side's own star has the keys first, and a key by its name alone is the one of the side that is whole.
+        (
+            "select l.* from t l join t r using (n)",
+            "select l.n, l.page, l.x, l.d, l.at from t l join t r on ON",
+            "l.n = r.n",
+        ),
+        ("select n, r.x from t l join t r using (N)", "select l.n, r.x from t l join t r on ON", "l.n = r.n"),
+        (
+            "select n, at, r.x from t l right join t r using (n, at)",
+            "select r.n, r.at, r.x from t l right join t r on ON",
+            "l.n = r.n and l.at = r.at",
+        ),
+        (
+            "select n, at, r.x from t l left join t r using (n, at) where n > 1",
+            "select l.n, l.at, r.x from t l left join t r on ON where l.n > 1",
+            "l.n = r.n and l.at = r.at",
+        ),
+        (
+            "select * from t l left semi join t r using (n, at)",
+            "select l.n, l.at, l.page, l.x, l.d from t l left semi join t r on ON",
+            "l.n = r.n and l.at = r.at",
+        ),
+    ],
+)
+def test_a_join_that_uses_columns_is_one_with_a_condition(using: str, on: str, condition: str) -> None:
+    steps = """
+  t: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}
+  last: {gem: sql, input: t, options: {query: "QUERY"}}
+"""
+    one, two = (steps.replace("QUERY", query) for query in (using, on.replace("ON", condition)))
+    assert of_one(one, two, "append") == "continues"
+    assert of_one(two, one, "append") == "continues"
+    assert (
+        of_one(one, one.replace("x from", "x + 1 as x from").replace("l.*", "l.n"), "append") != "continues"
+    )

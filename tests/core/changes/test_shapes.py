@@ -407,6 +407,11 @@ def test_a_key_that_is_never_null_is_no_place_for_one_that_may_be() -> None:
     assert of_one(filled, named.replace("PAGE", "upper(page)")) == "refused"
     assert of_one(filled, named.replace("PAGE", "case when n > 1 then 'a' else 'b' end")) == "mixed"
     assert of_one(filled, named.replace("PAGE", "case when n > 1 then 'a' end")) == "refused"
+    # There is a text for each value, so that only the value decides.
+    assert (
+        of_one(named.replace("PAGE", "string(2D)"), named.replace("PAGE", "cast(n as string)")) == "refused"
+    )
+    assert of_one(filled, named.replace("PAGE", "cast(2D as string)")) == "mixed"
 
 
 @pytest.mark.parametrize(
