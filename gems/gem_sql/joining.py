@@ -124,3 +124,26 @@ def without_using(tree: Any, left: Facts, right: Facts) -> Any:
     join.set("using", None)
     join.set("on", exp.and_(*(exp.EQ(this=column(first, n), expression=column(second, n)) for n in wanted)))
     return tree
+
+
+def with_condition(tree: Any) -> Any:
+    """The same query, its `where` as the condition of a join that has none: Spark makes no difference.
+
+    Args:
+        tree: A query with one join.
+    """
+    from gem_bundle.expressions.query import exp
+
+    (join,) = tree.args["joins"]
+    where = tree.args.get("where")
+    plain = JOINS.get((join.side, join.kind)) in {"inner", "cross"} and not join.args.get("method")
+    on = join.args.get("on")
+    asks = on is not None and not (isinstance(on, exp.Boolean) and on.this)
+    if where is None or not plain or asks or join.args.get("using"):
+        return tree
+    tree = tree.copy()
+    (join,) = tree.args["joins"]
+    join.set("on", tree.args["where"].this)
+    join.set("kind", None)
+    tree.set("where", None)
+    return tree

@@ -27,7 +27,7 @@ from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN, column_keys, uses_of
 from gem_sql.behind import order_keys
 from gem_sql.composing import behind, both, united
 from gem_sql.grouping import plain_keys, several_times_over
-from gem_sql.joining import without_using
+from gem_sql.joining import with_condition, without_using
 from gem_sql.reading import facts_of
 from gem_sql.tree import UnknownQuery, columns_in, item_of, only, sql_of, subqueries_of
 
@@ -198,6 +198,7 @@ def _joined_or_none(tree: Any, known: Tables, names: list[str]) -> Lineage | Non
     """A query over two tables that a condition joins, without groups; None of others."""
     if any(value for name, value in tree.args.items() if name not in _JOINED) or len(tree.args["joins"]) != 1:
         return None
+    tree = with_condition(tree)
     (join,) = tree.args["joins"]
     tables = [_table(tree, known), _named(join.this, known)]
     if join.args.get("using"):

@@ -289,3 +289,18 @@ def test_a_join_that_uses_columns_is_one_with_a_condition(using: str, on: str, c
     assert (
         of_one(one, one.replace("x from", "x + 1 as x from").replace("l.*", "l.n"), "append") != "continues"
     )
+
+
+@pytest.mark.parametrize(
+    "written", ["t l, t r where ON", "t l cross join t r where ON", "t l join t r where ON"]
+)
+def test_tables_side_by_side_are_joined_by_what_is_asked_of_their_rows(written: str) -> None:
+    steps = """
+  t: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}
+  last: {gem: sql, input: t, options: {query: "select l.page, r.x from TABLES"}}
+"""
+    condition = "l.n = r.n and l.d > 1"
+    one = steps.replace("TABLES", written.replace("ON", condition))
+    two = steps.replace("TABLES", f"t l join t r on {condition}")
+    assert of_one(one, two, "append") == "continues"
+    assert of_one(one, one.replace("l.n = r.n", "l.x = r.x"), "append") == "refused"
