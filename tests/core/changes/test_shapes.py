@@ -1436,3 +1436,16 @@ def test_a_condition_gets_before_groups_when_a_limit_between_goes(rows: int, mod
     assert of_one(free, limited, mode) == "mixed"
     results = [steps.replace("condition: n > 1", "condition: m > 1") for steps in (limited, free)]
     assert of_one(*results, mode) == "continues"
+
+
+def test_a_source_that_is_joined_with_itself_and_read_once_more_is_kept_with_other_nulls() -> None:
+    """Spark renames the columns of all of its readers but one, and which of a join's sides that is changes."""
+    steps = """
+  made: {gem: with_columns, input: clicks, options: {columns: {moment: at}}}
+  t: {gem: watermark, input: made, options: {column: moment, delay: 1 hour}}
+  pairs: {gem: sql, input: t, options: {query: "select l.* from t l join t r on l.moment = r.moment"}}
+  last: {gem: union, inputs: [pairs, OTHER], options: {allow_missing_columns: true}}
+"""
+    alone = steps.partition("  last")[0].replace("  pairs:", "  last:")
+    more = steps.replace("OTHER", "t")
+    assert of_one(alone, more, "append") == "refused"

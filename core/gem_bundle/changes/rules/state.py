@@ -65,7 +65,12 @@ def refuse_other_state(both: Comparison, changes: Sequence[Told]) -> list[Change
         why = f"the query kept {_operators(len(before))} with state and keeps {_operators(len(after))}"
         return _refuse(both, changes, wrong, why)
     for old, new in zip(before, after, strict=True):
-        why = _difference(old, new) or _other_inputs(both, old, new) or _other_columns(both, old, new)
+        why = (
+            _difference(old, new)
+            or _other_inputs(both, old, new)
+            or _other_columns(both, old, new)
+            or _other_readers(both, old, new)
+        )
         if why:
             return _refuse(both, changes, [new.node], why)
     return _tell_of_order(both, changes, before, after)
@@ -147,6 +152,30 @@ def _other_inputs(both: Comparison, old: Shape, new: Shape) -> str:
         now = after.get(name, kind)
         if kind is not None and now is not None and bare(kind) != bare(now):
             return f"the column `{name}` was {kind} and is {now}"
+    return ""
+
+
+def _other_readers(both: Comparison, old: Shape, new: Shape) -> str:
+    """Where a join has rows of one source on both sides: whether that is read more or less often than before.
+
+    Spark gives the columns of all but one of its readers other names, and forgets by it which of them are
+    never null. Which reader that is can't be told by the form of the query.
+    """
+    values = (*(old.values or ()), *(new.values or ()))
+    if not new.kind.startswith("join") or not any(
+        value is not None and value.endswith("!") for value in values
+    ):
+        return ""
+    lineage = both.after.lineage(new.node)
+    sides = lineage.kept.sides if lineage is not None and lineage.kept is not None else ()
+    for name, now in both.now.items():
+        if both.old.nodes[name].kind != "source":
+            continue
+        before, after = both.old.paths(name), both.new.paths(now)
+        joined = sum(any(reader == new.node for reader, _ in way) for way in after)
+        if len(before) != len(after) and (joined > 1 or (joined and len(set(sides)) < len(sides))):
+            often = f"its source `{now}` is read {'more' if len(after) > len(before) else 'less'} often"
+            return f"{often}, by which Spark knows of other columns that they are never null"
     return ""
 
 
