@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import pytest
 
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 Item = TypeVar("Item")
+
+
+class _HasPath(Protocol):
+    @property
+    def path(self) -> Path: ...
+
+
+File = TypeVar("File", bound=_HasPath)
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -42,18 +50,24 @@ class Claims:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._files: list[pytest.File] = []
+        self._reads = False
 
-    def pytest_collection(self, session: pytest.Session) -> bool | None:
-        """Collect nothing before the first file is claimed."""
-        return None if session.config.option.collectonly else True
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> pytest.CollectReport | None:
+        """Leave each file unread until it is claimed."""
+        if self._reads or not isinstance(collector, pytest.File) or collector.config.option.collectonly:
+            return None
+        self._files.append(collector)
+        return pytest.CollectReport(collector.nodeid, "passed", None, [])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         """Run the tests of the files that nobody else has claimed."""
         if session.config.option.collectonly:
             return None
-        files = files_of(session.config.args, session.config.getini("python_files"))
-        ours = self._ours(files, lambda file: _items_of(session, file))
+        self._reads = True
+        ours = self._ours(longest_first(self._files), lambda file: _items_of(session, file))
         count = 0
         item = next(ours, None)
         while item is not None:
@@ -69,9 +83,9 @@ class Claims:
         session.testscollected = count  # of all files, and not of the last one
         return True
 
-    def _ours(self, files: Iterable[Path], items_of: Callable[[Path], Iterable[Item]]) -> Iterator[Item]:
+    def _ours(self, files: Iterable[File], items_of: Callable[[File], Iterable[Item]]) -> Iterator[Item]:
         for file in files:
-            if self._claim(file):
+            if self._claim(file.path):
                 yield from items_of(file)
 
     def _claim(self, file: Path) -> bool:
@@ -88,20 +102,19 @@ class Claims:
         (self._folder / f"{os.getpid()}.json").write_text(json.dumps(counts))
 
 
-def files_of(folders: Iterable[str], names: Iterable[str]) -> list[Path]:
-    """The files with tests, the longest first, so that none of the processes begins with one at the end.
+def longest_first(files: Iterable[File]) -> list[File]:
+    """Files in the order in which they are claimed, so that no process begins with a long one when all else is done.
 
     Args:
-        folders: Where they are, however deep.
-        names: The patterns of their names.
+        files: Each has a ``path``.
     """
-    found = {file for folder in folders for name in names for file in Path(folder).absolute().rglob(name)}
-    return sorted(found, key=lambda file: (-file.stat().st_size, file))
+    return sorted(files, key=lambda file: (-file.path.stat().st_size, file.path))
 
 
-def _items_of(session: pytest.Session, file: Path) -> list[pytest.Item]:
-    session.perform_collect([str(file)])
-    return list(session.items)
+def _items_of(session: pytest.Session, file: pytest.File) -> list[pytest.Item]:
+    items = list(session.genitems(file))
+    session.config.hook.pytest_collection_modifyitems(session=session, config=session.config, items=items)
+    return items
 
 
 def main(*arguments: str) -> int:

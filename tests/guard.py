@@ -18,14 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
 # Whichever of them a test has, it may start programs and talk to others: that is where it stops to be fast.
-MARKS: Final = ("spark", "kafka", "programs", "network")
+MARKS: Final = ("spark", "kafka", "programs", "network", "servers")
 
 STARTING: Final = {
     "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.startfile", "os.system",
 }  # fmt: skip
 
 # Python tells of some fifty events a test, and of these few something can be learned.
-TELLING: Final = STARTING | {"subprocess.Popen", "open", "socket.connect", "socket.getaddrinfo"}
+TELLING: Final = STARTING | {
+    "subprocess.Popen", "open", "socket.bind", "socket.connect", "socket.getaddrinfo",
+}  # fmt: skip
 
 
 def started_by(event: str, arguments: Sequence[Any]) -> str | None:
@@ -43,6 +45,11 @@ def started_by(event: str, arguments: Sequence[Any]) -> str | None:
         path, mode, _ = arguments
         if isinstance(mode, str) and "w" in mode and isinstance(path, str) and path.endswith("pyvenv.cfg"):
             return f"a virtual environment ({path})"
+    elif event == "socket.bind":
+        address = arguments[1]
+        # So urllib3 tries, when it is imported, whether there is IPv6.
+        if isinstance(address, tuple) and address[:2] != ("::1", 0):
+            return f"a server (on {address[0] or 'all addresses'})"
     elif event == "socket.connect":
         address = arguments[1]
         if isinstance(address, tuple) and not _is_here(address[0]):

@@ -221,7 +221,10 @@ def column_keys(columns: Iterable[Column] | None) -> list[str] | None:
     if columns is None:
         return None
     known = list(columns)
-    times = Counter(column.name.lower() for column in known)
+    keys = [column.name.lower() for column in known]
+    times = Counter(keys)
+    if len(times) == len(keys):
+        return keys
     seen: Counter[str] = Counter()
     keys = []
     for column in known:

@@ -175,6 +175,7 @@ NOT_BY_A_CHECK = {c for c in CODES if c[:3] in {"GB4", "GB5", "GB6", "GB7", "GB8
 }
 
 
+@pytest.mark.sample(250)
 @pytest.mark.parametrize(("code", "kind"), EXAMPLES)
 def test_examples_do_what_they_say(
     code: Code, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

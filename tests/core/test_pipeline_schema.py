@@ -152,6 +152,7 @@ def spellings(options: type[Options], name: str) -> list[str]:
 ENTRIES = [pytest.param(entry, id=f"{entry.kind}-{entry.name}") for entry in load_registry({})]
 
 
+@pytest.mark.sample(25)
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_no_value_of_an_option_that_a_check_takes_is_refused(entry: GemEntry) -> None:
     options = entry.load().options_type

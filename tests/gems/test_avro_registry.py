@@ -38,6 +38,7 @@ def client(registry: SchemaRegistry, **more: Any) -> Registry:
 # The client
 
 
+@pytest.mark.servers
 def test_a_schema_is_found_by_its_id_and_by_its_subject(schema_registry: SchemaRegistry) -> None:
     first, second = (schema_registry.register("clicks-value", each) for each in (FIRST, SECOND))
     asked = client(schema_registry)
@@ -52,12 +53,14 @@ def test_a_schema_is_found_by_its_id_and_by_its_subject(schema_registry: SchemaR
     assert (asked.schema(99), asked.latest("clikcs"), asked.find("clikcs", "{}")) == (None, None, None)
 
 
+@pytest.mark.servers
 def test_names_of_subjects_are_quoted(schema_registry: SchemaRegistry) -> None:
     schema_registry.register("a/b c-värde", FIRST)
     assert client(schema_registry).latest("a/b c-värde") is not None
     assert schema_registry.asked == ["GET /subjects/a%2Fb%20c-v%C3%A4rde/versions/latest"]
 
 
+@pytest.mark.servers
 def test_types_of_other_subjects_are_fetched(schema_registry: SchemaRegistry) -> None:
     schema_registry.register("kind", json.dumps({"type": "enum", "name": "Kind", "symbols": ["A"]}))
     schema_registry.register(
@@ -75,6 +78,7 @@ def test_types_of_other_subjects_are_fetched(schema_registry: SchemaRegistry) ->
 
 
 @pytest.mark.parametrize("given", [("ann", "s3cret", None), (None, None, "t0ken")])
+@pytest.mark.servers
 def test_a_login(schema_registry: SchemaRegistry, given: tuple[str | None, ...]) -> None:
     sent = authorization(*given)
     schema_registry.login = sent
@@ -87,6 +91,7 @@ def test_a_login(schema_registry: SchemaRegistry, given: tuple[str | None, ...])
     assert "cret" not in repr(client(schema_registry, authorization=sent))
 
 
+@pytest.mark.servers
 def test_a_certificate(schema_registry: SchemaRegistry, tmp_path: Path) -> None:
     (tmp_path / "own.pem").write_text(CERTIFICATE + KEY)
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -100,6 +105,7 @@ def test_a_certificate(schema_registry: SchemaRegistry, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])
+@pytest.mark.servers
 def test_what_may_pass_passes(
     schema_registry: SchemaRegistry, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +119,7 @@ def test_what_may_pass_passes(
     assert len(schema_registry.asked) == 1 + 3
 
 
+@pytest.mark.servers
 def test_where_one_is_down_the_next_is_asked(schema_registry: SchemaRegistry) -> None:
     number = schema_registry.register("s", FIRST)
     assert Registry(("http://127.0.0.1:1", schema_registry.url), tries=1).schema(number) is not None
@@ -121,6 +128,7 @@ def test_where_one_is_down_the_next_is_asked(schema_registry: SchemaRegistry) ->
         Registry(("http://127.0.0.1:1", schema_registry.url), tries=1).schema(number)
 
 
+@pytest.mark.servers
 def test_an_address_that_is_no_registry_never_says_that_a_schema_is_unknown(
     schema_registry: SchemaRegistry,
 ) -> None:
@@ -128,6 +136,7 @@ def test_an_address_that_is_no_registry_never_says_that_a_schema_is_unknown(
         Registry((f"{schema_registry.url}/elsewhere",), tries=1).schema(1)
 
 
+@pytest.mark.servers
 def test_a_schema_that_is_registered_keeps_its_id(schema_registry: SchemaRegistry) -> None:
     asked = client(schema_registry)
     number = asked.register("s", json.dumps(FIRST))
@@ -152,6 +161,7 @@ def test_errors_travel_from_executors() -> None:
 # What executors do
 
 
+@pytest.mark.servers
 def test_each_message_is_read_by_its_own_schema(schema_registry: SchemaRegistry) -> None:
     first, second = (schema_registry.register("s", each) for each in (FIRST, SECOND))
     other = schema_registry.register("o", record(("x", "int")))
@@ -184,6 +194,7 @@ def test_each_message_is_read_by_its_own_schema(schema_registry: SchemaRegistry)
     }
 
 
+@pytest.mark.servers
 def test_an_id_is_asked_for_once_and_one_that_is_missing_once_for_each_task(
     schema_registry: SchemaRegistry,
 ) -> None:
@@ -197,6 +208,7 @@ def test_an_id_is_asked_for_once_and_one_that_is_missing_once_for_each_task(
     assert schema_registry.asked == ["GET /schemas/ids/1", "GET /schemas/ids/7", "GET /schemas/ids/7"]
 
 
+@pytest.mark.servers
 def test_a_registry_that_can_not_be_asked_says_nothing_of_a_message(schema_registry: SchemaRegistry) -> None:
     number = schema_registry.register("s", FIRST)
     reading = Reading(client(schema_registry), json.dumps(FIRST))
@@ -323,6 +335,7 @@ def connected(file: Path) -> list[tuple[str, str, str]]:
     return [(d.code, d.severity, d.message) for d in found]
 
 
+@pytest.mark.servers
 def test_columns_are_unknown_without_the_network_and_known_with_it(
     schema_registry: SchemaRegistry, tmp_path: Path
 ) -> None:
@@ -335,6 +348,7 @@ def test_columns_are_unknown_without_the_network_and_known_with_it(
     assert "the columns `page`, `n`, `team`, by the latest schema of `clicks-value` now" in found[1][2]
 
 
+@pytest.mark.servers
 def test_what_is_wrong_with_a_registry(schema_registry: SchemaRegistry, tmp_path: Path) -> None:
     file = pipeline(tmp_path, schema_registry.url)
     ((code, _, message),) = connected(file)
@@ -356,6 +370,7 @@ def test_what_is_wrong_with_a_registry(schema_registry: SchemaRegistry, tmp_path
     assert (code, "can't be reached: connection refused" in message) == ("GB503", True)
 
 
+@pytest.mark.servers
 def test_to_avro_is_checked_against_the_registry(schema_registry: SchemaRegistry, tmp_path: Path) -> None:
     schema_registry.register("clicks-value", FIRST)
 
@@ -375,6 +390,7 @@ def test_to_avro_is_checked_against_the_registry(schema_registry: SchemaRegistry
     assert schema_registry.subjects() == {"clicks-value": [1]}, "a check changes nothing"
 
 
+@pytest.mark.servers
 def test_what_is_packed_is_compared_with_the_latest_schema(
     schema_registry: SchemaRegistry, tmp_path: Path
 ) -> None:
@@ -424,6 +440,7 @@ def test_what_is_packed_is_compared_with_the_schema() -> None:
     assert findings(ToAvro, Facts(streaming=True), schema=fits) == []
 
 
+@pytest.mark.servers
 def test_nothing_is_registered_by_what_changes_nothing(schema_registry: SchemaRegistry) -> None:
     gem: Any = made(ToAvro, registry=schema_registry.url, topic="t", schema=FIRST, register=True)
     asked = gem.options.client()

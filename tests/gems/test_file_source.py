@@ -318,6 +318,7 @@ def test_an_avro_schema_that_columns_are_taken_from_has_them(tmp_path):
     assert of_schema(FileSource, "n.avsc", tmp_path, recursive_field_max_depth=3) == []
 
 
+@pytest.mark.servers
 def test_an_avro_schema_at_an_address_is_asked_for_before_a_start(rest_service, monkeypatch):
     rest_service.files["/click.avsc"] = CLICK
     assert of_schema(FileTarget, f"{rest_service.url}/click.avsc") == []

@@ -85,6 +85,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 # Without a broker
 
 
+@pytest.mark.servers
 def test_no_broker(closed: str) -> None:
     for gem in (kafka_source(bootstrap_servers=closed), kafka_target(bootstrap_servers=closed, topic="x")):
         finding = one(gem)
@@ -100,6 +101,7 @@ def test_every_broker_that_was_tried_is_named(closed: str) -> None:
     assert "`nowhere.invalid:9092` (the name `nowhere.invalid` is not known)" in finding.message
 
 
+@pytest.mark.servers
 def test_a_server_that_is_no_broker(deaf: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert preflight.ALL_SECONDS == 5
     monkeypatch.setattr(preflight, "ALL_SECONDS", 1.0)
@@ -120,12 +122,14 @@ def test_a_server_that_is_no_broker(deaf: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.usefixtures("impatient")
+@pytest.mark.servers
 def test_one_broker_that_answers_is_enough(closed: str, deaf: str) -> None:
     finding = one(kafka_source(bootstrap_servers=[closed, deaf]))
     assert finding.message.startswith(f"`{deaf}` can be reached")
 
 
 @pytest.mark.usefixtures("impatient")
+@pytest.mark.servers
 def test_a_failed_preflight_leaves_nothing_behind(deaf: str) -> None:
     logger = logging.getLogger("kafka")
     before = (set(threading.enumerate()), list(logger.handlers), logger.level)
@@ -150,6 +154,7 @@ def test_without_kafka_python(deaf: str) -> None:
     )
 
 
+@pytest.mark.servers
 def test_with_an_older_kafka_python(deaf: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from kafka import KafkaAdminClient  # type: ignore[import-untyped]
 
@@ -173,6 +178,7 @@ LOGIN = {"sasl_mechanism": "PLAIN", "sasl_username": "sally", "sasl_password": "
 
 
 @pytest.mark.parametrize("raw", [{}, {"sasl_mechanism": "PLAIN", "sasl_jaas_config": "hidden"}])
+@pytest.mark.servers
 def test_a_login_that_only_java_can_do(deaf: str, raw: dict[str, Any]) -> None:
     finding = one(kafka_source(bootstrap_servers=deaf, security_protocol="SASL_PLAINTEXT", **raw))
     assert finding.severity == "note"
@@ -258,6 +264,7 @@ def tls_server(tmp_path: Path) -> Iterator[str]:
         server.shutdown(socket.SHUT_RDWR)
 
 
+@pytest.mark.servers
 def test_a_certificate_that_nobody_vouches_for(tls_server: str) -> None:
     finding = one(kafka_source(bootstrap_servers=tls_server, security_protocol="SSL"))
     assert finding.message.startswith(f"the certificate of `{tls_server}` isn't trusted: self")
@@ -265,6 +272,7 @@ def test_a_certificate_that_nobody_vouches_for(tls_server: str) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
+@pytest.mark.servers
 def test_a_certificate_that_is_trusted(tls_server: str) -> None:
     trust = {"security_protocol": "SSL", "ssl_truststore_certificates": CERTIFICATE}
     finding = one(kafka_source(bootstrap_servers=tls_server, **trust))

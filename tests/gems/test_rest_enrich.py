@@ -106,6 +106,7 @@ def test_logins_are_headers_and_shown_nowhere() -> None:
 # Calls
 
 
+@pytest.mark.servers
 def test_an_answer_is_taken_as_it_is(service: RestService) -> None:
     answered = FAST.one(f"{service.url}/users/7", None)
     assert answered == Outcome('{"name": "user 7", "score": 1.5, "sent": null}')
@@ -127,6 +128,7 @@ def test_an_answer_is_taken_as_it_is(service: RestService) -> None:
         ("busy/9/7", "unreachable", 3),
     ],
 )
+@pytest.mark.servers
 def test_a_call_that_fails_is_a_reason_or_ends_the_query(
     service: RestService, path: str, name: str, tries: int
 ) -> None:
@@ -145,6 +147,7 @@ def test_a_call_that_fails_is_a_reason_or_ends_the_query(
             Calls("GET", backoff=0.001, timeout=30, retries=0, rejects=True).one(url, None)
 
 
+@pytest.mark.servers
 def test_a_service_that_does_not_answer_in_time(service: RestService) -> None:
     with pytest.raises(PassingError, match=r"no answer within 0\.05 seconds, asked twice|asked 2 times"):
         Calls("GET", backoff=0.001, timeout=0.05, retries=1).one(f"{service.url}/slow/7", None)
@@ -153,6 +156,7 @@ def test_a_service_that_does_not_answer_in_time(service: RestService) -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.servers
 def test_a_login_that_is_refused_rejects_no_row(service: RestService, status: int) -> None:
     calls = Calls("GET", (("Authorization", "Bearer s3cr3t"),), rejects=True, rejects_unreachable=True)
     with pytest.raises(UnreachableError, match="the login is refused") as caught:
@@ -162,12 +166,14 @@ def test_a_login_that_is_refused_rejects_no_row(service: RestService, status: in
 
 
 @pytest.mark.parametrize("path", ["flaky/2/7", "busy/2/7"])
+@pytest.mark.servers
 def test_a_call_is_tried_again(service: RestService, path: str) -> None:
     found = FAST.one(f"{service.url}/{path}", None)
     assert found.name is None
     assert len(service.asked) == 3
 
 
+@pytest.mark.servers
 def test_waits_grow_and_hold_to_what_the_service_asks(
     service: RestService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +202,7 @@ def asked(url: str, *numbers: int) -> list[tuple[str | None, str | None]]:
     return [(f"{url}/users/{number}", None) for number in numbers]
 
 
+@pytest.mark.servers
 def test_answers_keep_the_order_of_rows_and_are_under_way_together(service: RestService) -> None:
     service.together = threading.Barrier(3)
     calls = Calls("GET", timeout=30, concurrency=3)
@@ -207,6 +214,7 @@ def test_answers_keep_the_order_of_rows_and_are_under_way_together(service: Rest
     assert service.most == 3
 
 
+@pytest.mark.servers
 def test_the_same_request_is_made_once_and_so_many_are_remembered(service: RestService) -> None:
     calls = Calls("GET", timeout=30, concurrency=1, cache=2)
     batches = [asked(service.url, 1, 1, 2), asked(service.url, 1, 3), asked(service.url, 1, 2)]
@@ -220,6 +228,7 @@ def test_the_same_request_is_made_once_and_so_many_are_remembered(service: RestS
     assert service.paths()[6:] == ["/users/9"] * 2
 
 
+@pytest.mark.servers
 def test_requests_begin_no_faster_than_they_may(
     service: RestService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

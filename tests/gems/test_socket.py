@@ -67,6 +67,7 @@ def test_its_columns_are_known():
     )
 
 
+@pytest.mark.servers
 def test_the_preflight_asks_the_server():
     with serving() as port:
         assert list(source(port=port).connect()) == []

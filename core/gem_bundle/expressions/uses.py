@@ -159,15 +159,14 @@ def columns_of(
 
 def _resolved(parts: Sequence[str], inputs: list[tuple[int, Sequence[Column] | None]]) -> str | None:
     for position, columns in inputs:
+        column = None if columns is None else Scope(columns).resolve(list(parts)).column
+        if columns is None or column is None:
+            continue
         keys = column_keys(columns)
-        if columns is None or keys is None:
-            continue
-        column = Scope(columns).resolve(list(parts)).column
-        if column is None:
-            continue
-        for key, candidate in zip(keys, columns, strict=True):
-            if candidate is column or candidate == column:
-                return f"{position}:{key}"
+        if keys is not None:
+            # A name means a column of theirs as it is, and of equal ones the first.
+            place = next(place for place, candidate in enumerate(columns) if candidate is column)
+            return f"{position}:{keys[place]}"
     return None
 
 

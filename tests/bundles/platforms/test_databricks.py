@@ -77,6 +77,7 @@ JOBS = {
 
 
 @pytest.mark.parametrize("built", JOBS.values(), ids=JOBS)
+@pytest.mark.servers
 def test_the_sdk_loses_no_field(built: Bundle) -> None:
     # Here, because it takes a second that no collection of other tests should wait for.
     from databricks.sdk.service import jobs

@@ -82,6 +82,7 @@ def file(tmp_path: Path) -> Path:
     return found
 
 
+@pytest.mark.servers
 def test_what_is_said_follows_the_file(file: Path) -> None:
     with shown(file) as ui:
         assert ui.ask("/api/v1/status") == (200, {})
@@ -112,6 +113,7 @@ def test_what_is_said_follows_the_file(file: Path) -> None:
         assert ui.ask("/api/v1/pipeline")[1]["diagnostics"][0]["code"] == "GB001"
 
 
+@pytest.mark.servers
 def test_the_run_of_the_pipeline_is_beside_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ui_page, "_LOOK_SECONDS", 0.01)
     with shown(file) as ui:
@@ -129,6 +131,7 @@ def test_the_run_of_the_pipeline_is_beside_it(file: Path, monkeypatch: pytest.Mo
         assert history["rows_in"] == [BATCH.rows_in] * 3
 
 
+@pytest.mark.servers
 def test_only_what_it_asks_for_is_previewed(file: Path) -> None:
     with shown(file) as ui:
         wrong: list[Any] = [[], {"node": 1}, {}, {"node": "even", "rows": 5}]
@@ -257,6 +260,7 @@ def test_the_command_serves_until_it_is_asked_to_end(file: Path) -> None:
         assert (process.wait(60), process.stderr.read().strip()) == (0, "")
 
 
+@pytest.mark.servers
 def test_a_port_that_is_taken_and_one_for_strangers(
     cli: Cli, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

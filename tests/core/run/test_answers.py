@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from click.testing import CliRunner
 from pyspark.sql import Row
 from pyspark.sql.types import LongType, StructField, StructType
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    import pytest
 
 JSON = {"Content-Type": "application/json"}
 FAILURE = Diagnostic(
@@ -114,6 +114,7 @@ def heard(address: str) -> Iterator[tuple[str, Any]]:
             yield name, json.loads(answer.readline().decode().removeprefix("data: "))
 
 
+@pytest.mark.servers
 def test_all_that_runs_tell_has_the_documented_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "_LOOK_SECONDS", 0.01)
     told = Told()

@@ -7,6 +7,8 @@ import json
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, cast
 
+import pytest
+
 from gem_bundle.check.checker import check_definition
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.pipeline.loader import LoadOptions, load_file
@@ -19,7 +21,6 @@ from tests.core.run.test_recorder import Run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
 
 PIPELINE = """\
 pipeline: shop
@@ -142,6 +143,7 @@ def test_who_logs_in_is_no_part_of_an_address(tmp_path: Path) -> None:
     assert conceal("jdbc:oracle:thin:scott/tiger@//h/d") == f"{HIDDEN}//h/d"
 
 
+@pytest.mark.servers
 def test_nothing_that_a_server_sends_has_a_secret_or_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,6 +65,7 @@ def connect(monkeypatch: pytest.MonkeyPatch, port: int, process: Process | None)
         (1, "is gone: it ended with status 1", "Spark's log is"),
     ],
 )
+@pytest.mark.servers
 def test_it_is_told_how_it_ended(
     status: int, says: str, hint: str, closed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,6 +81,7 @@ def test_it_is_told_how_it_ended(
     assert "The next run goes on" in lost.hint
 
 
+@pytest.mark.servers
 def test_the_process_of_somebody_else_is_known_by_its_port(
     closed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,11 +91,13 @@ def test_the_process_of_somebody_else_is_known_by_its_port(
     assert lost.message == "Java, in which Spark runs, is gone"
 
 
+@pytest.mark.servers
 def test_its_hooks_are_waited_for(listening: int, monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, listening, Process(None, None, None, 143))
     assert lost_java.lost_java("Job 3 cancelled because SparkContext was shut down") is not None
 
 
+@pytest.mark.servers
 def test_what_fails_while_it_lives_is_not_blamed_on_it(
     listening: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +114,7 @@ def test_there_is_none_over_connect(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not lost_java.has_lost_java()
 
 
+@pytest.mark.servers
 def test_a_session_has_nothing_to_stop_then(closed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, closed, Process(-9))
     monkeypatch.setattr(SparkContext, "_jvm", object())
@@ -122,6 +127,7 @@ def test_a_session_has_nothing_to_stop_then(closed: int, monkeypatch: pytest.Mon
     assert SparkContext._gateway is SparkContext._jvm is SparkContext._active_spark_context is None
 
 
+@pytest.mark.servers
 def test_no_command_calls_it_a_bug(
     closed: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -112,6 +112,7 @@ def samples(text: str) -> dict[tuple[str, str], float]:
     }
 
 
+@pytest.mark.servers
 def test_it_tells_the_numbers_of_the_run(tmp_path: Path) -> None:
     with served(tmp_path) as run:
         assert run.run.recorder.record.address == run.server.address
@@ -158,6 +159,7 @@ def test_it_tells_the_numbers_of_the_run(tmp_path: Path) -> None:
         assert run.ask("/api/v1/status", "POST")[0] == 405
 
 
+@pytest.mark.servers
 def test_counters_begin_at_0_and_those_of_what_can_not_be_counted_are_not_there(tmp_path: Path) -> None:
     with served(tmp_path) as run:
         run.begin()
@@ -171,6 +173,7 @@ def test_counters_begin_at_0_and_those_of_what_can_not_be_counted_are_not_there(
         assert of["gem_bundle_micro_batches_total", "table"] == 2
 
 
+@pytest.mark.servers
 def test_a_failed_or_stuck_run_is_not_healthy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with served(tmp_path) as run:
         run.begin()
@@ -183,6 +186,7 @@ def test_a_failed_or_stuck_run_is_not_healthy(tmp_path: Path, monkeypatch: pytes
         assert run.ask("/ready")[0] == 503
 
 
+@pytest.mark.servers
 def test_events_come_as_they_happen(tmp_path: Path) -> None:
     with served(tmp_path) as run:
         connection = run.connect()
@@ -205,6 +209,7 @@ def test_events_come_as_they_happen(tmp_path: Path) -> None:
     assert answer.read() == b"", "the end of the run is the end of its events"
 
 
+@pytest.mark.servers
 def test_who_listens_too_slowly_is_let_go_and_the_run_does_not_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +232,7 @@ def test_who_listens_too_slowly_is_let_go_and_the_run_does_not_wait(
             listener.close()
 
 
+@pytest.mark.servers
 def test_foreign_names_origins_and_sizes_are_refused(tmp_path: Path) -> None:
     asked: list[tuple[dict[str, str], int]] = [
         ({}, 200),
@@ -246,6 +252,7 @@ def test_foreign_names_origins_and_sizes_are_refused(tmp_path: Path) -> None:
                 assert run.ask(path, **headers)[0] == status, headers
 
 
+@pytest.mark.servers
 def test_with_a_token_only_probes_are_answered_without_it_and_learn_nothing(tmp_path: Path) -> None:
     with served(tmp_path, token="c0ffee", allow_control=True) as run:
         run.begin()
@@ -263,6 +270,7 @@ def test_with_a_token_only_probes_are_answered_without_it_and_learn_nothing(tmp_
         assert "c0ffee" not in repr(run.server._options)
 
 
+@pytest.mark.servers
 def test_the_files_of_the_page_are_the_same_for_everybody_and_no_other_file_is_sent(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not for you")
     with served(tmp_path, token="c0ffee") as run:
@@ -327,6 +335,7 @@ def test_the_libraries_of_the_page_are_what_was_vendored() -> None:
         assert "Permission is hereby granted, free of charge" in text
 
 
+@pytest.mark.servers
 def test_it_only_shows_unless_control_is_allowed(tmp_path: Path) -> None:
     with served(tmp_path) as run:
         status, found, _ = run.ask("/api/v1/stop", "POST", "{}", Content_Type="application/json")
@@ -335,6 +344,7 @@ def test_it_only_shows_unless_control_is_allowed(tmp_path: Path) -> None:
         assert run.ask("/api/v1/stop")[0] == 405
 
 
+@pytest.mark.servers
 def test_with_control_a_request_stops_and_resumes(tmp_path: Path) -> None:
     with served(tmp_path, allow_control=True) as run:
         sends: dict[str, str] = {"Content_Type": "application/json"}
@@ -363,6 +373,7 @@ def test_with_control_a_request_stops_and_resumes(tmp_path: Path) -> None:
         assert (run.run.stop.reason, run.run.stop.now) == (f"asked by {by}", True)
 
 
+@pytest.mark.servers
 def test_a_body_without_a_length_has_an_end(tmp_path: Path) -> None:
     with served(tmp_path, allow_control=True) as run:
         connection = run.connect()
@@ -382,6 +393,7 @@ def suppress_reset() -> Iterator[None]:
         yield
 
 
+@pytest.mark.servers
 def test_a_crowd_is_served_or_refused_and_silent_ones_are_sent_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -406,6 +418,7 @@ def test_a_crowd_is_served_or_refused_and_silent_ones_are_sent_away(
         assert run.run.report.targets["table"].micro_batches == 1
 
 
+@pytest.mark.servers
 def test_a_crowd_takes_few_file_handles_and_little_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -431,6 +444,7 @@ def test_a_crowd_takes_few_file_handles_and_little_work(
             one.close()
 
 
+@pytest.mark.servers
 def test_the_server_gives_way_to_the_run(tmp_path: Path) -> None:
     with served(tmp_path) as run:
         run.begin()
@@ -442,6 +456,7 @@ def test_the_server_gives_way_to_the_run(tmp_path: Path) -> None:
     assert niceness[1] == min(niceness[0] + 10, 19)
 
 
+@pytest.mark.servers
 def test_who_comes_in_while_another_does_is_counted_once() -> None:
     async def come_in_while_another_does() -> int:
         inside: set[object] = set()
@@ -467,6 +482,7 @@ def test_who_comes_in_while_another_does_is_counted_once() -> None:
     assert asyncio.run(come_in_while_another_does()) == 2
 
 
+@pytest.mark.servers
 def test_a_crowd_keeps_out_no_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cluster would end the run."""
     monkeypatch.setattr(server, "_MOST_CONNECTIONS", 8)
@@ -522,6 +538,7 @@ def beginning(client: socket.socket) -> bytes:
     ],
     ids=["nothing", "half a header", "half a body", "half a second request", "never reads"],
 )
+@pytest.mark.servers
 def test_who_makes_no_progress_does_not_keep_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
@@ -542,6 +559,7 @@ def test_who_makes_no_progress_does_not_keep_its_place(
         assert not run.run.stop
 
 
+@pytest.mark.servers
 def test_who_listens_and_reads_keeps_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_HEADER_SECONDS", 0.05)
     with served(tmp_path) as run:
@@ -558,6 +576,7 @@ def test_who_listens_and_reads_keeps_its_place(tmp_path: Path, monkeypatch: pyte
         connection.close()
 
 
+@pytest.mark.servers
 def test_without_its_port_the_run_goes_on(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, ExitStack() as stack:
         run = Served(tmp_path, stack, port=taken.getsockname()[1])
@@ -567,6 +586,7 @@ def test_without_its_port_the_run_goes_on(tmp_path: Path) -> None:
         assert (run.server.address, run.run.recorder.record.state) == ("", "running")
 
 
+@pytest.mark.servers
 def test_a_server_that_fails_is_told_and_the_run_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
