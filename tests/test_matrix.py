@@ -11,7 +11,6 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.kit.clean import clean_variables
-from tests.samples import in_another_place
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = ROOT / "pyproject.toml"
@@ -39,7 +38,6 @@ def test_the_environment_is_the_place() -> None:
 
 @pytest.mark.programs
 @pytest.mark.network
-@in_another_place
 @pytest.mark.parametrize("place", ["--spark 4.0", "--spark 4.1", "--python 3.13"])
 def test_a_place_of_the_matrix_passes_its_smoke(place: str) -> None:
     variables = clean_variables()

@@ -9,7 +9,8 @@ from gem_bundle.changes.flow import VARYING
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 
 if TYPE_CHECKING:
-    from gem_bundle.changes.comparison import Comparison
+    from collections.abc import Mapping
+
     from gem_bundle.changes.flow import Flow
 
 _BY_ROW = frozenset({"filter", "repartition"})
@@ -30,22 +31,22 @@ def states_of_other_groups(flow: Flow, name: str, states: set[str]) -> set[str]:
     return {other for other in _kept_by_what_it_asks(flow, name) & states if _gives_what_comes(flow, other)}
 
 
-def duplicates_of_other_rows(both: Comparison, old: str, new: str) -> set[str]:
+def duplicates_of_other_rows(
+    was: tuple[Flow, str], now: tuple[Flow, str], names: Mapping[str, str]
+) -> set[str]:
     """The removals of duplicates behind a condition that became another one, to which it is all the same.
 
     It asked, and asks, for nothing but what they compare. What was let through comes again as it did, and
     what was left out is new to them.
 
     Args:
-        both: What is compared.
-        old: The node that asked it.
-        new: The node that asks it.
+        was: The version that ran, with the node that asked it.
+        now: The version that is going to run, with the node that asks it.
+        names: The ids that the old version's nodes have now, by the ids that they had.
     """
-    before = {both.now.get(name, "") for name in _kept_by_what_it_asks(both.before, old)}
-    found = before & _kept_by_what_it_asks(both.after, new)
-    return {
-        name for name in found if both.after.drops_duplicates(name) and _gives_what_comes(both.after, name)
-    }
+    flow, _ = now
+    found = {names.get(name, "") for name in _kept_by_what_it_asks(*was)} & _kept_by_what_it_asks(*now)
+    return {name for name in found if flow.drops_duplicates(name) and _gives_what_comes(flow, name)}
 
 
 def _kept_by_what_it_asks(flow: Flow, name: str) -> set[str]:

@@ -157,7 +157,8 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
             if local.rows or local.nulls:
                 reach.states |= _pushed(both, old, new)
                 if not local.columns:
-                    reach.states -= duplicates_of_other_rows(both, old.id, new.id)
+                    sides = (both.before, old.id), (both.after, new.id)
+                    reach.states -= duplicates_of_other_rows(*sides, both.now)
             elif reach.states:
                 reach.states -= joins_of_the_same_rows(both, new)
             yield Told(tell(both, reach, "GB423", what, new.id, hint=found.change.hint, **details), reach)
