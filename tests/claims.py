@@ -26,12 +26,15 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 
-class _HasPath(Protocol):
+class _File(Protocol):
     @property
     def path(self) -> Path: ...
 
+    @property
+    def nodeid(self) -> str: ...
 
-File = TypeVar("File", bound=_HasPath)
+
+File = TypeVar("File", bound=_File)
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -42,7 +45,7 @@ def add_options(parser: pytest.Parser) -> None:
 class Claims:
     """What one of the processes runs, and how it came out.
 
-    It reads no more files than it claims: to find tests in all of them takes each process ten seconds.
+    It reads no more files than it claims: to find the tests in all of them would be a good part of its work.
 
     Args:
         folder: Where all of them claim files.
@@ -85,12 +88,12 @@ class Claims:
 
     def _ours(self, files: Iterable[File], items_of: Callable[[File], Iterable[Item]]) -> Iterator[Item]:
         for file in files:
-            if self._claim(file.path):
+            if self._claim(file.nodeid):
                 yield from items_of(file)
 
-    def _claim(self, file: Path) -> bool:
+    def _claim(self, name: str) -> bool:
         try:
-            (self._folder / ".".join(file.parts[1:])).touch(exist_ok=False)
+            (self._folder / name.replace("/", ".")).touch(exist_ok=False)
         except FileExistsError:
             return False
         return True
@@ -106,7 +109,7 @@ def longest_first(files: Iterable[File]) -> list[File]:
     """Files in the order in which they are claimed, so that no process begins with a long one when all else is done.
 
     Args:
-        files: Each has a ``path``.
+        files: The files.
     """
     return sorted(files, key=lambda file: (-file.path.stat().st_size, file.path))
 

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 class File(NamedTuple):
     path: Path
 
+    @property
+    def nodeid(self) -> str:
+        return str(self.path)
+
 
 def items_of(file: File) -> Iterator[tuple[str, int]]:
     return ((file.path.stem, number) for number in range(3))

@@ -114,9 +114,7 @@ def without_using(tree: Any, left: Facts, right: Facts) -> Any:
         if owner:
             items += keys_first(owner, left if owner == first else right)
             continue
-        facts = {first: left} if how in {"left_semi", "left_anti"} else {first: left, second: right}
-        items += [column(key_side, name) for name in wanted]
-        items += [c for side, of in facts.items() for c in keys_first(side, of) if c.name not in wanted]
+        items += [column(c.qualifier or "", c.name) for c in joined_using(how, wanted, left, right) or ()]
     tree.set("expressions", items)
     for found in columns_in(tree):
         if not found.table and found.name.lower() in wanted:

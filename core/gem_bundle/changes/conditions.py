@@ -228,18 +228,8 @@ def _emptied(flow: Flow, edge: InputRecord, key: str) -> set[str]:
         for column in columns:
             found |= _emptied(flow, other, column)
         if made.rule == "union" and uses and not columns:
-            names = (other.node, *_before(flow, other.node))
+            names = (other.node, *flow.side.before(other.node))
             found |= {name for name in names if flow.keeps(name) and flow.keeps_rows(name)}
-    return found
-
-
-def _before(flow: Flow, name: str) -> set[str]:
-    """The nodes from which rows come to a node."""
-    nodes, found, waiting = flow.side.nodes, set[str](), [name]
-    while waiting:
-        before = {edge.node for edge in nodes[waiting.pop()].inputs} - found
-        found |= before
-        waiting += before
     return found
 
 
@@ -283,13 +273,13 @@ def conditions_behind(flow: Flow, name: str) -> Iterator[tuple[str, Lineage, Map
                 continue
             for output in flow.outputs(other):
                 lineage = flow.lineage(other, output)
-                if lineage is not None and lineage.kept and not lineage.kept.rows:
-                    asked = frozenset(
-                        use for use in lineage.asks or () if name in _asked(flow, inputs[0], use)
-                    )
+                if lineage is None or (lineage.kept and lineage.kept.rows):
+                    continue
+                if lineage.kept:
+                    asks = lineage.asks or ()
+                    asked = frozenset(use for use in asks if name in _asked(flow, inputs[0], use))
                     if asked:
                         yield other, replace(lineage, rows=Made(uses=asked), asks=asked), known
-                if lineage is None or lineage.kept:
                     continue
                 if name in pushed_below(flow, other, output):
                     yield other, lineage, known

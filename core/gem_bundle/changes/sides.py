@@ -157,6 +157,16 @@ class Side:
             return found.mode != "batch"
         return any(self.is_streaming(edge.node) for edge in found.inputs if edge.node in self.nodes)
 
+    def before(self, node: str) -> set[str]:
+        """The nodes from which rows get to a node, directly or not."""
+        found: set[str] = set()
+        waiting = [node]
+        while waiting:
+            nearer = {edge.node for edge in self.nodes[waiting.pop()].inputs} - found
+            found |= nearer
+            waiting += nearer
+        return found
+
     def behind(self, node: str) -> list[str]:
         """The nodes that get rows from a node, directly or not, nearest first."""
         found: dict[str, None] = {}

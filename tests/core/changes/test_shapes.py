@@ -993,6 +993,12 @@ def test_a_condition_makes_an_outer_join_an_inner_one(how: str, condition: str, 
     assert (of_two(inner, before) == "refused") is outer
 
 
+GROUPED_BEHIND = (
+    ASKED_BEHIND.partition("  last")[0]
+    + "  last: {gem: aggregate, input: both, options: {GROUPED, aggregates: {c: count(*)}}}"
+)
+
+
 @pytest.mark.parametrize(
     ("how", "grouped", "outer"),
     [
@@ -1004,8 +1010,7 @@ def test_a_condition_makes_an_outer_join_an_inner_one(how: str, condition: str, 
 )
 def test_a_window_behind_makes_an_outer_join_an_inner_one(how: str, grouped: str, outer: bool) -> None:
     """A row without event time is in no window, and Spark asks for that before the join."""
-    last = "  last: {gem: aggregate, input: both, options: {GROUPED, aggregates: {c: count(*)}}}"
-    steps = ASKED_BEHIND.partition("  last")[0] + last.replace("GROUPED", grouped)
+    steps = GROUPED_BEHIND.replace("GROUPED", grouped)
     inner = steps.replace("HOW", "inner")
     assert (of_two(inner, steps.replace("HOW", how)) == "refused") is outer
 
@@ -1022,8 +1027,7 @@ def test_a_window_behind_makes_an_outer_join_an_inner_one(how: str, grouped: str
 def test_another_kind_of_join_is_refused_for_the_rows_that_it_keeps(
     grouped: str, old: str, new: str, expected: str
 ) -> None:
-    last = "  last: {gem: aggregate, input: both, options: {GROUPED, aggregates: {c: count(*)}}}"
-    steps = ASKED_BEHIND.partition("  last")[0] + last.replace("GROUPED", grouped)
+    steps = GROUPED_BEHIND.replace("GROUPED", grouped)
     assert of_two(steps.replace("HOW", old), steps.replace("HOW", new)) == expected
 
 
