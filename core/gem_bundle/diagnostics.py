@@ -191,7 +191,19 @@ def suggest(name: str, known: Iterable[str], *, what: str = "") -> str:
         return f"Did you mean `{close}`?"
     if not names:
         return f"There are no {what}." if what else ""
-    listed = ", ".join(f"`{n}`" for n in names[:_MOST_LISTED])
-    if len(names) > _MOST_LISTED:
-        listed += f" and {len(names) - _MOST_LISTED:,} more"
-    return f"Known {what}: {listed}." if what else f"Known: {listed}."
+    return f"Known {what}: {listed_names(names)}." if what else f"Known: {listed_names(names)}."
+
+
+def listed_names(names: Iterable[object], *, most: int = _MOST_LISTED) -> str:
+    """Names in a sentence of a message, which stays readable when there are thousands of them.
+
+    Args:
+        names: Nodes, columns, options and the like, in the order in which they are told.
+        most: How many are told, before the number of the others.
+
+    Returns:
+        For example "`a`, `b` and 3 more"; empty without names.
+    """
+    told = [f"`{name}`" for name in names]
+    more = f" and {len(told) - most:,} more" if len(told) > most else ""
+    return ", ".join(told[:most]) + more

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import pluggy
 
 from gem_bundle import hookspecs, installed
-from gem_bundle.diagnostics import nearest, suggest
+from gem_bundle.diagnostics import listed_names, nearest, suggest
 from gem_bundle.errors import PluginError, describe_error
 from gem_bundle.hookspecs import OF_PLUGINS
 
@@ -319,7 +319,7 @@ def _load_plugin(manager: pluggy.PluginManager, registry: Registry, point: Entry
 
     def register_section(name: str, model: str) -> None:
         if name not in OF_PLUGINS:
-            known = ", ".join(f"`{section}`" for section in OF_PLUGINS)
+            known = listed_names(OF_PLUGINS)
             raise ValueError(f"the sections of plugins are {known}, and not {name!r}")
         if not (isinstance(model, str) and _REFERENCE.fullmatch(model)):
             raise ValueError(f"the section `{name}` must be 'module:Class', not {model!r}")

@@ -16,6 +16,7 @@ from gem_avro.options import (
 )
 from gem_bundle import Facts, Field, Finding, GemError, Lineage, Rejects, Transform, reason
 from gem_bundle.avro import AvroSchema, SparkAvroFile, SparkAvroText, avro_schema
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.packing import PARSED, ParseMode, Unpacking
 from gem_bundle.schema import SchemaOptions
 
@@ -241,7 +242,7 @@ class FromAvro(Transform[FromAvroOptions]):
     def _taken(self, client: "Registry") -> Finding:
         """What the columns are by, said to the user."""
         reader = self._reader(client)
-        names = ", ".join(f"`{column.name}`" for column in reader.columns or ())
+        names = listed_names(column.name for column in reader.columns or ())
         message = f"messages become the columns {names}, by the latest schema of `{self._subject()}` now"
         return Finding(
             "GB523", message, "Give the schema by `schema_file` where it mustn't change.", severity="note"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gem_bundle import PassingError, UnreachableError
+from gem_bundle.diagnostics import listed_names
 
 _KIND = "application/vnd.schemaregistry.v1+json"
 _UNKNOWN_SUBJECT, _UNKNOWN_VERSION, _UNKNOWN_SCHEMA = 40401, 40402, 40403
@@ -78,7 +79,7 @@ class Registry:
     @property
     def told(self) -> str:
         """It, in a sentence."""
-        return "the schema registry at " + ", ".join(f"`{url}`" for url in self.urls)
+        return "the schema registry at " + listed_names(self.urls)
 
     def at_once(self, seconds: float) -> "Registry":
         """The same one, for those who can't wait.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from gem_bundle import GemError, analysed
-from gem_bundle.diagnostics import suggest
+from gem_bundle.diagnostics import listed_names, suggest
 from gem_bundle.expressions import backquoted
 from gem_bundle.merging import SessionBeside, refused, remembered_name
 from gem_delta.connection import DeltaOptions, says_absent
@@ -117,7 +117,7 @@ def table_for(
     there = {field.name.lower() for field in found.fields}
     missing = [field.name for field in schema.fields if field.name.lower() not in there]
     if missing and not (new or takes_new_columns(spark)):
-        named = ", ".join(f"`{name}`" for name in missing)
+        named = listed_names(missing)
         hint = suggest(missing[0], [field.name for field in found.fields], what="columns")
         message = f"the table `{options.table or options.path}` has no column {named}"
         raise GemError("GB205", message, f"{hint} Or let it have them: `merge_schema: true`.", "merge_schema")

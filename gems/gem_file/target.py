@@ -17,6 +17,7 @@ from gem_bundle import (
     TargetSemantics,
     WriteContext,
 )
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.expressions import missing_names
 from gem_bundle.types import DataPath, FixedDuration, StringList, local_path
 from gem_file.formats import (
@@ -266,7 +267,7 @@ class FileTarget(Target[FileTargetOptions]):
             yield Finding("GB205", "all columns are in `partition_by`; none is left", "", "partition_by")
         elif self.options.format == "text":
             if [column.type or "string" for column in columns] != ["string"]:
-                names = ", ".join(f"`{column.name}`" for column in columns)
+                names = listed_names(column.name for column in columns)
                 message = f"text files take one column of type string, and here are {names or 'none'}"
                 yield Finding("GB205", message, "Put it together with `select`.", "format")
         elif self.options.format == "csv":

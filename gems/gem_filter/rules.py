@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, create_model, model_validator
 
 from gem_bundle import Column, Field, Options
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.schema import literal
 from gem_bundle.types import Expression
 from gem_filter.patterns import refused_pattern
@@ -130,7 +131,7 @@ class RuleOptions(_WithIn):
         if self.condition is None and self.column is None:
             raise ValueError("a rule needs a `condition`, or a `column` and what has to be true of it")
         if self.column is not None and not forms:
-            named = ", ".join(f"`{name}`" for name in _FORMS)
+            named = listed_names(_FORMS)
             raise ValueError(f"nothing is said of the `column`: give one of {named}")
         if self.not_null and self.null == "pass":
             raise ValueError("`not_null` is broken by null, so `null: pass` can't be said with it")

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema, model_validator
 
 from gem_bundle import Field
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.types import FixedDuration, Schema, StringList
 from gem_jdbc.connection import ConnectionOptions, JdbcTable, RawOptions
 from gem_jdbc.following import Kind
@@ -171,7 +172,7 @@ class JdbcSourceOptions(ConnectionOptions):
         if self.increasing is not None and given == ["num_partitions"]:
             return self
         if given and len(given) < len(PARTS):
-            missing = ", ".join(f"`{name}`" for name in PARTS if name not in given)
+            missing = listed_names(name for name in PARTS if name not in given)
             raise ValueError(f"reading in parts needs {missing} too")
         if given and self.predicates:
             raise ValueError("give `predicates` or a `partition_column`, one of the two")

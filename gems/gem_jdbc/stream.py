@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle import PassingError, UnreachableError
+from gem_bundle.diagnostics import listed_names
 from gem_jdbc.asking import Connection
 from gem_jdbc.dialects import dialect_of
 from gem_jdbc.following import Followed, Following, Horizon, RefusedError, UnansweredError, Value, parts
@@ -199,7 +200,7 @@ class Reading:
     def _value(self, offset: dict[str, Any]) -> Value | None:
         column = self._followed.column
         if column not in offset:
-            known = ", ".join(f"`{name}`" for name in offset)
+            known = listed_names(offset)
             raise UnreachableError(
                 f"the checkpoint has values of {known}, and the stream is by `{column}` now",
                 "Give the source another id, so that it is a new one.",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import SecretStr, model_validator
 
 from gem_bundle import Field, Options
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.types import BrokerList
 from gem_kafka.types import (
     ClientDuration,
@@ -243,7 +244,7 @@ class ConnectionOptions(Options):
         if user and self.sasl_jaas_config is not None:
             return "`sasl_jaas_config` already says who logs in; remove it, or the user and password"
         if user and self.sasl_mechanism not in _LOGIN_MODULES:
-            wanted = ", ".join(f"`{mechanism}`" for mechanism in _LOGIN_MODULES)
+            wanted = listed_names(_LOGIN_MODULES)
             return f"a user and a password need a `sasl_mechanism` that takes them: {wanted}"
         return ""
 

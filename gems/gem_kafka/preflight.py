@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from gem_bundle import Finding
+from gem_bundle.diagnostics import listed_names
 from gem_kafka.login import Unchecked, client_settings, said
 from gem_kafka.offsets import EARLIEST, topic_partitions
 from gem_kafka.reach import Causes, answering, check_tls
@@ -220,8 +221,7 @@ def _known(topics: Iterable[str], name: str = "") -> str:
         return f"Did you mean `{close[0]}`?"
     if not known:
         return "There are no topics yet."
-    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-    return f"Known topics: {', '.join(f'`{topic}`' for topic in known[:_SHOWN])}{more}."
+    return f"Known topics: {listed_names(known, most=_SHOWN)}."
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from gem_bundle import (
     combined,
     import_function,
 )
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.expressions import UNKNOWN_DELAY, backquoted, made_of, missing_names
 from gem_bundle.schema import SchemaOptions, columns_of, differ_for_certain, with_article, without_equality
 from gem_bundle.types import FunctionReference, Schema, StringList
@@ -292,7 +293,7 @@ class Stateful(Transform[StatefulOptions]):
             return
         column = next((column for column in columns if column.name.lower() == name.lower()), None)
         if column is None:
-            listed = ", ".join(f"`{known.name}`" for known in columns)
+            listed = listed_names(known.name for known in columns)
             yield Finding(
                 "GB205", f"`schema` has no column `{name}`, only {listed}", "Name one of them.", "event_time"
             )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator
 
 from gem_bundle import Called, Field, GemError, Transform
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.types import StringList
 from gem_python.calling import FunctionOptions, load, user_code
 
@@ -101,7 +102,7 @@ class PythonTransform(Transform[PythonOptions]):
     def _wanted(self) -> str:
         if not self.options.outputs:
             return "Return a Spark DataFrame."
-        names = ", ".join(f"`{name}`" for name in self.options.outputs)
+        names = listed_names(self.options.outputs)
         return f"Return a mapping of {names} to Spark DataFrames."
 
 

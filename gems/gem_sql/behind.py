@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gem_bundle import Finding
+from gem_bundle.diagnostics import listed_names
 from gem_sql.tree import OPTION
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def wrong_stars(items: Iterable[Any], facts: Facts, hidden: Iterable[Column]) ->
                 OPTION,
             )
         if item.owner is not None and not _is_known(item.owner, facts, hidden):
-            tables = ", ".join(f"`{name}`" for name in sorted(facts.qualifiers or ()))
+            tables = listed_names(sorted(facts.qualifiers or ()))
             yield Finding(
                 "GB210",
                 f"there is nothing called `{item.owner}` whose columns `{item.owner}.*` could be",

@@ -10,6 +10,7 @@ import click
 from gem_bundle.cli.complete import complete_profile
 from gem_bundle.cli.output import counted, print_diagnostics, print_note
 from gem_bundle.cli.params import files_argument, quiet_option
+from gem_bundle.diagnostics import listed_names
 from gem_bundler.bundle.model import PLATFORMS
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def _platforms(_ctx: click.Context, parameter: click.Parameter, value: str) -> t
     found: dict[Any, None] = {}
     for name in (part.strip() for part in value.split(",")):
         if name not in PLATFORMS:
-            known = ", ".join(f"`{platform}`" for platform in PLATFORMS)
+            known = listed_names(PLATFORMS)
             raise click.BadParameter(f"`{name}` is none of {known}.", param=parameter)
         found[name] = None
     return tuple(found)

@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.errors import GemError
 
 if TYPE_CHECKING:
@@ -142,12 +143,10 @@ def _no_wheel(said: str, output: str, log: str, target: Target) -> GemError:
     if others:
         processor = target.markers()["platform_machine"]
         nearest = sorted(others, key=lambda tags: (target.abi not in tags, processor not in tags))
-        listed = ", ".join(f"`{tags}`" for tags in nearest[:_MOST_LISTED])
-        more = len(others) - _MOST_LISTED
         return GemError(
             "GB642",
-            f"{requirement} has no wheel for {target}; there are wheels for {listed}"
-            + (f" and {more} more" if more > 0 else ""),
+            f"{requirement} has no wheel for {target}; there are wheels for "
+            f"{listed_names(nearest, most=_MOST_LISTED)}",
             "Build for another platform, where the cluster's machines are newer (`--platform "
             f"manylinux_2_28_{processor}`), or for another Python (`--python`); or put a wheel for this one "
             "into a folder that PIP_FIND_LINKS names.",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.flow import Flow
 from gem_bundle.check.stages.inference import inputs_of
+from gem_bundle.diagnostics import listed_names
 
 if TYPE_CHECKING:
     from gem_bundle.changes.sides import Side
@@ -47,7 +48,7 @@ def time_column(facts: Facts, wanted: str | None) -> TimeColumn | str:
             return TimeColumn((name, inner) if inner else (name,), None)
         column = facts.column(name)
         if column is None:
-            known = ", ".join(f"`{c.name}`" for c in facts.columns)
+            known = listed_names(c.name for c in facts.columns)
             return f"it has no column `{name}`, only {known}"
         return _of(column, inner)
     if facts.columns is None:

@@ -13,8 +13,6 @@ from gem_bundle.check.report import option_path
 from gem_bundle.gem import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.changes.model import Verdict
     from gem_bundle.changes.record import NodeRecord
@@ -249,11 +247,6 @@ def told(value: Any) -> str:
 
 
 _LONGEST = 80
-
-
-def listed_names(names: Iterable[str]) -> str:
-    """Names in a sentence."""
-    return ", ".join(f"`{name}`" for name in names)
 
 
 def origin(side: Side, name: str, passed: set[str]) -> str | None:

@@ -7,6 +7,7 @@ import click
 from gem_bundle.cli.complete import complete_target
 from gem_bundle.cli.output import print_diagnostics
 from gem_bundle.cli.params import file_argument, parameter_options
+from gem_bundle.diagnostics import listed_names
 
 
 @click.command(
@@ -41,6 +42,6 @@ def command(file: str, parameters: dict[str, str], profile: str | None, targets:
     except PipelineError as error:
         print_diagnostics(error.diagnostics)
         raise SystemExit(1) from error
-    what = ", ".join(f"`{target}`" for target in targets)
+    what = listed_names(targets)
     for run in ask_runs(definition, "resume", targets):
         click.echo(f"{definition.name}: asked {run.record.process} to go on with {what}.")

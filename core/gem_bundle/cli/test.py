@@ -12,6 +12,7 @@ import click
 from gem_bundle.cli.complete import complete_file
 from gem_bundle.cli.output import counted, paint, print_diagnostics, print_error, print_note, scrubbed
 from gem_bundle.cli.params import parameter_options, quiet_option
+from gem_bundle.diagnostics import listed_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -250,6 +251,6 @@ def _create(
     given = ", ".join(f"{counted(number, 'row')} of `{name}`" for name, number in created.rows.items())
     click.echo(f"{created.place}: {created.name} ({given})")
     if created.nothing:
-        nothing = ", ".join(f"`{name}`" for name in created.nothing)
+        nothing = listed_names(created.nothing)
         print_note(f"Nothing came to {nothing}: add rows that are later, or other ones.")
     print_note("It holds rows of real sources, and expects what came of them just now: look at both.")

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.describe.semantics import semantics_in_words
+from gem_bundle.diagnostics import listed_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -113,7 +114,7 @@ def option_notes(option: OptionDescription) -> list[str]:
     """What else is worth knowing about an option, as sentences."""
     notes = []
     if option.examples:
-        shown = ", ".join(f"`{value_in_words(value)}`" for value in option.examples)
+        shown = listed_names(value_in_words(value) for value in option.examples)
         notes.append(f"For example {shown}.")
     if option.spark:
         notes.append(f"Spark calls it `{option.spark}`.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle.diagnostics import Diagnostic, suggest
+from gem_bundle.diagnostics import Diagnostic, listed_names, suggest
 from gem_bundle.errors import PipelineError
 from gem_bundle.pipeline.groups import rejecting_before
 
@@ -46,7 +46,7 @@ def split_from_group(definition: Definition, node: Node, chosen: Collection[str]
     others = [o.id for o in definition.of_kind("target") if o.group == node.group and o.id not in chosen]
     if not others:
         return []
-    named = ", ".join(f"`{name}`" for name in others)
+    named = listed_names(others)
     message = f"target `{node.id}` is in the group `{node.group}`, which is one query, with {named}"
     place = definition.locator.place(node.path, key=True)
     hint = "Name all targets of the group, or none."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.facts import REJECTED, output_key
 from gem_bundle.pipeline.health import Health, HealthShape, Restarts, RestartsShape
 from gem_bundle.types import Interval, OnlyTrue, interval_length
@@ -74,7 +75,7 @@ class TriggerShape(_Shape):
     def _one_kind(self) -> "TriggerShape":
         fields = type(self).model_fields
         if sum(getattr(self, name) is not None for name in fields) != 1:
-            kinds = ", ".join(f"`{name}`" for name in fields)
+            kinds = listed_names(fields)
             raise ValueError(f"a trigger is exactly one of {kinds}")
         return self
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.contexts import ReadContext
-from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.diagnostics import Diagnostic, listed_names
 from gem_bundle.errors import GemError, PipelineError
 from gem_bundle.rejected import COLUMNS
 from gem_bundle.run.places import TABLE, absolute_place, targets_at
@@ -46,7 +46,7 @@ def rejected_in(plan: Plan, place: str, spark: SparkSession) -> DataFrame:
         )
     lacking = [column.name for column in COLUMNS if column.name not in df.columns]
     if lacking:
-        named = ", ".join(f"`{name}`" for name in lacking)
+        named = listed_names(lacking)
         raise _wrong(plan, f"what is in {place} aren't rejected rows: they have no {named}")
     return df.select(*(column.name for column in COLUMNS))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gem_bundle.contexts import is_over_connect
-from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.diagnostics import Diagnostic, listed_names
 from gem_bundle.pipeline.groups import groups_of
 from gem_bundle.run.jars import fill, spark_version
 from gem_bundle.types import is_remote
@@ -111,7 +111,7 @@ def _is_databricks(spark: SparkSession) -> bool:
 def _without_jars(plan: Plan, name: str, missing: list[str]) -> Diagnostic:
     node = plan.node(name)
     filled = [fill(jar, spark_version=spark_version()) for jar in plan.gems[name].jars()]
-    named = ", ".join(f"`{found}`" for found in missing)
+    named = listed_names(missing)
     message = f"{node.kind} `{name}`: the session that runs has no {named}, which the gem `{node.gem}` needs"
     place = plan.definition.locator.place(node.path, key=True)
     hint = f"Start that session, or its server, with `--packages {','.join(filled)}`."

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.errors import GemError
 
 if TYPE_CHECKING:
@@ -279,7 +280,7 @@ def _unresolved(
     if not missing:
         problems = [line for line in lines if re.search("error|exception|fail", line, re.I)]
         last = (problems or lines or ["it says nothing"])[-1]
-        names = ", ".join(f"`{module}`" for module in question.modules)
+        names = listed_names(question.modules)
         return GemError("GB502", f"Ivy can't resolve {names}{reached}: {last}", _NETWORK_HINT)
     named = " and ".join(
         f"`{module}`" + (f" (which `{callers[0]}` needs)" if callers else "")

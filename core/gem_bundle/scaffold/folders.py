@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.errors import GemError
 
 if TYPE_CHECKING:
@@ -62,17 +63,12 @@ def _refuse_what_is_there(tree: Tree, folder: Path) -> None:
     there = [path for path in tree.texts if os.path.lexists(folder / path)]
     others = sorted(found.name for found in folder.iterdir())
     if there:
-        what = f"{len(there)} of the files that would be written: {_listed(there)}"
+        what = f"{len(there)} of the files that would be written: {listed_names(there, most=_MOST_NAMED)}"
     elif others:
-        what = f"something in it: {_listed(others)}"
+        what = f"something in it: {listed_names(others, most=_MOST_NAMED)}"
     else:
         return
     raise GemError("GB803", f"the folder `{folder}` is there already, with {what}", _HINT)
 
 
 _HINT = "Nothing was written. Choose another name, go to another folder, or remove what is there."
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(f"`{name}`" for name in names[:_MOST_NAMED])
-    return f"{shown} and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else shown

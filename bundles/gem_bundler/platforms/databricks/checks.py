@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from gem_bundle import Finding
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.types import is_remote
 from gem_bundler.bundle.target_platform import Target
 from gem_bundler.job import cron
@@ -207,9 +208,7 @@ def _check_python(bundle: Bundle, job: Job, python: str | None, platform: str) -
         yield Finding(
             "GB611",
             f"Databricks' {platform} has Python {python}, which doesn't install "
-            f"{', '.join(f'`{name}`' for name in refused[:_MOST_LISTED])}"
-            + (f" and {len(refused) - _MOST_LISTED} more" if len(refused) > _MOST_LISTED else "")
-            + f": the bundle is built for {bundle.runtime.python}",
+            f"{listed_names(refused, most=_MOST_LISTED)}: the bundle is built for {bundle.runtime.python}",
             f"Build it with `--python {python}`; or with Python {python} itself, which tests it too.",
         )
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.comparison import listed_names
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.gem import Target
 from gem_bundle.schema import differ_for_certain
 

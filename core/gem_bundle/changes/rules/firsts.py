@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.comparison import listed_names
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.expressions import takes_first
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator
 

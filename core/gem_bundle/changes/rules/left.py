@@ -8,6 +8,7 @@ from gem_bundle.changes.comparison import told
 from gem_bundle.changes.rules.sources import begin_of
 from gem_bundle.changes.rules.state import listed
 from gem_bundle.changes.shapes import bare, fit, operators_of, shapes
+from gem_bundle.diagnostics import listed_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -83,7 +84,7 @@ def _operators_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[C
 
 
 def _named(kinds: Sequence[str]) -> str:
-    return ", ".join(f"`{kind}`" for kind in kinds) or "nothing"
+    return listed_names(kinds) or "nothing"
 
 
 def _keys_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change]:

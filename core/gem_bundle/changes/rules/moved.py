@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.comparison import Told, listed_names
+from gem_bundle.changes.comparison import Told
 from gem_bundle.changes.conditions import pushed_below
 from gem_bundle.changes.reach import Reach
 from gem_bundle.changes.rules.transforms import tell
+from gem_bundle.diagnostics import listed_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

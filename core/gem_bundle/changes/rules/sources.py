@@ -11,6 +11,7 @@ from gem_bundle.changes.reach import Reach, Taint, reach_from
 from gem_bundle.changes.rules.options import differences
 from gem_bundle.changes.rules.repeats import none_passes_twice
 from gem_bundle.changes.rules.transforms import tell
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.gem import Source
 from gem_bundle.lineage import column_keys
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
@@ -104,7 +105,7 @@ def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Cha
             after=node.gem,
         )
     if late:
-        named = ", ".join(f"`{name}`" for name in sorted(late))
+        named = listed_names(sorted(late))
         return both.change(
             "skipped",
             "GB410",
@@ -326,7 +327,7 @@ def _mode(node: NodeRecord) -> str:
 
 
 def _readers(both: Comparison, node: NodeRecord, lost: set[str], come: set[str]) -> Change:
-    names = ", ".join(f"`{name}`" for name in sorted(lost | come))
+    names = listed_names(sorted(lost | come))
     if come:
         alone = _is_alone(both, node) and come == set(node.readers)
         dropped = none_passes_twice(both.after, node.id, alone=alone)

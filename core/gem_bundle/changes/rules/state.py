@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.flow import ALL
 from gem_bundle.changes.renames import joins_behind_names, joins_of_the_same_rows
 from gem_bundle.changes.shapes import bare, fit, shapes
+from gem_bundle.diagnostics import listed_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -137,7 +138,7 @@ def _difference(old: Shape, new: Shape) -> str:
         # What the values are isn't known, but of these there are more or fewer.
         more, fewer = new.results - old.results, old.results - new.results
         if bool(more) != bool(fewer):
-            names = ", ".join(f"`{name}`" for name in sorted(more or fewer))
+            names = listed_names(sorted(more or fewer))
             are = "is" if len(more or fewer) == 1 else "are"
             return f"{names} {are} kept now" if more else f"{names} {are} no longer kept"
     return ""
@@ -196,7 +197,7 @@ def _other_columns(both: Comparison, old: Shape, new: Shape) -> str:
     fewer, more = (before - after) & joined, (after - before) & joined
     if bool(fewer) == bool(more):
         return ""
-    names = ", ".join(f"`{name}`" for name in sorted(fewer or more))
+    names = listed_names(sorted(fewer or more))
     if fewer:
         return f"nothing behind reads {names} any longer, so that it may not be kept any more"
     return f"something behind reads {names} now, which may not have been kept"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle.changes.comparison import RULE_ONLY, Told, listed_names, origin, told
+from gem_bundle.changes.comparison import RULE_ONLY, Told, origin, told
 from gem_bundle.changes.conditions import UNCHANGED, never_lacking_before, pushed_below
 from gem_bundle.changes.flow import ALL
 from gem_bundle.changes.groups import duplicates_of_other_rows, states_of_other_groups
@@ -20,6 +20,7 @@ from gem_bundle.changes.reach import (
 from gem_bundle.changes.renames import joins_behind_names, joins_of_the_same_rows
 from gem_bundle.changes.rules.options import differences
 from gem_bundle.changes.rules.state import knows_rows
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.gem import Transform
 from gem_bundle.lineage import Lineage, Made, column_keys
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from gem_bundle.check.report import at_key, gem_failed
 from gem_bundle.check.stages.inference import inputs_of
-from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.diagnostics import Diagnostic, listed_names
 from gem_bundle.facts import REJECTED
 from gem_bundle.operators import walk
 from gem_bundle.rejected import places_told
@@ -95,7 +95,7 @@ def _check_untold(plan: Plan, node: Node) -> Iterator[Diagnostic]:
     if found is None:
         return
     before, columns = found
-    named = ", ".join(f"`{column}`" for column in columns)
+    named = listed_names(columns)
     message = f"what it rejects won't tell where it came from: `{before.id}` before it leaves out {named}"
     hint = f"Keep these columns in `{before.id}`; `gem-bundle describe {before.gem}` tells by which option."
     yield at_key(plan, node, "GB110", message, "gem", hint, "note")

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gem_bundle.check.report import at_key, at_operator, at_option
-from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.diagnostics import Diagnostic, listed_names
 from gem_bundle.operators import JoinOperator, StatefulOperator
 from gem_bundle.options import metadata
 from gem_bundle.pipeline.document import place_within
@@ -98,7 +98,7 @@ def _unnamed_sources(plan: Plan, node: Node, target: TargetSpark) -> Iterator[Di
     names = [name for name in plan.definition.nodes if name in plan.streaming_sources(node.id)]
     if len(names) < 2 or not target.lacks("4.2"):
         return
-    named = ", ".join(f"`{name}`" for name in names)
+    named = listed_names(names)
     message = (
         f"Spark knows the sources of a checkpoint by their names since 4.2, not in {target.version}, which "
         f"knows those of `{node.id}` ({named}) by their order"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from gem_bundle.check.report import at_key, at_operator
 from gem_bundle.check.streaming.state import MULTIPLE
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 from gem_bundle.types import ColumnExpressions, Expression, ExpressionList
 
@@ -136,7 +137,7 @@ def _message(operator: Operator, names: list[str]) -> str:
     what = "groups" if isinstance(operator, AggregateOperator) else "columns of its input"
     if isinstance(operator, JoinOperator):
         what = "columns of one of its inputs"
-    listed = ", ".join(f"`{name}`" for name in names[:-1]) + f" and `{names[-1]}`"
+    listed = listed_names(names[:-1]) + f" and `{names[-1]}`"
     return (
         f"several {what} carry a watermark ({listed}), and Spark goes by one: "
         "the query fails as soon as it is started"

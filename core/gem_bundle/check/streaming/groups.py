@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.check.report import at_key
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.pipeline.groups import (
     UNDIVIDED,
     comparing_nodes,
@@ -158,7 +159,7 @@ def _check_settled(plan: Plan, node: Node) -> Iterator[Diagnostic]:
     groups = {target.group for target in behind}
     if not plan.streaming_sources(node.id) or (len(groups) == 1 and None not in groups and "" not in groups):
         return
-    named = ", ".join(f"`{target.id}`" for target in behind)
+    named = listed_names(target.id for target in behind)
     message = (
         f"it asks outside which rows it rejects, and the queries of {named} may be told different things: a "
         f"row would be in both outputs, or in none"
@@ -199,7 +200,7 @@ def _check_fork(plan: Plan, group: Group) -> Iterator[Diagnostic]:
         return  # which is said of a target that no stream reaches
     if group.fork is None:
         node = group.targets[-1]
-        named = ", ".join(f"`{target.id}`" for target in group.targets)
+        named = listed_names(target.id for target in group.targets)
         message = (
             f"there is no one node through which all rows of {named} come, and the group `{group.name}` is "
             f"one query{_why(node)}"

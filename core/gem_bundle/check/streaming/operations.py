@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.check.report import at_operator
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.operators import AggregateOperator, JoinOperator
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def check_operations(plan: Plan, operators: Iterable[Operator]) -> Iterator[Diag
 
 
 def _distinct(plan: Plan, aggregate: AggregateOperator) -> Diagnostic:
-    listed = ", ".join(f"`{text}`" for text in dict.fromkeys(aggregate.distinct))
+    listed = listed_names(dict.fromkeys(aggregate.distinct))
     message = f"a stream has no distinct aggregates ({listed}): Spark would have to keep every value for ever"
     hint = "Use `approx_count_distinct(…)`, or a `deduplicate` with a watermark before it."
     where = replace(aggregate, option=aggregate.distinct_option)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.check.report import at_key, at_operator
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.facts import UNKNOWN_DELAY
 from gem_bundle.operators import (
     AggregateOperator,
@@ -147,7 +148,7 @@ def _unused_watermark(plan: Plan, mark: WatermarkOperator, behind: list[Operator
         hint = "Remove it, or put it before what keeps state."
         yield at_operator(plan, mark, "GB335", message, hint, "note")
         return
-    names = ", ".join(f"`{name}`" for name in dict.fromkeys(o.node for o in behind))
+    names = listed_names(dict.fromkeys(o.node for o in behind))
     message = (
         f"the watermark has no effect, because what keeps state behind it ({names}) doesn't group, compare "
         f"or join by `{mark.column}`"
@@ -208,7 +209,7 @@ def _check_windows(
 
 def _several_watermarks(plan: Plan, target: Node, marks: list[WatermarkOperator]) -> Diagnostic:
     *others, last = sorted({mark.node for mark in marks})
-    names = ", ".join(f"`{name}`" for name in others) + f" and `{last}`"
+    names = listed_names(others) + f" and `{last}`"
     fastest = plan.definition.spark.get(POLICY, "min").lower() == "max"
     message = f"the watermarks of {names} become one for the whole query: " + (
         "it goes with the fastest stream, and rows of slower ones are dropped as late"

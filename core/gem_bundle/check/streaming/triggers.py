@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.check.report import at_key, at_operator, at_option
-from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.diagnostics import Diagnostic, listed_names
 from gem_bundle.operators import JoinOperator
 from gem_bundle.types import interval_length
 
@@ -78,14 +78,14 @@ def _check_declared(plan: Plan, node: Node, target: Target) -> Iterator[Diagnost
     kind = node.trigger.kind
     if target.semantics.streaming and kind not in target.semantics.triggers:
         message = f"`{node.gem}` can't be run with the trigger `{kind}`"
-        takes = ", ".join(f"`{t}`" for t in sorted(target.semantics.triggers - {"default"}))
+        takes = listed_names(sorted(target.semantics.triggers - {"default"}))
         yield at_key(plan, node, "GB314", message, "trigger", f"It takes {takes}, or no trigger.")
         return
     for name in sorted(plan.streaming_sources(node.id)):
         source = cast("Source | None", plan.gems.get(name))
         if source is not None and source.semantics.streaming and kind not in source.semantics.triggers:
             message = f"the source `{name}` (`{plan.node(name).gem}`) can't be run with the trigger `{kind}`"
-            takes = ", ".join(f"`{t}`" for t in sorted(source.semantics.triggers - {"default"}))
+            takes = listed_names(sorted(source.semantics.triggers - {"default"}))
             yield at_key(plan, node, "GB314", message, "trigger", f"It takes {takes}, or none.")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import SecretStr, ValidationError
 
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.testing.conformance.inputs import input_facts
 from gem_bundle.testing.conformance.options import every_option
 from gem_bundle.testing.conformance.registration import entry_of
@@ -55,7 +56,7 @@ class SecretTests(GemConformance):
             if MARK in caplog.text:
                 problems["a log record shows a secret"] = None
         if uncovered:
-            names = ", ".join(f"`{name}`" for name in sorted(uncovered))
+            names = listed_names(sorted(uncovered))
             problems[
                 f"the sample options with {names} are refused; give valid ones with that in `secret_samples`"
             ] = None

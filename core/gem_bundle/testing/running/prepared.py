@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from gem_bundle.check.checker import check_definition
-from gem_bundle.diagnostics import NOWHERE, Diagnostic, Place, in_order, suggest
+from gem_bundle.diagnostics import NOWHERE, Diagnostic, Place, in_order, listed_names, suggest
 from gem_bundle.errors import PipelineError
 from gem_bundle.facts import UNKNOWN_DELAY, output_key
 from gem_bundle.pipeline.loader import LoadOptions, load_file
@@ -198,7 +198,7 @@ def _about_secrets(found: Diagnostic, definition: Definition | None, said: Circu
     missing = sorted(definition.secrets - said.secrets.keys()) if definition else []
     if found.code != "GB205" or node is None or not missing or not _holds_secret(node.options):
         return found
-    listed = ", ".join(f"`{name}`" for name in missing)
+    listed = listed_names(missing)
     hint = f"{found.hint} The test gives no value for {listed}: say one with `secrets: {{{missing[0]}: …}}`."
     return replace(found, hint=hint.strip())
 
@@ -321,7 +321,7 @@ def _fed_by_the_test(plan: Plan, said: Circumstances) -> Prepared:
             continue
         if node not in needed:
             message = f"the rows of `{feed.node}` reach no target of this test"
-            listed = ", ".join(f"`{target}`" for target in targets)
+            listed = listed_names(targets)
             hint = f"It runs {listed}; add a target that needs them, or remove them."
             found.append(Diagnostic("GB702", "error", message, node, place=feed.place, hint=hint))
         elif feed.node not in fed and not any(f.node == node for f in found):
