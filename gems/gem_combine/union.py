@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from gem_bundle import Column, Facts, Field, Finding, Lineage, Made, Operator, Options, Transform, combined
 from gem_bundle.expressions import common_type
-from gem_bundle.lineage import column_keys
+from gem_bundle.lineage import MAYBE_NULL, column_keys
 from gem_bundle.schema import differ_for_certain, with_article
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ class Union(Transform[UnionOptions]):
                     uses |= {f"{position}:{name}"} if name in keys else set()
                 elif keys:
                     uses.add(f"{position}:{keys[place]}")
-            found[name] = Made("union", frozenset(uses))
+            filled = frozenset({MAYBE_NULL}) if len(uses) < len(known) else frozenset()
+            found[name] = Made("union", frozenset(uses), uses | filled)
         return Lineage(found)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":

@@ -392,6 +392,17 @@ def test_a_table_that_a_query_joins_with_itself_is_kept_by_what_both_agree_in() 
     assert of_one(one, both, "append") == "refused"
 
 
+def test_a_column_that_an_input_of_a_union_lacks_may_be_null_behind_it() -> None:
+    steps = """
+  timed: {gem: select, input: clicks, options: {columns: {w: "window(at, '1 hour')", n: n}}}
+  more: {gem: filter, input: OTHER, options: {condition: n > 1}}
+  union: {gem: union, inputs: [timed, more], options: {allow_missing_columns: true}}
+  last: {gem: deduplicate, input: union, options: {columns: [w]}}
+"""
+    assert of_one(steps.replace("OTHER", "timed"), steps.replace("OTHER", "clicks")) == "refused"
+    assert of_one(steps.replace("OTHER", "clicks"), steps.replace("OTHER", "timed")) == "mixed"
+
+
 def test_a_key_that_is_never_null_is_no_place_for_one_that_may_be() -> None:
     steps = """
   long: {gem: unpivot, input: clicks, options: {ids: [at], values: [page]}}

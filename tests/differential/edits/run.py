@@ -26,7 +26,7 @@ from tests.differential.edits.rows import again
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gem_bundle.changes.model import TargetChanges
+    from gem_bundle.changes.model import Change, TargetChanges
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.plugins import Registry
     from tests.differential.edits.truth import Experiments, First, Truth
@@ -215,10 +215,18 @@ def judge(edit: Edit, said: TargetChanges, truth: Truth) -> Judged:
         return "unshown"
     if level > true:
         return "worse" if level > 1 else "a little worse"
-    if {change.code for change in said.changes} == {"GB426"} and truth.outcome == "wrong" and level == 1:
-        # Which rows are late goes by the watermark of the moment: the old delay's until the edit.
+    if level == 1 and truth.outcome == "wrong" and all(map(_moves_the_watermark, said.changes)):
         return "late"
     return "better"
+
+
+def _moves_the_watermark(change: Change) -> bool:
+    """Whether a change does nothing but to let other rows be late, or from another micro-batch on.
+
+    Which rows are late goes by the watermark of the moment: until the edit that is the old delay's, and with
+    `complete` no micro-batch without rows has moved it yet.
+    """
+    return change.code == "GB426" or (change.code == "GB433" and change.before == "complete")
 
 
 def _shows_more(other: Truth, truth: Truth) -> bool:

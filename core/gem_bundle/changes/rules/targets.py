@@ -101,6 +101,9 @@ def _output_mode(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator
         yield both.change("again", "GB433", message, new.id, hint=anew, **details)
     else:
         message = f"{what}; the state serves both: from now on results are written as the new one has it"
+        if old.output_mode == "complete" and _forgets(both):
+            # From the second micro-batch on: none without rows has moved the watermark of the last one.
+            message += ", and rows that are late by the watermark, which `complete` keeps, are dropped"
         yield both.change("from_now_on", "GB433", message, new.id, **details)
 
 
