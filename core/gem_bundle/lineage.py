@@ -123,6 +123,7 @@ class Lineage:
             behind it, and puts a semi join before it that asks only for columns that go through as they are.
         several: It makes several rows of each that its condition lets through, as windows that overlap do.
         equals: What its condition wants to be equal: behind a join Spark makes keys of the join of that.
+        once: All that it computes it takes out of one column that it has computed before, behind the others.
     """
 
     columns: Mapping[str, Made]
@@ -134,6 +135,7 @@ class Lineage:
     expands: bool = field(default=False, compare=False)
     several: bool = field(default=False, compare=False)
     equals: tuple[Equality, ...] = field(default=(), compare=False)
+    once: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +186,14 @@ def collapsed(
         return None
     found: dict[str, Result] = {}
     read: Counter[str] = Counter()
+    computed = False
     for key, made in behind.columns.items():
         if key not in needed:
             continue
         names = list(results) if made.uses is None else uses_at(made.order or sorted(made.uses), 0)
-        read.update(names)
+        if not behind.once or made.rule in _UNCHANGED or not computed:
+            read.update(names)
+        computed = computed or made.rule not in _UNCHANGED
         parts = [results.get(name, Result()) for name in names]
         is_cheap = made.rule in _UNCHANGED or made.rule.startswith(".") or not names
         of = tuple(name for part in parts for name in part.of)

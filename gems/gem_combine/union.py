@@ -78,7 +78,7 @@ class Union(Transform[UnionOptions]):
                 elif keys:
                     uses.add(f"{position}:{keys[place]}")
             filled = frozenset({MAYBE_NULL}) if len(uses) < len(known) else frozenset()
-            found[name] = Made("union", frozenset(uses), uses | filled)
+            found[name] = Made("union", frozenset(uses), filled | uses)
         return Lineage(found)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":

@@ -167,9 +167,10 @@ def asked_just_before(flow: Flow, edge: InputRecord, wanted: Set[str], key: str,
     ever = True
     others: set[str] = set()
     while True:
+        edge, arranged = _arranged(flow, edge, wanted)
         node = flow.side.nodes[edge.node]
         lineage = flow.lineage(node.id, edge.output)
-        if node.kind != "transform" or lineage is None:
+        if arranged or node.kind != "transform" or lineage is None:
             return False
         if any(o.kind == "limit" for o in flow.side.operators if o.node == node.id):
             return asked  # no condition is put before it
@@ -187,7 +188,7 @@ def asked_just_before(flow: Flow, edge: InputRecord, wanted: Set[str], key: str,
         given = {int(use.partition(":")[0]) for m in lineage.columns.values() for use in m.uses or ()}
         read = {f"{p}:{c}" for p in given for c in _read_for(flow, node.id, lineage, p, wanted)}
         filters = not lineage.kept and len(node.inputs) == 1 and f"0:{key}" not in (lineage.rows.uses or ())
-        if len(passed) < len(made) or (read - passed and not filters) or _arranges(flow, node.id, wanted):
+        if len(passed) < len(made) or (read - passed and not filters):
             return False
         streams = [place for place, other in enumerate(node.inputs) if flow.side.is_streaming(other.node)]
         if len(streams) != 1:
@@ -203,18 +204,42 @@ def asked_just_before(flow: Flow, edge: InputRecord, wanted: Set[str], key: str,
         edge = node.inputs[place]
 
 
-def _arranges(flow: Flow, name: str, wanted: Set[str]) -> bool:
-    """Whether a node calls columns of its only input otherwise, or puts them into another order."""
-    inputs, lineage = flow.side.nodes[name].inputs, flow.lineage(name)
-    facts = flow.side.facts.get(inputs[0].key) if len(inputs) == 1 else None
+def _arranged(flow: Flow, edge: InputRecord, wanted: Set[str]) -> tuple[InputRecord, bool]:
+    """What stands before the nodes that do nothing but to hand columns on.
+
+    Args:
+        flow: The version.
+        edge: The nearest of them, or another node.
+        wanted: The columns that are read of it.
+
+    Returns:
+        What the farthest of them reads, and whether all of them together, of which Spark makes one, call
+        columns otherwise or put them into another order.
+    """
+    first: dict[str, str] | None = None
+    while (handed := _handed_on(flow, edge, wanted)) is not None:
+        first = handed if first is None else {key: handed[name] for key, name in first.items()}
+        wanted = set(handed.values())
+        edge = flow.side.nodes[edge.node].inputs[0]
+    facts = flow.side.facts.get(edge.key)
     coming = column_keys(facts.columns) if facts is not None else None
-    if lineage is None or coming is None or lineage.kept or any(o.node == name for o in flow.side.operators):
-        return False
-    given = [(key, made) for key, made in lineage.columns.items() if key in wanted or ALL in wanted]
-    if any(made != same(key) for key, made in given):
-        return True
-    keys = {key for key, _ in given}
-    return [key for key, _ in given] != [key for key in coming if key in keys]
+    if first is None or coming is None:
+        return edge, False
+    called = any(key != name for key, name in first.items())
+    return edge, called or list(first.values()) != [key for key in coming if key in wanted]
+
+
+def _handed_on(flow: Flow, edge: InputRecord, wanted: Set[str]) -> dict[str, str] | None:
+    """What the columns of a node are called in its only input; None where it does more than hand them on."""
+    inputs, lineage = flow.side.nodes[edge.node].inputs, flow.lineage(edge.node, edge.output)
+    if lineage is None or len(inputs) != 1 or lineage.kept:
+        return None
+    if any(operator.node == edge.node for operator in flow.side.operators):
+        return None
+    given = {key: made for key, made in lineage.columns.items() if key in wanted or ALL in wanted}
+    if any(made.rule != "=" for made in given.values()):
+        return None
+    return {key: "".join(of_input(made.uses or (), 0)) for key, made in given.items()}
 
 
 def _are_one(flow: Flow, edge: InputRecord, one: str, other: str) -> bool:

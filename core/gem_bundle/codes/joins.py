@@ -139,7 +139,8 @@ JOINS = (
             An inner join of two streams runs without watermarks, and then keeps every row of both sides,
             because a partner may always come: the state grows until the disk is full. Watermarks on
             both sides together with an equality of event times or a range of time in both directions
-            bound it.
+            bound it. An outer join is started with a watermark on one side too, lets no row go, and never
+            gives one that has no partner.
         """,
         breaks="""
             sources:

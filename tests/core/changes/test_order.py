@@ -237,3 +237,15 @@ def test_a_union_by_position_has_other_columns_under_each_other() -> None:
     steps = [own, union, select("m", source="both")]
     before, after = ([step.replace("INPUT", name) for step in steps] for name in ("timely", "some"))
     assert edited(before, [shifted, *after]) == "from_now_on"
+
+
+def test_a_text_that_is_read_once_is_computed_behind_the_columns_that_are_kept() -> None:
+    """Spark makes the reading a part of the aggregation, whatever stands between them."""
+    hours = HOURS.replace("lo: min(n), hi: max(n)", "lo: min(n), text: max(page)")
+    turned = select("window, page, text, lo", name="some")
+
+    def read(source: str) -> str:
+        schema = "'a int, b string'"
+        return f"last: {{gem: from_json, input: {source}, options: {{column: text, schema: {schema}, keep: true}}}}"
+
+    assert edited([hours, read("hours")], [hours, turned, read("some")]) in {"continues", "from_now_on"}

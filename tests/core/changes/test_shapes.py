@@ -238,19 +238,21 @@ def test_keys_that_are_cleaned_of_nulls_are_never_null(old: str, new: str, expec
 def test_a_range_by_which_no_row_is_let_go_is_one_of_pairs() -> None:
     steps = """
   timely: {gem: watermark, input: a, options: {column: at, delay: 5 minutes}}
+  dated: {gem: watermark, input: b, options: {column: seen, delay: 5 minutes}}
   pairs:
     gem: join
-    inputs: {a: timely, b: b}
+    inputs: {a: timely, b: OTHER}
     options: {condition: "a.n = b.m and a.at between b.seen - interval LOW hours and b.seen + interval HIGH hours"}
   last: {gem: select, input: pairs, options: {columns: [n, x, m, y]}}
 """
 
-    def of(low: int, high: int) -> str:
-        return steps.replace("LOW", str(low)).replace("HIGH", str(high))
+    def of(low: int, high: int, other: str) -> str:
+        return steps.replace("LOW", str(low)).replace("HIGH", str(high)).replace("OTHER", other)
 
-    # By the watermark of the one input rows of the other are let go, those that are too early for it.
-    assert of_two(of(1, 1), of(1, 3)) == "mixed"
-    assert of_two(of(1, 1), of(3, 1)) == "from_now_on"
+    # By the watermarks of both rows are let go that are too early for a partner; by one none is.
+    for low, high in ((1, 3), (3, 1)):
+        assert of_two(of(1, 1, "dated"), of(low, high, "dated")) == "mixed"
+        assert of_two(of(1, 1, "b"), of(low, high, "b")) == "from_now_on"
 
 
 @pytest.mark.parametrize(
@@ -798,6 +800,22 @@ def test_a_semi_join_is_put_before_an_unpivot_and_keeps_the_rows_that_there_are_
     for how, expected in (("left_semi", "refused"), ("inner", "mixed")):
         before = text.replace("STEPS", steps.replace("HOW", how))
         assert verdict(before, before.replace("{column: at,", "{column: later,")).verdict == expected
+
+
+def test_columns_that_change_places_twice_before_a_join_are_as_they_were() -> None:
+    """Spark makes one projection of both, and none of one that does nothing: what it asks for it knows there."""
+    steps = """
+  timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}
+  turned: {gem: select, input: timely, options: {columns: [n, at]}}
+  some: {gem: select, input: READ, options: {columns: [at, n]}}
+  last: {gem: join, inputs: {l: some, r: some}, options: {how: left_semi, "on": [at]}}
+"""
+    one = ONE.replace("MODE", "append").replace(
+        "page string, n int, x double, d decimal(10,2), at", "at timestamp, n int, x"
+    )
+    plain, turned = (one.replace("STEPS", steps.replace("READ", read)) for read in ("timely", "turned"))
+    assert verdict(plain, turned).verdict == "continues"
+    assert verdict(plain, plain.replace("[at, n]", "[n, at]")).verdict == "refused"
 
 
 def test_a_join_keeps_of_each_column_whether_it_may_be_null() -> None:

@@ -400,6 +400,25 @@ def test_a_condition_over_time_that_spark_cant_take_apart_bounds_nothing(bound: 
         assert code in codes(ranged(f"{EQUAL} and ({bound})", how))
 
 
+@pytest.mark.parametrize(
+    ("how", "left", "right", "waiting"),
+    [
+        ("left", "ads", "clicked", "`ads`"),
+        ("right", "shown", "clicks", "`clicks`"),
+        ("full", "shown", "clicks", "`ads` and of `clicks`"),
+        ("left_semi", "ads", "clicked", ""),
+    ],
+)
+def test_an_outer_join_with_one_watermark_never_gives_a_row_without_a_partner(
+    how: str, left: str, right: str, waiting: str
+) -> None:
+    """Spark starts it, and lets no row go: `tests/gems/test_join.py` has it run."""
+    (found,) = [d for d in check(ranged(BETWEEN, how, left, right)).diagnostics if d.code == "GB325"]
+    assert "keeps the rows of `ads` and of `clicks` for ever" in found.message
+    told = f": those of {waiting} that have no partner never come out" if waiting else "has no watermark"
+    assert found.message.endswith(told)
+
+
 def test_an_inner_join_says_which_rows_it_keeps() -> None:
     growth = {}
     for left, right in (("ads", "clicks"), ("shown", "clicks"), ("ads", "clicked"), ("shown", "clicked")):
@@ -412,8 +431,8 @@ def test_an_inner_join_says_which_rows_it_keeps() -> None:
 
     assert growth == {
         ("ads", "clicks"): "`ads` and of `clicks` for ever, because `ads` and `clicks` have no watermark",
-        ("shown", "clicks"): "`ads` for ever, because `clicks` has no watermark",
-        ("ads", "clicked"): "`clicks` for ever, because `ads` has no watermark",
+        ("shown", "clicks"): "`ads` and of `clicks` for ever, because `clicks` has no watermark",
+        ("ads", "clicked"): "`ads` and of `clicks` for ever, because `ads` has no watermark",
         (
             "shown",
             "clicked",

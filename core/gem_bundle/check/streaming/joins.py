@@ -27,6 +27,9 @@ _NAMES = {
     "left_semi": "left semi",
     "left_anti": "left anti",
 }
+# The inputs whose rows come out without a partner too.
+_NONE = slice(0)
+_PRESERVED = {"left": slice(0, 1), "right": slice(1, 2), "full": slice(0, 2)}
 
 
 def check_joins(plan: Plan, ancestry: Ancestry) -> Iterator[Diagnostic]:
@@ -147,11 +150,17 @@ def _check_outer(plan: Plan, join: JoinOperator) -> Iterator[Diagnostic]:
 
 
 def _check_growth(plan: Plan, join: JoinOperator) -> Iterator[Diagnostic]:
-    """A join that never forgets the rows of a side runs until its state has filled the disk."""
+    """A join that never forgets the rows of a side runs until its state has filled the disk.
+
+    Spark lets rows of a side go only where a column of it carries a watermark too. It starts an outer join
+    without one, whose rows without a partner then wait for ever.
+    """
     if join.event_time_key is not False:
         return
-    kept = [name for name, bound in zip(join.names, join.bounded, strict=True) if bound is False]
-    if not kept or None in join.bounded:
+    both = zip(join.bounded, join.watermarked, strict=True)
+    ends = [False if False in facts else None if None in facts else True for facts in both]
+    kept = [name for name, end in zip(join.names, ends, strict=True) if end is False]
+    if not kept or None in ends:
         return
     whose = " and of ".join(f"`{name}`" for name in kept)
     lacking = [n for n, marked in zip(join.names, join.watermarked, strict=True) if marked is False]
@@ -161,6 +170,10 @@ def _check_growth(plan: Plan, join: JoinOperator) -> Iterator[Diagnostic]:
     else:
         reason = "the condition doesn't say how far apart in time partners can be"
     message = f"the join keeps the rows of {whose} for ever, because {reason}"
+    waiting = [name for name in join.names[_PRESERVED.get(join.how, _NONE)] if name in kept]
+    if waiting:
+        named = " and of ".join(f"`{name}`" for name in waiting)
+        message += f": those of {named} that have no partner never come out"
     first, second = join.names
     earlier, later = _times(join)[first], _times(join)[second]
     hint = _bounded_by(lacking, f"{later} between {earlier} and {earlier} + interval 1 hour")
