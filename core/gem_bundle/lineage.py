@@ -91,6 +91,7 @@ class Kept:
         pairs: Of rows that are kept for a join the columns that its condition asks of pairs, each behind the
             position of its input: what it asks of one side alone is asked before, and isn't kept for it. None
             is all that it asks for.
+        once: Of the groups duplicates are dropped behind, of which there are none: Spark leaves that out.
     """
 
     keys: tuple[Made, ...] = ()
@@ -103,6 +104,11 @@ class Kept:
     sides: tuple[int, ...] = ()
     order: tuple[str, ...] = field(default=(), compare=False)
     pairs: frozenset[str] | None = field(default=None, compare=False)
+    once: bool = field(default=False, compare=False)
+
+    def in_columns(self, columns: Mapping[str, Made]) -> list[set[str]]:
+        """For each key the columns that are it, among those that come out."""
+        return [{name for name, made in columns.items() if made == key} for key in self.keys]
 
 
 @dataclass(frozen=True, slots=True)

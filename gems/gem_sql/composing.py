@@ -23,6 +23,8 @@ def behind(inner: Lineage, outer: Lineage) -> Lineage | None:
         inner: What the inner one makes of its tables.
         outer: What the outer one makes of the inner one's columns, as those of an input 0.
     """
+    if inner.kept is not None and _finds_no_duplicates(inner, inner.kept, outer):
+        inner, outer = replace(inner, kept=replace(inner.kept, once=True)), replace(outer, kept=None)
     if inner.kept is not None and (outer.kept is not None or inner.kept.rows):
         return None
     columns = {key: _moved(inner, made) for key, made in outer.columns.items()}
@@ -41,6 +43,14 @@ def behind(inner: Lineage, outer: Lineage) -> Lineage | None:
     return Lineage(
         columns, both(inner.rows, decides), kept, uses_of(read), asks, only_nulls=only, several=inner.several
     )
+
+
+def _finds_no_duplicates(inner: Lineage, kept: Kept, outer: Lineage) -> bool:
+    """Whether a query drops duplicates of groups, and has all that they are grouped by."""
+    if outer.kept is None or outer.kept.rows or outer.kept.values or kept.rows or not kept.values:
+        return False
+    passed = {_key(use) for made in outer.columns.values() if made.rule == "=" for use in made.uses or ()}
+    return all(names & passed for names in kept.in_columns(inner.columns))
 
 
 def united(names: Sequence[str], one: Lineage, other: Lineage) -> Lineage | None:

@@ -21,6 +21,7 @@ from gem_bundle.expressions import (
     nulls_left_out,
     reference,
     tested_by,
+    united_type,
     windows_over,
 )
 from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN, column_keys, uses_of
@@ -123,11 +124,12 @@ def _of_query(query: Any, tables: Tables) -> tuple[Facts, Lineage]:
 def _united(tree: Any, tables: Tables, names: list[str], made: Facts) -> Lineage | None:
     """The rows of two queries, each row once where that is asked for."""
     only(tree, frozenset({"this", "expression", "distinct", "with_"}))
-    one, other = (_of_query(side, tables)[1] for side in (tree.this, tree.expression))
+    (left, one), (right, other) = (_of_query(side, tables) for side in (tree.this, tree.expression))
     found = united(names, one, other)
     if found is None or not tree.args.get("distinct"):
         return found
-    types = tuple(column.type for column in made.columns or ())
+    sides = zip(left.columns or (), right.columns or (), strict=False)
+    types = tuple(united_type(column.type, of_other.type) for column, of_other in sides)
     kept = Kept(tuple(found.columns.values()), types, taken=found.rows)
     return replace(found, kept=kept if made.streaming else None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from gem_bundle import AggregateOperator, Column, Facts, GemError, JoinOperator
-from gem_bundle.expressions import UNKNOWN_DELAY
+from gem_bundle.expressions import UNKNOWN_DELAY, united_type
 from gem_event_time.watermark import Watermark
 from gem_sql.query import Sql
 from gem_sql.text import blanked, statement
@@ -745,3 +746,20 @@ def test_a_stream_joined_with_itself_in_sql(spark: SparkSession, tmp_path: Path,
     assert [tuple(row) for row in drain(pairs, tmp_path / "checkpoint")] == [(2, 1)]
     folder.add({"id": 4, "boss": 1})
     assert sorted(map(tuple, drain(pairs, tmp_path / "checkpoint"))) == [(3, 4), (4, 1)]
+
+
+@pytest.mark.spark
+def test_the_type_of_a_column_of_a_union(spark: SparkSession) -> None:
+    """Of each pair of types: what plans take for it is what Spark makes of it."""
+    names = ["string", "binary", "boolean", "tinyint", "bigint", "decimal(10,2)", "float", "double", "date",
+             "timestamp", "timestamp_ntz"]  # fmt: skip
+    told = {
+        pair: kind for pair in itertools.combinations(names, 2) if (kind := united_type(*pair)) is not None
+    }
+    columns = [
+        [f"cast(null as {pair[side]}) as c{number}" for number, pair in enumerate(told)] for side in (0, 1)
+    ]
+    found = spark.sql(" union ".join(f"select {', '.join(of_side)}" for of_side in columns)).schema
+    assert {pair: column.dataType.simpleString() for pair, column in zip(told, found, strict=True)} == told
+    assert told["string", "bigint"] == "bigint"
+    assert len(told) == 23

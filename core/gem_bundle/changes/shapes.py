@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.changes.conditions import asked_behind, in_empty_branches
-from gem_bundle.changes.flow import of_input
+from gem_bundle.changes.flow import ALL, of_input
 from gem_bundle.changes.joins import asked_just_before, joined_how, joins_of, kept_of, keys_from_behind
 from gem_bundle.changes.order import results_in_order
 from gem_bundle.lineage import column_keys
@@ -73,8 +73,42 @@ def operators_of(flow: Flow) -> list[Operator]:
     return [
         operator
         for operator in flow.side.kept_on_paths
+        if not _finds_no_duplicates(flow, operator)
         for _ in range(joins_of(flow, operator) if isinstance(operator, JoinOperator) else 1)
     ]
+
+
+def _finds_no_duplicates(flow: Flow, operator: Operator) -> bool:
+    """Whether Spark drops no duplicates, since there are none: its rule `RemoveRedundantAggregates`.
+
+    It does where it has made one of that and of what computes columns behind it: `CollapseProject`.
+    """
+    lineage = flow.lineage(operator.node)
+    if lineage is None or lineage.kept is None or not getattr(operator, "rows", False):
+        return False
+    if not lineage.kept.once:
+        (edge,) = flow.side.nodes[operator.node].inputs[:1]
+        before = flow.lineage(edge.node, edge.output)
+        if before is None or before.kept is None or before.kept.rows or not before.kept.values:
+            return False
+        passed = {use for key in lineage.kept.keys if key.rule == "=" for use in key.uses or ()}
+        if not all({f"0:{n}" for n in names} & passed for names in before.kept.in_columns(before.columns)):
+            return False
+    return not any(_computes(flow, path) for path in flow.side.paths(operator.node))
+
+
+def _computes(flow: Flow, path: list[tuple[str, int]]) -> bool:
+    """Whether the first nodes on a path, until one does more, compute a column that somebody reads."""
+    for name, _ in path:
+        kinds = {operator.kind for operator in flow.side.operators if operator.node == name}
+        lineage = flow.lineage(name) if kinds <= {"filter"} else None
+        if lineage is None:
+            return False
+        needed = flow.needed(name)
+        read = [made for key, made in lineage.columns.items() if key in needed or ALL in needed]
+        if any(made.rule != "=" and made.uses != frozenset() for made in read):
+            return True
+    return False
 
 
 def _shape(flow: Flow, operator: Operator, order: list[str] | None) -> Shape:

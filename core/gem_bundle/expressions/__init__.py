@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.joins import JoinCondition as JoinCondition
     from gem_bundle.expressions.joins import join_condition as join_condition
     from gem_bundle.expressions.kinds import common_type as common_type
+    from gem_bundle.expressions.kinds import united_type as united_type
     from gem_bundle.expressions.names import backquoted as backquoted
     from gem_bundle.expressions.names import keyed as keyed
     from gem_bundle.expressions.names import reference as reference
@@ -94,7 +95,7 @@ _HOMES = {
         "JoinCondition",
         "join_condition",
     ),
-    "kinds": ("common_type",),
+    "kinds": ("common_type", "united_type"),
     "names": (
         "backquoted",
         "keyed",

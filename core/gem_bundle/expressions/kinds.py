@@ -258,6 +258,28 @@ def common_type(kinds: Iterable[str | None]) -> str | None:
     return None if made is None else str(made)
 
 
+def united_type(one: str | None, other: str | None) -> str | None:
+    """The type of a column of a `union`, where a text becomes what the other is; None when unknown.
+
+    It is so unless `spark.sql.ansi.enabled` is off (Spark's `AnsiTypeCoercion`): for what is no diagnostic of
+    its own.
+
+    Args:
+        one: A type in DDL, None for one that isn't known.
+        other: Another one.
+    """
+    found = common_type([one, other])
+    if found is not None or one is None or other is None:
+        return found
+    kinds = {kind.name: kind for kind in map(type_of, (one, other)) if kind is not None}
+    families = {family(kind) for kind in kinds.values()} - {"s"}
+    if STRING not in kinds.values():
+        return str(DOUBLE) if "float" in kinds and families <= set("inf") else None
+    if families <= set("nf"):
+        return str(DOUBLE)
+    return str(BIGINT) if families == {"i"} else other if one == "string" else one
+
+
 def _common(left: DataType, right: DataType) -> DataType | None:
     pair = family(left) + family(right)
     if len(pair) < 2:

@@ -56,6 +56,41 @@ def test_distinct_rows_of_a_named_query(old: str, new: str, expected: str) -> No
     assert edited(DISTINCT, old, new) == expected
 
 
+def test_a_text_becomes_what_the_other_side_of_a_union_is() -> None:
+    query = "select page, n, at from clicks union select page, page, page from clicks"
+    assert edited(query, "select page, n, at", "select at, n, page") == "refused"
+    assert edited(query, "select page, n, at", "select page, n + 1, at") == "from_now_on"
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["one node", "two nodes"])
+def test_groups_have_no_duplicates_so_that_spark_drops_none_unless_columns_are_computed_of_them(
+    apart: bool,
+) -> None:
+    inner = "select window(at, '1 hour') as w, page, sum(n) as s from timely group by 1, 2"
+    nodes = '  step: {gem: sql, input: timely, options: {query: "INNER"}}\n' if apart else ""
+    steps = f"""
+  timely: {{gem: watermark, input: clicks, options: {{column: at, delay: 1 minute}}}}
+{nodes}
+  once: {{gem: sql, input: {"step" if apart else "timely"}, options: {{query: "{"" if apart else "with step as (INNER) "}QUERY"}}}}
+  last: {{gem: with_columns, input: once, options: {{columns: {{m: "COMPUTED"}}}}}}
+"""
+    steps = steps.replace("INNER", inner)
+    distinct = steps.replace("QUERY", "select distinct w, page, s from step")
+    plain = steps.replace("QUERY", "select w, page, s from step")
+
+    def of(old: str, new: str, computed: str = "1") -> str:
+        return of_one(old.replace("COMPUTED", computed), new.replace("COMPUTED", computed), "append")
+
+    assert of(distinct, plain) in {"continues", "from_now_on", "mixed"}
+    assert of(distinct, plain, "s + 1") == "refused"
+    assert (
+        of_one(distinct.replace("COMPUTED", "1"), distinct.replace("COMPUTED", "s + 1"), "append")
+        == "refused"
+    )
+    # Of one group there may be several rows here.
+    assert of(distinct, distinct.replace("distinct w, page, s", "distinct w, s")) == "refused"
+
+
 SUMS = "select page, most * 2 as most from (select page, max(n) as most, sum(n) as s from clicks group by page) q"
 
 
