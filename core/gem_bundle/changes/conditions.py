@@ -1,13 +1,13 @@
-"""Conditions: what Spark puts them before, what it knows behind them, and what it makes of a join by them."""
+"""Conditions: what Spark puts them before, and what it knows behind them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.flow import IS_NULL, of_input
-from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, column_keys, uses_of
-from gem_bundle.operators import JoinOperator, WatermarkOperator
+from gem_bundle.changes.flow import of_input
+from gem_bundle.lineage import Lineage, Made, column_keys, uses_of
+from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,27 +25,6 @@ SEMI = frozenset({"left_semi", "left_anti"})
 """How joins are called that only decide which rows of their first input stay."""
 _EQUALITY = "sqlglot.expressions.core.EQ'"
 _EQUALITIES = (f"(<class '{_EQUALITY}", "(<class 'sqlglot.expressions.core.NullSafeEQ'")
-
-
-def let_nothing_through(flow: Flow) -> tuple[str, ...]:
-    """The nodes whose condition on a row is never true, as Spark finds it by its form."""
-    return tuple(
-        name
-        for name in flow.side.order
-        if flow.side.nodes[name].kind == "transform"
-        and any(_is_never_true(flow, name, output) for output in flow.outputs(name))
-    )
-
-
-def _is_never_true(flow: Flow, name: str, output: str) -> bool:
-    lineage = flow.lineage(name, output)
-    # What is the same for all rows isn't put before what keeps state.
-    if lineage is None or not lineage.rows.uses:
-        return False
-    if NEVER_TRUE in (lineage.asks or ()):
-        return True
-    never = flow.never_null_before(name) if IS_NULL.match(lineage.rows.rule) else {}
-    return all(never.get(use) for use in lineage.rows.uses)
 
 
 def pushed_below(flow: Flow, name: str, output: str = "") -> set[str]:
@@ -148,7 +127,7 @@ def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, *, semi:
         equal = _EQUALITY in rows.rule or "sqlglot" not in rows.rule
         gets_before = gets_before and (not semi or equal)
         return {before} if gets_before else set()
-    if not semi and not several and wanted & _marked(flow, before):
+    if not semi and not several and wanted & flow.marked(before):
         return set()
     steps = [made.columns.get(column) for column in wanted]
     if any(step is None or step.uses is None for step in steps):
@@ -181,56 +160,12 @@ def _below_unknown(flow: Flow, name: str, wanted: set[str], rows: Made, *, semi:
     return found
 
 
-def _marked(flow: Flow, name: str) -> set[str]:
-    """The columns that a node puts a watermark on: Spark puts no condition on one of them before it."""
-    found = (o for o in flow.side.operators if o.node == name and isinstance(o, WatermarkOperator))
-    return {operator.column.strip("`").lower() for operator in found}
-
-
 def _is_distinct(flow: Flow, name: str) -> bool:
     """Whether a node keeps by an aggregation which rows there are, and they come out of its state."""
     if flow.side.nodes[flow.side.target].output_mode == "update":
         return False  # then those come out that rows have just come for
     kinds = {operator.kind for operator in flow.side.operators if operator.node == name}
     return bool(kinds & {"aggregate", "except"})
-
-
-def in_empty_branches(flow: Flow) -> set[str]:
-    """The joins with state of whose rows none gets through a condition, for they lack what it asks for.
-
-    It is one behind a union that fills with nulls what an input lacks. Spark puts the condition into each
-    branch, finds there that it is never true, and asks that before the join and nothing else behind it.
-
-    Args:
-        flow: The version.
-    """
-    found: set[str] = set()
-    for name in flow.side.order:
-        node = flow.side.nodes[name]
-        lineages = [flow.lineage(name, o) for o in flow.outputs(name)] if node.kind == "transform" else []
-        for use in {use for lineage in lineages if lineage is not None for use in lineage.asks or ()}:
-            position, _, key = use.partition(":")
-            if position.isdecimal():
-                found |= _emptied(flow, node.inputs[int(position)], key)
-    return found
-
-
-def _emptied(flow: Flow, edge: InputRecord, key: str) -> set[str]:
-    """Those before an input of which Spark asks for a column."""
-    lineage, inputs = flow.lineage(edge.node, edge.output), flow.side.nodes[edge.node].inputs
-    made = lineage.columns.get(key) if lineage is not None else None
-    if lineage is None or made is None or lineage.kept is not None or key in _marked(flow, edge.node):
-        return set()
-    found: set[str] = set()
-    uses = made.uses or frozenset()
-    for position, other in enumerate(inputs):
-        columns = of_input(uses, position)
-        for column in columns:
-            found |= _emptied(flow, other, column)
-        if made.rule == "union" and uses and not columns:
-            names = (other.node, *flow.side.before(other.node))
-            found |= {name for name in names if flow.keeps(name) and flow.keeps_rows(name)}
-    return found
 
 
 def asked_behind(flow: Flow, name: str, *, tried: bool = False) -> set[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.expressions.functions import BY_CHANCE, BY_CODE, BY_PLACE, CURRENT_TIME
 from gem_bundle.lineage import Lineage, Made, column_keys, uses_at
+from gem_bundle.operators import WatermarkOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
@@ -124,6 +125,11 @@ class Flow:
     def watermarks(self, name: str) -> bool:
         """Whether a node sets a watermark, by which those behind it tell what is late."""
         return any(operator.node == name and operator.kind == "watermark" for operator in self.side.operators)
+
+    def marked(self, name: str) -> set[str]:
+        """The columns that a node puts a watermark on: Spark puts no condition on one of them before it."""
+        found = (o for o in self.side.operators if o.node == name and isinstance(o, WatermarkOperator))
+        return {operator.column.strip("`").lower() for operator in found}
 
     def states_behind(self, name: str) -> set[str]:
         """The nodes behind a node that keep state, or may."""

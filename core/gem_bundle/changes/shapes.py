@@ -6,7 +6,8 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from gem_bundle.changes.conditions import asked_behind, in_empty_branches
+from gem_bundle.changes.conditions import asked_behind
+from gem_bundle.changes.emptied import in_empty_branches
 from gem_bundle.changes.flow import ALL, of_input
 from gem_bundle.changes.joins import asked_just_before, joined_how, joins_of, kept_of, keys_from_behind
 from gem_bundle.changes.order import results_in_order

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.conditions import let_nothing_through
+from gem_bundle.changes.emptied import let_nothing_through
 from gem_bundle.operators import LimitOperator
 
 if TYPE_CHECKING:

@@ -1,0 +1,71 @@
+"""What conditions let nothing of through, by which Spark keeps less."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle.changes.flow import IS_NULL, of_input
+from gem_bundle.lineage import NEVER_TRUE
+
+if TYPE_CHECKING:
+    from gem_bundle.changes.flow import Flow
+    from gem_bundle.changes.record import InputRecord
+
+
+def let_nothing_through(flow: Flow) -> tuple[str, ...]:
+    """The nodes whose condition on a row is never true, as Spark finds it by its form."""
+    return tuple(
+        name
+        for name in flow.side.order
+        if flow.side.nodes[name].kind == "transform"
+        and any(_is_never_true(flow, name, output) for output in flow.outputs(name))
+    )
+
+
+def _is_never_true(flow: Flow, name: str, output: str) -> bool:
+    lineage = flow.lineage(name, output)
+    # What is the same for all rows isn't put before what keeps state.
+    if lineage is None or not lineage.rows.uses:
+        return False
+    if NEVER_TRUE in (lineage.asks or ()):
+        return True
+    never = flow.never_null_before(name) if IS_NULL.match(lineage.rows.rule) else {}
+    return all(never.get(use) for use in lineage.rows.uses)
+
+
+def in_empty_branches(flow: Flow) -> set[str]:
+    """The joins with state of whose rows none gets through a condition, for they lack what it asks for.
+
+    It is one behind a union that fills with nulls what an input lacks. Spark puts the condition into each
+    branch, finds there that it is never true, and asks that before the join and nothing else behind it.
+
+    Args:
+        flow: The version.
+    """
+    found: set[str] = set()
+    for name in flow.side.order:
+        node = flow.side.nodes[name]
+        lineages = [flow.lineage(name, o) for o in flow.outputs(name)] if node.kind == "transform" else []
+        for use in {use for lineage in lineages if lineage is not None for use in lineage.asks or ()}:
+            position, _, key = use.partition(":")
+            if position.isdecimal():
+                found |= _emptied(flow, node.inputs[int(position)], key)
+    return found
+
+
+def _emptied(flow: Flow, edge: InputRecord, key: str) -> set[str]:
+    """Those before an input of which Spark asks for a column."""
+    lineage, inputs = flow.lineage(edge.node, edge.output), flow.side.nodes[edge.node].inputs
+    made = lineage.columns.get(key) if lineage is not None else None
+    if lineage is None or made is None or lineage.kept is not None or key in flow.marked(edge.node):
+        return set()
+    found: set[str] = set()
+    uses = made.uses or frozenset()
+    for position, other in enumerate(inputs):
+        columns = of_input(uses, position)
+        for column in columns:
+            found |= _emptied(flow, other, column)
+        if made.rule == "union" and uses and not columns:
+            names = (other.node, *flow.side.before(other.node))
+            found |= {name for name in names if flow.keeps(name) and flow.keeps_rows(name)}
+    return found
