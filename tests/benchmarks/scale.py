@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MODULE = "tests.benchmarks.scale"
 FILES = 16
 PYTHON_ROWS = 400_000
-SQL_ROWS = 2_400_000
+SQL_ROWS = 6_000_000
 
 JOBS = """
 def mixed(df):
