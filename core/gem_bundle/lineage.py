@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence, Set
 
     from gem_bundle.facts import Column
 
@@ -106,9 +106,15 @@ class Kept:
     pairs: frozenset[str] | None = field(default=None, compare=False)
     once: bool = field(default=False, compare=False)
 
-    def in_columns(self, columns: Mapping[str, Made]) -> list[set[str]]:
-        """For each key the columns that are it, among those that come out."""
-        return [{name for name, made in columns.items() if made == key} for key in self.keys]
+    def are_told_by(self, names: Set[str], columns: Mapping[str, Made]) -> bool:
+        """Whether it keeps groups, and some columns tell each of them from the others.
+
+        Args:
+            names: The columns, among those that come out.
+            columns: How those that come out are made.
+        """
+        known = [columns[name] for name in names if name in columns]
+        return bool(self.values) and not self.rows and all(key in known for key in self.keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +135,8 @@ class Lineage:
             behind it, and puts a semi join before it that asks only for columns that go through as they are.
         several: It makes several rows of each that its condition lets through, as windows that overlap do.
         equals: What its condition wants to be equal: behind a join Spark makes keys of the join of that.
-        once: All that it computes it takes out of one column that it has computed before, behind the others.
+        unpacks: All that it computes it takes out of one column that it has computed before, behind the
+            others.
     """
 
     columns: Mapping[str, Made]
@@ -141,7 +148,7 @@ class Lineage:
     expands: bool = field(default=False, compare=False)
     several: bool = field(default=False, compare=False)
     equals: tuple[Equality, ...] = field(default=(), compare=False)
-    once: bool = field(default=False, compare=False)
+    unpacks: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +204,7 @@ def collapsed(
         if key not in needed:
             continue
         names = list(results) if made.uses is None else uses_at(made.order or sorted(made.uses), 0)
-        if not behind.once or made.rule in _UNCHANGED or not computed:
+        if not behind.unpacks or made.rule in _UNCHANGED or not computed:
             read.update(names)
         computed = computed or made.rule not in _UNCHANGED
         parts = [results.get(name, Result()) for name in names]

@@ -229,7 +229,7 @@ class Unpacking:
         }
         columns = {key: kept for key, kept in through.items() if key != self.source} | made
         taken = Made() if fits is None else Made(f"fits {fits} {reading} {message.rule}", message.uses)
-        return Lineage(columns, taken, once=fits is None)
+        return Lineage(columns, taken, unpacks=fits is None)
 
     def check(
         self, facts: Facts, types: tuple[str, ...], wanted: str, hint: str, *, certain: bool = True

@@ -47,10 +47,10 @@ def behind(inner: Lineage, outer: Lineage) -> Lineage | None:
 
 def _finds_no_duplicates(inner: Lineage, kept: Kept, outer: Lineage) -> bool:
     """Whether a query drops duplicates of groups, and has all that they are grouped by."""
-    if outer.kept is None or outer.kept.rows or outer.kept.values or kept.rows or not kept.values:
+    if outer.kept is None or outer.kept.rows or outer.kept.values:
         return False
     passed = {_key(use) for made in outer.columns.values() if made.rule == "=" for use in made.uses or ()}
-    return all(names & passed for names in kept.in_columns(inner.columns))
+    return kept.are_told_by(passed, inner.columns)
 
 
 def united(names: Sequence[str], one: Lineage, other: Lineage) -> Lineage | None:

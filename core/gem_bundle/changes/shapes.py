@@ -90,10 +90,9 @@ def _finds_no_duplicates(flow: Flow, operator: Operator) -> bool:
     if not lineage.kept.once:
         (edge,) = flow.side.nodes[operator.node].inputs[:1]
         before = flow.lineage(edge.node, edge.output)
-        if before is None or before.kept is None or before.kept.rows or not before.kept.values:
-            return False
         passed = {use for key in lineage.kept.keys if key.rule == "=" for use in key.uses or ()}
-        if not all({f"0:{n}" for n in names} & passed for names in before.kept.in_columns(before.columns)):
+        groups = before.kept if before is not None else None
+        if before is None or groups is None or not groups.are_told_by(of_input(passed, 0), before.columns):
             return False
     return not any(_computes(flow, path) for path in flow.side.paths(operator.node))
 

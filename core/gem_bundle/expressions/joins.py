@@ -26,17 +26,20 @@ class JoinCondition:
         left_bounded: A range of time over the right input's watermark bounds how long rows of the left
             input are kept.
         right_bounded: The same for rows of the right input.
+        marked: Both inputs carry a watermark, or may: Spark lets rows of a side go only where a column of it
+            carries one too.
     """
 
     equality: bool | None = None
     event_time_key: bool | None = None
     left_bounded: bool | None = None
     right_bounded: bool | None = None
+    marked: bool = True
 
     @property
     def lets_go(self) -> bool:
         """Whether rows are let go of by it, as a watermark advances, or may be."""
-        return (self.left_bounded, self.right_bounded) != (False, False)
+        return self.marked and (self.left_bounded, self.right_bounded) != (False, False)
 
     def of(self, join: JoinOperator) -> JoinOperator:
         """The join with what is known of its condition."""
@@ -58,8 +61,9 @@ def join_condition(condition: str, left: Facts, right: Facts, names: tuple[str, 
         names: The names by which the condition calls the two.
     """
     tree = parsed(condition)
+    marked = False not in {left.watermarked, right.watermarked}
     if tree is None:
-        return JoinCondition()
+        return JoinCondition(marked=marked)
     from gem_bundle.expressions.join_terms import Sides
 
     sides = Sides(left, right, names)
@@ -69,6 +73,7 @@ def join_condition(condition: str, left: Facts, right: Facts, names: tuple[str, 
             event_time_key=sides.event_time_key(tree),
             left_bounded=sides.bounded(tree, "left"),
             right_bounded=sides.bounded(tree, "right"),
+            marked=marked,
         )
     except RecursionError:
-        return JoinCondition()
+        return JoinCondition(marked=marked)

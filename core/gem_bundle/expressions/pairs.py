@@ -58,13 +58,10 @@ def kept_by(condition: str, left: Facts, right: Facts, names: tuple[str, str]) -
     from gem_bundle.expressions.join_terms import conjuncts
     from gem_bundle.expressions.joins import join_condition
 
-    # Spark lets rows of a side go only where a column of it carries a watermark too.
-    marked = False not in {left.watermarked, right.watermarked}
     rules = []
     for term in (part for whole_term in conjuncts(tree) for part in _bounds_of(whole_term)):
         text = term.sql(dialect="spark")
-        goes = marked and join_condition(text, left, right, names).lets_go
-        if _is_of_pairs(term, inputs) and not goes:
+        if _is_of_pairs(term, inputs) and not join_condition(text, left, right, names).lets_go:
             rules.append(f"of pairs {sorted(asked_by(text, inputs) or ())}")
         else:
             rules.append(made_over(text, list(enumerate(inputs)), {}).rule)

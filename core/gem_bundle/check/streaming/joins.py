@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.check.report import at_operator
-from gem_bundle.operators import JoinOperator
+from gem_bundle.operators import JoinOperator, any_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,9 +27,8 @@ _NAMES = {
     "left_semi": "left semi",
     "left_anti": "left anti",
 }
-# The inputs whose rows come out without a partner too.
-_NONE = slice(0)
-_PRESERVED = {"left": slice(0, 1), "right": slice(1, 2), "full": slice(0, 2)}
+# The positions of the inputs whose rows come out without a partner too.
+_PRESERVED = {"left": (0,), "right": (1,), "full": (0, 1)}
 
 
 def check_joins(plan: Plan, ancestry: Ancestry) -> Iterator[Diagnostic]:
@@ -158,22 +157,20 @@ def _check_growth(plan: Plan, join: JoinOperator) -> Iterator[Diagnostic]:
     if join.event_time_key is not False:
         return
     both = zip(join.bounded, join.watermarked, strict=True)
-    ends = [False if False in facts else None if None in facts else True for facts in both]
-    kept = [name for name, end in zip(join.names, ends, strict=True) if end is False]
-    if not kept or None in ends:
+    endless = [any_of(None if fact is None else not fact for fact in facts) for facts in both]
+    kept = [name for name, for_ever in zip(join.names, endless, strict=True) if for_ever]
+    if not kept or None in endless:
         return
-    whose = " and of ".join(f"`{name}`" for name in kept)
     lacking = [n for n, marked in zip(join.names, join.watermarked, strict=True) if marked is False]
     if lacking:
         names = " and ".join(f"`{name}`" for name in lacking)
         reason = f"{names} {'has' if len(lacking) == 1 else 'have'} no watermark"
     else:
         reason = "the condition doesn't say how far apart in time partners can be"
-    message = f"the join keeps the rows of {whose} for ever, because {reason}"
-    waiting = [name for name in join.names[_PRESERVED.get(join.how, _NONE)] if name in kept]
+    message = f"the join keeps the rows of {_and_of(kept)} for ever, because {reason}"
+    waiting = [join.names[place] for place in _PRESERVED.get(join.how, ()) if endless[place]]
     if waiting:
-        named = " and of ".join(f"`{name}`" for name in waiting)
-        message += f": those of {named} that have no partner never come out"
+        message += f": those of {_and_of(waiting)} that have no partner never come out"
     first, second = join.names
     earlier, later = _times(join)[first], _times(join)[second]
     hint = _bounded_by(lacking, f"{later} between {earlier} and {earlier} + interval 1 hour")
@@ -191,5 +188,8 @@ def _bounded_by(lacking: list[str], example: str) -> str:
     condition = f"let the event times be equal or add a range of time to the `condition`, such as `{example}`"
     if not lacking:
         return f"{condition[0].upper()}{condition[1:]}."
-    names = " and of ".join(f"`{name}`" for name in lacking)
-    return f"Put a `watermark` on the event time of {names}; and {condition}."
+    return f"Put a `watermark` on the event time of {_and_of(lacking)}; and {condition}."
+
+
+def _and_of(names: Iterable[str]) -> str:
+    return " and of ".join(f"`{name}`" for name in names)
