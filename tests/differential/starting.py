@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
     from gem_bundle.gem import Transform
     from gem_bundle.pipeline.model import Node
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 _TIMES = ("2024-01-31 10:00:00", "2024-03-31 10:00:00", "2024-05-31 10:00:00")
 _EPOCH = "1970-01-01T00:00:00.000Z"
 _SECONDS = 120
+# Micro-batches without rows, one after the other, behind which nothing new comes: a processor that goes by the
+# clock begins them for ever, and the watermarks of all others have advanced after two.
+_EMPTY = 6
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
 
@@ -77,6 +82,18 @@ def _set(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
             spark.conf.set(name, value)
 
 
+def is_done(query: StreamingQuery) -> bool:
+    """Wait until a query has ended by itself, or has read everything and goes on."""
+    last = time.monotonic() + _SECONDS
+    while time.monotonic() < last:
+        if query.awaitTermination(1):
+            return True
+        latest = query.recentProgress[-_EMPTY:]
+        if len(latest) == _EMPTY and not any(batch.numInputRows for batch in latest):
+            return True
+    return False
+
+
 class Starter:
     """Runs queries until all that is there has been read; sources stand in as files of a row each.
 
@@ -101,7 +118,7 @@ class Starter:
             writer = df.writeStream.format("noop").outputMode(node.output_mode)
             query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
             try:
-                if not query.awaitTermination(_SECONDS):
+                if not is_done(query):
                     return Run(error=TimeoutError(f"more than {_SECONDS} seconds"))
                 progress = query.recentProgress
                 rows = sum(max(batch.sink.numOutputRows, 0) for batch in progress)
@@ -132,12 +149,12 @@ class Starter:
         """A folder with a few files, each with one row, its times later than those of the one before."""
         folder = self._folder / hashlib.sha256(schema.encode()).hexdigest()[:16]
         if not folder.exists():
-            for time in _TIMES:
+            for moment in _TIMES:
                 values = {
-                    "timestamp": f"timestamp '{time}'",
+                    "timestamp": f"timestamp '{moment}'",
                     "bigint": "1L",
                     "int": "1",
-                    "string": f"'{time}'",
+                    "string": f"'{moment}'",
                 }
                 row = [
                     f"cast({values.get(str(field.type), 'null')} as {field.type}) as `{field.name}`"
