@@ -227,20 +227,19 @@ def _joined_or_none(tree: Any, known: Tables, names: list[str]) -> Lineage | Non
     decides = [made(on), made(sql_of(where.this) if where is not None else "true")]
     how = " ".join(str(join.args.get(name) or "") for name in ("method", "side", "kind")).lower()
     rows = Made(" ".join([how, *(found.rule for found in decides)]), uses_of(decides))
+    lack = _LACKING.get(how.split()[0] if how.strip() else "inner", frozenset({0, 1}))
     columns: list[Made] = []
     for node in tree.expressions:
         item = item_of(node)
         if not item.star:
             columns.append(replace(made(item.text), nulls=None))
             continue
-        for (place, of_side), table in zip(sides, tables, strict=True):
+        for number, ((place, of_side), table) in enumerate(zip(sides, tables, strict=True)):
             facts = table[1] if table is not None else None
             if item.owner is None or (facts is not None and item.owner in (facts.qualifiers or ())):
-                columns += [
-                    Made("=", frozenset({f"{place}:{key}"}), frozenset({MAYBE_NULL}))
-                    for key in column_keys(of_side) or ()
-                    if key not in item.left_out
-                ]
+                used = [f"{place}:{key}" for key in column_keys(of_side) or () if key not in item.left_out]
+                lacking = frozenset({MAYBE_NULL}) if number in lack else frozenset[str]()
+                columns += [Made("=", frozenset({use}), lacking or frozenset({use})) for use in used]
     if len(columns) != len(names):
         return None
     streams = all(facts.streaming is not False for _, facts in filter(None, tables))
@@ -290,6 +289,13 @@ def _grouped_or_none(tree: Any, known: Tables, names: list[str], made: Facts) ->
     return behind(replace(first, columns=unknown), second)
 
 
+# Which sides of a join have nulls where a row of the other one has no partner; of other joins it may be both.
+_LACKING = {
+    "inner": frozenset[int](),
+    "semi": frozenset[int](),
+    "left": frozenset({1}),
+    "right": frozenset({0}),
+}
 _JOIN = frozenset({"this", "on", "method", "side", "kind"})
 _JOINED = frozenset({"expressions", "from_", "where", "joins", "with_"})
 

@@ -27,7 +27,7 @@ _EQUALITY = "sqlglot.expressions.core.EQ'"
 _EQUALITIES = (f"(<class '{_EQUALITY}", "(<class 'sqlglot.expressions.core.NullSafeEQ'")
 
 
-def pushed_below(flow: Flow, name: str, output: str = "") -> set[str]:
+def pushed_below(flow: Flow, name: str, output: str = "", *, pairs: bool = False) -> set[str]:
     """The aggregations and joins that Spark puts a filter before, though it stands behind.
 
     It does so with conditions over what is grouped by, or over one side of a join, in branches of unions
@@ -37,6 +37,8 @@ def pushed_below(flow: Flow, name: str, output: str = "") -> set[str]:
         flow: The version.
         name: A transform.
         output: The one of its outputs that is the filter.
+        pairs: Those joins too by whose condition it is asked of pairs: of rows nothing but whether there is
+            a value is asked by it.
     """
     lineage = flow.lineage(name, output)
     if lineage is None or lineage.kept is not None or lineage.expands or lineage.rows.uses is None:
@@ -54,7 +56,9 @@ def pushed_below(flow: Flow, name: str, output: str = "") -> set[str]:
     if len(inputs) > 1 and not semi:
         return set()
     wanted = of_input(lineage.rows.uses, 0)
-    return _below(flow, inputs[0], wanted, lineage.rows, semi=semi) if wanted or not semi else set()
+    if semi and not wanted:
+        return set()
+    return _below(flow, inputs[0], wanted, lineage.rows, semi=semi, pairs=pairs)
 
 
 def never_lacking_before(flow: Flow, name: str) -> dict[str, bool | None]:
@@ -92,7 +96,9 @@ def _is_semi_join(flow: Flow, name: str) -> bool:
     return bool(joins) and all(join.how in SEMI for join in joins)
 
 
-def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, *, semi: bool = False) -> set[str]:
+def _below(
+    flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, *, semi: bool = False, pairs: bool = False
+) -> set[str]:
     """Those among the nodes from an input on, for a condition over some of its columns.
 
     Args:
@@ -102,11 +108,16 @@ def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, *, semi:
         rows: The condition.
         semi: It is one of a semi join, which goes before an aggregation as a whole, and only with an
             equality: Spark's rule `PushDownLeftSemiAntiJoin`.
+        pairs: As `pushed_below` has it.
     """
     before, made = edge.node, flow.lineage(edge.node, edge.output)
     if made is None or (made.kept is not None and made.rows.uses is None):
         # By what it keeps isn't known, so that the condition may be about that.
-        return {before} if flow.keeps(before) else _below_unknown(flow, before, wanted, rows, semi=semi)
+        return (
+            {before}
+            if flow.keeps(before)
+            else _below_unknown(flow, before, wanted, rows, semi=semi, pairs=pairs)
+        )
     several = not semi and rows.rule.startswith(_CONJUNCTION)
     if made.kept is not None and made.kept.rows:
         sides = {
@@ -116,7 +127,7 @@ def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, *, semi:
         }
         # With both sides' columns it becomes a part of the join's condition, and what is equal a key.
         key = rows.rule.startswith(_EQUALITIES) or _CONJUNCTION in rows.rule
-        gets_before = not rows.uses or several or len(sides) == 1 or key
+        gets_before = pairs or not rows.uses or several or len(sides) == 1 or key
         return {before} if gets_before else set()
     if made.kept is not None:
         keys = set(made.columns) - set(made.kept.values)
@@ -142,11 +153,13 @@ def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, *, semi:
     for position, other in enumerate(inputs):
         moved = of_input(uses, position)
         if moved or not wanted:
-            found |= _below(flow, other, moved, rows, semi=semi)
+            found |= _below(flow, other, moved, rows, semi=semi, pairs=pairs)
     return found
 
 
-def _below_unknown(flow: Flow, name: str, wanted: set[str], rows: Made, *, semi: bool) -> set[str]:
+def _below_unknown(
+    flow: Flow, name: str, wanted: set[str], rows: Made, *, semi: bool, pairs: bool
+) -> set[str]:
     """Those before a transform of which it isn't known what it makes of what.
 
     A column is taken for the one that had its name before, and one with a new name for any of them.
@@ -156,7 +169,7 @@ def _below_unknown(flow: Flow, name: str, wanted: set[str], rows: Made, *, semi:
         facts = flow.side.facts.get(edge.key)
         given = set(column_keys(facts.columns) or ()) if facts is not None else set()
         for columns in [wanted] if wanted <= given else [{key} for key in sorted(given)]:
-            found |= _below(flow, edge, columns, rows, semi=semi)
+            found |= _below(flow, edge, columns, rows, semi=semi, pairs=pairs)
     return found
 
 
@@ -179,20 +192,25 @@ def asked_behind(flow: Flow, name: str, *, tried: bool = False) -> set[str]:
         tried: Those count too without which a condition is null, as Spark finds out by trying nulls.
     """
     found: set[str] = set()
-    for _, lineage, known in conditions_behind(flow, name):
-        nulls = (lineage.rows.nulls or frozenset()) if tried else frozenset()
-        asks = {use.partition(":")[2] for use in (lineage.asks or frozenset()) | nulls}
+    asking = [(lineage.asks, known) for _, lineage, known in conditions_behind(flow, name, pairs=True)]
+    if tried:
+        asking += [(lineage.rows.nulls, known) for _, lineage, known in conditions_behind(flow, name)]
+    for uses, known in asking:
+        asks = {use.partition(":")[2] for use in uses or ()}
         passed = (known[key] for key in asks & known.keys())
         found |= {use for made in passed if made.rule == "=" for use in made.uses or ()}
     return found
 
 
-def conditions_behind(flow: Flow, name: str) -> Iterator[tuple[str, Lineage, Mapping[str, Made]]]:
+def conditions_behind(
+    flow: Flow, name: str, *, pairs: bool = False
+) -> Iterator[tuple[str, Lineage, Mapping[str, Made]]]:
     """The nodes whose conditions Spark puts before one, with what the columns before them are made of.
 
     Args:
         flow: The version.
         name: The node.
+        pairs: Those of pairs too, as `pushed_below` has them.
 
     Yields:
         The id of each of them, what it does, and how the columns that come to it are made of those that come
@@ -216,7 +234,7 @@ def conditions_behind(flow: Flow, name: str) -> Iterator[tuple[str, Lineage, Map
                     if asked:
                         yield other, replace(lineage, rows=Made(uses=asked), asks=asked), known
                     continue
-                if name in pushed_below(flow, other, output):
+                if name in pushed_below(flow, other, output, pairs=pairs):
                     yield other, lineage, known
                 made = {key: as_made_before(known, column) for key, column in lineage.columns.items()}
                 waiting.append((other, output, made))

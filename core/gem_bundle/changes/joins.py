@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.conditions import SEMI, as_made_before, asked_behind, conditions_behind
@@ -44,19 +45,20 @@ def keys_from_behind(flow: Flow, join: JoinOperator) -> int:
     if kept is None or joined_how(flow, join) != "inner":
         return 0
     parts = kept.parts
-    known = {frozenset((one.uses, other.uses)) for one, other in zip(parts[::2], parts[1::2], strict=False)}
-    found: dict[frozenset[frozenset[str] | None], int] = {}
+    pairs = Counter(frozenset((one.uses, o.uses)) for one, o in zip(parts[::2], parts[1::2], strict=False))
+    # Spark fills nulls, and whether it was one is a key of its own; of pairs that are compared with nulls and
+    # without it keeps both.
+    known = {(pair, True) for pair, times in pairs.items() if times > 1}
+    known |= {(pair, False) for pair, times in pairs.items() if times % 2}
+    found = set()
     for _, behind, columns in conditions_behind(flow, join.node):
         for equal in behind.equals:
             sides = [as_made_before(columns, Made("both", side)).uses for side in equal.sides]
             places = [{use.partition(":")[0] for use in side or ()} for side in sides]
             if [len(of_side) for of_side in places] != [1, 1] or places[0] == places[1]:
                 continue
-            pair = frozenset(sides)
-            if pair not in known:
-                # Spark fills nulls, and whether it was one is a key of its own.
-                found[pair] = max(found.get(pair, 0), 2 if equal.takes_nulls else 1)
-    return sum(found.values())
+            found.add((frozenset(sides), equal.takes_nulls))
+    return sum(2 if takes_nulls else 1 for _, takes_nulls in found - known)
 
 
 def joined_how(flow: Flow, join: JoinOperator) -> str:
@@ -177,7 +179,7 @@ def asked_just_before(flow: Flow, edge: InputRecord, wanted: Set[str], key: str,
         if flow.watermarks(node.id):
             # A condition is put before it, but for one about event time. Before it Spark knows that what is
             # asked of a copy holds of event time too, and then asks no more.
-            if _is_event_time(flow, node.id, key):
+            if is_event_time(flow, edge, key):
                 return asked and not any(_are_one(flow, node.inputs[0], key, other) for other in others)
         elif flow.drops_duplicates(node.id):
             # What it compares, and what is tested behind it, is left out where nobody reads it.
@@ -202,6 +204,33 @@ def asked_just_before(flow: Flow, edge: InputRecord, wanted: Set[str], key: str,
             ever = ever and NEVER_TRUE not in (lineage.asks or ())
         wanted = _read_for(flow, node.id, lineage, place, wanted)
         edge = node.inputs[place]
+
+
+def is_read_whole(flow: Flow, edge: InputRecord, wanted: Set[str]) -> bool:
+    """Whether a join has the rows of files as they are, all columns of them.
+
+    Between what asks for a column there and the join nothing makes Spark forget it then. The schema of
+    what is kept doesn't say so, and it reads a null that was kept as 0, or as an empty text. Of other
+    sources than files Spark computes the columns, and forgets it; which it is can't be told by a node.
+
+    Args:
+        flow: The version.
+        edge: Where the join takes the rows from, as `kept_of` has it.
+        wanted: The columns that it keeps.
+    """
+    while True:
+        node, facts = flow.side.nodes[edge.node], flow.side.facts.get(edge.key)
+        keys = column_keys(facts.columns) if facts is not None else None
+        if keys is None or not (ALL in wanted or set(keys) <= wanted):
+            return False
+        if node.kind == "source":
+            return True
+        lineage = flow.lineage(node.id, edge.output)
+        if lineage is None or lineage.kept or lineage.expands or len(node.inputs) != 1:
+            return False
+        if list(lineage.columns) != keys or not _passes(lineage, set(keys)):
+            return False
+        (edge,) = node.inputs
 
 
 def _arranged(flow: Flow, edge: InputRecord, wanted: Set[str]) -> tuple[InputRecord, bool]:
@@ -270,9 +299,9 @@ def _read_for(flow: Flow, name: str, lineage: Lineage, position: int, wanted: Se
     return read_of(lineage, position, wanted, column_keys(facts.columns if facts else None) or [ALL])
 
 
-def _is_event_time(flow: Flow, name: str, key: str) -> bool:
-    """Whether a column behind a node carries a watermark."""
-    facts = flow.side.facts[name]
+def is_event_time(flow: Flow, edge: InputRecord, key: str) -> bool:
+    """Whether a column of an input carries a watermark."""
+    facts = flow.side.facts[edge.key]
     keys = column_keys(facts.columns) or ()
     return any(c.watermarked and key == k for k, c in zip(keys, facts.columns or (), strict=False))
 

@@ -6,10 +6,18 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from gem_bundle.changes.conditions import asked_behind
+from gem_bundle.changes.conditions import asked_behind, is_always_there
 from gem_bundle.changes.emptied import in_empty_branches
 from gem_bundle.changes.flow import ALL, of_input
-from gem_bundle.changes.joins import asked_just_before, joined_how, joins_of, kept_of, keys_from_behind
+from gem_bundle.changes.joins import (
+    asked_just_before,
+    is_event_time,
+    is_read_whole,
+    joined_how,
+    joins_of,
+    kept_of,
+    keys_from_behind,
+)
 from gem_bundle.changes.order import results_in_order
 from gem_bundle.lineage import column_keys
 from gem_bundle.operators import JoinOperator
@@ -44,6 +52,9 @@ class Shape(NamedTuple):
         kept_by: What its keys are, in order.
         holds: What its values are, in order: the functions, or the columns of rows.
         empty: A condition behind lets nothing of it through, as Spark finds by its form.
+        asked: Of a join the columns without which it keeps no row, by its condition or one behind it.
+        taken: Those of them that Spark takes for never null when it reads a row that was kept, whatever its
+            schema says.
     """
 
     node: str
@@ -55,6 +66,8 @@ class Shape(NamedTuple):
     kept_by: tuple[str, ...] = ()
     holds: tuple[str, ...] = ()
     empty: bool = False
+    asked: frozenset[str] = frozenset()
+    taken: frozenset[str] = frozenset()
 
 
 def shapes(flow: Flow) -> list[Shape]:
@@ -134,7 +147,9 @@ def _shape(flow: Flow, operator: Operator, order: list[str] | None) -> Shape:
     if kept.rows and not kept.values:
         rows = _rows(flow, node)
         values, holds = (None, ()) if rows is None else (tuple(rows.values()), tuple(rows))
-        return _with_nulls(flow, Shape(node, kind, keys, values, kept_by=by, holds=holds), kept)
+        asked, taken = _asked(flow, node)
+        shape = Shape(node, kind, keys, values, kept_by=by, holds=holds, asked=asked, taken=taken)
+        return _with_nulls(flow, shape, kept)
     needed = flow.needed(node) | kept.reads
     buffers: dict[str, tuple[str, ...]] = {}
     results = frozenset(c for c in kept.values if not c or c in needed or "*" in needed)
@@ -185,6 +200,24 @@ def _rows(flow: Flow, node: str) -> dict[str, str | None] | None:
                 found[f"{side}:{key}"] = f"{bare(column.type)}{_NULLS[never]}"
         found[f"|{side}"] = "|"
     return found
+
+
+def _asked(flow: Flow, node: str) -> tuple[frozenset[str], frozenset[str]]:
+    """What a join asks for, as `Shape.asked` and `Shape.taken` have it."""
+    lineage = flow.lineage(node)
+    kept = lineage.kept if lineage is not None else None
+    asked: set[str] = set()
+    taken: set[str] = set()
+    # What lacks the key finds no partner, whatever it is read as.
+    compared = {use for made in (kept.parts or kept.keys if kept else ()) for use in made.uses or ()}
+    for side, position in enumerate((kept.sides if kept else ()) or range(len(flow.side.nodes[node].inputs))):
+        edge, needed = kept_of(flow, node, position)
+        keys = _asked_of(flow, node, position, side) - of_input(compared, position)
+        asked |= {f"{side}:{key}" for key in keys if not is_always_there(flow, edge, key)}
+        if is_read_whole(flow, edge, needed):
+            # Without its time a row is older than any range takes.
+            taken |= {f"{side}:{key}" for key in keys if not is_event_time(flow, edge, key)}
+    return frozenset(asked), frozenset(taken)
 
 
 def _asked_of(flow: Flow, node: str, position: int, side: int) -> set[str]:

@@ -164,8 +164,10 @@ PAIRS = JOIN.replace("last:", "pairs:").replace("l: some", "l: timely")
         ("n <=> k", "refused"),
         ("n > 0 and user = name", "refused"),
         ("n + 1 = k * 2", "refused"),
-        # It is a key already.
+        # It is a key already, and with nulls another two.
         ("page = name", "mixed"),
+        ("page <=> name", "refused"),
+        ("page = name and n > 0", "mixed"),
         # What is about one side, or no equality, is no key.
         ("n = m", "mixed"),
         ("n = k or n > 0", "mixed"),

@@ -74,33 +74,33 @@ def refuse_other_state(both: Comparison, changes: Sequence[Told]) -> list[Change
         )
         if why:
             return _refuse(both, changes, [new.node], why)
-    return _tell_of_order(both, changes, before, after)
+    return _tell_of_values(both, changes, before, after)
 
 
-def _tell_of_order(
+def _tell_of_values(
     both: Comparison, changes: Sequence[Told], before: Sequence[Shape], after: Sequence[Shape]
 ) -> list[Change]:
-    """The changes, those `mixed` by which Spark takes one value of a state for another."""
-    found = [change for change, _ in changes]
-    moved = [
-        new.node
-        for old, new in zip(before, after, strict=True)
-        if _is_moved(old.kept_by, new.kept_by) or _is_moved(old.holds, new.holds)
-    ]
-    if not moved:
-        return found
+    """The changes, those `mixed` by which Spark takes what a state has for something else."""
     called = set().union(
         *(joins_of_the_same_rows(both, node) for _, node in both.pairs),
         *(joins_behind_names(both, node) for node in (*both.added, *both.removed)),
     )
-    for name in (name for name in dict.fromkeys(moved) if name not in called):
+    reasons: dict[str, str] = {}
+    for old, new in zip(before, after, strict=True):
+        moved = _is_moved(old.kept_by, new.kept_by) or _is_moved(old.holds, new.holds)
+        if moved and new.node not in called:
+            by_order = f"Spark tells what the state of `{new.node}` has by its order"
+            reasons[new.node] = f"{by_order}, and takes one value for another now"
+        elif why := _other_nulls(old, new):
+            reasons.setdefault(new.node, why)
+    found = [change for change, _ in changes]
+    for name, why in reasons.items():
         guilty = _guilty(both, changes, [name])
         if any(change.verdict == "mixed" for change in guilty):
             continue
-        why = f"Spark tells what the state of `{name}` has by its order, and takes one value for another now"
-        hint = f"Leave the order as it was, or begin anew with {both.fresh}."
+        hint = f"Leave it as it was, or begin anew with {both.fresh}."
         if not guilty:
-            what = f"transform `{name}` keeps things in another order"
+            what = f"transform `{name}` keeps other things"
             found.append(both.change("mixed", "GB423", f"{what}: {why}", name, key="gem", hint=hint))
         changed = {
             id(change): replace(change, verdict="mixed", message=f"{change.difference}: {why}", hint=hint)
@@ -108,6 +108,24 @@ def _tell_of_order(
         }
         found = [changed.get(id(change), change) for change in found]
     return found
+
+
+def _other_nulls(old: Shape, new: Shape) -> str:
+    """Why rows that lack a column are missing in a join's state, or are more than it takes them for."""
+    kept = set(old.holds) & set(new.holds)
+    gone, taken = (old.asked - new.asked) & kept, (new.taken - old.asked) & new.asked & kept
+    if gone:
+        return f"the state of `{new.node}` has no rows without {_columns(gone)}, which are wanted now"
+    if taken:
+        return (
+            f"the state of `{new.node}` has rows without {_columns(taken)}, and where that is read from "
+            "files Spark takes what is missing for 0, or for an empty text, now"
+        )
+    return ""
+
+
+def _columns(uses: Iterable[str]) -> str:
+    return listed_names(sorted(use.partition(":")[2] for use in uses))
 
 
 def _is_moved(before: Sequence[str], after: Sequence[str]) -> bool:
