@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.expressions.functions import BY_CHANCE, BY_CODE, BY_PLACE, CURRENT_TIME
@@ -31,6 +31,11 @@ VARYING = re.compile(rf"(?i)\b({'|'.join(sorted(BY_CHANCE | BY_CODE | BY_PLACE |
 
 ALL = "*"
 """Stands among columns for all of them."""
+
+
+# By node: the columns that those behind it read, and what a condition on its rows leaves out besides, as
+# `gem_bundle.lineage.Lineage.only_nulls` has it.
+_Asked: TypeAlias = "dict[str, tuple[set[str], frozenset[frozenset[str]]]]"
 
 
 class Flow:
@@ -160,6 +165,58 @@ class Flow:
         never = self.never_null_before(name) if asking else {}
         return {key for key, made in asking.items() if all(never.get(use) for use in made.uses or ())}
 
+    def _read(
+        self, name: str, position: int, lineage: Lineage, wanted: set[str], every: set[str], asked: _Asked
+    ) -> set[str]:
+        """The columns of an input that a node reads for those that are read behind it.
+
+        Args:
+            name: The node.
+            position: The position of the input.
+            lineage: What the node makes of what.
+            wanted: The columns that are read behind it.
+            every: All columns of the input.
+            asked: What conditions ask of the rows of nodes before them; this one's is put there.
+        """
+        wanted = wanted - self._folded(name, lineage)
+        if lineage.only_nulls and not lineage.kept:
+            left = self._without_what_is_there(name, lineage)
+            given = read_of(replace(left, rows=Made()), position, wanted, every)
+            asked[self.side.nodes[name].inputs[position].key] = given, left.only_nulls
+            return read_of(left, position, wanted, every)
+        if name in asked and _unites(lineage) and len(self.side.readers_of[name]) == 1:
+            wanted = self._of_branch(name, lineage, position, *asked[name])
+        return read_of(lineage, position, wanted, every)
+
+    def _without_what_is_there(self, name: str, lineage: Lineage) -> Lineage:
+        """A condition that leaves out nothing but nulls, without what it asks of what is never null."""
+        never = self.never_null_before(name)
+        left = frozenset(uses for uses in lineage.only_nulls if not any(never.get(use) for use in uses))
+        if len(left) == len(lineage.only_nulls):
+            return lineage
+        return replace(lineage, rows=replace(lineage.rows, uses=frozenset().union(*left)), only_nulls=left)
+
+    def _of_branch(
+        self, name: str, union: Lineage, position: int, given: set[str], kinds: frozenset[frozenset[str]]
+    ) -> set[str]:
+        """The columns of a union that are read of one of its inputs, before which a condition is asked.
+
+        Args:
+            name: The union.
+            union: What it makes of what.
+            position: The position of the input.
+            given: What is read of it but for the condition.
+            kinds: What the condition leaves out, as `gem_bundle.lineage.Lineage.only_nulls` has it.
+        """
+        never = self.never_null_before(name)
+        wanted = set(given)
+        for kind in kinds:
+            keys = of_input(kind, 0)
+            uses = {use for key in keys & union.columns.keys() for use in union.columns[key].uses or ()}
+            if not any(never.get(use) for use in uses if use.startswith(f"{position}:")):
+                wanted |= keys
+        return wanted
+
     def needed_for_rows(self, name: str, position: int, conditions: frozenset[str]) -> set[str]:
         """The columns of an input that a join keeps: without those that only conditions read before it.
 
@@ -194,6 +251,7 @@ class Flow:
         every = {name: set(column_keys(side.facts[name].columns) or {ALL}) for name in side.facts}
         needed: dict[str, set[str]] = {name: set() for name in every}
         taken: dict[str, dict[str, set[str]]] = {}
+        asked: _Asked = {}
         for name in reversed(side.order):
             node = side.nodes[name]
             if node.kind == "source":
@@ -210,8 +268,7 @@ class Flow:
                     if lineage is None:
                         read |= every[edge.key]
                         continue
-                    folded = self._folded(name, lineage)
-                    read |= read_of(lineage, position, outputs[output] - folded, every[edge.key])
+                    read |= self._read(name, position, lineage, outputs[output], every[edge.key], asked)
                 taken.setdefault(edge.node, {}).setdefault(edge.output, set()).update(read)
                 if not edge.output:
                     needed[edge.node] |= read
@@ -228,6 +285,11 @@ def _without_conditions(lineage: Lineage) -> Lineage:
         return lineage
     pairs = Made(lineage.rows.rule, kept.pairs)
     return replace(lineage, rows=pairs, kept=replace(kept, keys=(pairs,)))
+
+
+def _unites(lineage: Lineage) -> bool:
+    """Whether a node does nothing but to put the rows of its inputs together."""
+    return bool(lineage.columns) and all(made.rule == "union" for made in lineage.columns.values())
 
 
 def _asks_for_nulls(made: Made) -> bool:

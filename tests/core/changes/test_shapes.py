@@ -405,6 +405,35 @@ def test_a_column_that_an_input_of_a_union_lacks_may_be_null_behind_it() -> None
     assert of_one(steps.replace("OTHER", "clicks"), steps.replace("OTHER", "timed")) == "mixed"
 
 
+GROUPS = """
+  groups: {gem: aggregate, input: clicks, options: {group_by: [n], aggregates: {c: count(*), last: max(x)}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("last is not null or c is not null", "refused"),
+        ("c is not null", "refused"),
+        ("last is not null", "from_now_on"),
+        ("last is not null or n is not null", "from_now_on"),
+        ("last is not null and c is not null", "from_now_on"),
+    ],
+)
+@pytest.mark.parametrize("united", [False, True])
+def test_a_condition_that_leaves_out_nothing_reads_no_column(
+    condition: str, expected: str, united: bool
+) -> None:
+    # Of `c`, which no group lacks, Spark doesn't ask, nor then of `last`; in each input of a union by itself.
+    steps = f"""{GROUPS}
+  both: {{gem: union, inputs: [clicks, groups], options: {{allow_missing_columns: true}}}}
+  some: {{gem: filter, input: {"both" if united else "groups"}, options: {{condition: "{condition}"}}}}
+  last: {{gem: select, input: some, options: {{columns: [COLUMNS]}}}}
+"""
+    every, few = (steps.replace("COLUMNS", columns) for columns in ("n, c, last", "n, c"))
+    assert of_one(every, few) == expected
+
+
 def test_a_key_that_is_never_null_is_no_place_for_one_that_may_be() -> None:
     steps = """
   long: {gem: unpivot, input: clicks, options: {ids: [at], values: [page]}}
