@@ -150,6 +150,14 @@ class Lineage:
     equals: tuple[Equality, ...] = field(default=(), compare=False)
     unpacks: bool = field(default=False, compare=False)
 
+    def nulls_left_out(self, never_null: Mapping[str, bool | None]) -> frozenset[frozenset[str]]:
+        """What `only_nulls` leaves out, without what no row is.
+
+        Args:
+            never_null: Which columns of the inputs are never null, each behind the position of its input.
+        """
+        return frozenset(uses for uses in self.only_nulls if not any(never_null.get(use) for use in uses))
+
 
 @dataclass(frozen=True, slots=True)
 class Result:

@@ -238,8 +238,10 @@ def _joined_or_none(tree: Any, known: Tables, names: list[str]) -> Lineage | Non
             facts = table[1] if table is not None else None
             if item.owner is None or (facts is not None and item.owner in (facts.qualifiers or ())):
                 used = [f"{place}:{key}" for key in column_keys(of_side) or () if key not in item.left_out]
-                lacking = frozenset({MAYBE_NULL}) if number in lack else frozenset[str]()
-                columns += [Made("=", frozenset({use}), lacking or frozenset({use})) for use in used]
+                columns += [
+                    Made("=", frozenset({use}), frozenset({MAYBE_NULL if number in lack else use}))
+                    for use in used
+                ]
     if len(columns) != len(names):
         return None
     streams = all(facts.streaming is not False for _, facts in filter(None, tables))

@@ -47,10 +47,8 @@ def pushed_below(flow: Flow, name: str, output: str = "", *, pairs: bool = False
     constant = not lineage.rows.uses
     if constant and (not lineage.rows.rule.startswith("(") or lineage.rows.rule.startswith(_TRUE)):
         return set()
-    if lineage.only_nulls:
-        never = never_lacking_before(flow, name)
-        if all(any(never.get(use) for use in uses) for uses in lineage.only_nulls):
-            return set()  # it leaves out nothing
+    if lineage.only_nulls and not lineage.nulls_left_out(never_lacking_before(flow, name)):
+        return set()  # it leaves out nothing
     inputs = flow.side.nodes[name].inputs
     semi = _is_semi_join(flow, name)
     if len(inputs) > 1 and not semi:
@@ -113,11 +111,9 @@ def _below(
     before, made = edge.node, flow.lineage(edge.node, edge.output)
     if made is None or (made.kept is not None and made.rows.uses is None):
         # By what it keeps isn't known, so that the condition may be about that.
-        return (
-            {before}
-            if flow.keeps(before)
-            else _below_unknown(flow, before, wanted, rows, semi=semi, pairs=pairs)
-        )
+        if flow.keeps(before):
+            return {before}
+        return _below_unknown(flow, before, wanted, rows, semi=semi, pairs=pairs)
     several = not semi and rows.rule.startswith(_CONJUNCTION)
     if made.kept is not None and made.kept.rows:
         sides = {

@@ -190,8 +190,7 @@ class Flow:
 
     def _without_what_is_there(self, name: str, lineage: Lineage) -> Lineage:
         """A condition that leaves out nothing but nulls, without what it asks of what is never null."""
-        never = self.never_null_before(name)
-        left = frozenset(uses for uses in lineage.only_nulls if not any(never.get(use) for use in uses))
+        left = lineage.nulls_left_out(self.never_null_before(name))
         if len(left) == len(lineage.only_nulls):
             return lineage
         return replace(lineage, rows=replace(lineage.rows, uses=frozenset().union(*left)), only_nulls=left)

@@ -220,8 +220,7 @@ def asked_nulls(lineage: Lineage, never_null: Mapping[str, bool | None]) -> Tain
         or len({use.partition(":")[0] for use in lineage.rows.uses or ()}) != 1
     ):
         return Taint(rows=True)
-    left_out = [uses for uses in lineage.only_nulls if not any(never_null.get(use) for use in uses)]
-    each = {_passed(lineage, uses) for uses in left_out}
+    each = {_passed(lineage, uses) for uses in lineage.nulls_left_out(never_null)}
     return Taint(rows=not all(each), nulls=each - {frozenset()})
 
 

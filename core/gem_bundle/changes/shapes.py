@@ -145,10 +145,7 @@ def _shape(flow: Flow, operator: Operator, order: list[str] | None) -> Shape:
     if keys is not None and isinstance(operator, JoinOperator):
         keys += (None,) * keys_from_behind(flow, operator)
     if kept.rows and not kept.values:
-        rows = _rows(flow, node)
-        values, holds = (None, ()) if rows is None else (tuple(rows.values()), tuple(rows))
-        asked, taken = _asked(flow, node)
-        shape = Shape(node, kind, keys, values, kept_by=by, holds=holds, asked=asked, taken=taken)
+        shape = _with_rows(flow, Shape(node, kind, keys, None, kept_by=by), kept)
         return _with_nulls(flow, shape, kept)
     needed = flow.needed(node) | kept.reads
     buffers: dict[str, tuple[str, ...]] = {}
@@ -173,51 +170,38 @@ def _with_nulls(flow: Flow, shape: Shape, kept: Kept) -> Shape:
     return shape._replace(never_null=tuple(made.never_null(coming) for made in kept.parts or kept.keys))
 
 
-def _rows(flow: Flow, node: str) -> dict[str, str | None] | None:
-    """The columns of both inputs that somebody reads, with their types, None where they aren't known."""
+def _with_rows(flow: Flow, shape: Shape, kept: Kept) -> Shape:
+    """With the columns of both inputs that somebody reads, if they are known, and what is asked of them."""
+    node = shape.node
     found: dict[str, str | None] = {}
-    lineage = flow.lineage(node)
-    if lineage is None or lineage.kept is None:
-        return None
-    for side, position in enumerate(lineage.kept.sides or range(len(flow.side.nodes[node].inputs))):
-        edge, needed = kept_of(flow, node, position)
-        facts = flow.side.facts.get(edge.key)
-        if facts is None or facts.columns is None:
-            return None
-        keys = column_keys(facts.columns)
-        if keys is None:
-            return None
-        asked = _asked_of(flow, node, position, side)
-        never_null = flow.never_null(edge.node, edge.output)
-        for key, column in zip(keys, facts.columns, strict=True):
-            if key in needed:
-                if column.type is None:
-                    found[f"{side}:{key}"] = None
-                    continue
-                never = never_null.get(key)
-                if not never and asked_just_before(flow, edge, needed, key, asked=key in asked):
-                    never = True
-                found[f"{side}:{key}"] = f"{bare(column.type)}{_NULLS[never]}"
-        found[f"|{side}"] = "|"
-    return found
-
-
-def _asked(flow: Flow, node: str) -> tuple[frozenset[str], frozenset[str]]:
-    """What a join asks for, as `Shape.asked` and `Shape.taken` have it."""
-    lineage = flow.lineage(node)
-    kept = lineage.kept if lineage is not None else None
     asked: set[str] = set()
     taken: set[str] = set()
     # What lacks the key finds no partner, whatever it is read as.
-    compared = {use for made in (kept.parts or kept.keys if kept else ()) for use in made.uses or ()}
-    for side, position in enumerate((kept.sides if kept else ()) or range(len(flow.side.nodes[node].inputs))):
+    compared = {use for made in kept.parts or kept.keys for use in made.uses or ()}
+    for side, position in enumerate(kept.sides or range(len(flow.side.nodes[node].inputs))):
         edge, needed = kept_of(flow, node, position)
-        keys = _asked_of(flow, node, position, side) - of_input(compared, position)
-        asked |= {f"{side}:{key}" for key in keys if not is_always_there(flow, edge, key)}
+        facts = flow.side.facts.get(edge.key)
+        keys = column_keys(facts.columns) if facts is not None else None
+        if facts is None or facts.columns is None or keys is None:
+            return shape
+        asks = _asked_of(flow, node, position, side)
+        never_null = flow.never_null(edge.node, edge.output)
+        for key, column in zip(keys, facts.columns, strict=True):
+            if key in needed and column.type is None:
+                found[f"{side}:{key}"] = None
+            elif key in needed:
+                never = never_null.get(key)
+                if not never and asked_just_before(flow, edge, needed, key, asked=key in asks):
+                    never = True
+                found[f"{side}:{key}"] = f"{bare(column.type)}{_NULLS[never]}"
+        found[f"|{side}"] = "|"
+        asks = {k for k in asks - of_input(compared, position) if not is_always_there(flow, edge, k)}
+        asked |= {f"{side}:{key}" for key in asks}
         if is_read_whole(flow, edge, needed):
             # Without its time a row is older than any range takes.
-            taken |= {f"{side}:{key}" for key in keys if not is_event_time(flow, edge, key)}
-    return frozenset(asked), frozenset(taken)
+            taken |= {f"{side}:{key}" for key in asks if not is_event_time(flow, edge, key)}
+    values, holds = tuple(found.values()), tuple(found)
+    return shape._replace(values=values, holds=holds, asked=frozenset(asked), taken=frozenset(taken))
 
 
 def _asked_of(flow: Flow, node: str, position: int, side: int) -> set[str]:

@@ -113,7 +113,7 @@ def _tell_of_values(
 def _other_nulls(old: Shape, new: Shape) -> str:
     """Why rows that lack a column are missing in a join's state, or are more than it takes them for."""
     kept = set(old.holds) & set(new.holds)
-    gone, taken = (old.asked - new.asked) & kept, (new.taken - old.asked) & new.asked & kept
+    gone, taken = (old.asked - new.asked) & kept, (new.taken - old.asked) & kept
     if gone:
         return f"the state of `{new.node}` has no rows without {_columns(gone)}, which are wanted now"
     if taken:
