@@ -94,7 +94,8 @@ class Facts:
             before it. A gem that can't tell leaves an operator of the kind ``unknown``. They don't count
             when facts are compared.
         hidden: The names, in lower case, of columns that a projection before has left out: Spark still
-            finds them for a filter, a sort or a repartition.
+            finds them for a filter, a sort or a repartition. None when there may be any, because the
+            columns before are unknown.
         qualifiers: The names, in lower case, that may stand before a column's: ``orders.id``. None when
             there may be any, such as a table's own.
         unmarked: No column carries a watermark for certain, though the columns are unknown.
@@ -104,7 +105,7 @@ class Facts:
     columns: tuple[Column, ...] | None = None
     bounded: bool | None = None
     operators: tuple[Operator, ...] = field(default=(), compare=False)
-    hidden: frozenset[str] = field(default=frozenset(), compare=False)
+    hidden: frozenset[str] | None = field(default=frozenset(), compare=False)
     qualifiers: frozenset[str] | None = field(default=None, compare=False)
     unmarked: bool = field(default=False, compare=False)
 
@@ -140,22 +141,36 @@ class Facts:
         return None
 
     def with_columns(self, columns: Iterable[Column] | None) -> Facts:
-        """The same rows with other columns; None makes them unknown."""
+        """The same rows with other columns, behind which Spark still finds the ones before (`hidden`).
+
+        Args:
+            columns: The columns; None makes them unknown.
+        """
+        made = self.with_all_columns(columns)
+        if made.columns is None or self.hidden is None or self.columns is None:
+            return replace(made, hidden=None)
+        left_out = {column.name.lower() for column in self.columns}
+        hidden = (self.hidden | left_out) - {column.name.lower() for column in made.columns}
+        return replace(made, hidden=hidden)
+
+    def with_all_columns(self, columns: Iterable[Column] | None) -> Facts:
+        """The same rows with other columns, behind which there are no more: of a join, a union, a table.
+
+        Args:
+            columns: The columns; None makes them unknown.
+        """
         if columns is None:
-            return replace(self, columns=None, unmarked=self.watermarked is False)
+            return replace(self, columns=None, hidden=frozenset(), unmarked=self.watermarked is False)
         if self.columns is None and self.unmarked:  # what is made of them may not be known, and isn't marked
             columns = [replace(c, delay=None) if c.delay == UNKNOWN_DELAY else c for c in columns]
-        made = tuple(columns)
-        left_out = {column.name.lower() for column in self.columns or ()}
-        hidden = (self.hidden | left_out) - {column.name.lower() for column in made}
-        return replace(self, columns=made, hidden=hidden)
+        return replace(self, columns=tuple(columns), hidden=frozenset())
 
     def called(self, name: str) -> Facts:
         """The same rows as an input of that name, so that expressions may write ``name.column``."""
         called = frozenset({name.lower()})
         if self.columns is None:
-            return replace(self, qualifiers=called)
-        if self.qualifiers == called and not self.hidden:
+            return replace(self, hidden=frozenset(), qualifiers=called)
+        if self.qualifiers == called and self.hidden == frozenset():
             return self
         # Not by `replace`, which takes eight times as long: this is done for every input of every join.
         columns = tuple(

@@ -109,9 +109,9 @@ class Unpivot(Transform[UnpivotOptions]):
         facts = facts if self.options.include_nulls else facts.after(Operator("filter", "include_nulls"))
         found = self._columns(facts)
         if found is None:
-            return facts.with_columns(None)
+            return facts.with_all_columns(None)
         ids, values = found
-        return facts.with_columns(
+        return facts.with_all_columns(
             [
                 *ids,
                 Column(self.options.variable_column_name, "string"),

@@ -147,7 +147,7 @@ class Compare(Transform[CompareOptions]):
         facts = facts if self.options.matched else facts.after(Operator("filter", "matched"))
         left, right = inputs
         if left.columns is None or right.columns is None:
-            return facts.with_columns(None)
+            return facts.with_all_columns(None)
         compared = self._compared([column.name for column in left.columns])
         keys = [
             Column(name, kind if kind == other else None)
@@ -160,7 +160,7 @@ class Compare(Transform[CompareOptions]):
             fields = ", ".join(f"{quoted(n)}: {kind}" for n, kind in zip(compared, kinds, strict=True))
             structs.append(Column(side, None if None in kinds else f"struct<{fields}>"))
         made = [Column("status", "string"), Column("differing", "array<string>")]
-        return facts.with_columns([*keys, *made, *structs])
+        return facts.with_all_columns([*keys, *made, *structs])
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """Neither input is a stream, and both have the columns, whose values can be compared."""

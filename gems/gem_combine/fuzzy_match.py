@@ -137,7 +137,7 @@ class FuzzyMatch(Transform[FuzzyMatchOptions]):
             Column(f"{side}_id") if column is None else replace(column, name=f"{side}_id", qualifier=None)
             for side, column in zip(_SIDES, ids, strict=True)
         ]
-        return facts.with_columns([*known, Column("score", "double")])
+        return facts.with_all_columns([*known, Column("score", "double")])
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """The ids as they are, the score of the fields; of streams all of that is kept, by blocks."""

@@ -188,7 +188,7 @@ class Join(Transform[JoinOptions]):
             left, of_left = entering(left, lambda column: column.name.lower() in keys)
             right, of_right = entering(right, lambda column: column.name.lower() in keys)
             operator = replace(operator, event_times=(of_left, of_right))
-        return combined(operator, [left, right]).with_columns(self._columns(left, right))
+        return combined(operator, [left, right]).with_all_columns(self._columns(left, right))
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """The columns of both; the condition decides which pairs there are, and of streams rows are kept."""
@@ -276,7 +276,7 @@ class Join(Transform[JoinOptions]):
                 yield replace(finding, message=message)
         if options.condition is not None:
             left, right = self._called(inputs)
-            both = combined(Operator("join"), [left, right]).with_columns(
+            both = combined(Operator("join"), [left, right]).with_all_columns(
                 None if left.columns is None or right.columns is None else [*left.columns, *right.columns]
             )
             yield from check_expression(

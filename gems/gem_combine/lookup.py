@@ -175,13 +175,13 @@ class Lookup(Transform[LookupOptions]):
         if self.options.missing == "drop":
             facts = facts.after(Operator("filter", "missing"))
         if rows.columns is None:
-            return facts.with_columns(None)
+            return facts.with_all_columns(None)
         found = [table.column(name) for name in self.options.columns.values()]
         made = [
             Column(name, None if column is None else column.type)
             for name, column in zip(self.options.columns, found, strict=True)
         ]
-        return facts.with_columns([*rows.columns, *made])
+        return facts.with_all_columns([*rows.columns, *made])
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """The columns of the rows as they are, and those of the table by what a row is found with."""

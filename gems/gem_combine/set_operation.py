@@ -84,7 +84,7 @@ class SetOperation(Transform[SetOperationOptions]):
                 operator = Operator("intersect", "operation")
             else:
                 operator = _once(made.with_columns(columns))
-            made = combined(operator, [made, other]).with_columns(columns)
+            made = combined(operator, [made, other]).with_all_columns(columns)
         return made
 
     def lineage(self, *inputs: Facts) -> Lineage | None:

@@ -61,7 +61,7 @@ class Union(Transform[UnionOptions]):
             if first is None:
                 return facts
             first = self._united(first, columns)
-        return facts.with_columns(first)
+        return facts.with_all_columns(first)
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """Each column of those of the inputs that come under it."""

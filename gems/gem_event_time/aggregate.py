@@ -239,7 +239,7 @@ class Aggregate(Transform[AggregateOptions]):
         facts = before.after(operator)
         groups = project(self.options.group_by, before)
         if before.columns is None or groups is None:
-            return facts.with_columns(None)
+            return facts.with_all_columns(None)
         keys = [*self._window_facts(before.columns), *groups]
         made = project(self.options.aggregates, before, earlier=keys)
         if self.options.pivot is not None and made is not None:
@@ -250,7 +250,7 @@ class Aggregate(Transform[AggregateOptions]):
                 for value in self.options.pivot.values
                 for column in made
             )
-        return facts.with_columns(None if made is None else [*keys, *made])
+        return facts.with_all_columns(None if made is None else [*keys, *made])
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """Each aggregate of its arguments; the window and the groups decide which rows there are."""

@@ -204,10 +204,10 @@ class Stateful(Transform[StatefulOptions]):
         facts = combined(operator, inputs)
         columns = columns_of(options.schema)
         if columns is None:
-            return facts.with_columns(None)
+            return facts.with_all_columns(None)
         marked = (options.event_time or "").lower()
         delay = times[0].delay if times else UNKNOWN_DELAY if rows.watermarked is None else None
-        return facts.with_columns(
+        return facts.with_all_columns(
             Column(column.name, column.type, delay if column.name.lower() == marked else None)
             for column in columns
         )

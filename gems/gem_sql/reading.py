@@ -234,14 +234,14 @@ class _Reader:
         if not isinstance(node, exp.Union) or node.args.get("distinct"):
             self.problems += unequal_rows(left, node.key)
         if isinstance(node, exp.Union):
-            facts = combined(Operator("union", OPTION), [left, right]).with_columns(columns)
+            facts = combined(Operator("union", OPTION), [left, right]).with_all_columns(columns)
             facts = facts.after(distinct_rows(facts)) if node.args.get("distinct") else facts
         elif isinstance(node, exp.Except):
             both = left.with_columns(columns)
             made = replace(distinct_rows(both), kind="except", alone=False, event_times=())
-            facts = combined(made, [left, right]).with_columns(columns)
+            facts = combined(made, [left, right]).with_all_columns(columns)
         else:
-            facts = combined(Operator("intersect", OPTION), [left, right]).with_columns(columns)
+            facts = combined(Operator("intersect", OPTION), [left, right]).with_all_columns(columns)
         return self._ordered(node, facts, Names(replace(facts, qualifiers=None)), "order by")
 
     def _select(self, node: Any, tables: Mapping[str, Facts]) -> Facts:
@@ -430,13 +430,13 @@ class _Reader:
                 made = join_condition(text, left, right, made.names).of(made)
                 columns = beside("inner", left, right)
                 made = replace(made, clock=analyse(text, columns).clock)
-                both = combined(made, [left, right]).with_columns(columns)
+                both = combined(made, [left, right]).with_all_columns(columns)
                 self.seen.append(Part(text, both, "on"))
             elif how == "inner":
                 # A `where` may still bring an equality.
                 made = replace(made, equality=None, event_time_key=None, bounded=(None, None))
             columns = beside(how, left, right)
-        return combined(made, [left, right]).with_columns(columns)
+        return combined(made, [left, right]).with_all_columns(columns)
 
     def _filtered(self, facts: Facts, condition: Any, clause: str) -> Facts:
         text = sql_of(condition)

@@ -8,7 +8,6 @@ import pytest
 from pydantic import ValidationError
 
 from gem_bundle import Column
-from gem_columns.select import Select
 from gem_filter.filter import Filter
 from gem_filter.limit import Limit
 from tests.gems.transforms import Folder, drain, findings, kinds, made, stream_of, table_of
@@ -26,12 +25,6 @@ def test_a_filter_changes_no_fact() -> None:
     assert filtered.infer(stream_of(*ROWS)) == stream_of(*ROWS)
     (finding,) = findings(Filter, stream_of(*ROWS), condition="gone")
     assert (finding.code, finding.option) == ("GB210", "condition")
-
-
-def test_a_filter_finds_columns_that_a_select_before_it_left_out() -> None:
-    selected = made(Select, columns=["id"]).infer(stream_of(*ROWS))
-    assert findings(Filter, selected, condition="at > current_timestamp()") == []
-    assert len(findings(Filter, selected, condition="gone")) == 1
 
 
 def test_a_limit_on_a_stream_keeps_state() -> None:

@@ -170,7 +170,7 @@ def _infer_sources(
         discovered, wrong = discover_columns(definition, gems, unknown)
         found += wrong
         for name, columns in discovered.items():
-            facts[name] = facts[name].with_columns(columns)
+            facts[name] = facts[name].with_all_columns(columns)
     return facts, found
 
 
