@@ -1,5 +1,6 @@
 """The transform `expect`: rules that rows have to keep, and what becomes of those that don't."""
 
+import itertools
 import re
 from collections import Counter
 from dataclasses import replace
@@ -117,11 +118,16 @@ class Expect(Transform[ExpectOptions]):
 
     def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The rows that keep the rules."""
+        from pyspark.sql.functions import col
+
         df = self._without_failing(self._found_out(inputs))
-        for broken in (self._rejected(df), *self._broken(df, "drop").values()):
-            df = df.filter(~broken)
+        lost, told = self._broken(df, "drop"), self._broken(df, "warn")
+        broken = dict(zip(_asked(), (self._rejected(df), *lost.values(), *told.values()), strict=False))
+        kept = df.withColumns(broken)
+        for name in list(broken)[: len(lost) + 1]:
+            kept = kept.filter(~col(name))
         own = [rule.by.found for rule in self._rules() if rule.by is not None]
-        return df.drop(*own, *(name for name in df.columns if name.startswith(_JUDGED)))
+        return kept.drop(*broken, *own, *(name for name in df.columns if name.startswith(_JUDGED)))
 
     def judged(self, *inputs: "DataFrame") -> "DataFrame":
         """The rows, with whether each is rejected, and which of the rules that count or drop it breaks."""
@@ -405,12 +411,27 @@ class Expect(Transform[ExpectOptions]):
 
     def _without_failing(self, df: "DataFrame") -> "DataFrame":
         """The same rows; one that breaks a rule which fails ends the query."""
-        from pyspark.sql.functions import lit, when
+        from pyspark.sql.functions import expr, lit, when
 
-        for rule in self._tried(df, "fail"):
-            end = ending(self.node, rule.name, _words(rule), row_of(df))
-            df = df.filter(when(_kept(rule), lit(True)).otherwise(end))
-        return df
+        rules = dict(zip(_asked(), self._tried(df, "fail"), strict=False))
+        if not rules:
+            return df
+        kept = df.withColumns({name: expr(rule.condition) for name, rule in rules.items()})
+        row = row_of(kept)
+        for name, rule in rules.items():
+            asked = rule._replace(condition=name, words=rule.words or rule.condition)
+            end = ending(self.node, rule.name, _words(asked), row)
+            kept = kept.filter(when(_kept(asked), lit(True)).otherwise(end))
+        return kept.drop(*rules)
+
+
+def _asked() -> "Iterator[str]":
+    """Names for columns with what comes of the rules.
+
+    A filter by a condition itself would find columns that a projection before has left out, and what counts
+    or rejects the rows that break it would not.
+    """
+    return (f"__gem_bundle_asked_{number}" for number in itertools.count())
 
 
 def _kept(rule: Rule) -> "Column":

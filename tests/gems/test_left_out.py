@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -16,6 +16,7 @@ from gem_combine.join import Join
 from gem_combine.lookup import Lookup
 from gem_combine.union import Union
 from gem_event_time.aggregate import Aggregate
+from gem_filter.expect import Expect
 from gem_filter.filter import Filter
 from gem_filter.limit import Limit
 from gem_filter.route import Route
@@ -25,7 +26,7 @@ from gem_sql.query import Sql
 from tests.gems.transforms import findings, made, stream_of, table_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from gem_bundle import Transform
 
@@ -137,3 +138,20 @@ def test_spark_finds_the_columns_that_are_said_to_be_left_out(
     assert facts.hidden is not None
     # Of a column that both inputs of a join have Spark can't tell which is meant.
     assert found == facts.hidden - ({"name"} if len(inputs) > 1 else set())
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("action", ["reject", "drop", "warn", "fail"])
+def test_a_rule_is_about_the_columns_that_come_in(spark: SparkSession, action: str) -> None:
+    from pyspark.errors import AnalysisException
+
+    rows = spark.sql("select * from values (1, 'x'), (2, 'y') as t(id, name)")
+    options: dict[str, Any] = {"rules": {"named": {"condition": "name = 'x'", "action": action}}}
+    before = table_of(Column("id", "int"), Column("name", "string"))
+    selected = made(Select, columns=["id"])
+
+    assert [found.code for found in findings(Expect, selected.infer(before), **options)] == ["GB210"]
+    selected_rows = cast("DataFrame", selected.apply(rows))
+    with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
+        # Over Connect it is the server that finds out, when it is asked for the columns.
+        _ = cast("DataFrame", made(Expect, **options).apply(selected_rows)).columns
