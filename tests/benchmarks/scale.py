@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MODULE = "tests.benchmarks.scale"
 FILES = 16
+# As much work in all, but less of it in rows: the broker that hands them out is on the same processors.
+OF_FILES, OF_A_TOPIC = 1, 8
 PYTHON_ROWS = 400_000
 SQL_ROWS = 6_000_000
 
@@ -29,16 +31,14 @@ def mixed(df):
 
     @udf("bigint")
     def mix(number):
-        for _ in range(200):
+        for _ in range({rounds}):
             number = (number * 6364136223846793005 + 1442695040888963407) % 2**63
         return number
 
     return df.select(mix("id").alias("mixed"))
 """
 PYTHON = "work: {gem: python, input: events, options: {function: jobs:mixed}}"
-# Each hash needs the one before.
-_HASHES = "sha2(" * 12 + "cast(id as string)" + ", 512)" * 12
-SQL = f"work: {{gem: select, input: events, options: {{columns: {{mixed: '{_HASHES}'}}}}}}"
+SQL = "work: {{gem: select, input: events, options: {{columns: {{mixed: '{hashes}'}}}}}}"
 
 FROM_FILES = """
   events: {{gem: file, options: {{format: parquet, path: {data}, schema: id bigint}}}}
@@ -64,26 +64,30 @@ targets:
 
 def files_python(pairs: int, folder: Path) -> Comparison:
     """A Python UDF over files."""
-    return _compared("scale-files-python", "a Python UDF over files", pairs, folder, PYTHON, PYTHON_ROWS)
+    return _compared(
+        "scale-files-python", "a Python UDF over files", pairs, folder, PYTHON, PYTHON_ROWS, OF_FILES
+    )
 
 
 def files_sql(pairs: int, folder: Path) -> Comparison:
     """Expressions over files."""
-    return _compared("scale-files", "expressions over files", pairs, folder, SQL, SQL_ROWS)
+    return _compared("scale-files", "expressions over files", pairs, folder, SQL, SQL_ROWS, OF_FILES)
 
 
 def kafka_python(pairs: int, folder: Path) -> Comparison:
     """A Python UDF over a topic."""
+    what, rows = "a Python UDF over a topic", PYTHON_ROWS // OF_A_TOPIC
     with _broker() as broker:
-        return _compared(
-            "scale-kafka-python", "a Python UDF over a topic", pairs, folder, PYTHON, PYTHON_ROWS, broker
-        )
+        return _compared("scale-kafka-python", what, pairs, folder, PYTHON, rows, OF_A_TOPIC, broker)
 
 
 def kafka_sql(pairs: int, folder: Path) -> Comparison:
     """Expressions over a topic."""
     with _broker() as broker:
-        return _compared("scale-kafka", "expressions over a topic", pairs, folder, SQL, SQL_ROWS, broker)
+        rows = SQL_ROWS // OF_A_TOPIC
+        return _compared(
+            "scale-kafka", "expressions over a topic", pairs, folder, SQL, rows, OF_A_TOPIC, broker
+        )
 
 
 @contextmanager
@@ -100,7 +104,7 @@ def _broker() -> Iterator[str]:
 
 
 def _compared(
-    name: str, what: str, pairs: int, folder: Path, work: str, rows: int, broker: str = ""
+    name: str, what: str, pairs: int, folder: Path, work: str, rows: int, effort: int, broker: str = ""
 ) -> Comparison:
     from tests.bundles.cluster import bare_environment, standalone
 
@@ -113,7 +117,7 @@ def _compared(
             environment = bare_environment(Path(sys.executable), place / "home")
             master = stack.enter_context(standalone(environment, place, range(count)))
             data = broker or str(folder / "events")
-            write(place, master, FROM_KAFKA if broker else FROM_FILES, data, work)
+            write(place, master, FROM_KAFKA if broker else FROM_FILES, data, work, effort)
             return stack.enter_context(Worker(MODULE, data, place, rows))
 
         two, one = workers(2), workers(1)
@@ -123,7 +127,7 @@ def _compared(
     )
 
 
-def write(folder: Path, master: str, source: str, data: str, work: str) -> Path:
+def write(folder: Path, master: str, source: str, data: str, work: str, effort: int = OF_FILES) -> Path:
     """Write the pipeline and its function.
 
     Args:
@@ -132,13 +136,17 @@ def write(folder: Path, master: str, source: str, data: str, work: str) -> Path:
         source: Where its rows come from, of `FROM_FILES` and `FROM_KAFKA`.
         data: The folder of the files, or the address of the broker.
         work: What is done to them, of `PYTHON` and `SQL`.
+        effort: How many times as much is done to each.
 
     Returns:
         The pipeline file.
     """
-    (folder / "jobs.py").write_text(JOBS)
+    (folder / "jobs.py").write_text(JOBS.format(rounds=200 * effort))
+    # Each hash needs the one before.
+    hashes = "sha2(" * 12 * effort + "cast(id as string)" + ", 512)" * 12 * effort
     file = folder / "scale.yaml"
-    file.write_text(PIPELINE.format(master=master, source=source.format(data=data), work=work))
+    made = work.format(hashes=hashes) if work == SQL else work
+    file.write_text(PIPELINE.format(master=master, source=source.format(data=data), work=made))
     return file
 
 

@@ -53,10 +53,14 @@ def test_a_step_of_a_declared_test_is_few_jobs(
 
 
 @pytest.mark.parametrize("work", [scale.PYTHON, scale.SQL], ids=["python", "sql"])
-@pytest.mark.parametrize("source", [scale.FROM_FILES, scale.FROM_KAFKA], ids=["files", "kafka"])
-def test_what_is_measured_on_a_cluster_is_right(source: str, work: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("source", "effort"),
+    [(scale.FROM_FILES, scale.OF_FILES), (scale.FROM_KAFKA, scale.OF_A_TOPIC)],
+    ids=["files", "kafka"],
+)
+def test_what_is_measured_on_a_cluster_is_right(source: str, effort: int, work: str, tmp_path: Path) -> None:
     data = "localhost:9092" if source == scale.FROM_KAFKA else str(tmp_path / "data")
-    file = scale.write(tmp_path, "spark://127.0.0.1:7077", source, data, work)
+    file = scale.write(tmp_path, "spark://127.0.0.1:7077", source, data, work, effort)
     assert check_file(file).diagnostics == []
 
 
