@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 OperatorKind = Literal[
     "aggregate",
@@ -40,6 +40,14 @@ OperatorKind = Literal[
     "with",
 ]
 JoinType = Literal["inner", "left", "right", "full", "left_semi", "left_anti", "cross"]
+LACKING: Mapping[str, frozenset[int]] = {
+    "left": frozenset({1}),
+    "right": frozenset({0}),
+    "full": frozenset({0, 1}),
+}
+"""The inputs of a join, by their positions, whose columns are null where a row of the other one has no
+partner, by the join's type; of types that aren't here none has such rows."""
+
 TimeMode = Literal["none", "processing", "event"]
 _STATEFUL = frozenset({"aggregate", "custom", "deduplicate", "limit"})
 Option = str | tuple[str | int, ...]

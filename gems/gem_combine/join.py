@@ -40,7 +40,7 @@ from gem_bundle.expressions import (
     only_narrows,
 )
 from gem_bundle.lineage import MAYBE_NULL, column_keys, same
-from gem_bundle.operators import JoinType, any_of
+from gem_bundle.operators import LACKING, JoinType, any_of
 from gem_bundle.types import Expression, StringList
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ class Join(Transform[JoinOptions]):
             name = next((n for n, other in zip(names, of_side, strict=True) if other is column), None)
             uses = None if name is None else frozenset({f"{side}:{name}"})
             # Where a row may lack its partner, all of the partner's columns may be null.
-            lacking = options.how == "full" or options.how == ("right", "left")[side]
+            lacking = side in LACKING.get(options.how, ())
             found[key] = Made("=", uses, frozenset({MAYBE_NULL}) if lacking else uses)
         condition, columns = self._condition(), [left.columns, right.columns]
         if condition is not None:

@@ -10,7 +10,7 @@ from gem_bundle.changes.conditions import SEMI, as_made_before, asked_behind, co
 from gem_bundle.changes.flow import ALL, of_input, read_of
 from gem_bundle.expressions.functions import BY_CHANCE
 from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, column_keys, same
-from gem_bundle.operators import JoinOperator
+from gem_bundle.operators import LACKING, JoinOperator
 
 if TYPE_CHECKING:
     from collections.abc import Set
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.record import InputRecord
 
-# Which inputs of an outer join have nulls where a row of the other one has no partner.
-_LACKING = {"left": frozenset("1"), "right": frozenset("0"), "full": frozenset("01")}
 # Of which inputs a condition behind a join is asked before it.
 _ASKED_BEFORE = {
     "inner": frozenset("01"),
@@ -72,11 +70,11 @@ def joined_how(flow: Flow, join: JoinOperator) -> str:
     """
     lineage = flow.lineage(join.node)
     kept = lineage.kept if lineage is not None else None
-    if join.how not in _LACKING or kept is None or tuple(kept.sides or (0, 1)) != (0, 1):
+    if join.how not in LACKING or kept is None or tuple(kept.sides or (0, 1)) != (0, 1):
         return join.how
     asked = {use.partition(":")[0] for use in asked_behind(flow, join.node, tried=True)}
-    lacking = _LACKING[join.how] - asked
-    return next(how for how, sides in _LACKING.items() if sides == lacking) if lacking else "inner"
+    lacking = {place for place in LACKING[join.how] if str(place) not in asked}
+    return next(how for how, sides in LACKING.items() if sides == lacking) if lacking else "inner"
 
 
 def kept_of(flow: Flow, name: str, position: int) -> tuple[InputRecord, set[str]]:

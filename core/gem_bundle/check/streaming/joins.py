@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.check.report import at_operator
-from gem_bundle.operators import JoinOperator, any_of
+from gem_bundle.operators import LACKING, JoinOperator, any_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,8 +27,6 @@ _NAMES = {
     "left_semi": "left semi",
     "left_anti": "left anti",
 }
-# The positions of the inputs whose rows come out without a partner too.
-_PRESERVED = {"left": (0,), "right": (1,), "full": (0, 1)}
 
 
 def check_joins(plan: Plan, ancestry: Ancestry) -> Iterator[Diagnostic]:
@@ -168,7 +166,8 @@ def _check_growth(plan: Plan, join: JoinOperator) -> Iterator[Diagnostic]:
     else:
         reason = "the condition doesn't say how far apart in time partners can be"
     message = f"the join keeps the rows of {_and_of(kept)} for ever, because {reason}"
-    waiting = [join.names[place] for place in _PRESERVED.get(join.how, ()) if endless[place]]
+    lacked = LACKING.get(join.how, frozenset())
+    waiting = [name for place, name in enumerate(join.names) if 1 - place in lacked and endless[place]]
     if waiting:
         message += f": those of {_and_of(waiting)} that have no partner never come out"
     first, second = join.names

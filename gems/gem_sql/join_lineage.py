@@ -1,0 +1,128 @@
+"""What a query over two tables makes of what, which a condition joins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gem_bundle import Facts, Kept, Lineage, Made
+from gem_bundle.expressions import asked_by, equal_keys, equal_parts, kept_by, made_of_inputs
+from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN, column_keys, uses_of
+from gem_bundle.operators import LACKING
+from gem_sql.composing import behind
+from gem_sql.joining import JOINS, with_condition, without_using
+from gem_sql.table_lineage import PLAIN, asks_elsewhere, of_table, placed, table_named, table_of
+from gem_sql.tree import item_of, sql_of
+
+if TYPE_CHECKING:
+    from gem_sql.table_lineage import Tables
+
+_JOIN = frozenset({"this", "on", "method", "side", "kind"})
+_JOINED = frozenset({"expressions", "from_", "where", "joins", "with_"})
+
+
+def of_joined(tree: Any, known: Tables, names: list[str]) -> Lineage | None:
+    """A query over two tables that a condition joins, without groups; None of others.
+
+    Args:
+        tree: The query.
+        known: The inputs by the names of their tables, each with its position.
+        names: The columns of the query's rows, by their keys.
+    """
+    if any(value for name, value in tree.args.items() if name not in _JOINED) or len(tree.args["joins"]) != 1:
+        return None
+    tree = with_condition(tree)
+    (join,) = tree.args["joins"]
+    tables = [table_of(tree, known), table_named(join.this, known)]
+    if join.args.get("using"):
+        known_sides = [found[1] for found in tables if found is not None]
+        tree = without_using(tree, *known_sides) if len(known_sides) > 1 else None
+        if tree is None:
+            return None
+        (join,) = tree.args["joins"]
+    if any(value for name, value in join.args.items() if name not in _JOIN) or join.args.get("on") is None:
+        return None
+    if asks_elsewhere(tree):
+        return None
+    sides = [(place, facts.columns) for place, facts in filter(None, tables) if facts.columns is not None]
+    if len(sides) < 2 or any(column_keys(columns) is None for _, columns in sides):
+        return None
+    columns_of = [columns for _, columns in sides]
+
+    def made(text: str) -> Made:
+        found = made_of_inputs(text, columns_of)
+        return Made(found.rule, placed(found.uses, sides), placed(found.nulls, sides))
+
+    on = sql_of(join.args["on"])
+    where = tree.args.get("where")
+    decides = [made(on), made(sql_of(where.this) if where is not None else "true")]
+    how = " ".join(str(join.args.get(name) or "") for name in ("method", "side", "kind")).lower()
+    rows = Made(" ".join([how, *(found.rule for found in decides)]), uses_of(decides))
+    known_how = None if join.args.get("method") else JOINS.get((join.side, join.kind))
+    lack = frozenset({0, 1}) if known_how is None else LACKING.get(known_how, frozenset())
+    columns: list[Made] = []
+    for node in tree.expressions:
+        item = item_of(node)
+        if not item.star:
+            columns.append(replace(made(item.text), nulls=None))
+            continue
+        for number, ((place, of_side), table) in enumerate(zip(sides, tables, strict=True)):
+            facts = table[1] if table is not None else None
+            if item.owner is None or (facts is not None and item.owner in (facts.qualifiers or ())):
+                used = [f"{place}:{key}" for key in column_keys(of_side) or () if key not in item.left_out]
+                columns += [
+                    Made("=", frozenset({use}), frozenset({MAYBE_NULL if number in lack else use}))
+                    for use in used
+                ]
+    if len(columns) != len(names):
+        return None
+    streams = all(facts.streaming is not False for _, facts in filter(None, tables))
+    inner = how.strip() in {"", "inner"}
+    # What `where` wants to be equal becomes a key as well.
+    pairs = f"({on}) and ({sql_of(where.this)})" if where is not None and inner else on
+    parts = tuple(replace(p, uses=None, nulls=placed(p.nulls, sides)) for p in equal_parts(pairs, columns_of))
+    left_to_right = tuple(place for place, _ in sides)
+    left, right = (facts for _, facts in filter(None, tables))
+    called = (tree.args["from_"].this.alias_or_name, join.this.alias_or_name)
+    # Which pairs there are is nothing that is kept.
+    by = kept_by(on, left, right, called) if inner else rows
+    by = replace(by, uses=placed(by.uses, sides))
+    keys = equal_keys(pairs, columns_of)
+    kept = Kept((by,), keys, rows=True, taken=decides[1], parts=parts, sides=left_to_right)
+    asks = placed(asked_by(on, columns_of), sides)
+    return Lineage(dict(zip(names, columns, strict=True)), rows, kept if streams else None, asks=asks)
+
+
+def of_joined_groups(tree: Any, known: Tables, names: list[str], made: Facts) -> Lineage | None:
+    """A query that groups the rows of a stream and a table that a condition joins: two queries in one.
+
+    Args:
+        tree: The query.
+        known: The inputs by the names of their tables, each with its position.
+        names: The columns of the query's rows, by their keys.
+        made: What is known of those rows.
+    """
+    from gem_bundle.expressions.query import exp
+
+    tables = [table_of(tree, known), *(table_named(join.this, known) for join in tree.args["joins"])]
+    sides = [facts for _, facts in filter(None, tables)]
+    if len(sides) != 2 or all(facts.streaming is not False for facts in sides):
+        return None
+    if any(value for name, value in tree.args.items() if name not in {*PLAIN, "joins", "with_"}):
+        return None
+    if asks_elsewhere(tree) or any(item_of(node).star for node in tree.expressions):
+        return None
+    rows = exp.Select(expressions=[exp.Star()])
+    for part in ("from_", "joins"):
+        rows.set(part, tree.copy().args[part])
+    columns = [column for facts in sides for column in facts.columns or ()]
+    streaming = any(facts.streaming is not False for facts in sides)
+    facts = Facts(streaming=streaming, columns=tuple(columns))
+    keys = column_keys(facts.columns)
+    first = None if keys is None else of_joined(rows, known, keys)
+    second = of_table(tree, 0, facts, names, made)
+    if first is None or second is None:
+        return None
+    # What the join asks for is never null behind it, and what may lack a partner may be.
+    unknown = {key: replace(one, nulls=frozenset({UNCERTAIN})) for key, one in first.columns.items()}
+    return behind(replace(first, columns=unknown), second)
