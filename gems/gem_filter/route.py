@@ -108,6 +108,11 @@ class Route(Transform[RouteOptions]):
         texts = [f"not coalesce({conditions[name]}, false)" for name in before]
         texts += [f"({conditions[name]})" for name in taken]
         condition = " and ".join(texts) or "true"
+        rules = [
+            [made_of(conditions[name], facts.columns).rule for name in names] for names in (before, taken)
+        ]
+        if set(rules[0]) & set(rules[1]):
+            condition = "false"  # Spark sees that as well, and asks for nothing then
         asks = asked_by(condition, [facts.columns])
         only = nulls_left_out(condition, [facts.columns])
         equals = equalities(condition, facts.columns)

@@ -81,3 +81,27 @@ def test_whether_something_is_null_that_never_is_reads_no_column_behind_a_join(
           out: {gem: noop, input: some}
     """
     assert edited("sure is null", "sure + 1", how, shop) == expected
+
+
+def test_what_another_output_of_a_route_takes_first_is_not_asked_for() -> None:
+    # Spark sees that no row is left for the second of them, and that its rows may have no value then.
+    shop = """
+        pipeline: shop
+        sources:
+          a: {gem: file, options: {format: json, path: a, schema: "n int, at timestamp"}}
+        transforms:
+          timely: {gem: watermark, input: a, options: {column: at, delay: 1 day}}
+          ways: {gem: route, input: timely, options: {conditions: CONDITIONS}}
+          pairs:
+            gem: join
+            inputs: {l: ways.x, r: ways.x}
+            options: {how: right, condition: l.at = r.at and l.n = r.n}
+        targets:
+          out: {gem: noop, input: pairs}
+    """
+    first, second = ("{x: at is not null, y: at is not null}", "{y: at is not null, x: at is not null}")
+    texts = {conditions: shop.replace("CONDITIONS", conditions) for conditions in (first, second)}
+    assert verdict(texts[first], texts[second]).verdict == "refused"
+    assert (
+        verdict(texts[first], shop.replace("CONDITIONS", "{y: n > 1, x: at is not null}")).verdict == "mixed"
+    )
