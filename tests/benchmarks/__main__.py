@@ -64,6 +64,8 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "expect-parquet": (groups.rules_over_parquet, 9),
     "start": (start.run, 5),
     "start-cold": (start.cold, 5),
+    "start-cold-preview": (start.cold_preview, 5),
+    "start-cold-test": (start.cold_test, 5),
     "start-preview": (start.preview, 5),
     "start-test": (start.test, 5),
     "serve": (serving.alone, 5),

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -180,6 +180,20 @@ def test(pairs: int, folder: Path) -> Comparison:
 
 def cold(pairs: int, folder: Path) -> Comparison:
     """`gem-bundle run` that records an archive, against one that has nothing to do with any."""
+    return _cold("start-cold", "`gem-bundle run`", RUN, pairs, folder)
+
+
+def cold_preview(pairs: int, folder: Path) -> Comparison:
+    """`gem-bundle preview`, the same way."""
+    return _cold("start-cold-preview", "`gem-bundle preview` of a stream", PREVIEW, pairs, folder)
+
+
+def cold_test(pairs: int, folder: Path) -> Comparison:
+    """`gem-bundle test`, the same way."""
+    return _cold("start-cold-test", "`gem-bundle test` of one step", ("test",), pairs, folder)
+
+
+def _cold(name: str, what: str, command: Sequence[str], pairs: int, folder: Path) -> Comparison:
     starts = Starts(folder)
     settings = folder / "without.toml"
     earlier = os.environ.get("GEM_BUNDLE_SETTINGS")
@@ -190,13 +204,13 @@ def cold(pairs: int, folder: Path) -> Comparison:
     def recording() -> float:
         for file in starts.classes.iterdir():
             file.unlink()
-        seconds = starts.gem_bundle(*RUN)
+        seconds = starts.gem_bundle(*command)
         starts.wait_for_archive()
         return seconds
 
-    found = in_turn(recording, lambda: starts.gem_bundle(*RUN, GEM_BUNDLE_SETTINGS=str(settings)), pairs)
-    ours = "`gem-bundle run` without an archive of Spark's classes, which it leaves for the next one"
-    return found.compared("start-cold", ours, "the same without making one", at_most=1.02)
+    found = in_turn(recording, lambda: starts.gem_bundle(*command, GEM_BUNDLE_SETTINGS=str(settings)), pairs)
+    ours = f"{what} without an archive of Spark's classes, which it leaves for the next one"
+    return found.compared(name, ours, "the same without making one", at_most=1.02)
 
 
 @contextmanager
