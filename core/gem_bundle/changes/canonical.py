@@ -39,7 +39,11 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.plan import Plan
 
 FROZEN = frozenset(
-    {"spark.sql.shuffle.partitions", "spark.sql.optimizer.pruneFiltersCanPruneStreamingSubplan"}
+    {
+        "spark.sql.function.protobufExtensions.enabled",
+        "spark.sql.optimizer.pruneFiltersCanPruneStreamingSubplan",
+        "spark.sql.shuffle.partitions",
+    }
     | {
         f"spark.sql.streaming.{name}"
         for name in (

@@ -12,6 +12,7 @@ import fsspec
 import pytest
 from scripts.checkpoints import make
 
+from gem_bundle.changes.canonical import FROZEN
 from gem_bundle.changes.checkpoint import SparkCheckpoint, UnseenError, read_checkpoint
 from gem_bundle.changes.damage import check_checkpoint, has_source_evolution
 from gem_bundle.pipeline.model import Trigger
@@ -113,6 +114,11 @@ def left(version: str, name: str) -> SparkCheckpoint:
     found = read_checkpoint(str(LEFT / version / name))
     assert found is not None
     return found
+
+
+def test_all_settings_are_known_that_a_spark_freezes() -> None:
+    kept = {key for version in ("4.0.1", "4.1.1", "4.2.0") for key in left(version, "stateless").settings}
+    assert kept | {"spark.sql.streaming.offsetLog.formatVersion"} == FROZEN
 
 
 @pytest.mark.parametrize("version", ["4.0.1", "4.1.1", "4.2.0"])
