@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, model_validator
 
@@ -16,6 +16,7 @@ from gem_bundle import (
     Lineage,
     Made,
     Operator,
+    OptionChange,
     Options,
     Transform,
     event_times,
@@ -324,6 +325,17 @@ class Aggregate(Transform[AggregateOptions]):
             gap = Made(str(interval_length(session.gap))) if fixed else made_of(session.gap, columns)
             uses = None if made.uses is None or gap.uses is None else made.uses | gap.uses
             yield Made(f"session {gap.rule} {made.rule}", uses, frozenset())
+
+    def change(self, option: str, before: Any) -> OptionChange | None:
+        """Other values of a pivot, or in another order, as many as before: Spark takes the state for theirs.
+
+        By the values it aggregates twice, and the state of the second aggregation, in which each value has
+        its place, is empty between two micro-batches.
+        """
+        pivot = self.options.pivot
+        if option == "pivot" and before and pivot is not None and len(before["values"]) == len(pivot.values):
+            return OptionChange("mixed")
+        return None
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """Expressions are over columns that exist; aggregates stand where they belong, and only there."""

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from gem_bundle import Transform
+
 PAGES = Given(
     "page string, team string",
     [{"page": "home", "team": "web"}, {"page": "cart", "team": "shop"}],
@@ -177,6 +179,7 @@ class TestClean(TransformConformance):
     gem = Clean
     options = {"columns": ["page", "amount"], "case": "upper", "drop_rows": "any", "nulls": {"number": 0}}
     expected = [{"id": 1, "page": "HOME", "amount": 1.5}, {"id": 2, "page": "CART", "amount": -2.0}]
+    edits = [("columns", ["page"]), ("nulls", {"text": "none"}), ("remove", ["digits"])]
 
 
 class TestBulkColumns(TransformConformance):
@@ -188,12 +191,30 @@ class TestBulkColumns(TransformConformance):
         {"id": 3, "id_2": 6, "amount_2": None},
         {"id": 4, "id_2": 8, "amount_2": 0.5},
     ]
+    edits = [
+        ("expression", "{column} * 3"),
+        ("types", ["double"]),
+        ("name", "twice_{name}"),
+        ("columns", ["id"]),
+        ("matching", "^a"),
+        ("except_types", ["double"]),
+        ("except_columns", ["id"]),
+        ("except_matching", "^a"),
+    ]
 
 
 class TestDynamicSelect(TransformConformance):
     gem = DynamicSelect
     options = {"types": ["timestamp", "number"], "except_columns": ["amount"]}
     expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
+    edits = [
+        ("types", ["timestamp", "number", "string"]),
+        ("columns", ["page"]),
+        ("matching", "^p"),
+        ("except_types", ["double"]),
+        ("except_columns", ["id"]),
+        ("except_matching", "^i"),
+    ]
 
 
 class TestUnpivot(TransformConformance):
@@ -208,6 +229,12 @@ class TestUnpivot(TransformConformance):
         {"page": None, "variable": "amount", "value": 0.25},
         {"page": None, "variable": "id", "value": 4.0},
     ]
+    edits = [
+        ("ids", ["page"]),
+        ("values", ["id"]),
+        ("variable_column_name", "what"),
+        ("value_column_name", "worth"),
+    ]
 
 
 class TestFlatten(TransformConformance):
@@ -220,6 +247,7 @@ class TestFlatten(TransformConformance):
         {"id": 2, "order_user": "bob", "order_items_sku": None, "order_items_n": None},
         {"id": 3, "order_user": None, "order_items_sku": None, "order_items_n": None},
     ]
+    edits = [("explode", []), ("columns", ["order"]), ("separator", "__"), ("depth", 1)]
 
 
 class TestWindowFunction(TransformConformance):
@@ -249,6 +277,7 @@ class TestLookup(TransformConformance):
         {"id": 3, "page": "home", "owner": "web"},
         {"id": 4, "page": None, "owner": None},
     ]
+    edits = [("columns", {"who": "team"}), ("columns", {"owner": "upper(team)"})]
 
 
 class TestCompare(TransformConformance):
@@ -262,6 +291,7 @@ class TestCompare(TransformConformance):
         {"id": 3, "status": "only_left", "differing": None},
         {"id": 4, "status": "only_left", "differing": None},
     ]
+    edits = [("columns", ["amount"]), ("tolerance", {"amount": 1}), ("on", ["id", "page"])]
 
 
 class TestFuzzyMatch(TransformConformance):
@@ -269,6 +299,11 @@ class TestFuzzyMatch(TransformConformance):
     options = {"id": "id", "fields": {"page": {}}, "block_by": ["amount > 0"], "threshold": 0.9}
     inputs = {"events": EVENTS, "seen": SEEN}
     expected = [{"left_id": 1, "right_id": 1, "score": 1.0}]
+    edits = [
+        ("threshold", 0.1),
+        ("block_by", ["id > 0"]),
+        ("fields", {"page": {}, "amount": {"measure": "equal"}}),
+    ]
 
 
 class TestJoinWithATable(TransformConformance):
@@ -276,6 +311,7 @@ class TestJoinWithATable(TransformConformance):
     options = {"how": "left", "on": ["page"]}
     inputs = {"events": TransformConformance.inputs["events"], "pages": PAGES}
     expected = [{"id": 1, "team": "web"}, {"id": 2, "team": "shop"}, {"id": 3, "team": "web"}, {"id": 4, "team": None}]  # fmt: skip
+    edits = [("on", ["team"])]
 
 
 class TestJoinThatRejects(TransformConformance):
@@ -289,6 +325,10 @@ class TestJoinOfStreams(TransformConformance):
     gem = Join
     options = {"how": "left", "condition": "views.id = clicks.id and seen <= shown + interval 5 minutes"}
     inputs = {"views": VIEWS, "clicks": CLICKS}
+    edits = [
+        ("condition", "views.id = clicks.id and seen <= shown + interval 2 minutes"),
+        ("condition", "views.id = clicks.id + 1 and seen <= shown + interval 5 minutes"),
+    ]
 
 
 class TestUnion(TransformConformance):
@@ -296,6 +336,7 @@ class TestUnion(TransformConformance):
     inputs = {"first": VIEWS, "second": CLICKS}
     options = {"allow_missing_columns": True}
     expected = [{"id": 1, "page": None}, {"id": 2, "page": None}, {"id": 1, "page": "home"}]
+    edits = [("by_name", False)]
 
 
 class TestIntersect(TransformConformance):
@@ -333,6 +374,13 @@ class TestAggregate(TransformConformance):
         {"page": "cart", "clicks": 1, "amount": -2.0},
         {"page": None, "clicks": 1, "amount": 0.25},
     ]
+    edits = [
+        ("window", {"column": "at", "duration": "2 hours"}),
+        ("window", {"column": "at", "duration": "1 hour", "slide": "30 minutes"}),
+        ("group_by", ["id"]),
+        ("group_by", ["upper(page) as page"]),
+        ("aggregates", {"clicks": "count(*)", "amount": "max(amount)"}),
+    ]
 
 
 class TestAggregateWithoutTime(TransformConformance):
@@ -350,6 +398,7 @@ class TestAggregateOfSessions(TransformConformance):
     gem = Aggregate
     options = {"session": {"column": "at", "gap": "10 minutes"}, "group_by": ["page"], "aggregates": {"n": "count(*)"}}  # fmt: skip
     expected = [{"page": "home", "n": 2}, {"page": "cart", "n": 1}, {"page": None, "n": 1}]
+    edits = [("session", {"column": "at", "gap": "5 minutes"}), ("group_by", ["id"])]
 
 
 class TestAggregateThatPivots(TransformConformance):
@@ -362,6 +411,10 @@ class TestAggregateThatPivots(TransformConformance):
     expected = [
         {"home_clicks": 2, "home_amount": 1.5, "cart_clicks": 1, "cart_amount": -2.0},
         {"home_clicks": None, "home_amount": None, "cart_clicks": None, "cart_amount": None},
+    ]
+    edits = [
+        ("pivot", {"column": "page", "values": ["cart", "home"]}),
+        ("pivot", {"column": "page", "values": ["home"]}),
     ]
 
 
@@ -382,7 +435,7 @@ class TestWatermark(TransformConformance):
     gem = Watermark
     options = {"column": "at", "delay": "1 hour"}
     expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
-    edits = [("delay", "2 hours")]
+    edits = [("delay", "2 hours"), ("column", "cast(at as timestamp)")]
 
 
 class TestFilter(TransformConformance):
@@ -398,6 +451,7 @@ class TestExpect(TransformConformance):
         "rules": {"paid": "amount > 0", "known": {"column": "page", "in": ["home", "cart"], "null": "pass"}}
     }
     expected = [{"id": 1, "page": "home"}, {"id": 4, "page": None}]
+    edits = [("rules", {"paid": "amount > 1"}), ("max_rejected", 3)]
 
 
 class TestExpectThatDrops(TransformConformance):
@@ -419,6 +473,7 @@ class TestExpectOfRememberedRows(TransformConformance):
     gem = Expect
     options = {"rules": {"alone": {"column": "page", "unique": "within_watermark"}, "paid": "amount > -9"}}
     expected = [{"id": 1, "page": "home"}, {"id": 2, "page": "cart"}]
+    edits = [("rules", {"alone": {"column": "id", "unique": "within_watermark"}})]
 
 
 class TestExpectOfKnownValues(TransformConformance):
@@ -440,13 +495,14 @@ class TestSample(TransformConformance):
     gem = Sample
     options = {"fraction": 0.5, "by": ["page"], "seed": 2}
     expected = [{"id": 1, "page": "home"}, {"id": 2, "page": "cart"}, {"id": 3, "page": "home"}]
-    edits = [("seed", 3), ("fraction", 0.1)]
+    edits = [("seed", 3), ("fraction", 0.1), ("by", ["id"]), ("with_replacement", True)]
 
 
 class TestRoute(TransformConformance):
     gem = Route
     options = {"conditions": {"paid": "amount > 0", "home": "page = 'home'"}, "rest": "other"}
     expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
+    edits = [("conditions", {"paid": "amount > 1", "home": "page = 'home'"})]
 
 
 class TestFromJson(TransformConformance):
@@ -454,6 +510,19 @@ class TestFromJson(TransformConformance):
     inputs = {"texts": TEXTS}
     options = {"column": "value", "schema": "a int, b array<string>", "keep": True}
     expected = [{"kind": "click", "a": 1, "b": ["x"]}, {"kind": "text", "a": None, "b": None}]
+    edits = [
+        ("schema", "a int, b array<string>, c string"),
+        ("schema", "a bigint"),
+        ("column", "kind"),
+        ("column_name_of_corrupt_record", "broken"),
+        ("date_format", "dd.MM.yyyy"),
+        ("timestamp_format", "dd.MM.yyyy"),
+        ("timestamp_ntz_format", "dd.MM.yyyy"),
+        ("time_zone", "Europe/Berlin"),
+        ("locale", "de-DE"),
+        ("enable_date_time_parsing_fallback", True),
+        ("spark_options", {"allowComments": "true"}),
+    ]
 
 
 class TestFromJsonThatRejects(TransformConformance):
@@ -471,6 +540,7 @@ class TestFromDebezium(TransformConformance):
         {"id": 1, "op": "u", "ts_ms": 5, "lsn": 3},
         {"id": 1, "op": "d", "ts_ms": 6, "lsn": 4},
     ]
+    edits = [("schema", "id bigint"), ("source", "lsn int"), ("column", "at")]
 
 
 class TestFromDebeziumThatRejects(TestFromDebezium):
@@ -488,6 +558,17 @@ class TestToJson(TransformConformance):
         {"id": 3, "text": '{"id":3,"page":"home"}'},
         {"id": 4, "text": '{"id":4}'},
     ]
+    edits = [
+        ("columns", ["id"]),
+        ("column", "json"),
+        ("ignore_null_fields", False),
+        ("date_format", "dd.MM.yyyy"),
+        ("timestamp_format", "dd.MM.yyyy"),
+        ("timestamp_ntz_format", "dd.MM.yyyy"),
+        ("time_zone", "Europe/Berlin"),
+        ("locale", "de-DE"),
+        ("spark_options", {"pretty": "true"}),
+    ]
 
 
 class TestSort(TransformConformance):
@@ -500,6 +581,7 @@ class TestRepartition(TransformConformance):
     gem = Repartition
     options = {"partitions": 2, "columns": ["page"]}
     expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
+    edits = [("partitions", 3), ("columns", ["id"])]
 
 
 class TestSql(TransformConformance):
@@ -509,6 +591,18 @@ class TestSql(TransformConformance):
         "(select window(at, '1 hour') as w, page, count(*) as n from events group by 1, 2) where n > 1"
     }
     expected = [{"page": "home", "n": 2}]
+    edits = [
+        (
+            "query",
+            "select w.start as start, page, n from "
+            "(select window(at, '1 hour') as w, page, count(*) as n from events group by 1, 2) where n > 0",
+        ),
+        (
+            "query",
+            "select w.start as start, page, n from "
+            "(select window(at, '2 hours') as w, page, count(*) as n from events group by 1, 2) where n > 1",
+        ),
+    ]
 
 
 class TestSqlJoin(TransformConformance):
@@ -521,6 +615,9 @@ class TestSqlJoin(TransformConformance):
 JOBS = """
 def double(df, column):
     return df.selectExpr("id", f"{column} * 2 as doubled")
+
+def triple(df, column):
+    return df.selectExpr("id", f"{column} * 3 as doubled")
 
 def parted(df):
     return {"good": df.filter("amount > 0"), "bad": df.filter("not amount > 0")}
@@ -538,6 +635,7 @@ class TestPython(TransformConformance):
     options = {"function": "conformance_jobs:double", "arguments": {"column": "amount"}}
     expected = [{"id": 1, "doubled": 3.0}, {"id": 2, "doubled": -4.0}, {"id": 3, "doubled": None}, {"id": 4, "doubled": 0.5}]  # fmt: skip
     waive = {"test_infers_the_columns": OPEN}
+    edits = [("arguments", {"column": "id"}), ("function", "conformance_jobs:triple")]
 
 
 class TestPythonWithOutputs(TransformConformance):
@@ -559,6 +657,7 @@ LOGINS = [
 class TestToAvro(TransformConformance):
     gem = ToAvro
     options = {"columns": {"page": "coalesce(page, '')"}, "schema": CLICK, "schema_id": 7, "keep": True}
+    edits = [("columns", {"page": "coalesce(upper(page), '')"}), ("column", "message")]
     secret_samples = [{"schema": CLICK, **login} for login in LOGINS]
     expected = [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
 
@@ -584,7 +683,11 @@ class TestRestEnrich(TransformConformance):
         {**options, "user": "ada", "password": "…"},
     ]
     expected = [{"id": number, "answer": {"name": f"user {number}", "score": 1.5}} for number in (1, 2, 3, 4)]
-    edits = [("url", "https://api.example.com/{id}")]
+    edits = [
+        ("url", "https://api.example.com/{id}"),
+        ("column", "user"),
+        ("schema", "name string"),
+    ]
 
     def provide(self) -> Mapping[str, Any]:
         self.service = RestService()
@@ -662,3 +765,51 @@ class TestStateful(TransformConformance):
         yield
         for key in self.live().session_settings():
             spark.conf.unset(key)
+
+
+_REGISTRY = (
+    *("registry", "registry_ca_file", "registry_password", "registry_timeout", "registry_token"),
+    *("registry_user", "schema_file", "schema_id", "subject", "subject_strategy", "topic"),
+)
+_WRITTEN = "a message says by which schema it is written, and the suite's are all of one"
+UNTRIED: dict[type[Transform[Any]], dict[str, tuple[str, ...]]] = {
+    Sort: {"a stream is sorted in complete mode, which the suite doesn't try": ("by",)},
+    WindowFunction: {"no stream takes it": ("columns", "frame", "order_by", "partition_by")},
+    Lookup: {"an option of another shape needs another beside it": ("on", "prefer", "range")},
+    FuzzyMatch: {"another type is told by the shape of the state": ("id",)},
+    Route: {"another name for an output is another output": ("rest",)},
+    Sample: {"a stream is sampled without replacement": ("with_replacement",)},
+    Union: {"columns of other types can't be united by position": ("by_name",)},
+    PythonTransform: {"another name for an output is another output": ("outputs",)},
+    Stateful: {
+        "what is kept is the processor's own, and so is what another one makes of it": (
+            *("arguments", "event_time", "group_by", "initial_state", "processor", "schema"),
+        )
+    },
+    FromAvro: {
+        "the suite has no registry": _REGISTRY,
+        _WRITTEN: (
+            *("column", "mode", "part", "record", "schema", "writer_schema"),
+            "writer_schema_file",
+        ),
+    },
+    ToAvro: {"the suite has no registry": (*_REGISTRY, "register"), _WRITTEN: ("part", "schema")},
+    RestEnrich: {
+        "how the service is asked, and not for what": (
+            *("api_key", "api_key_header", "backoff", "body", "cache", "concurrency", "headers"),
+            *("longest_wait", "password", "per_second", "retries", "timeout", "token", "user"),
+        ),
+    },
+}
+
+
+def test_what_a_gem_says_of_its_options_is_tried() -> None:
+    suites = [
+        suite
+        for suite in globals().values()
+        if isinstance(suite, type) and issubclass(suite, TransformConformance) and hasattr(suite, "gem")
+    ]
+    tried = {(suite.gem, edit.option) for suite in suites for edit in suite.edited()}
+    options = {(suite.gem, name) for suite in suites for name in suite.gem.options_type.model_fields}
+    untried = {(gem, name) for gem, why in UNTRIED.items() for names in why.values() for name in names}
+    assert options - tried == untried
