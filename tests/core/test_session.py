@@ -71,14 +71,17 @@ def run(
 
 OWN = """
 from pyspark.sql.functions import udf
+from gem_bundle.run.environment import class_archives, default_log
+from gem_bundle.settings import Settings
 
 request = SessionRequest(
     "own",
     settings={"spark.master": "local[2]", "spark.driver.memory": "1g"},
     defaults={"spark.sql.session.timeZone": "UTC"},
     module_folders=[Path("modules")],
-    spark_log=Path("logs/spark.log").absolute(),
+    spark_log=default_log("own"),
     brief=True,
+    class_archive=class_archives(Settings()),
 )
 before = brings_jars()
 session = open_session(request)
@@ -117,11 +120,15 @@ def test_a_spark_of_ones_own(tmp_path: Path) -> None:
         "import sys\n\ndef double(n):\n    print('from a worker', file=sys.stderr)\n"
         "    return 2 * n\n\ndef python():\n    return sys.executable\n"
     )
+    (tmp_path / "logs").mkdir()
     told, done = run(
         tmp_path,
         OWN,
         JAVA_HOME=str(tmp_path / "no-java-here"),
         JDK_JAVA_OPTIONS="-Dsaid.by.the.launcher=1",
+        # Nobody can write to a cache folder in the place of which there is a file.
+        GEM_BUNDLE_CACHE=str(tmp_path / "modules" / "rules.py"),
+        TMPDIR=str(tmp_path / "logs"),
     )
     assert done.returncode == 0
     assert told["rows"] == [0, 2, 4]
@@ -137,7 +144,7 @@ def test_a_spark_of_ones_own(tmp_path: Path) -> None:
     assert told["java_home"] == str(tmp_path / "no-java-here")
     # Nothing but the script itself has written to standard error, and nothing is lost.
     assert done.stderr == "to standard error\n"
-    log = (tmp_path / "logs" / "spark.log").read_text()
+    log = (tmp_path / "logs" / f"gem-bundle-{os.getuid()}" / "own.log").read_text()
     assert "Picked up JDK_JAVA_OPTIONS" in log
     assert "NativeCodeLoader" in log
     assert "from a worker" in log

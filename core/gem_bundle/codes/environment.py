@@ -173,8 +173,8 @@ ENVIRONMENT = (
         "GB511",
         "a file can't be written",
         why="""
-            The place for a report or for the rows of a target doesn't exist, may not be written to by
-            this user, or already holds something that must not be replaced.
+            The place for a report, for Spark's log or for the rows of a target doesn't exist, may not be
+            written to by this user, or already holds something that must not be replaced.
         """,
         breaks="$ gem-bundle run clicks.yaml --report reports/today.json",
         keeps="""

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gem_bundle.operators import walk
@@ -12,7 +17,6 @@ from gem_bundle.settings import load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
 
     from gem_bundle.gem import Gem
     from gem_bundle.pipeline.plan import Plan
@@ -149,20 +153,21 @@ def open_plan_session(
         plan: The pipeline.
         nodes: The nodes; None for all.
         report: Told what takes long.
-        spark_log: Where Spark's own log goes.
+        spark_log: Where Spark's own log goes; by default to the pipeline's file in the cache folder.
         brief: The session is over in a minute or two.
         records: Whether an archive of classes is made where there is none.
         guard: What ends the start when nobody needs the session any more.
         environment: Environment variables; None is the process's.
 
     Raises:
-        GemError: GB501, GB502 or GB509 when something is missing.
+        GemError: GB501, GB502 or GB509 when something is missing, GB511 when the log can't be written.
         StartGivenUp: When the guard ended the start.
     """
     definition = plan.definition
     settings = load_settings(definition.folder, environment)
     chosen = None if nodes is None else list(nodes)
-    jars = [] if brings_jars() else find_jars(plan, chosen, report, environment)
+    elsewhere = brings_jars()
+    jars = [] if elsewhere else find_jars(plan, chosen, report, environment)
     return open_session(
         SessionRequest(
             app_name=definition.name,
@@ -172,7 +177,7 @@ def open_plan_session(
             jars=[jar.path for jar in jars],
             module_folders=[definition.folder],
             defaults=settings.spark,
-            spark_log=spark_log or default_log(definition.name),
+            spark_log=spark_log or (None if elsewhere else default_log(definition.name)),
             brief=brief,
             class_archive=class_archives(settings),
             records=records,
@@ -182,10 +187,34 @@ def open_plan_session(
 
 
 def default_log(pipeline: str) -> Path:
-    """Where Spark's own log of a pipeline goes when nobody says: a file of its own in the cache folder."""
+    """Where Spark's own log of a pipeline goes when nobody says: a file of its own in the cache folder.
+
+    Where none can be written there it is one in the user's part of the folder for temporary files, and else
+    none is kept.
+    """
+    for folder_of in (_cached_logs, _temporary_logs):
+        with suppress(OSError):
+            file = folder_of() / f"{pipeline}.log"
+            with file.open("ab"):
+                return file
+    return Path(os.devnull)
+
+
+def _cached_logs() -> Path:
     folder = cache_folder() / "logs"
     folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"{pipeline}.log"
+    return folder
+
+
+def _temporary_logs() -> Path:
+    folder = Path(tempfile.gettempdir(), f"gem-bundle-{os.getuid()}")
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    # Anybody may make one of that name, or a link that leads elsewhere.
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise PermissionError(folder)
+    return folder
 
 
 def class_archives(settings: Settings) -> Path | None:

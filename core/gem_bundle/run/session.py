@@ -96,8 +96,8 @@ def open_session(request: SessionRequest) -> Session:
 
     Raises:
         GemError: GB501 when a Spark has to be started and there is no Java for it, GB503 when there
-            is no server at ``SPARK_REMOTE``, GB509 when pyspark is missing, GB512 when the session
-            can't start.
+            is no server at ``SPARK_REMOTE``, GB509 when pyspark is missing, GB511 when the file for
+            Spark's log can't be written, GB512 when the session can't start.
     """
     from gem_bundle.run.jars import spark_version
 
@@ -243,6 +243,7 @@ def _start(request: SessionRequest, settings: Mapping[str, Setting]) -> Session:
     """Start a Spark of one's own."""
     from gem_bundle.run.java import find_java
 
+    _check_log(request.spark_log)
     if is_local(settings["spark.master"].value):
         # Spark would start the first python3 on the search path, which may be another Python.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -255,6 +256,23 @@ def _start(request: SessionRequest, settings: Mapping[str, Setting]) -> Session:
         except _ArchiveRefusedError:
             archive.forget()
     return _start_with(None, java, request, settings)
+
+
+def _check_log(file: Path | None) -> None:
+    if file is None:
+        return
+    try:
+        # A file in the way is told by what can't be done then.
+        with suppress(FileExistsError):
+            file.parent.mkdir(parents=True)
+        with file.open("ab"):
+            return
+    except OSError as error:
+        raise GemError(
+            "GB511",
+            f"Spark's log can't be written to {file}: {error.strerror or error}",
+            "Name a file that you may write to, or none: the log then goes to the cache folder.",
+        ) from error
 
 
 def _start_with(
@@ -279,7 +297,7 @@ def _start_with(
                 raise _ArchiveRefusedError from error
             said = _read_from(log, began) or str(error)
             reason = _first_problem(said) or _first_line(error)
-            where = f"Spark's log is {log}. " if log else ""
+            where = f"Spark's log is {log}. " if log is not None and log.is_file() else ""
             raise GemError(
                 "GB512",
                 f"the Spark session can't start: {reason}",
@@ -364,7 +382,6 @@ def _stderr_into(file: Path | None) -> Iterator[None]:
     if file is None:
         yield
         return
-    file.parent.mkdir(parents=True, exist_ok=True)
     try:
         kept = os.dup(2)
     except OSError:  # this process has no standard error

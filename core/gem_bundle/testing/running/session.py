@@ -66,11 +66,12 @@ def open_session_for(
         more: What else is needed from the start.
 
     Raises:
-        GemError: When no session can be started: GB501, GB502, GB509, GB512.
+        GemError: When no session can be started: GB501, GB502, GB509, GB511, GB512.
     """
     settings = load_settings(folder or Path.cwd())
     needs = [*(Needs.of(found) for found in prepared), *more]
-    jars = [] if brings_jars() else resolve_jars((jar for need in needs for jar in need.jars), settings)
+    elsewhere = brings_jars()
+    jars = [] if elsewhere else resolve_jars((jar for need in needs for jar in need.jars), settings)
     merged = merge_settings(("gem", need.settings) for need in needs)
     return open_session(
         SessionRequest(
@@ -81,7 +82,7 @@ def open_session_for(
             gem_settings={key: setting.value for key, setting in merged.items()},
             defaults=settings.spark,
             jars=[jar.path for jar in jars],
-            spark_log=log or default_log("tests"),
+            spark_log=log or (None if elsewhere else default_log("tests")),
             brief=True,
             class_archive=class_archives(settings),
         )
