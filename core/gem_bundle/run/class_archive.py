@@ -158,6 +158,8 @@ def class_archive(
             return None
         place = folder / f"{key}.json"
         known = class_archive_finish.read(place)
+        with suppress(OSError):
+            class_archive_finish.tidy(folder, place)
         if known is not None:
             with suppress(OSError):
                 os.utime(place)  # what wasn't used for long is removed first
@@ -167,7 +169,6 @@ def class_archive(
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK) or shutil.disk_usage(folder).free < _ROOM:
             return None
-        class_archive_finish.tidy(folder)
     except (OSError, ValueError):
         return None
     aside = folder / f"{key}-{os.getpid()}{class_archive_finish.ASIDE}"

@@ -27,7 +27,7 @@ ASIDE = ".new"
 """How the names of noted classes and of an archive end while Java writes them."""
 
 LIMIT = 2 << 30
-"""How many bytes the archives may take together; each takes some 200 MB."""
+"""How many bytes the archives may take together, with what is noted for others; each takes some 200 MB."""
 
 _FORMAT = 1
 _ARCHIVE = ".jsa"
@@ -43,6 +43,7 @@ _NOTED = re.compile(
 _OF_JAVA_ITSELF = (b"of ", b"for instance a 'jdk/internal/loader/ClassLoaders$")
 # One that is made while a program runs comes from elsewhere.
 _OF_JAVA, _OF_JARS = (b"jrt:", b"shared objects file"), b"file:"
+_OF_A_PROCESS = re.compile(r"-(\d+)\.")
 _CHUNK = 1 << 22
 _WRITING = ".writing-"
 _NICE = 10
@@ -243,8 +244,8 @@ def tidy(folder: Path, newest: Path | None = None) -> None:
         folder: The folder of the archives.
         newest: The description of one that stays.
     """
+    used = _tidy_asides(folder)
     described: set[str] = set()
-    used = 0
     for place in sorted(folder.glob("*.json"), key=_age):
         try:
             said = json.loads(place.read_bytes())
@@ -257,19 +258,48 @@ def tidy(folder: Path, newest: Path | None = None) -> None:
                 place.unlink()
         else:
             described.add(name)
-    for file in folder.iterdir():
-        if file.suffix == _ARCHIVE:
-            # One that has just come to its place is described a moment later.
-            left = file.name not in described and _age(file) > _A_MINUTE
-        else:
-            left = (_is_aside(file) or file.name.startswith(_WRITING)) and _age(file) > _AN_HOUR
-        if left:
+    for file in folder.glob(f"*{_ARCHIVE}"):
+        # One that has just come to its place is described a moment later.
+        if file.name not in described and _age(file) > _A_MINUTE:
             with suppress(OSError):
                 file.unlink()
 
 
+def _tidy_asides(folder: Path) -> int:
+    """Remove what killed processes left, and the oldest of what is written where that is much.
+
+    Whoever still writes to one of those only makes no archive.
+
+    Returns:
+        How many bytes the others take.
+    """
+    used = 0
+    for file in sorted(filter(_is_aside, folder.iterdir()), key=_age):
+        with suppress(OSError):
+            size = file.stat().st_size
+            if used + size > LIMIT // 4 or (_age(file) > _AN_HOUR and not _is_of_the_living(file)):
+                file.unlink()
+            else:
+                used += size
+    return used
+
+
 def _is_aside(file: Path) -> bool:
-    return ASIDE in (file.suffix, Path(file.stem).suffix)
+    return ASIDE in (file.suffix, Path(file.stem).suffix) or file.name.startswith(_WRITING)
+
+
+def _is_of_the_living(file: Path) -> bool:
+    """Whether the process that a file is named after still runs."""
+    found = _OF_A_PROCESS.search(file.name)
+    if found is None:
+        return False
+    try:
+        os.kill(int(found[1]), 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 def _age(file: Path) -> float:

@@ -21,6 +21,8 @@ from gem_bundle.run.java import Java, find_java
 if TYPE_CHECKING:
     from pathlib import Path
 
+# No process has such a number.
+GONE = (1 << 31) - 1
 MAGIC = (0xF00BABA2).to_bytes(4, sys.byteorder)
 
 
@@ -298,13 +300,61 @@ def test_the_cache_stays_within_its_limit(tmp_path: Path, monkeypatch: pytest.Mo
     assert [name for name in names(tmp_path) if name.endswith(".json")] == ["k1.json", "k9.json"]
     for left in tmp_path.glob("*.jsa"):
         os.utime(left, (now - 100,) * 2)
-    for abandoned in ("k5-77.new", ".writing-x"):
+    for abandoned in (f"k5-{GONE}.new", f"k5-{GONE}.new.0", f"k6-{os.getpid()}.new", ".writing-x"):
         (tmp_path / abandoned).write_bytes(b"half")
         os.utime(tmp_path / abandoned, (now - 4000,) * 2)
-    (tmp_path / "k6-78.new").write_bytes(b"is being written")
+    (tmp_path / f"k7-{GONE}.new").write_bytes(b"new")
     finishing.tidy(tmp_path)
     described = {json.loads((tmp_path / f"{key}.json").read_text())["file"] for key in ("k1", "k9")}
-    assert set(names(tmp_path)) == {"k1.json", "k9.json", "k6-78.new", *described}
+    # A stream that goes on for days loads no class for hours.
+    noted = {f"k6-{os.getpid()}.new", f"k7-{GONE}.new"}
+    assert set(names(tmp_path)) == {"k1.json", "k9.json", *noted, *described}
+
+
+def test_what_is_being_written_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    monkeypatch.setattr(finishing, "LIMIT", 100)
+    for number in range(9):
+        (tmp_path / f"k-{number}.new").write_bytes(b"noted 10 b")
+        os.utime(tmp_path / f"k-{number}.new", (now - 9 + number,) * 2)
+    for number in range(3):
+        place = recorded(tmp_path, bytes([number]) * 26, key=f"k{number}", aside="a.new")
+        os.utime(place, (now - 1000 + number,) * 2)
+    finishing.tidy(tmp_path)
+    kept = [name for name in names(tmp_path) if not name.endswith(".jsa")]
+    assert kept == ["k-7.new", "k-8.new", "k1.json", "k2.json"]
+
+
+@pytest.mark.parametrize("records", [True, False])
+def test_a_session_that_has_an_archive_removes_what_killed_ones_left(
+    tmp_path: Path, java: Java, home: Path, *, records: bool
+) -> None:
+    folder = tmp_path / "classes"
+    first = class_archive(folder, java, home, {}, {})
+    assert first is not None
+    recorded(folder, key=first.place.stem, aside=first.file.name)
+    left = folder / f"other-{GONE}.new"
+    left.write_bytes(NOTED)
+    os.utime(left, (time.time() - 4000,) * 2)
+    whole = names(folder)
+    found = class_archive(folder, java, home, {}, {}, records=records)
+    assert found is not None
+    assert not found.recorded
+    assert names(folder) == sorted({*whole} - {left.name})
+
+
+def test_what_killed_sessions_left_is_removed_before_a_disk_is_taken_for_full(
+    tmp_path: Path, java: Java, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = tmp_path / f"k-{GONE}.new"
+    left.write_bytes(NOTED)
+    os.utime(left, (time.time() - 4000,) * 2)
+
+    def free(_: Path) -> shutil._ntuple_diskusage:
+        return shutil._ntuple_diskusage(1 << 40, 0, 0 if left.exists() else 1 << 40)
+
+    monkeypatch.setattr(shutil, "disk_usage", free)
+    assert class_archive(tmp_path, java, home, {}, {}) is not None
 
 
 IVY = "org.apache.ivy.Main"
