@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 PARTITIONS = "spark.sql.shuffle.partitions"
+JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 
 PRELUDE = """
@@ -248,6 +249,8 @@ request = SessionRequest(
     "submitted",
     settings={"spark.master": "local[4]", "spark.sql.shuffle.partitions": 5},
     gem_settings={"spark.sql.session.timeZone": "UTC"},
+    spark_log=Path("spark.log").absolute(),
+    class_archive=Path("classes").absolute(),
 )
 session = open_session(request)
 tell(
@@ -280,9 +283,16 @@ def test_spark_submit_decides(tmp_path: Path) -> None:
     assert told["settings"]["spark.sql.session.timeZone"] == ["UTC", "gem"]
     assert told["settings"][EVOLUTION] == ["true", "default"]
     assert told["conf"] == {key: value for key, (value, _) in told["settings"].items()}
+    # It is started already: nothing is asked of its Java.
+    assert JAVA_OPTIONS not in told["settings"]
+    assert not (tmp_path / "spark.log").exists()
+    assert not (tmp_path / "classes").exists()
 
 
-def test_a_session_that_is_there_is_used_and_given_back(spark: "SparkSession", tmp_path: Path) -> None:
+def test_a_session_that_is_there_is_used_and_given_back(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gem_bundle.run.session.class_archive", None)  # to ask for one is an error
     partitions = spark.conf.get(PARTITIONS)
     session = open_session(
         SessionRequest(
@@ -297,13 +307,17 @@ def test_a_session_that_is_there_is_used_and_given_back(spark: "SparkSession", t
             },
             gem_settings={"spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension"},
             jars=[Path("/elsewhere/io.delta_delta-storage-4.4.0.jar")],
+            spark_log=tmp_path / "spark.log",
+            class_archive=tmp_path / "classes",
         )
     )
     assert session.spark is spark
     assert not session.owned
+    assert list(tmp_path.iterdir()) == []
     found = {setting.key: (setting.value, setting.origin) for setting in session.settings}
     assert found[PARTITIONS] == ("17", "pipeline")
     assert found["spark.sql.session.timeZone"] == ("UTC", "environment")
+    assert JAVA_OPTIONS not in found
     assert found["spark.jars"][1] == found["spark.sql.extensions"][1] == "environment"
     assert {setting.key for setting in session.refused} == {
         "spark.executor.memory",
@@ -366,7 +380,12 @@ def test_no_java_is_told_before_anything_starts(tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
-    told, _ = run(tmp_path, "failure(SessionRequest('x'))", SPARK_REMOTE="sc://127.0.0.1:1")
+    asked = (
+        "failure(SessionRequest('x', spark_log=Path('log/s').absolute(), class_archive=Path('c').absolute()))"
+    )
+    told, _ = run(tmp_path, asked, SPARK_REMOTE="sc://127.0.0.1:1")
+    # The server is where its Java is started.
+    assert {file.name for file in tmp_path.iterdir()} == {"script.py", "told.json"}
     assert told["code"] == "GB503"
     assert told["message"].startswith("there is no Spark Connect server at `sc://127.0.0.1:1`: ")
     assert "unset it to run locally" in told["hint"]

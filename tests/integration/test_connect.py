@@ -568,7 +568,8 @@ from gem_bundle.testing import AddRows, CheckRows, run_steps
 from tests.integration.test_engine import verdict
 
 folder = Path(sys.argv[1])
-session = open_session(SessionRequest(app_name="api"))
+session = open_session(SessionRequest(app_name="api", spark_log=folder / "log", class_archive=folder / "classes"))
+written = [name for name in ("log", "classes") if (folder / name).exists()]
 spark = session.spark
 said = [verdict(folder, spark, **how) for how in ({}, {"how": "right"}, {"clicks": "sum(nothing)"})]
 
@@ -583,7 +584,7 @@ steps = [AddRows("orders", [{"id": 1}, {"id": 2}]), CheckRows("odds", [{"id": 1}
 outcome = run_steps(pipeline, steps, lambda: spark)
 rows = sorted(row.id for row in spark.read.format("delta").load(str(folder / "odds")).collect())
 session.close()
-print(json.dumps([said, found, columns, report.status, report.rows_in, rows, outcome.ok]))
+print(json.dumps([said, found, columns, report.status, report.rows_in, rows, outcome.ok, written]))
 """
 
 
@@ -593,7 +594,7 @@ def test_the_python_api_and_the_engine_s_verdict(connect_server: ConnectServer, 
     before = connect_server.temporary()
     said, *found = connect_server.python(IN_PYTHON, tmp_path)
     assert said == [[], [["GB320", "table", 15]], [["GB320", "counts", 10]]]
-    assert found == [[], ["id"], "finished", 3, [1, 3], True]
+    assert found == [[], ["id"], "finished", 3, [1, 3], True, []]
     (left,) = set(connect_server.temporary()) - set(before)
     assert not any((connect_server.folder / "tmp" / left).iterdir()), (
         "Spark's own, of the query that it refused"

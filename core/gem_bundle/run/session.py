@@ -42,6 +42,7 @@ __all__ = ["Session", "SessionRequest", "Setting", "brings_jars", "open_session"
 
 _REMOTE = "SPARK_REMOTE"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
+_DATABRICKS = "DATABRICKS_RUNTIME_VERSION"
 # Spark 4.2 sets it in the copy of a session that a streaming query works with.
 _OF_A_QUERY = "spark.sql.streaming.internal.stateStore.partitions"
 # What a pipeline or a project gives stands in `extraJavaOptions`, and counts before these.
@@ -127,7 +128,7 @@ def brings_jars() -> bool:
     That is so where a session is running, where ``SPARK_REMOTE`` names one, under spark-submit and on
     Databricks.
     """
-    variables = (_REMOTE, _SUBMITTED, "DATABRICKS_RUNTIME_VERSION")
+    variables = (_REMOTE, _SUBMITTED, _DATABRICKS)
     return any(os.environ.get(name) for name in variables) or _running() is not None
 
 
@@ -316,12 +317,12 @@ def _watched(request: SessionRequest) -> AbstractContextManager[None]:
 
 
 def _archive(request: SessionRequest, java: Java, settings: Mapping[str, Setting]) -> ClassArchive | None:
-    """The archive of classes to start with, unless nobody wants one or Java's options are somebody's own."""
+    """The archive of classes to start with, unless nobody wants one or Spark or its options are another's."""
     from gem_bundle.run.jars import spark_home
 
     given = settings.get(_JAVA_OPTIONS)
     own = given is not None and given.origin != "default"
-    if request.class_archive is None or request.spark_log is None or own:
+    if request.class_archive is None or request.spark_log is None or own or os.environ.get(_DATABRICKS):
         return None
     values = {key: setting.value for key, setting in settings.items()}
     folder, home = request.class_archive, spark_home()

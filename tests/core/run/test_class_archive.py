@@ -16,24 +16,17 @@ import pytest
 from gem_bundle.run import class_archive_finish as finishing
 from gem_bundle.run.class_archive import ClassArchive, class_archive
 from gem_bundle.run.jars import spark_home
-from gem_bundle.run.java import Java, find_java
+from gem_bundle.run.java import find_java
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from gem_bundle.run.java import Java
 
 # No process has such a number.
 GONE = (1 << 31) - 1
 MAGIC = (0xF00BABA2).to_bytes(4, sys.byteorder)
-
-
-@pytest.fixture
-def java(tmp_path: Path) -> Java:
-    """Something that lies in its folder as a Java does."""
-    for name in ("bin/java", "lib/server/classes.jsa", "lib/server/libjvm.so"):
-        file = tmp_path / "java" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(name)
-    return Java(tmp_path / "java" / "bin" / "java", "17.0.1")
 
 
 @pytest.fixture
@@ -276,16 +269,75 @@ open(given["-XX:SharedArchiveFile"], "wb").write({MAGIC!r} + listed)
         assert names(tmp_path) == []
 
 
-def test_one_archive_is_made_at_a_time(tmp_path: Path) -> None:
-    noted = tmp_path / "k-1.new"
+@pytest.mark.parametrize("another", [True, False])
+def test_one_archive_is_made_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, another: bool
+) -> None:
+    noted, place = tmp_path / "k-1.new", tmp_path / "k.json"
     noted.write_bytes(NOTED)
+
+    def dump(_: Path, aside: Path, java: Sequence[str]) -> int:
+        aside.write_bytes(MAGIC + java[0].encode())
+        return 0
+
+    monkeypatch.setattr(finishing, "_dump", dump)
     handle = os.open(tmp_path, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        finishing.make(noted, tmp_path / "k.json", ["/no/java"])
+        if another:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        finishing.make(noted, place, ["java"])
     finally:
         os.close(handle)
-    assert names(tmp_path) == []
+    file = finishing.read(place)
+    assert (file is None) is another
+    assert names(tmp_path) == ([] if file is None else sorted([file.name, place.name]))
+
+
+FINISHED = """
+import atexit, os, sys
+from pathlib import Path
+from gem_bundle.run.class_archive import ClassArchive
+from gem_bundle.run.java import Java
+
+atexit.register(lambda: os.wait())  # comes after what is registered later
+sys.addaudithook(lambda event, _: event == "subprocess.Popen" and print("something is started", flush=True))
+archive = ClassArchive(Path("k.json").absolute(), Path("k-1.new").absolute(), recorded=True)
+java = Java(Path("java").absolute(), "17")
+print([archive.finish(java, {}, "jars") for _ in range(2)])
+archive.wanted = bool(int(sys.argv[1]))
+print("work is done", flush=True)
+"""
+
+
+@pytest.mark.programs
+@pytest.mark.parametrize("wanted", [True, False])
+def test_an_archive_is_made_after_work_is_done_by_a_session_of_its_own(
+    tmp_path: Path, *, wanted: bool
+) -> None:
+    (tmp_path / "k-1.new").write_bytes(NOTED)
+    (tmp_path / "java").write_text(
+        f"""#!{sys.executable}
+import os, sys
+given = dict(option.split("=") for option in sys.argv[1:] if "=" in option)
+open(given["-XX:SharedArchiveFile"], "wb").write({MAGIC!r} + b"%d" % os.getsid(0))
+"""
+    )
+    (tmp_path / "java").chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-c", FINISHED, str(int(wanted))],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["[True, False]", "work is done", "something is started"]
+    file = finishing.read(tmp_path / "k.json")
+    assert (file is not None) is wanted
+    assert not list(tmp_path.glob("*.new"))
+    if file is not None:
+        # What ends a program with all of its session, such as a closed terminal, leaves this alone.
+        assert int(file.read_bytes().removeprefix(MAGIC)) != os.getsid(0)
 
 
 def test_the_cache_stays_within_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
