@@ -17,6 +17,7 @@ import pytest
 from gem_bundle.cli import main
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import CodeType, FrameType
 
     from pyspark.sql import SparkSession
@@ -26,7 +27,6 @@ FILE = ROOT / "docs" / "architecture.md"
 PAGE = FILE.read_text(encoding="utf-8")
 CORE = ROOT / "core" / "gem_bundle"
 DRAWN = re.compile(r"(?<=```text\n)(.*?)(?=\n```)", re.S)
-WIDE = 13
 PIPELINE = """\
 pipeline: walk
 parameters: {least: 2}
@@ -44,15 +44,23 @@ def picture() -> str:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
     layers = next(contract for contract in settings["contracts"] if contract["id"] == "layers")["layers"]
     gems = [package for package in settings["root_packages"] if package not in {"gem_bundle", "gem_bundler"}]
-    others = [f"{package:<{WIDE}}" for package in gems]
+    others = in_columns(gems)
     lines = ["    " + "".join(others[at : at + 5]).rstrip() for at in range(0, len(others), 5)]
     blocks = ["\n".join([*lines, f"    gem_bundler  {first_line(ROOT / 'bundles/gem_bundler')}"])]
+    wide = len(in_columns(name.strip() for layer in layers for name in layer.split("|"))[0])
     for number, layer in enumerate(layers, 1):
         members = [name.strip() for name in layer.split("|")]
-        told = [f"{name:<{WIDE}}{first_line(CORE / name)}" for name in members]
+        told = [f"{name:<{wide}}{first_line(CORE / name)}" for name in members]
         blocks.append("\n".join(f"{number if n == 0 else '':>2}  {line}" for n, line in enumerate(told)))
     rule = "-" * 100
     return f"\n{rule}\n".join(blocks)
+
+
+def in_columns(names: Iterable[str]) -> list[str]:
+    """Names made as long as the longest, with room behind."""
+    names = list(names)
+    wide = max(len(name) for name in names) + 2
+    return [f"{name:<{wide}}" for name in names]
 
 
 def first_line(module: Path) -> str:
@@ -89,6 +97,8 @@ def walk() -> list[str]:
 
 def test_the_picture_is_the_contract() -> None:
     (drawn,) = DRAWN.findall(PAGE)
+    families = {folder.parent.name for folder in (ROOT / "gems").glob("gem_*/__init__.py")}
+    assert families - set(drawn.split()) == set()
     assert drawn == picture(), "draw the picture anew: python -m tests.test_architecture"
 
 
