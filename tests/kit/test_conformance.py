@@ -16,7 +16,7 @@ import pytest
 from gem_bundle import Column, Facts, SourceSemantics
 from gem_bundle.testing import plugin
 from gem_bundle.testing.conformance import SourceConformance, TargetConformance, TransformConformance, streams
-from gem_bundle.testing.conformance.outside import kept_inside
+from gem_bundle.testing.conformance.outside import kept_inside, kept_short
 from gem_bundle.testing.conformance.reading import OwnCode
 from gem_bundle.testing.conformance.streams import difference
 from gem_bundle.testing.conformance.verdict import refusals
@@ -189,6 +189,21 @@ def test_what_a_gem_does_outside_is_seen(tmp_path: Path) -> None:
     assert f"opens '{tmp_path / 'file'}'" in said
     assert f"lists '{tmp_path}'" in said
     assert "connects to ('127.0.0.1', 1)" in said
+
+
+@pytest.mark.parametrize(
+    ("timeout", "problem"), [(None, "no timeout"), (600.0, "a timeout of 600 seconds"), (10.0, "")]
+)
+def test_a_preflight_that_may_wait_for_long_is_seen(timeout: float | None, problem: str) -> None:
+    with kept_short() as found:
+        for address in (("127.0.0.1", 1), ("localhost", 1)):
+            with pytest.raises(OSError, match="refused"):
+                socket.create_connection(address, timeout=timeout)
+    assert set(found) == ({f"127.0.0.1:1 with {problem}"} if problem else set())
+    # What isn't the preflight's doesn't count: Spark's own connection has no timeout.
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.2", 1))
+    assert not any("127.0.0.2" in each for each in found)
 
 
 @pytest.mark.parametrize(

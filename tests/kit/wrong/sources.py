@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import socket
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -160,6 +162,20 @@ class Traceback(Drawer):
 
 class TestTraceback(SourceSuite):
     gem = Traceback
+    caught_by = {"test_an_unreachable_system_is_a_sentence"}
+
+
+class Waits(Drawer):
+    """Wait for a system for as long as it takes."""
+
+    def connect(self) -> Iterator[Finding]:
+        with suppress(ConnectionError):
+            socket.create_connection(("127.0.0.1", 1)).close()
+        yield from super().connect()
+
+
+class TestWaits(SourceSuite):
+    gem = Waits
     caught_by = {"test_an_unreachable_system_is_a_sentence"}
 
 
