@@ -188,7 +188,7 @@ def test_a_check_judges_by_the_runtime(tmp_path: Path) -> None:
         (
             "GB370",
             6,
-            "target `t`: Spark has the trigger `real_time` since 4.1, not in 4.0",
+            "target `t`: PySpark has the trigger `real_time` since 4.2, not in 4.0",
             "Remove it, or name a newer Spark in the pipeline's section `job`.",
         )
     ]

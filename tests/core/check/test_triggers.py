@@ -312,7 +312,8 @@ PLACES = {"evolution": (2, 9), "brandNew": (3, 53), "newest": (3, 64), "real_tim
     [
         ("4.0", ["evolution", "brandNew", "newest", "real_time"]),
         ("4.0.1", ["evolution", "brandNew", "newest", "real_time"]),
-        ("4.1", ["evolution", "newest"]),
+        ("4.1", ["evolution", "newest", "real_time"]),
+        ("4.1.1", ["evolution", "newest", "real_time"]),
         ("4.2", []),
         ("4.10", []),
         (None, []),

@@ -29,7 +29,8 @@ DEFAULT = "4.2"
 _HINT = "Remove it, or say in the project's settings which Spark it is for: `spark_version` under `[check]`."
 _SECTION_HINT = "Remove it, or name a newer Spark in the pipeline's section `{}`."
 _UPDATED_JOINS = frozenset({"inner", "left_semi"})
-_TRIGGERS = {"real_time": "4.1"}
+# Spark itself has had it since 4.1, but no way to it from Python.
+_TRIGGERS = {"real_time": "4.2"}
 _SETTINGS = {
     "spark.sql.streaming.queryevolution.enablesourceevolution": "4.2",
     "spark.sql.streaming.realtimemode.allowlistcheck": "4.1",
@@ -54,7 +55,7 @@ def check_versions(plan: Plan, target: TargetSpark) -> Iterator[Diagnostic]:
     for node in plan.definition.of_kind("target"):
         since = _TRIGGERS.get(node.trigger.kind)
         if since and target.lacks(since):
-            message = f"Spark has the trigger `{node.trigger.kind}` since {since}, not in {target.version}"
+            message = f"PySpark has the trigger `{node.trigger.kind}` since {since}, not in {target.version}"
             yield at_key(plan, node, "GB370", message, "trigger", target.hint)
         yield from _newer_joins(plan, node, target)
         yield from _newer_processors(plan, node, target)
