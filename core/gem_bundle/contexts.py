@@ -36,7 +36,8 @@ def analysed(df: DataFrame) -> DataFrame:
     Raises:
         AnalysisException: PySpark's, when Spark refuses it.
     """
-    df.schema  # noqa: B018 (the question)
+    # Its schema pyspark's client knows by itself where that is the input's, as behind a filter.
+    df.isStreaming  # noqa: B018 (the question)
     return df
 
 
@@ -183,7 +184,7 @@ class WriteContext:
             GemError: GB508 when rows were refused and can't go anywhere.
         """
         with self._refusals() as refusals:
-            refusals.send(df, deliver, columns)
+            refusals.send(df, deliver, columns, over_connect=is_over_connect(df.sparkSession))
 
     @contextmanager
     def _refusals(self) -> Iterator[Refusals]:

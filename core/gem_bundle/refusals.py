@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _REFUSED = "refused"
 _ROW, _TOLD = "__gem_bundle_row", "__gem_bundle_told"
+_REFUSED_TYPE = "token string, name string, words string"
+_AHEAD = 1000
 _TOLD_TYPE = "row string, origin map<string, string>, event_time timestamp"
 
 
@@ -72,13 +74,16 @@ class Refusals:
         rejects = Rejects(with_event_time(rows, self._event_time), _reasons(rows, why))
         self._keep(rejected_rows(rejects, self._by, ask=False, micro_batch=self._micro_batch))
 
-    def send(self, df: DataFrame, deliver: Deliver, columns: Sequence[Column]) -> None:
+    def send(
+        self, df: DataFrame, deliver: Deliver, columns: Sequence[Column], *, over_connect: bool = False
+    ) -> None:
         """Have executors deliver rows, and take over those that were refused.
 
         Args:
             df: The rows.
             deliver: As `WriteContext.send` has it.
             columns: As `WriteContext.send` has it.
+            over_connect: The session is a server's.
         """
         from pyspark.sql import functions as F  # noqa: N812
 
@@ -89,11 +94,8 @@ class Refusals:
         # As text the row comes back from Python with the types and the values that it had.
         text = F.to_json(F.struct(*(value.alias(name) for name, value in told.items())), JSON_OPTIONS)
         sent = named.select(_ROW, (text if self._taken else F.lit(None).cast("string")).alias(_TOLD))
-        refused = sent.rdd.mapPartitions(_delivering(deliver))
-        found = df.sparkSession.createDataFrame(
-            refused, f"{_TOLD} string, name string, words string", verifySchema=False
-        )
-        known = F.from_json(_TOLD, _TOLD_TYPE, {k: v for k, v in JSON_OPTIONS.items() if k[0] != "i"})
+        found = (_delivered_over_connect if over_connect else _delivered)(sent, deliver)
+        known = F.from_json("token", _TOLD_TYPE, {k: v for k, v in JSON_OPTIONS.items() if k[0] != "i"})
         made = {
             **rejected_by(self._by),
             **{name: known[name] for name in told},
@@ -170,6 +172,22 @@ def _reasons(rows: DataFrame, why: str | Column) -> Column:
     return F.when(why.isNotNull(), F.array(one)).otherwise(unsaid)
 
 
+def _delivered(sent: DataFrame, deliver: Deliver) -> DataFrame:
+    """What is refused of the rows that are sent, which are delivered when that is computed."""
+    refused = sent.rdd.mapPartitions(_delivering(deliver))
+    return sent.sparkSession.createDataFrame(refused, _REFUSED_TYPE, verifySchema=False)
+
+
+def _delivered_over_connect(sent: DataFrame, deliver: Deliver) -> DataFrame:
+    """The same where there are no RDDs."""
+    from pyspark.sql.functions import col, udtf
+
+    # With Arrow the values of a row would be others than they are here.
+    function: Any = udtf(_table_function(deliver), returnType=_REFUSED_TYPE, useArrow=False)
+    refused = function(*(col(name).outer() for name in sent.columns))
+    return sent.lateralJoin(refused).drop(*sent.columns)
+
+
 def _delivering(deliver: Deliver) -> Callable[[Iterable[Row]], Iterator[tuple[Any, str, str]]]:
     """What executors do with a partition. It is pickled with its code, so they needn't have this module."""
 
@@ -178,3 +196,47 @@ def _delivering(deliver: Deliver) -> Callable[[Iterable[Row]], Iterator[tuple[An
             yield told, str(name), str(words)
 
     return deliver_partition
+
+
+def _table_function(deliver: Deliver) -> type:
+    """What executors do with a partition, as a table function. It is pickled with its code too.
+
+    Spark hands it the rows, and `deliver` asks for them: a thread of its own lets neither keep a partition.
+    """
+    ahead, give = _AHEAD, _delivering(deliver)
+
+    class Sending:
+        def __init__(self) -> None:
+            from queue import Queue
+            from threading import Thread
+
+            self.given: Any = Queue(ahead)
+            self.refused: list[tuple[Any, str, str]] = []
+            self.failure: BaseException | None = None
+            self.thread = Thread(target=self.deliver, daemon=True)
+            self.thread.start()
+
+        def eval(self, row: Row, token: Any) -> None:
+            self.given.put((row, token))
+            self.told()
+
+        def terminate(self) -> Iterator[tuple[Any, str, str]]:
+            self.given.put(None)
+            self.thread.join()
+            self.told()
+            yield from self.refused
+
+        def deliver(self) -> None:
+            rows = iter(self.given.get, None)
+            try:
+                self.refused.extend(give(rows))
+            except BaseException as error:  # noqa: BLE001 (raised where it is waited for)
+                self.failure = error
+            for _ in rows:  # whoever hands them over would wait for room
+                pass
+
+        def told(self) -> None:
+            if self.failure is not None:
+                raise self.failure
+
+    return Sending

@@ -558,6 +558,45 @@ def test_a_gem_passes_the_conformance_suite(connect_server: ConnectServer) -> No
     assert " passed" in done.stdout
 
 
+DELIVERED = """
+pipeline: delivered
+mode: batch
+sources:
+  orders: {gem: rows, options: {schema: "id int", rows: [[1], [2], [3]]}}
+targets:
+  sent: {gem: foreach, input: orders, options: {function: "refusing_over_connect:one", rejects: true}}
+  merged: {gem: foreach_batch, input: orders, options: {function: "refusing_over_connect:many", rejects: true}}
+  unsent: {gem: file, input: sent.rejected, options: {path: unsent, format: json}}
+  unmerged: {gem: file, input: merged.rejected, options: {path: unmerged, format: json}}
+"""
+REFUSING = """
+def one(row):
+    return ("odd", f"{row.id} is odd") if row.id % 2 else None
+
+def many(df, batch_id, reject):
+    reject(df.where("id = 2"), "even")
+"""
+
+
+@over_connect
+def test_a_batch_learns_what_was_refused(connect_server: ConnectServer, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, DELIVERED)
+    (tmp_path / "refusing_over_connect.py").write_text(REFUSING)
+    (report,) = connect_server.run(file)
+    assert report["status"] == "finished", report
+    assert report["rejected"] == {"sent": 2, "merged": 1}
+    assert [report["targets"][name]["rows_out"] for name in ("sent", "merged")] == [1, 2]
+    refused = {}
+    for name in ("unsent", "unmerged"):
+        lines = [line for part in (tmp_path / name).glob("*.json") for line in part.read_text().splitlines()]
+        rows = [json.loads(line) for line in lines]
+        refused[name] = sorted((row["row"], *row["reasons"][0].values()) for row in rows)
+    assert refused == {
+        "unsent": [('{"id":1}', "odd", "1 is odd"), ('{"id":3}', "odd", "3 is odd")],
+        "unmerged": [('{"id":2}', "refused", "even")],
+    }
+
+
 # In one client: what Spark says of three pipelines, and one of Python's own, looked at and run.
 IN_PYTHON = """
 import json, sys
@@ -600,7 +639,23 @@ def test_the_python_api_and_the_engine_s_verdict(connect_server: ConnectServer, 
         "Spark's own, of the query that it refused"
     )
 
+    # Only Spark knows which functions it has.
+    files = [write_pipeline(tmp_path, ASKED.format(name=name), f"{name}.yaml") for name in ("abs", "never")]
+    status, out, err = finish(connect_server.command("check", "--engine", *files))
+    assert status == 1
+    assert "abs.yaml: ok (3 nodes; Spark's analyser agrees)" in out
+    assert "never.yaml:6:3: error[GB320]: transform `odd`: Cannot resolve routine `never`" in err
 
+
+ASKED = """
+pipeline: asked
+sources:
+  orders: {{gem: file, options: {{path: orders, format: json, schema: "id int"}}}}
+transforms:
+  odd: {{gem: filter, input: orders, options: {{condition: "{name}(id) = 1"}}}}
+targets:
+  odds: {{gem: noop, input: odd}}
+"""
 H2 = """\
   shop:
     gem: jdbc
