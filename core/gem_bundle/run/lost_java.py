@@ -89,8 +89,11 @@ def has_lost_java() -> bool:
 
 def forget_java() -> None:
     """Let pyspark start another Java for the next session: it would go on talking to the one that is gone."""
+    from pyspark.sql import SparkSession, is_remote
+
+    if is_remote():
+        return
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
 
     gateway = SparkContext._gateway
     if gateway is not None:
@@ -105,7 +108,11 @@ def forget_java() -> None:
 
 def _gateway() -> Any:
     """What pyspark talks to Java by; None where it never did, as over Spark Connect."""
-    if "pyspark" not in sys.modules:
+    if "pyspark.sql" not in sys.modules:
+        return None
+    from pyspark.sql import is_remote
+
+    if is_remote():
         return None
     from pyspark import SparkContext
 

@@ -108,7 +108,15 @@ def test_what_fails_while_it_lives_is_not_blamed_on_it(
     assert not lost_java.has_lost_java()
 
 
-def test_there_is_none_over_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_none_is_looked_for_over_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")  # by pyspark, as soon as it talks to a server
+    monkeypatch.delattr("pyspark.SparkContext")  # `pyspark-client` has none
+    assert lost_java.lost_java("Py4JNetworkError") is None
+    assert not lost_java.has_lost_java()
+    lost_java.forget_java()
+
+
+def test_there_is_none_before_it_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SparkContext, "_gateway", None)
     assert lost_java.lost_java("Py4JNetworkError") is None
     assert not lost_java.has_lost_java()
