@@ -182,6 +182,13 @@ class AutoLoaderOptions(FormatOptions):
         None,
         "Whether to hear of new files from the file events of the external location that `path` lies in.",
     )
+    list_on_start: bool | None = cloud(
+        "listOnStart",
+        None,
+        "Whether a start lists all folders, and doesn't go on from the token in the checkpoint (default: "
+        "false). For one start, with `validate_options: false`, after an error that refuses the token.",
+        advanced=True,
+    )
     use_notifications: bool | None = cloud(
         "useNotifications",
         None,

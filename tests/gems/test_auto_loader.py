@@ -110,6 +110,28 @@ def test_options_can_be_pasted_from_databricks_guide():
     assert AutoLoaderOptions.canonical("rowValidationXSDPath") == "row_validation_xsd_path"
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("allowOverwrites", "backfillInterval", "cleanSource", "cleanSource.moveDestination"),
+        *("cleanSource.retentionDuration", "fetchParallelism", "format", "includeExistingFiles"),
+        *("inferColumnTypes", "listOnStart", "maxBytesPerTrigger", "maxFileAge", "maxFilesPerTrigger"),
+        *("partitionColumns", "pathRewrites", "resourceTag", "schemaEvolutionMode", "schemaHints"),
+        *("schemaLocation", "useIncrementalListing", "useManagedFileEvents", "useNotifications"),
+        *("useStrictGlobber", "validateOptions"),
+    ],
+)
+def test_each_option_of_databricks_guide_that_no_cloud_has_for_itself_is_there(name: str):
+    assert AutoLoaderOptions.canonical(f"cloudFiles.{name}") in AutoLoaderOptions.model_fields
+
+
+def test_folders_are_listed_anew_where_it_is_asked_for():
+    said = told(source(use_managed_file_events=True, list_on_start=True, validate_options=False))
+
+    assert said["options"]["cloudFiles.listOnStart"] == "true"
+    assert said["options"]["cloudFiles.validateOptions"] == "false"
+
+
 def test_all_options_of_formats_that_the_source_file_has_are_there():
     assert ReadingOptions.model_fields.keys() <= AutoLoaderOptions.model_fields.keys()
 
