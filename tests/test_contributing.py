@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.guard import MARKS
+from tests.test_matrix import DAILY
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -56,6 +57,26 @@ def test_ci_runs_the_same_command() -> None:
         (ran, kept) = job["steps"][-2:]
         assert ran["env"]["GEM_BUNDLE_PICTURES"] == kept["with"]["path"]
         assert kept["if"] == "always()", "what failed is to be seen above all"
+
+
+@pytest.mark.parametrize("name", ["ci", "release"])
+def test_each_workflow_that_tests_has_the_pythons_of_the_matrix(name: str) -> None:
+    """Else `scripts/matrix` would make a Debian for them, which takes root."""
+    asked = {place.removeprefix("--python ") for place in DAILY if place.startswith("--python ")}
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8"))[
+        "jobs"
+    ]
+    testing = [
+        job["steps"]
+        for job in jobs.values()
+        if any(step.get("run", "").startswith("scripts/test") for step in job["steps"])
+    ]
+    assert testing
+    for steps in testing:
+        (setup,) = [step for step in steps if step.get("uses", "").startswith("actions/setup-python@")]
+        *others, python = setup["with"]["python-version"].split()
+        assert asked <= set(others), "the last one is what `python3` is"
+        assert python == "3.11"
 
 
 def test_who_reports_something_is_asked_for_the_version_and_the_debug_output() -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = ROOT / "pyproject.toml"
+DAILY = ("--spark 4.0", "--spark 4.1", "--python 3.13")
 # A place in a minute: rows, a restart, a target and a declared test. All of what is marked `matrix` takes twenty.
 SMOKE = (
     "tests/test_matrix.py::test_the_environment_is_the_place",
@@ -59,7 +60,7 @@ def test_the_session_is_that_of_the_place(spark: SparkSession, request: pytest.F
 
 @pytest.mark.programs
 @pytest.mark.network
-@pytest.mark.parametrize("place", ["--spark 4.0", "--spark 4.1", "--python 3.13"])
+@pytest.mark.parametrize("place", DAILY)
 def test_a_place_of_the_matrix_passes_its_smoke(place: str) -> None:
     variables = clean_variables()
     del variables["SPARK_HOME"]  # a place has its own
