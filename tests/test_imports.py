@@ -115,8 +115,10 @@ def test_a_command_imports_no_more_of_the_runtime_than_it_needs(arguments: list[
         "import sys\n"
         "from gem_bundle.cli import main\n"
         f"main({arguments!r}, standalone_mode=False)\n"
-        "print(*sorted(name for name in sys.modules if name.partition('.')[0] == 'gem_bundle'))"
+        "print(*sorted(name for name in sys.modules if name.partition('.')[0] == 'gem_bundle'))\n"
+        f"print(*sorted({HEAVY!r} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    imported = done.stdout.splitlines()[-1].split()
+    imported, heavy = (line.split() for line in done.stdout.splitlines()[-2:])
+    assert heavy == [], "to check a pipeline takes neither Spark nor Java"
     assert len(imported) <= most, f"{len(imported)} modules: {imported}"

@@ -146,7 +146,7 @@ def test_links_of_the_readme_lead_somewhere() -> None:
 # What nobody can see by reading the code: where it was tried.
 PLATFORM = re.compile(
     r"Databricks|Kubernetes|Spark Connect|SPARK_REMOTE|spark-submit|object store|s3a?://|Unity Catalog|[Ss]erverless"
-    r"|macOS|Spark 4\.[01]|Python 3\.1[2-9]"
+    r"|macOS|(?:on|needs?) Linux|(?:on|,) Windows|Java \d\d|Python 3\.\d|Spark 4\.\d|HDFS|GCS|Azure|\bEMR\b"
 )
 UNTRIED = "nobody has tried"
 
@@ -177,6 +177,9 @@ def test_what_is_said_of_a_platform_names_its_test() -> None:
         ("It runs on Kubernetes.", ["## Where"]),
         ("It runs on Kubernetes (`tests/kit/test_docs_site.py`).", []),
         ("It runs on Kubernetes (`tests/kit/test_gone.py`).", ["## Where"]),
+        ("You need Linux.", ["## Where"]),
+        ("It reads GCS with Java 21.", ["## Where"]),
+        ("Windows close where the watermark passes, as Linux does nothing about.", []),
         ("Nobody has\ntried it on Kubernetes.", []),
         ("It runs.\n\n```yaml\njob: Kubernetes\n```", []),
         ("It runs.\n\n### There\n\nOver Spark Connect too.", ["### There"]),
