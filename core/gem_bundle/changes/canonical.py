@@ -11,14 +11,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from gem_bundle.changes.functions import function_hash
-from gem_bundle.changes.record import (
-    ENVIRONMENT,
-    SECRET,
-    InputRecord,
-    NodeRecord,
-    OperatorRecord,
-    VersionRecord,
-)
+from gem_bundle.changes.record import InputRecord, NodeRecord, OperatorRecord, VersionRecord
+from gem_bundle.changes.withheld import ENVIRONMENT, SECRET, withheld, without_logins
 from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.check.stages.versions import installed_spark
 from gem_bundle.check.streaming.processors import processor_states
@@ -65,10 +59,6 @@ FROZEN = frozenset(
 )
 """The settings that a checkpoint keeps from its first run on, by the offset logs of Spark 4.0 to 4.2."""
 
-_RAW = ("spark_options", "settings")
-# Of them: what Spark itself hides of its settings, and the login of Kafka.
-_SPARK_SECRET = re.compile(r"secret|password|token|access[.]?key|jaas|credential", re.IGNORECASE)
-_LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY = re.compile(r"(?<=\w)\?\S*=\S*")
 
 
@@ -142,7 +132,7 @@ class _Cleaner:
         text = hidden(text)
         if self._stand_ins is not None:
             text = self._stand_ins.sub(HIDDEN, text)
-        return _QUERY.sub("", _LOGIN.sub("", text))
+        return _QUERY.sub("", without_logins(text))
 
     def __call__(self, text: str) -> str:
         """The text without secrets and texts of environment variables."""
@@ -203,20 +193,8 @@ def _options(node: Node, gem: Gem, clean: _Cleaner) -> dict[str, Any]:
         if name in secret:
             found[name] = None if getattr(gem.options, name) is None else SECRET
         else:
-            found[name] = _without_raw(name, _kept(given.get(name), dumped.get(name), clean))
-    return found
-
-
-def _without_raw(name: str, value: Any) -> Any:
-    """An option's value without what is passed on to another program, and is called as secrets are."""
-    if not isinstance(value, dict):
-        return value
-    if name not in _RAW:
-        return {key: _without_raw(key, item) for key, item in value.items()}
-    return {
-        key: SECRET if _SPARK_SECRET.search(key) and item != ENVIRONMENT else item
-        for key, item in value.items()
-    }
+            found[name] = _kept(given.get(name), dumped.get(name), clean)
+    return withheld(found)
 
 
 def _kept(given: Any, value: Any, clean: _Cleaner) -> Any:
@@ -234,7 +212,7 @@ def _kept(given: Any, value: Any, clean: _Cleaner) -> Any:
         return ENVIRONMENT if isinstance(value, str | list | dict) else value
     if isinstance(given, dict) and isinstance(value, dict):
         if given.keys() <= value.keys():
-            return {key: _kept(given.get(key), item, clean) for key, item in value.items()}
+            return {hidden(key): _kept(given.get(key), item, clean) for key, item in value.items()}
     elif isinstance(given, list) and isinstance(value, list) and len(given) == len(value):
         return [_kept(one, other, clean) for one, other in zip(given, value, strict=True)]
     # The gem has made something else of it, so that it can't be said where a part of it went.
@@ -247,7 +225,7 @@ def _kept(given: Any, value: Any, clean: _Cleaner) -> Any:
 
 def _hidden(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _hidden(item) for key, item in value.items()}
+        return {hidden(key): _hidden(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_hidden(item) for item in value]
     return hidden(value) if isinstance(value, str) else value

@@ -7,9 +7,11 @@ whether it is a new one. A record holds no secret: where an option has one stand
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.changes.withheld import withheld, without_logins
 from gem_bundle.facts import output_key
 from gem_bundle.files import open_folder, split
 
@@ -19,11 +21,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 """The number of the format that is written; it grows when older gem-bundles can't read what is written."""
 
-SECRET = {"secret": True}
-"""Stands in a record where the pipeline has a secret."""
-
-ENVIRONMENT = {"environment": True}
-"""Stands in a record where the pipeline has a text of an environment variable, which may be a secret."""
+_BEFORE_HOST = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 class RecordError(ValueError):
@@ -327,13 +325,18 @@ def _version(content: Mapping[str, Any]) -> VersionRecord:
 
 def _node(content: Mapping[str, Any]) -> NodeRecord:
     known = _known(NodeRecord, content)
-    known["options"] = _mapping(content.get("options", {}))
+    given = _mapping(content.get("options", {}))
+    # Older gem-bundles kept logins that are written out in an address.
+    known["options"] = withheld(given)
     known["inputs"] = tuple(
         InputRecord(**_known(InputRecord, item)) for item in _list(content.get("inputs", []))
     )
     known["functions"] = {_text(k): _text(v) for k, v in _mapping(content.get("functions", {})).items()}
     places = _mapping(content.get("places", {}))
-    known["places"] = {option: tuple(map(_text, _list(found))) for option, found in places.items()}
+    known["places"] = {
+        option: tuple(_place(_text(place), given.get(option)) for place in _list(found))
+        for option, found in places.items()
+    }
     known["readers"] = tuple(map(_text, _list(content.get("readers", []))))
     known["was"] = tuple(map(_text, _list(content.get("was", []))))
     columns = content.get("columns")
@@ -342,6 +345,13 @@ def _node(content: Mapping[str, Any]) -> NodeRecord:
             (_text(name), kind if kind is None else _text(kind)) for name, kind in _list(columns)
         )
     return NodeRecord(**known)
+
+
+def _place(place: str, option: Any) -> str:
+    """A place with its container, which older gem-bundles left out as if it were a login."""
+    if not isinstance(option, str) or _BEFORE_HOST.sub("", option) != place:
+        return place
+    return without_logins(option)
 
 
 def _operator(content: Mapping[str, Any]) -> OperatorRecord:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
-from gem_bundle.changes.record import ENVIRONMENT, SECRET
+from gem_bundle.changes.withheld import ENVIRONMENT, SECRET
 from gem_bundle.check.stages.graph import check_graph
 from gem_bundle.check.stages.inference import infer
 from gem_bundle.errors import PluginError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gem_bundle.changes.canonical import version_of
-from gem_bundle.changes.record import ENVIRONMENT, SECRET
+from gem_bundle.changes.withheld import ENVIRONMENT, SECRET
 from gem_bundle.check.checker import check_file
 from gem_bundle.pipeline.loader import LoadOptions
 from gem_bundle.pipeline.secrets import SecretStore
@@ -261,6 +261,7 @@ def test_logins_in_urls_are_left_out(file: Path) -> None:
     edited(file, "path: in,", 'path: "s3a://key:pass@bucket/in",')
     found = node(file, "table", "files")
     assert found.places == {"path": ("s3a://bucket/in",)}
+    assert found.options["path"] == "s3a://bucket/in"
 
 
 def test_numbers_of_the_environment_are_kept(file: Path) -> None:

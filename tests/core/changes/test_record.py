@@ -10,7 +10,6 @@ import pytest
 
 from gem_bundle.changes.record import (
     FORMAT,
-    SECRET,
     Accepted,
     InputRecord,
     NodeRecord,
@@ -19,6 +18,7 @@ from gem_bundle.changes.record import (
     RecordError,
     VersionRecord,
 )
+from gem_bundle.changes.withheld import SECRET
 
 SOURCE = NodeRecord(
     "clicks",

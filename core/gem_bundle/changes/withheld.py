@@ -1,0 +1,109 @@
+"""What a record leaves out of options: logins in addresses, what signs them, settings that are secrets."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from gem_bundle.pipeline.secrets import HIDDEN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SECRET = {"secret": True}
+"""Stands in a record where the pipeline has a secret."""
+
+ENVIRONMENT = {"environment": True}
+"""Stands in a record where the pipeline has a text of an environment variable, which may be a secret."""
+
+_RAW = ("spark_options", "settings")
+# Of them: what Spark itself hides of its settings, the logins of Kafka and of Azure.
+_SETTING = re.compile(
+    r"secret|passw|passphrase|token|access[.]?key|jaas|credential|account\.key|keystore\.key|\.sas\."
+    r"|(?:private|api|encryption)[._-]?key",
+    re.IGNORECASE,
+)
+
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*"
+_WHOLE = re.compile(rf"\s*(?:jdbc:|{_SCHEME}://).*", re.DOTALL | re.IGNORECASE)
+_PART = re.compile(rf"(?:\bjdbc:|\b{_SCHEME}://)[^\s'\"`<>]+", re.IGNORECASE)
+_CONNECTION = re.compile(r"\w+=[^;]*(?:;\w+=[^;]*)+;?")
+
+# A login may have the slashes that belong into it escaped, or not: behind a host's colon stands a number.
+_LOGIN = re.compile(
+    rf"\b({_SCHEME})://([^/?#\s]*|[^/?#\s:\[]*:(?!\d*(?:[/,?#]|\Z))\S*?)@",
+)
+_ORACLE = re.compile(r"(jdbc:oracle:\w+:)[^/@:\s]+/[^@\s]+(?=@)", re.IGNORECASE)
+# There the name before `@` is the container.
+_CONTAINERS = frozenset({"abfs", "abfss", "wasb", "wasbs"})
+
+# A signature is of all that stands behind the question mark: with another one all of it is another.
+_SIGNED = re.compile(r"\?(?:\S*[&;])?(?:[\w.-]*signature|sig)=\S*", re.IGNORECASE)
+_PROPERTY = re.compile(
+    r"(\A\s*|[?&;,(]\s*)"
+    r"([\w.-]*(?:passw|passphrase|pwd|secret|token|credential|signature)[\w.-]*"
+    r"|[\w.-]*(?:access|private|api|account|shared|subscription|master|storage)[._-]*key[\w.-]*"
+    r"|pass|key|sig|code|auth|appid|jwt)"
+    r"(\s*=\s*)([^&;,)\s]+)",
+    re.IGNORECASE,
+)
+# Columns of a row, which a call of a service puts into its address.
+_COLUMN = re.compile(r"\{[^{}]*\}")
+
+
+def without_logins(text: str) -> str:
+    """A text without the logins in its addresses and without what signs them.
+
+    What has a secret's name behind an address's question mark is hidden; the rest stays, to be compared.
+
+    Args:
+        text: The text: an address, one with addresses in it, or a connection string.
+    """
+    if "@" not in text and "=" not in text:
+        return text
+    if _WHOLE.fullmatch(text) or _CONNECTION.fullmatch(text):
+        return _cleared(text)
+    return _PART.sub(lambda found: _cleared(found[0]), text) if ":" in text else text
+
+
+def _cleared(address: str) -> str:
+    cleared = _ORACLE.sub(r"\1", _LOGIN.sub(_host, address))
+    cleared = _SIGNED.sub("", cleared)
+    is_called = cleared.lower().startswith("http")
+
+    def hide(found: re.Match[str]) -> str:
+        if is_called and _COLUMN.fullmatch(found[4]):
+            return found[0]
+        return f"{found[1]}{found[2]}{found[3]}{HIDDEN}"
+
+    return _PROPERTY.sub(hide, cleared)
+
+
+def _host(found: re.Match[str]) -> str:
+    container = found[2].partition(":")[0] if found[1].lower() in _CONTAINERS else ""
+    return f"{found[1]}://{container}@" if container else f"{found[1]}://"
+
+
+def withheld(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a node as a record keeps them: without logins, and without settings that are secrets.
+
+    Args:
+        options: The options by name, as JSON has them.
+    """
+    return {name: _withheld(name, value) for name, value in options.items()}
+
+
+def _withheld(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return without_logins(value)
+    if isinstance(value, list):
+        return [_withheld("", item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if name in _RAW:
+        # What is passed on to another program, and is called as secrets are.
+        value = {
+            key: SECRET if _SETTING.search(key) and item != ENVIRONMENT else item
+            for key, item in value.items()
+        }
+    return {without_logins(key): _withheld(key, item) for key, item in value.items()}

@@ -1,0 +1,141 @@
+"""What a record leaves out of options: logins in addresses, what signs them, settings that are secrets."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gem_bundle.changes.canonical import version_of
+from gem_bundle.changes.record import Record
+from gem_bundle.changes.withheld import SECRET, withheld, without_logins
+from tests.core.changes.edits import plan, verdict
+
+if TYPE_CHECKING:
+    from gem_bundle.changes.model import TargetChanges
+
+PIPELINE = """
+pipeline: shop
+spark:
+  spark.sql.streaming.stateStore.providerClass: "a.B?u=https://me:pa55word@h/"
+sources:
+  files:
+    gem: file
+    options:
+      format: json
+      path: "IN"
+      schema: "id string, n int"
+      spark_options:
+        more: "https://me:pa55word@host/x"
+        fs.azure.account.key.acc.dfs.core.windows.net: pa55word
+        fs.azure.sas.box.acc: pa55word
+        ssl.keystore.key: pa55word
+        endpoint: "Endpoint=sb://ns.net/;SharedAccessKeyName=all;SharedAccessKey=pa55word="
+transforms:
+  cleaned:
+    gem: python
+    input: files
+    options:
+      function: "json:loads"
+      arguments:
+        "https://me:pa55word@host/key": 1
+        one: "https://me:pa55word@host/x?token=pa55word&page=1"
+        list: ["wasbs://box:pa55word@acc/c?sv=1&sig=pa55word", {inner: "jdbc:x://h/d?user=me&password=pa55word"}]
+targets:
+  out: {gem: file, input: cleaned, options: {format: parquet, path: "OUT"}}
+"""
+
+
+def pipeline(read: str = "s3a://key:pa55word@bucket/in", written: str = "wasbs://box:pa55word@acc/c") -> str:
+    return PIPELINE.replace("IN", read).replace("OUT", written)
+
+
+def test_no_login_that_is_written_out_gets_in_by_any_way() -> None:
+    text = json.dumps(asdict(version_of(plan(pipeline(written="wasbs://x@acc/c?sig=pa55word")), "out")))
+    assert "pa55word" not in text
+    assert "s3a://bucket/in" in text
+    assert "https://host/x?token=**********&page=1" in text
+    assert "wasbs://box@acc/c" in text
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("s3a://key:pa55word@bucket/in", "s3a://bucket/in"),
+        ("s3a://key:pa/55/word@bucket/in", "s3a://bucket/in"),
+        ("s3a://key:pa'55@word@bucket/in", "s3a://bucket/in"),
+        ("https://token@host/x", "https://host/x"),
+        ("mongodb://me:pa55word@h1:27017,h2:27017/db", "mongodb://h1:27017,h2:27017/db"),
+        # The name before `@` is the container.
+        ("abfss://raw@acc.dfs.core.windows.net/in", "abfss://raw@acc.dfs.core.windows.net/in"),
+        ("wasbs://raw:pa55word@acc/in", "wasbs://raw@acc/in"),
+        ("jdbc:oracle:thin:scott/pa55word@host:1521/db", "jdbc:oracle:thin:@host:1521/db"),
+        ("jdbc:sqlserver://h;user=me;password=pa55word;x=1", "jdbc:sqlserver://h;user=me;password=**********;x=1"),
+        ("https://h/x?a=1&sig=pa55word&se=2026", "https://h/x"),
+        ("https://h/x?X-Amz-Date=1&X-Amz-Signature=pa55word#here", "https://h/x"),
+        ("https://h/x?api_key=pa55word", "https://h/x?api_key=**********"),
+        ("AccountName=a;AccountKey=pa55word==;B=c", "AccountName=a;AccountKey=**********;B=c"),
+        ("AccountKey=pa55word==;AccountName=a", "AccountKey=**********;AccountName=a"),
+        ("copy 'https://me:pa55word@h/x' and 'http://b'", "copy 'https://h/x' and 'http://b'"),
+    ],
+)  # fmt: skip
+def test_logins_and_signatures_are_left_out(given: str, kept: str) -> None:
+    assert without_logins(given) == kept
+    assert without_logins(kept) == kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://host:8080/path/a@b",
+        "https://h/users/{id}?fields=name&units=metric&key={key}",
+        "http://[::1]:80/a@b",
+        "kafka://b1:9092/clicks",
+        "b1:9092,b2:9092",
+        "url like '%?key=a%' and token = 'x'",
+        "concat('http://', host, '@')",
+        "regexp_extract(url, '[?&]token=([^&]+)', 1)",
+        "me@example.com",
+        "/data/a;key=b",
+    ],
+)
+def test_what_is_no_secret_stays_so_that_it_can_be_compared(text: str) -> None:
+    assert without_logins(text) == text
+
+
+def test_settings_that_are_secrets_are_left_out_and_markers_stay() -> None:
+    given = {"settings": {"a.secret": "x", "b": SECRET, "c": 1}, "more": SECRET, "none": None}
+    assert withheld(given) == {
+        "settings": {"a.secret": SECRET, "b": SECRET, "c": 1},
+        "more": SECRET,
+        "none": None,
+    }
+
+
+def told(found: TargetChanges) -> list[tuple[str, Any, Any]]:
+    return [(change.code, change.before, change.after) for change in found.changes]
+
+
+def test_another_login_is_no_change_and_another_place_is_one() -> None:
+    other = "s3a://other:secret@bucket/in"
+    assert verdict(pipeline(), pipeline(other)).changes == ()
+    found = verdict(pipeline(), pipeline("s3a://key:pa55word@bucket2/in"))
+    assert told(found) == [("GB414", "s3a://bucket/in", "s3a://bucket2/in")]
+    raw, other = (f"abfss://{box}@acc.net/in" for box in ("raw", "other"))
+    assert told(verdict(pipeline(raw), pipeline(other))) == [("GB414", raw, other)]
+
+
+def test_what_older_records_have_is_read_without_it() -> None:
+    raw, box = "s3a://key:pa55word@bucket/in", "abfss://raw@acc.net/out"
+    version = version_of(plan(pipeline(raw, box)), "out")
+    content = json.loads(Record("out", (version,)).as_json())
+    nodes = {node["id"]: node for node in content["versions"][0]["nodes"]}
+    nodes["files"]["options"]["path"] = raw
+    nodes["files"]["options"]["spark_options"]["ssl.keystore.key"] = "pa55word"
+    # Containers were left out as logins are.
+    nodes["out"]["places"]["path"] = ["abfss://acc.net/out"]
+    read = Record.from_json(json.dumps(content)).newest
+    assert read is not None
+    assert read.is_same(version)
