@@ -26,7 +26,7 @@ def plan(installed: Installed, name: str | None, root: Path, run: RunOptions) ->
     Returns:
         The exit status: 1 when a start would be stopped, or the pipeline has errors.
     """
-    from gem_bundle.changes.formats.text import as_text, role, summary
+    from gem_bundle.changes.formats.text import as_text, summary
     from gem_bundle.changes.planning import plan_changes
     from gem_bundle.check.checker import check_definition
     from gem_bundle.cli.output import paint, print_diagnostics, scrubbed
@@ -42,6 +42,7 @@ def plan(installed: Installed, name: str | None, root: Path, run: RunOptions) ->
     checked = check_definition(installed.load(pipeline, root, load))
     found = list(checked.diagnostics)
     targets: list[TargetChanges] = []
+    unknown = 0
     if checked.plan is not None:
         try:
             chosen_target_ids(checked.plan.definition, run.targets)
@@ -51,11 +52,12 @@ def plan(installed: Installed, name: str | None, root: Path, run: RunOptions) ->
             targets, wrong = plan_changes(checked.plan, run.targets, run.environment)
             targets = [target.accepting(run.accept) for target in targets]
             found += wrong
+            unknown = len({diagnostic.node for diagnostic in wrong if diagnostic.is_error})
     print_diagnostics(in_order(diagnostic for diagnostic in found if diagnostic.severity != "note"))
-    if targets:
+    if targets or unknown:
         for line in as_text(targets, paint):
             click.echo(scrubbed(line))
-        text, verdict = summary(targets)
-        click.echo(f"{pipeline.name}: {paint(text, role(verdict))}")
+        text, colour = summary(targets, unknown)
+        click.echo(f"{pipeline.name}: {paint(text, colour)}")
     failed = any(diagnostic.is_error for diagnostic in found) or any(target.stops for target in targets)
     return 1 if failed else 0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gem_bundle.changes.withheld import without_logins
 from gem_bundle.check.stages.versions import installed_spark
 from gem_bundle.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gem_bundle.changes.checkpoint import SparkCheckpoint
+    from gem_bundle.changes.checkpoint import SparkCheckpoint, UnseenError
     from gem_bundle.pipeline.model import Trigger
 
 
@@ -26,6 +27,25 @@ def has_source_evolution(settings: Mapping[str, str], trigger: Trigger | None = 
     key = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
     major, minor = (int(part) for part in (installed_spark() or "4.2").split(".")[:2])
     return (major, minor) >= (4, 2) and settings.get(key, "true").lower() == "true"
+
+
+def unseen(target: str, location: str, error: UnseenError) -> Diagnostic:
+    """What is said of a checkpoint that can't be looked at from here.
+
+    Args:
+        target: The id of the target.
+        location: Its checkpoint's location.
+        error: Why it can't be.
+    """
+    message = f"the checkpoint of target `{target}` can't be seen from here: {error}, at {location}"
+    return Diagnostic(
+        "GB406",
+        "error",
+        without_logins(message),
+        target,
+        hint="Look at it from where Spark runs, or install the package that teaches fsspec its scheme "
+        "(s3fs, gcsfs, adlfs, …) and give it what it logs in with.",
+    )
 
 
 def check_checkpoint(

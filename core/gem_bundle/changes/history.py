@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.record import Record, RecordError, read_record, record_file, write_record
+from gem_bundle.changes.withheld import without_logins
 from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.errors import describe_error
 from gem_bundle.files import below
+from gem_bundle.types import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -120,7 +123,10 @@ def record_of(target: str, location: str) -> tuple[Record | None, list[Diagnosti
     except RecordError as error:
         return None, [damaged_record(target, location, error)]
     except Exception as error:  # noqa: BLE001 (every store raises what its client raises)
-        return None, [_unkept(target, location, f"{type(error).__name__}: {error}")]
+        if is_remote(location):
+            return None, [_unkept(target, location, f"{type(error).__name__}: {error}")]
+        reason = RecordError(f"can't be read ({describe_error(error)})")
+        return None, [damaged_record(target, location, reason)]
 
 
 def damaged_record(target: str, location: str, error: RecordError) -> Diagnostic:
@@ -129,7 +135,7 @@ def damaged_record(target: str, location: str, error: RecordError) -> Diagnostic
     return Diagnostic(
         "GB404",
         "error",
-        f"the record of the checkpoint of target `{target}` {error}: {place}",
+        without_logins(f"the record of the checkpoint of target `{target}` {error}: {place}"),
         target,
         hint="Restore the file from a copy, or use the gem-bundle that wrote it. Or remove it: then only "
         "what Spark left is known, until the pipeline has run.",
@@ -140,7 +146,9 @@ def _unkept(target: str, location: str, reason: str) -> Diagnostic:
     return Diagnostic(
         "GB405",
         "warning",
-        f"no record is kept of what runs on the checkpoint of target `{target}`: {reason}, at {location}",
+        without_logins(
+            f"no record is kept of what runs on the checkpoint of target `{target}`: {reason}, at {location}"
+        ),
         target,
         hint="Without one a later version of the pipeline can't be compared with this one. For a place in "
         "the cloud, install the package that teaches fsspec its scheme (s3fs, gcsfs, adlfs, …).",

@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
-from gem_bundle.changes.damage import check_checkpoint
+from gem_bundle.changes.damage import check_checkpoint, unseen
 from gem_bundle.changes.history import record_of, what_ran
-from gem_bundle.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint, StateOperator
     from gem_bundle.changes.record import Record, VersionRecord
+    from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.pipeline.model import Definition
 
 
@@ -80,9 +80,7 @@ def _inspect(definition: Definition, target: str) -> Inspection:
         checkpoint = read_checkpoint(location, LAST)
         found += check_checkpoint(target, checkpoint, source_evolution=False)
     except UnseenError as error:
-        message = f"the checkpoint of target `{target}` can't be seen from here: {error}, at {location}"
-        hint = "Look at it from where Spark runs, or install the package that teaches fsspec its scheme."
-        found.append(Diagnostic("GB406", "error", message, target, hint=hint))
+        found.append(unseen(target, location, error))
     record, wrong = record_of(target, definition.record(target))
     found += [diagnostic for diagnostic in wrong if diagnostic.is_error]
     if record is not None:

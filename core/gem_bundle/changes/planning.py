@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.compare import compare, compare_with_checkpoint, new_target
-from gem_bundle.changes.damage import check_checkpoint, has_source_evolution
+from gem_bundle.changes.damage import check_checkpoint, has_source_evolution, unseen
 from gem_bundle.changes.history import record_of, what_ran
 from gem_bundle.changes.model import Change, TargetChanges
 from gem_bundle.changes.record import Accepted, recorded_targets
@@ -45,7 +45,8 @@ def plan_changes(
         environment: Environment variables, for the project's settings; None is the process's.
 
     Returns:
-        What becomes of each target, and what is wrong with its checkpoint or the record beside it.
+        What becomes of each target; and of those of which that can't be known, why: what is wrong with the
+        checkpoint or the record beside it.
     """
     found: list[TargetChanges] = []
     wrong: list[Diagnostic] = []
@@ -104,24 +105,24 @@ def _of_target(
     try:
         checkpoint = read_checkpoint(location, last=2)
     except UnseenError as error:
-        note = f"the checkpoint can't be seen from here, so nothing is known of it: {error}, at {location}"
-        return [TargetChanges(node.id, (), (note,))], []
+        return [], [unseen(node.id, location, error)]
     record, wrong = record_of(node.id, plan.definition.record(node.id))
-    if any(diagnostic.is_error for diagnostic in wrong):
-        return [], wrong
+    if wrong:
+        # By what Spark left alone less is known, and too little where there may be a record.
+        return [], [d if d.is_error else replace(d, code="GB406", severity="error") for d in wrong]
     new = version_of(plan, node.id, environment=environment)
     if checkpoint is None or (record is None and node.group):
         moved = _moved(plan, node, checkpoint)
         if moved is not None:
-            return [TargetChanges(node.id, (moved,))], wrong
+            return [TargetChanges(node.id, (moved,))], []
     if checkpoint is None:
         anew = _into_what_is_there(plan, node)
-        return [anew or new_target(plan, new)], wrong
+        return [anew or new_target(plan, new)], []
     # Continuous processing names no sources, whatever the settings: that is another matter.
     evolution = has_source_evolution(plan.definition.spark, node.trigger) and not checkpoint.continuous
     broken = check_checkpoint(node.id, checkpoint, source_evolution=evolution)
     if broken:
-        return [], [*wrong, *broken]
+        return [], broken
     ran = what_ran(record, checkpoint).newest if record is not None else None
     if ran is None:
         found = compare_with_checkpoint(plan, new, checkpoint)
@@ -129,7 +130,7 @@ def _of_target(
         found = TargetChanges(node.id)
     else:
         found = compare(ran, new, plan, node.id, registry=installed(), checkpoint=checkpoint)
-    return [_by_processing(plan, node, checkpoint, found)], wrong
+    return [_by_processing(plan, node, checkpoint, found)], []
 
 
 def _by_processing(

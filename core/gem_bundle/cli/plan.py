@@ -61,16 +61,16 @@ def command(
 
     From harmless to fatal: with a change a target `continues`, goes by it `from_now_on`, or rows are
     `skipped`, come `again`, or are `mixed` with what the old rule made, or Spark has `refused` to go on.
-    From `skipped` on the exit status is 1.
+    From `skipped` on the exit status is 1, and where a checkpoint can't be seen or is damaged.
     """
     from gem_bundle.changes.formats.json import as_json
     from gem_bundle.changes.formats.markdown import as_markdown
-    from gem_bundle.changes.formats.text import as_text, role, summary
+    from gem_bundle.changes.formats.text import as_text, summary
     from gem_bundle.diagnostics import in_order
 
     if markdown and output_format != "text":
         ctx.fail("`--markdown` is a format of its own: it doesn't go with `--format`.")
-    found, diagnostics = _plan(file, parameters, profile, targets, against)
+    found, diagnostics, unknown = _plan(file, parameters, profile, targets, against)
     errors = [diagnostic for diagnostic in diagnostics if diagnostic.is_error]
     ok = not errors and not any(target.stops for target in found)
     if output_format == "json":
@@ -79,13 +79,14 @@ def command(
     else:
         print_diagnostics(errors if quiet else in_order(diagnostics))
         if markdown:
-            click.echo(scrubbed(as_markdown(file, found)), nl=False)
-        elif found or not errors:
+            shown = [scrubbed_diagnostic(diagnostic) for diagnostic in in_order(errors)]
+            click.echo(scrubbed(as_markdown(file, found, shown, unknown)), nl=False)
+        elif found or unknown or not errors:
             for line in as_text([t for t in found if t.stops or not quiet], paint):
                 click.echo(scrubbed(line))
             if not quiet:
-                text, verdict = summary(found)
-                click.echo(f"{file}: {paint(text, role(verdict))}")
+                text, colour = summary(found, unknown)
+                click.echo(f"{file}: {paint(text, colour)}")
     if not ok:
         raise SystemExit(1)
 
@@ -96,8 +97,12 @@ def _plan(
     profile: str | None,
     targets: tuple[str, ...],
     against: str | None,
-) -> tuple[list[TargetChanges], list[Diagnostic]]:
-    """What becomes of each target, and what is wrong with the pipeline, or the other version of it."""
+) -> tuple[list[TargetChanges], list[Diagnostic], int]:
+    """What becomes of each target, what is wrong with the pipeline or the other version of it.
+
+    Returns:
+        At the end of how many targets it isn't known what becomes of them.
+    """
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
@@ -111,14 +116,15 @@ def _plan(
     checked = check_file(file, LoadOptions(parameters, profile, skip_env=True))
     diagnostics = list(checked.diagnostics)
     if checked.plan is None:
-        return [], diagnostics
+        return [], diagnostics, 0
     try:
         chosen_target_ids(checked.plan.definition, targets)
     except PipelineError as error:
-        return [], [*diagnostics, *error.diagnostics]
+        return [], [*diagnostics, *error.diagnostics], 0
     if against is None:
         found, more = plan_changes(checked.plan, targets)
-        return found, [*diagnostics, *more]
+        unknown = {diagnostic.node for diagnostic in more if diagnostic.is_error}
+        return found, [*diagnostics, *more], len(unknown)
     with TemporaryDirectory(prefix="gem-bundle-plan-") as work:
         try:
             former, code = check_version(
@@ -128,7 +134,7 @@ def _plan(
                 Path(work),
             )
         except PipelineError as error:
-            return [], [*diagnostics, *error.diagnostics]
+            return [], [*diagnostics, *error.diagnostics], 0
         if former.plan is None:
-            return [], [*diagnostics, *(d for d in former.diagnostics if d.is_error)]
-        return plan_against(checked.plan, former.plan, targets, code=code), diagnostics
+            return [], [*diagnostics, *(d for d in former.diagnostics if d.is_error)], 0
+        return plan_against(checked.plan, former.plan, targets, code=code), diagnostics, 0

@@ -134,8 +134,8 @@ CHANGES = (
         "the record of a checkpoint can't be read",
         why="""
             Beside each checkpoint lies a record of what ran on it, `.<target>.record.json`, which every
-            run and every plan compares the pipeline with. This one is damaged, or a later gem-bundle
-            wrote it. Without it only what Spark left can be known.
+            run and every plan compares the pipeline with. This one is damaged, a later gem-bundle wrote
+            it, or it belongs to somebody else. Without it only what Spark left can be known.
         """,
         breaks="""
             $ mv notes.txt checkpoints/clicks/.table.record.json
@@ -173,19 +173,19 @@ CHANGES = (
         "a checkpoint can't be seen from here",
         why="""
             It lies in a store that nothing here can read, or on the machine of a Spark Connect server,
-            so nothing can be told of it.
+            so nothing can be told of it: not how far it has got, and not what an edit does to it.
         """,
         breaks="""
             checkpoints: s3a://bucket/checkpoints
 
             $ pip uninstall s3fs
-            $ gem-bundle checkpoint show clicks.yaml
+            $ gem-bundle plan clicks.yaml
         """,
         keeps="""
             checkpoints: s3a://bucket/checkpoints
 
             $ pip install s3fs
-            $ gem-bundle checkpoint show clicks.yaml
+            $ gem-bundle plan clicks.yaml
         """,
     ),
     error(

@@ -30,6 +30,9 @@ targets:
 """
 
 
+REFUSED = "Spark won't start, or fails in the first micro-batch."
+
+
 def written(folder: Path, text: str, name: str = "shop.yaml") -> Path:
     file = folder / name
     file.write_text(text, encoding="utf-8")
@@ -132,6 +135,89 @@ def test_a_damaged_record_is_told(cli: Cli, tmp_path: Path) -> None:
     result = cli("plan", str(file))
     assert result.exit_code == 1
     assert "GB404" in result.stderr
+
+
+UNSEEN = TEXT.replace("sources:", "checkpoints: wasbs://me:pa55word@account/c\nsources:", 1)
+
+
+def test_where_a_checkpoint_can_not_be_seen_nothing_is_said_to_be_right(cli: Cli, tmp_path: Path) -> None:
+    file = written(tmp_path, UNSEEN)
+    result = cli("plan", str(file))
+    assert result.exit_code == 1
+    assert (
+        f"{file}:9:3: error[GB406]: the checkpoint of target `all` can't be seen from here" in result.stderr
+    )
+    assert "install the package that teaches fsspec its scheme" in result.stderr
+    assert "pa55word" not in result.output
+    assert result.stdout == f"{file}: 2 not known. The errors say why.\n"
+
+    found = json.loads(cli("plan", str(file), "--target", "out", "--format", "json").stdout)
+    assert (found["ok"], found["targets"]) == (False, {})
+    assert [(d["code"], d["node"], d["line"]) for d in found["diagnostics"] if d["severity"] == "error"] == [
+        ("GB406", "out", 10)
+    ]
+
+    result = cli("plan", str(file), "--markdown")
+    assert result.exit_code == 1
+    assert result.stdout.startswith(f"### ❌ `{file}`: not known\n\nThe errors say why.\n")
+    assert "| error | 9 | GB406 | the checkpoint of target `all` can't be seen from here" in result.stdout
+    assert "install the package that teaches fsspec its scheme" in result.stdout
+
+
+def test_what_is_known_of_other_targets_is_told_too(cli: Cli, tmp_path: Path) -> None:
+    file = written(tmp_path, TEXT)
+    left_by_a_run(file)
+    (tmp_path / "checkpoints/shop/out/metadata").write_text("{", encoding="utf-8")
+    result = cli("plan", str(file))
+    assert result.exit_code == 1
+    assert "error[GB402]" in result.stderr
+    assert result.stdout.splitlines() == [
+        "target all: same",
+        f"{file}: 1 same, 1 not known. The errors say why.",
+    ]
+    lines = cli("plan", str(file), "--markdown").stdout.splitlines()
+    assert lines[0] == f"### ❌ `{file}`: 1 same, 1 not known"
+    assert any(
+        line.startswith("| error | 9 | GB402 | the checkpoint of target `out` is damaged") for line in lines
+    )
+    written(tmp_path, TEXT.replace("path: data,", "path: data2,"))
+    result = cli("plan", str(file))
+    assert result.stdout.splitlines()[-1] == f"{file}: 1 refused, 1 not known. The errors say why. {REFUSED}"
+    lines = cli("plan", str(file), "--markdown").stdout.splitlines()
+    assert lines[0] == f"### ❌ `{file}`: 1 refused, 1 not known"
+
+
+def test_notes_are_in_each_format(cli: Cli, tmp_path: Path) -> None:
+    file = written(tmp_path, TEXT)
+    left_by_a_run(file)
+    for name in ("all", "out"):
+        (tmp_path / f"checkpoints/shop/.{name}.record.json").unlink()
+    known = "what keys are made of, can't be known"
+    assert known in cli("plan", str(file)).stdout
+    assert known in cli("plan", str(file), "--markdown").stdout
+    found = json.loads(cli("plan", str(file), "--format", "json").stdout)["targets"]["all"]
+    assert found["verdict"] == "continues"
+    assert known in found["notes"][0]
+
+
+def test_a_record_that_can_not_be_read_is_not_none(cli: Cli, tmp_path: Path) -> None:
+    file = written(tmp_path, TEXT)
+    left_by_a_run(file)
+    record = tmp_path / "checkpoints/shop/.out.record.json"
+    record.unlink()
+    record.mkdir()
+    result = cli("plan", str(file), "--target", "out")
+    assert result.exit_code == 1
+    assert "error[GB404]: the record of the checkpoint of target `out` can't be read" in result.stderr
+    assert "continues" not in result.stdout
+
+
+def test_a_pipeline_with_errors_is_not_right_in_markdown(cli: Cli, tmp_path: Path) -> None:
+    file = written(tmp_path, TEXT.replace("gem: filter", "gem: filtre"))
+    result = cli("plan", str(file), "--markdown")
+    assert result.exit_code == 1
+    assert result.stdout.startswith(f"### ❌ `{file}`: not known\n")
+    assert "| error | 5 | GB201 |" in result.stdout
 
 
 def test_wrong_use(cli: Cli, tmp_path: Path) -> None:

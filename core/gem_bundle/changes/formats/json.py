@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def as_json(targets: Iterable[TargetChanges], diagnostics: Iterable[Diagnostic], *, ok: bool) -> str:
-    """A plan as ``{"ok": …, "targets": {id: {"verdict": …, "changes": [{…}]}}, "diagnostics": [{…}]}``.
+    """A plan as ``{"ok": …, "targets": {id: {"verdict": …, …}}, "diagnostics": [{…}]}``.
 
     Args:
-        targets: What becomes of each target.
+        targets: What becomes of each target; of others it isn't known, and the diagnostics say why.
         diagnostics: What was found about the pipeline and its checkpoints.
         ok: Whether a run may go on.
     """
@@ -24,6 +24,7 @@ def as_json(targets: Iterable[TargetChanges], diagnostics: Iterable[Diagnostic],
         target.target: {
             "verdict": target.verdict,
             "changes": [change.as_dict() for change in target.changes],
+            "notes": list(target.notes),
         }
         for target in targets
     }

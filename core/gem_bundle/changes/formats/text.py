@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Literal
 from gem_bundle.changes.model import MEANINGS, STOPS, VERDICTS, worst
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from gem_bundle.changes.model import Change, TargetChanges, Verdict
 
 PaintedAs = Literal["place", "error", "warning", "note", "hint", "ok"]
-Paint = "Callable[[str, PaintedAs], str]"
+UNKNOWN = "The errors say why."
+"""What stands in place of a verdict's meaning where nothing is known of a target."""
 
 
 def role(verdict: Verdict) -> PaintedAs:
@@ -46,10 +47,40 @@ def _change(change: Change, paint: Callable[[str, PaintedAs], str]) -> Iterator[
         yield paint(f"      {change.hint}", "hint")
 
 
-def summary(targets: Iterable[TargetChanges]) -> tuple[str, Verdict]:
-    """How many targets have which verdict, the worst first, and that one; what it means."""
+def summary(targets: Iterable[TargetChanges], unknown: int = 0) -> tuple[str, PaintedAs]:
+    """How many targets have which verdict, the worst first, and what that means; with its colour.
+
+    Args:
+        targets: What becomes of each target.
+        unknown: Of how many others it isn't known.
+    """
     found = [target.verdict for target in targets]
     worse = worst(found)
-    counted = [f"{found.count(verdict)} {verdict}" for verdict in reversed(VERDICTS) if found.count(verdict)]
-    text = ", ".join(counted) or "no target with a checkpoint"
-    return (f"{text}. {MEANINGS[worse]}" if found else text), worse
+    text = counted(found, unknown) or "no target with a checkpoint"
+    if not found and not unknown:
+        return text, role(worse)
+    return f"{text}. {meaning(found, unknown)}", "error" if unknown else role(worse)
+
+
+def counted(verdicts: Sequence[Verdict], unknown: int = 0) -> str:
+    """How often there is each verdict, the worst first.
+
+    Args:
+        verdicts: The verdicts of targets.
+        unknown: Of how many others it isn't known.
+    """
+    found = [f"{verdicts.count(one)} {one}" for one in reversed(VERDICTS) if one in verdicts]
+    return ", ".join([*found, f"{unknown} not known"] if unknown else found)
+
+
+def meaning(verdicts: Sequence[Verdict], unknown: int = 0) -> str:
+    """What the worst of some verdicts means.
+
+    Args:
+        verdicts: The verdicts of targets.
+        unknown: Of how many others it isn't known: no verdict that is better than that counts for all.
+    """
+    worse = worst(verdicts)
+    if not unknown:
+        return MEANINGS[worse]
+    return f"{UNKNOWN} {MEANINGS[worse]}" if worse in STOPS else UNKNOWN
