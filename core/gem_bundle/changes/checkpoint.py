@@ -13,18 +13,25 @@ import json
 import os
 import re
 import zipfile
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.changes.reading import check_plain, loaded
+from gem_bundle.errors import describe_error
 from gem_bundle.files import NoFilesError, below, numbered, open_folder
 from gem_bundle.types import is_remote, local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from gem_bundle.files import Folder
+
 _LOG_VERSIONS = ("v1", "v2")
 _LARGEST_ZIP = 32_000_000
+# No file, or a folder where one should be: stores tell one for the other.
+_NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
 class UnseenError(OSError):
@@ -164,41 +171,45 @@ class SparkCheckpoint:
 
     @cached_property
     def operators(self) -> tuple[StateOperator, ...]:
-        """The stateful operators; they are looked at when they are asked for."""
-        return tuple(_operators(self.location))
+        """The stateful operators; they are looked at when they are asked for.
+
+        Raises:
+            UnseenError: When they can't be from here, here and below.
+        """
+        with _looking(self.location):
+            return tuple(_operators(self.location))
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """What Spark calls the stateful operators, without a look at their state; empty when unknown."""
         state = below(self.location, "state")
-        return tuple(_kind(_described(below(state, str(n)))) for n in sorted(numbered(_names(state))))
+        with _looking(self.location):
+            return tuple(_kind(_described(below(state, str(n)))) for n in sorted(numbered(_names(state))))
 
     @cached_property
     def stores(self) -> tuple[tuple[str, tuple[StateStore, ...]], ...]:
         """What Spark calls the stateful operators, with their stores, without a look at what these hold."""
         state = below(self.location, "state")
-        folders = [below(state, str(number)) for number in sorted(numbered(_names(state)))]
-        described = [(folder, _described(folder)) for folder in folders]
-        return tuple((_kind(said), _stores(folder, said)) for folder, said in described)
+        with _looking(self.location):
+            folders = [below(state, str(number)) for number in sorted(numbered(_names(state)))]
+            described = [(folder, _described(folder)) for folder in folders]
+            return tuple((_kind(said), _stores(folder, said)) for folder, said in described)
 
     @property
     def partitions(self) -> int | None:
         """How many partitions its state has, by what is said of it; None without state or when unknown."""
         state = below(self.location, "state")
-        described = (_described(below(state, str(n))) for n in numbered(_names(state)))
-        found = [
-            _number(store.get("numPartitions"))
-            for operator in described
-            for store in operator.get("stateStoreInfo") or ()
-            if isinstance(store, dict)
-        ]
+        with _looking(self.location):
+            described = [_described(below(state, str(n))) for n in numbered(_names(state))]
+        found = [_number(store.get("numPartitions")) for said in described for store in _said_of_stores(said)]
         # A limit of all rows has one, whatever the others have.
         return max((count for count in found if count is not None), default=None)
 
     @cached_property
     def source_logs(self) -> tuple[str, ...]:
         """The names of the sources that keep something of their own."""
-        return tuple(sorted(_names(below(self.location, "sources"))))
+        with _looking(self.location):
+            return tuple(sorted(_names(below(self.location, "sources"))))
 
 
 def read_checkpoint(location: str, last: int = 1) -> SparkCheckpoint | None:
@@ -214,17 +225,24 @@ def read_checkpoint(location: str, last: int = 1) -> SparkCheckpoint | None:
     Raises:
         UnseenError: When it can't be looked at from here.
     """
-    if not is_remote(location):
+    with _looking(location):
         checkpoint = _read(location, last)
-        if checkpoint is None and not _is_here(location):
-            raise UnseenError("it lies on Spark's side, not on this machine")
-        return checkpoint
+    if checkpoint is None and not is_remote(location) and not _is_here(location):
+        raise UnseenError("it lies on Spark's side, not on this machine")
+    return checkpoint
+
+
+@contextmanager
+def _looking(location: str) -> Iterator[None]:
+    """Say what keeps a look at a checkpoint from being one, whatever its place raises."""
     try:
-        return _read(location, last)
+        yield
     except NoFilesError as error:
         raise UnseenError(str(error)) from error
     except Exception as error:  # every store raises what its client raises
-        raise UnseenError(f"{type(error).__name__}: {error}") from error
+        if not is_remote(location) and not isinstance(error, OSError):
+            raise
+        raise UnseenError(describe_error(error)) from error
 
 
 def _is_here(location: str) -> bool:
@@ -244,7 +262,7 @@ def _read(location: str, last: int) -> SparkCheckpoint | None:
         problems = ["the file `metadata` is missing"]
         query = ""
     else:
-        query, problem = _query(top.read("metadata"))
+        query, problem = _query(top)
         problems = [problem] if problem else []
     offsets, problem = _last_offsets(location, last)
     problems += [problem] if problem else []
@@ -253,15 +271,17 @@ def _read(location: str, last: int) -> SparkCheckpoint | None:
     return SparkCheckpoint(location, query, offsets, commits, tuple(problems))
 
 
-def _query(content: bytes) -> tuple[str, str]:
+def _query(folder: Folder) -> tuple[str, str]:
     """The query's id, and what is wrong with the file that has it."""
     try:
-        loaded = json.loads(content)
+        found = loaded(folder.read("metadata"))
+    except _NO_FILE:
+        return "", "`metadata` is no file"
     except ValueError:
         return "", "the file `metadata` isn't JSON"
-    if not isinstance(loaded, dict) or not isinstance(loaded.get("id"), str):
+    if not isinstance(found, dict) or not isinstance(found.get("id"), str):
         return "", "the file `metadata` has no query id"
-    return loaded["id"], ""
+    return found["id"], ""
 
 
 def _last_offsets(location: str, last: int) -> tuple[tuple[Offsets, ...], str]:
@@ -271,7 +291,7 @@ def _last_offsets(location: str, last: int) -> tuple[tuple[Offsets, ...], str]:
     found: list[Offsets] = []
     wrong = ""
     for batch in batches[-last:]:
-        lines, problem = _log(folder.read(str(batch)))
+        lines, problem = _log(folder, batch)
         if not problem:
             found.append(_offsets(batch, lines))
         elif batch == batches[-1]:
@@ -286,7 +306,7 @@ def _last_commits(location: str, last: int) -> tuple[tuple[Commit, ...], str]:
     found: list[Commit] = []
     wrong = ""
     for batch in batches[-last:]:
-        lines, problem = _log(folder.read(str(batch)))
+        lines, problem = _log(folder, batch)
         if not problem:
             found.append(Commit(batch, _number(_object(lines, 1).get("nextBatchWatermarkMs"))))
         elif batch == batches[-1]:
@@ -294,10 +314,12 @@ def _last_commits(location: str, last: int) -> tuple[tuple[Commit, ...], str]:
     return tuple(found), wrong
 
 
-def _log(content: bytes) -> tuple[list[str], str]:
+def _log(folder: Folder, batch: int) -> tuple[list[str], str]:
     """The lines of an entry of a log, and what is wrong with it."""
     try:
-        lines = content.decode("utf-8").splitlines()
+        lines = folder.read(str(batch)).decode("utf-8").splitlines()
+    except _NO_FILE:
+        return [], "is no file"
     except UnicodeDecodeError:
         return [], "can't be read"
     if not lines:
@@ -334,14 +356,14 @@ def _offset(text: str) -> Any:
     if text == "-":
         return None
     try:
-        return json.loads(text)
+        return loaded(text)
     except ValueError:
         return text
 
 
 def _object(lines: list[str], line: int) -> dict[str, Any]:
     # Continuous processing writes an empty line where micro-batches have theirs.
-    found = json.loads(lines[line]) if len(lines) > line and lines[line] else {}
+    found = loaded(lines[line]) if len(lines) > line and lines[line] else {}
     return found if isinstance(found, dict) else {}
 
 
@@ -370,10 +392,12 @@ def _operators(location: str) -> Iterator[StateOperator]:
 
 
 def _stores(folder: str, described: Mapping[str, Any]) -> tuple[StateStore, ...]:
+    return tuple(_store(folder, store) for store in _said_of_stores(described))
+
+
+def _said_of_stores(described: Mapping[str, Any]) -> list[dict[str, Any]]:
     stores = described.get("stateStoreInfo")
-    if not isinstance(stores, list):
-        return ()
-    return tuple(_store(folder, store) for store in stores if isinstance(store, dict))
+    return [store for store in stores if isinstance(store, dict)] if isinstance(stores, list) else []
 
 
 def _kind(described: Mapping[str, Any]) -> str:
@@ -391,8 +415,8 @@ def _described(folder: str) -> dict[str, Any]:
         for name in listed:
             try:
                 lines = open_folder(place).read(name).decode("utf-8", "replace").splitlines()
-                found = json.loads(lines[-1]) if lines else None
-            except (OSError, ValueError):
+                found = loaded(lines[-1]) if lines else None
+            except (*_NO_FILE, ValueError):
                 continue
             if isinstance(found, dict):
                 return found
@@ -413,7 +437,7 @@ def _schemas(folder: str) -> tuple[Columns | None, Columns | None]:
     """The columns of keys and values, out of a file with texts of Java's around two schemas in JSON."""
     try:
         text = open_folder(folder).read("schema").decode("utf-8", "replace")
-    except OSError:
+    except _NO_FILE:
         return None, None
     found: list[Columns] = []
     decoder = json.JSONDecoder()
@@ -421,13 +445,23 @@ def _schemas(folder: str) -> tuple[Columns | None, Columns | None]:
     while at >= 0 and len(found) < 2:
         try:
             schema, end = decoder.raw_decode(text, at)
-        except ValueError:
+            check_plain(schema)
+        except (ValueError, RecursionError):
             break
-        found.append(
-            tuple((str(one.get("name")), _type(one.get("type"))) for one in schema.get("fields", ()))
-        )
+        columns = _fields(schema)
+        if columns is None:
+            break
+        found.append(columns)
         at = text.find('{"type":"struct"', end)
     return (found[0], found[1]) if len(found) == 2 else (None, None)
+
+
+def _fields(schema: Mapping[str, Any]) -> Columns | None:
+    """The names and types of the fields of a struct; None when it isn't as Spark writes it."""
+    fields = schema.get("fields")
+    if not isinstance(fields, list) or not all(isinstance(one, dict) for one in fields):
+        return None
+    return tuple((str(one.get("name")), _type(one.get("type"))) for one in fields)
 
 
 def _type(kind: Any) -> str:
@@ -437,7 +471,7 @@ def _type(kind: Any) -> str:
         return names.get(str(kind), str(kind))
     inner = kind.get("type")
     if inner == "struct":
-        fields = ", ".join(f"{one.get('name')}: {_type(one.get('type'))}" for one in kind.get("fields", ()))
+        fields = ", ".join(f"{name}: {found}" for name, found in _fields(kind) or ())
         return f"struct<{fields}>"
     if inner == "array":
         return f"array<{_type(kind.get('elementType'))}>"
@@ -484,8 +518,8 @@ def _rows(folder: str) -> tuple[int | None, int | None]:
                 return None, None
             with zipfile.ZipFile(io.BytesIO(opened.read(newest))) as archive:
                 lines = archive.read("metadata").decode("utf-8", "replace").splitlines()
-            keys = _number(json.loads(lines[-1]).get("numKeys"))
-        except (OSError, KeyError, ValueError, AttributeError, IndexError, zipfile.BadZipFile):
+            keys = _number(loaded(lines[-1]).get("numKeys"))
+        except Exception:  # noqa: BLE001 (an archive that is damaged raises errors of many kinds)
             return None, None
         if keys is None:
             return None, None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.withheld import without_logins
 from gem_bundle.check.stages.versions import installed_spark
 from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.types import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,14 +39,13 @@ def unseen(target: str, location: str, error: UnseenError) -> Diagnostic:
         error: Why it can't be.
     """
     message = f"the checkpoint of target `{target}` can't be seen from here: {error}, at {location}"
-    return Diagnostic(
-        "GB406",
-        "error",
-        without_logins(message),
-        target,
-        hint="Look at it from where Spark runs, or install the package that teaches fsspec its scheme "
-        "(s3fs, gcsfs, adlfs, …) and give it what it logs in with.",
-    )
+    hint = "Look at it from where Spark runs, as a user who may read it."
+    if is_remote(location):
+        hint = (
+            "Look at it from where Spark runs, or install the package that teaches fsspec its scheme "
+            "(s3fs, gcsfs, adlfs, …) and give it what it logs in with."
+        )
+    return Diagnostic("GB406", "error", without_logins(message), target, hint=hint)
 
 
 def check_checkpoint(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.damage import check_checkpoint, unseen
 from gem_bundle.changes.history import record_of, what_ran
+from gem_bundle.files import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -79,7 +80,10 @@ def _inspect(definition: Definition, target: str) -> Inspection:
     try:
         checkpoint = read_checkpoint(location, LAST)
         found += check_checkpoint(target, checkpoint, source_evolution=False)
+        if checkpoint is not None:
+            _ = checkpoint.operators
     except UnseenError as error:
+        checkpoint = None
         found.append(unseen(target, location, error))
     record, wrong = record_of(target, definition.record(target))
     found += [diagnostic for diagnostic in wrong if diagnostic.is_error]
@@ -176,7 +180,7 @@ def _partitions(parts: dict[str, Any]) -> str:
 
 
 def _order(item: tuple[str, Any]) -> tuple[int, str]:
-    return (int(item[0]) if item[0].isdigit() else -1, item[0])
+    return (next(numbered([item[0]]), -1), item[0])
 
 
 def _operator(operator: StateOperator) -> str:

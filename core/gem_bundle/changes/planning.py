@@ -104,8 +104,23 @@ def _of_target(
     location = plan.definition.checkpoint(node.id)
     try:
         checkpoint = read_checkpoint(location, last=2)
+        return _judged(plan, node, checkpoint, environment, installed)
     except UnseenError as error:
         return [], [unseen(node.id, location, error)]
+
+
+def _judged(
+    plan: Plan,
+    node: Node,
+    checkpoint: SparkCheckpoint | None,
+    environment: Mapping[str, str] | None,
+    installed: Callable[[], Registry],
+) -> tuple[list[TargetChanges], list[Diagnostic]]:
+    """What becomes of a target that has that checkpoint.
+
+    Raises:
+        UnseenError: When a part of the checkpoint can't be looked at.
+    """
     record, wrong = record_of(node.id, plan.definition.record(node.id))
     if wrong:
         # By what Spark left alone less is known, and too little where there may be a record.

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.changes.reading import check_plain
 from gem_bundle.changes.withheld import withheld, without_logins
 from gem_bundle.facts import output_key
 from gem_bundle.files import open_folder, split
@@ -325,7 +326,7 @@ def _version(content: Mapping[str, Any]) -> VersionRecord:
 
 def _node(content: Mapping[str, Any]) -> NodeRecord:
     known = _known(NodeRecord, content)
-    given = _mapping(content.get("options", {}))
+    given = _plain_mapping(content.get("options", {}))
     # Older gem-bundles kept logins that are written out in an address.
     known["options"] = withheld(given)
     known["inputs"] = tuple(
@@ -358,7 +359,9 @@ def _operator(content: Mapping[str, Any]) -> OperatorRecord:
     known = _known(OperatorRecord, content)
     known["position"] = _number(content["position"])
     known["inputs"] = tuple(map(_number, _list(content.get("inputs", []))))
-    known["details"] = _mapping(content.get("details", {}))
+    known["details"] = _plain_mapping(content.get("details", {}))
+    if not isinstance(known.get("stateful"), bool | None):
+        raise TypeError(f"{known['stateful']!r} is no truth")
     for name in ("keys", "values"):
         if content.get(name) is not None:
             known[name] = tuple(map(_text, _list(content[name])))
@@ -377,6 +380,8 @@ def _known(kind: type[Any], content: Mapping[str, Any]) -> dict[str, Any]:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is no text")
+    if not value.isascii():
+        value.encode()
     return value
 
 
@@ -396,3 +401,9 @@ def _mapping(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TypeError(f"{value!r} is no mapping")
     return value
+
+
+def _plain_mapping(value: object) -> dict[str, Any]:
+    found = _mapping(value)
+    check_plain(found)
+    return found

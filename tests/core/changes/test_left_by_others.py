@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gem_bundle.changes.inspection import inspect, lines_of
 from gem_bundle.changes.planning import plan_changes
+from tests.core.changes.damages import damages
 from tests.core.changes.edits import plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LEFT = Path(__file__).with_name("checkpoints")
 VERSIONS = sorted(folder.name for folder in LEFT.iterdir())
@@ -130,13 +138,58 @@ def test_one_that_is_damaged_is_a_diagnostic_or_planned_without_what_is_lost(
     made = plan(COUNTED.replace("SPARK", UNNAMED), str(beside(tmp_path, version, "aggregation")))
     told = 0
     for file in sorted(path for path in tmp_path.rglob("*") if path.is_file()):
-        content = file.read_bytes()
-        random = Random(f"{version} {file.name}")
-        for broken in (b"", b"v1\n", b"\xff\xfe\x00", content[: len(content) // 2], random.randbytes(40)):
-            file.write_bytes(broken)
+        for _, damage in damages(file, Random(f"{version} {file}"), 6):
+            damage()
             found, wrong = plan_changes(made)
             assert found or wrong
             assert all(diagnostic.is_error and diagnostic.line for diagnostic in wrong)
             told += bool(wrong)
-        file.write_bytes(content)
     assert told > 10
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_is_shown_of_one_that_is_damaged_can_be_printed(tmp_path: Path, version: str) -> None:
+    made = plan(COUNTED.replace("SPARK", UNNAMED), str(beside(tmp_path, version, "joined_files"))).definition
+    told = 0
+    for file in sorted(path for path in tmp_path.rglob("*") if path.is_file()):
+        for _, damage in damages(file, Random(f"{version} {file}"), 6):
+            damage()
+            (shown,) = inspect(made, ["out"])
+            assert (
+                "\n".join(f"{about} {text}" for about, text in lines_of(shown)).encode() or shown.diagnostics
+            )
+            assert json.dumps(shown.as_dict(), ensure_ascii=False).encode()
+            told += bool(shown.diagnostics)
+    assert told > 10
+
+
+@pytest.mark.parametrize(
+    "place", ["", "metadata", "offsets", "offsets/5", "commits/5", "state", "state/0/_metadata/metadata"]
+)
+def test_one_that_may_not_be_read_is_said_to_be_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    made = plan(COUNTED.replace("SPARK", UNNAMED), str(beside(tmp_path, VERSIONS[0], "aggregation")))
+    forbidden = tmp_path / "checkpoints/shop/out" / place
+    monkeypatch.setattr(os, "listdir", _forbidding(os.listdir, forbidden))
+    monkeypatch.setattr(Path, "read_bytes", _forbidding(Path.read_bytes, forbidden))
+    found, (wrong,) = plan_changes(made)
+    assert found == []
+    assert wrong.code == "GB406"
+    assert f"PermissionError: [Errno 13] Permission denied: '{forbidden}'" in wrong.message
+    assert "as a user who may read it" in wrong.hint
+    (shown,) = inspect(made.definition, ["out"])
+    assert [diagnostic.code for diagnostic in shown.diagnostics] == ["GB406"]
+    assert json.dumps(shown.as_dict())
+    assert "".join(text for _, text in lines_of(shown)) == ""
+
+
+def _forbidding(call: Callable[..., Any], forbidden: Path) -> Callable[..., Any]:
+    """A call that fails for a path as it does for a user who may not read it; root always may."""
+
+    def call_or_fail(path: Any, *arguments: Any, **more: Any) -> Any:
+        if str(path) == str(forbidden):
+            raise PermissionError(13, "Permission denied", str(path))
+        return call(path, *arguments, **more)
+
+    return call_or_fail

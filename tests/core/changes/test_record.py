@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -115,7 +115,12 @@ def _places(content: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | 
     return found
 
 
-@pytest.mark.parametrize("wrong", [None, 1, "x", [], {}, [[1]], {"a": 1}])
+DEEP: Any = []
+for _ in range(300):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize("wrong", [None, 1, "x", "\ud800", [], {}, [[1]], {"a": 1}, {"a": DEEP}])
 def test_something_else_anywhere_in_a_record_is_no_traceback(wrong: Any) -> None:
     for path in _places(json.loads(RECORD.as_json())):
         content = json.loads(RECORD.as_json())
@@ -124,6 +129,7 @@ def test_something_else_anywhere_in_a_record_is_no_traceback(wrong: Any) -> None
             inner = inner[step]
         inner[path[-1]] = wrong
         try:
-            Record.from_json(json.dumps(content))
+            read = Record.from_json(json.dumps(content))
+            json.dumps(asdict(read), ensure_ascii=False).encode()
         except RecordError as error:
             assert "isn't a record of gem-bundle" in str(error)  # noqa: PT017 (most are records all the same)

@@ -137,6 +137,22 @@ def test_what_is_damaged_is_said_and_the_rest_shown(cli: Cli, clicks: Path) -> N
     assert found["targets"]["table"]["diagnostics"][0]["code"] == "GB402"
 
 
+def test_a_folder_in_a_files_place_and_an_odd_schema_are_no_traceback(cli: Cli, clicks: Path) -> None:
+    left = clicks.parent / "checkpoints/clicks/table"
+    (left / "state/0/0/_metadata/schema").write_text('{"type":"struct","fields":[1]}{"type":"struct"}')
+    assert any("operator 0 (stateStoreSave)" in line for line in told(cli, "clicks.yaml"))
+    (left / "metadata").unlink()
+    (left / "metadata").mkdir()
+    for command in (("checkpoint", "show"), ("plan",)):
+        result = cli(*command, "clicks.yaml", "--format", "json")
+        assert result.exit_code == 1
+        found = json.loads(result.stdout)
+        told_of = found.get("diagnostics") or found["targets"]["table"]["diagnostics"]
+        (wrong,) = [diagnostic for diagnostic in told_of if diagnostic["severity"] == "error"]
+        assert wrong["code"] == "GB402"
+        assert "`metadata` is no file" in wrong["message"]
+
+
 def test_one_that_can_not_be_seen_is_said_to_be_so(cli: Cli, clicks: Path) -> None:
     result = cli("checkpoint", "show", "clicks.yaml", "-p", "root=wasbs://box@account/c", "--target", "table")
     assert result.exit_code == 1
