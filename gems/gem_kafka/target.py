@@ -16,6 +16,7 @@ from gem_bundle import (
     TargetSemantics,
     WriteContext,
 )
+from gem_bundle.expressions import check_expression
 from gem_kafka.connection import KAFKA_CLASS, KAFKA_JAR
 from gem_kafka.writing import KafkaTargetOptions
 
@@ -84,7 +85,7 @@ class KafkaTarget(Target[KafkaTargetOptions]):
         return (KAFKA_CLASS,)
 
     def check(self, *inputs: Facts) -> Iterable[Finding]:
-        """The columns that the options name exist."""
+        """The columns that the options name exist, and their expressions can be computed from them."""
         (facts,) = inputs
         option = "topic_column" if self.options.topic_column else "topic"
         column = self._topic_column()
@@ -92,6 +93,10 @@ class KafkaTarget(Target[KafkaTargetOptions]):
             yield _no_topic(column, option)
         if self.options.include_headers and facts.columns is not None and not facts.column(HEADERS):
             yield _no_headers()
+        for option in ("key", "value", HEADERS, "partition"):
+            expression = getattr(self.options, option)
+            if expression is not None:
+                yield from check_expression(expression, facts, option, aggregates="allowed")
 
     def connect(self) -> Iterable[Finding]:
         """Whether the brokers answer, take the login, and have the topic."""

@@ -393,6 +393,23 @@ SECRETS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("option", "expression", "code"),
+    [
+        ("key", "ide", "GB210"),
+        ("value", "to_json(struct(*))", None),
+        ("value", "upper(nothing)", "GB210"),
+        ("headers", "map('id', id, 'at', att)", "GB210"),
+        ("partition", "cast(id as integr)", "GB214"),
+        ("partition", "id % 3", None),
+    ],
+)
+def test_expressions_of_the_target_are_checked(option: str, expression: str, code: str | None) -> None:
+    rows = Facts(columns=(Column("id", "int"), Column("at", "timestamp")))
+    found = list(KafkaTarget(target(**OUT, **{option: expression})).check(rows))
+    assert [(finding.code, finding.option) for finding in found] == ([(code, option)] if code else [])
+
+
 def test_secrets_are_not_shown() -> None:
     options = [
         source(**CLICKS, security_protocol="SASL_SSL", sasl_mechanism="GSSAPI", **SECRETS),
