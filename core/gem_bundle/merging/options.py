@@ -68,6 +68,13 @@ class UnmatchedOptions(Options):
     )
 
 
+def _has_wrong_type(expression: str) -> bool:
+    """Whether an expression names a type that no Spark has."""
+    from gem_bundle.expressions import check_types
+
+    return any(not found.since for found in check_types(expression, "on"))
+
+
 def _unmatched(value: Any) -> Any:
     return {} if value == "delete" else value
 
@@ -129,7 +136,8 @@ class MergeOptions(Options):
 
     @model_validator(mode="after")
     def _fit(self) -> Self:
-        if isinstance(self.on, str) and not self.pairs():
+        # With a type that there isn't it can't be read, and `check` says which one that is.
+        if isinstance(self.on, str) and not self.pairs() and not _has_wrong_type(self.on):
             raise ValueError(
                 "`on` as a condition needs an equality of two columns, as in `target.id = source.id`"
             )
