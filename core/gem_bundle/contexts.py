@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _SHOWN = 200
 
 
+_NAMING = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+
+
 def analysed(df: DataFrame) -> DataFrame:
     """Have Spark analyse a DataFrame now, so that a gem can explain what Spark refuses.
 
@@ -127,7 +130,10 @@ class StreamReadContext:
         return analysed(self.spark.sql(query))
 
     def _is_named(self, reader: DataStreamReader) -> bool:
-        return bool(self.name) and hasattr(reader, "name")
+        if not self.name or not hasattr(reader, "name"):
+            return False
+        # Where it is switched off, for a checkpoint that was made without names, Spark refuses a name.
+        return (self.spark.conf.get(_NAMING, "false") or "").lower() == "true"
 
 
 @dataclass(frozen=True)

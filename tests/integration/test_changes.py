@@ -371,6 +371,55 @@ def test_rows_that_came_through_once_are_state(
     assert planned(file).verdict == "mixed"
 
 
+UNNAMED = PLAIN.replace(
+    "spark.sql.shuffle.partitions: 1",
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution: false, "
+    "spark.sql.streaming.offsetLog.formatVersion: 1",
+)
+TWO = UNNAMED.replace(
+    "targets:",
+    """  visits: {gem: file, options: {format: json, path: in2, schema: "k string, n int, at timestamp"}}
+transforms:
+  all: {gem: union, inputs: [clicks, visits]}
+targets:""",
+).replace("out: {gem: file, input: clicks", "out: {gem: file, input: all")
+TWICE = UNNAMED.replace(
+    "targets:",
+    """transforms:
+  few: {gem: filter, input: clicks, options: {condition: n > 5}}
+  all: {gem: union, inputs: [clicks, few]}
+targets:""",
+).replace("out: {gem: file, input: clicks", "out: {gem: file, input: all")
+
+
+@pytest.mark.parametrize("record", [True, False])
+@pytest.mark.parametrize(
+    ("before", "after", "code"),
+    [(UNNAMED, TWO, "GB410"), (TWO, UNNAMED, "GB411"), (UNNAMED, TWICE, "GB410"), (TWICE, TWICE, "")],
+)
+def test_sources_without_names_are_counted(
+    spark: SparkSession, tmp_path: Path, before: str, after: str, code: str, record: bool
+) -> None:
+    """Without names Spark knows sources by their order, and refuses another number of them."""
+    for name in ("in", "in2"):
+        add_rows(tmp_path / name, "1.json", FIRST)
+    file = write_pipeline(tmp_path, before)
+    assert run(file, available_now=True).ok
+    if not record:
+        (tmp_path / "checkpoints/shop/.out.record.json").unlink()
+    file = write_pipeline(tmp_path, after)
+    add_rows(tmp_path / "in", "2.json", SECOND)
+    found = planned(file)
+    if not code:
+        assert found.verdict == ("same" if record else "continues")
+        assert run(file, available_now=True).ok
+        return
+    is_stopped(file, Edit(before, "", "", "refused", code))
+    report = run(file, available_now=True, accept=tuple((c.code, "") for c in found.changes))
+    assert not report.ok, "Spark takes it"
+    assert any("sources in the checkpoint offsets" in found.message for found in report.diagnostics)
+
+
 # Keys as Spark makes them: of windows, of what is said twice or always the same, of many columns, of all.
 KEPT = """
 pipeline: kept

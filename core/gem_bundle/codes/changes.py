@@ -212,7 +212,8 @@ CHANGES = (
         why="""
             The checkpoint knows nothing of it, so it is read from where its options say. From its
             beginning, all rows are right. One that begins at the newest skips what is there
-            already: those rows are never read.
+            already: those rows are never read. A checkpoint without names for its sources takes none
+            more: Spark refuses.
         """,
         breaks=_edit(
             _PLAIN,
@@ -228,7 +229,8 @@ CHANGES = (
         "a source is no more",
         why="""
             What waits in it since the last run is never read. Run the old version once more until
-            nothing waits, then accept the change.
+            nothing waits, then accept the change. With a checkpoint without names for its sources
+            Spark refuses.
         """,
         breaks=_edit(
             _source()

@@ -121,6 +121,30 @@ def test_settings_that_a_checkpoint_has_otherwise_have_no_effect(tmp_path: Path,
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("name", "sources", "code", "says"),
+    [
+        ("stateless", "b", "GB410", "has 1 source, and the query reads 2 (`a`, `b`)"),
+        ("joined", "", "GB411", "has 2 sources, and the query reads 1 (`a`)"),
+        ("stateless", "", "", ""),
+    ],
+)
+def test_sources_without_names_are_counted(
+    tmp_path: Path, version: str, name: str, sources: str, code: str, says: str
+) -> None:
+    text = STATELESS.replace("SPARK", UNNAMED)
+    if sources:
+        more = '  b: {gem: file, options: {format: json, path: b, schema: "id string, at timestamp, n int"}}'
+        text = text.replace("\ntransforms:", f"{more}\ntransforms:\n  all: {{gem: union, inputs: [some, b]}}")
+        text = text.replace("input: some, options: {format", "input: all, options: {format")
+    (found,), wrong = plan_changes(plan(text, str(beside(tmp_path, version, name))))
+    assert wrong == []
+    counted = [change for change in found.changes if change.code in {"GB410", "GB411"}]
+    assert [(change.code, change.verdict) for change in counted] == ([(code, "refused")] if code else [])
+    assert all(says in change.message for change in counted)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_sources_without_names_are_told_with_the_way_out(tmp_path: Path, version: str) -> None:
     """Source evolution can't be switched on for a checkpoint that was made without it."""
     found, (wrong,) = plan_changes(
