@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
+
+import pytest
 
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.record import Record, write_record
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from click.testing import Result
+
+    from tests.core.cli.conftest import Installer
 
     Cli = Callable[..., Result]
 
@@ -126,6 +131,132 @@ def test_a_target_that_is_no_more(cli: Cli, tmp_path: Path) -> None:
     result = cli("plan", str(file))
     assert result.exit_code == 0
     assert "gone[GB445]: target `out` is no more; its checkpoint stays" in result.stdout
+
+
+BOTH = TEXT.replace(
+    "transforms:",
+    '  views: {gem: file, options: {format: json, path: views, schema: "page string, n int"}}\ntransforms:\n'
+    "  both: {gem: union, inputs: [clicks, views]}",
+).replace("input: clicks,", "input: both,")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict", "status"),
+    [
+        (BOTH, TEXT, "skipped", 1),
+        (
+            TEXT,
+            TEXT.replace("  clicks: {", "  visits: {").replace("input: clicks", "input: visits"),
+            "again",
+            1,
+        ),
+        (TEXT, TEXT.replace("n > 0", "n > 1"), "mixed", 1),
+        (TEXT, TEXT.replace("path: data", "path: data2"), "refused", 1),
+        (TEXT, TEXT.replace("  out: {", "  more: {"), "gone", 0),
+        (TEXT, f"{TEXT}  more: {{gem: noop, input: some}}\n", "new", 0),
+        (TEXT, BOTH, "continues", 0),
+        (TEXT, TEXT, "same", 0),
+    ],
+)
+def test_the_exit_status_is_one_from_skipped_on(
+    cli: Cli, tmp_path: Path, before: str, after: str, verdict: str, status: int
+) -> None:
+    former = written(tmp_path, before, "before.yaml")
+    result = cli("plan", str(written(tmp_path, after)), "--against", str(former))
+    assert result.exit_code == status, result.output
+    assert f": {verdict}\n" in result.stdout
+    assert (
+        f"1 {verdict}" in result.stdout.splitlines()[-1] or f"2 {verdict}" in result.stdout.splitlines()[-1]
+    )
+
+
+def test_nothing_is_written_and_no_spark_is_started(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    file = written(tmp_path, TEXT)
+    left_by_a_run(file)
+    former = written(tmp_path, TEXT, "before.yaml")
+    written(tmp_path, TEXT.replace("n > 0", "n > 1"))
+
+    def all_files() -> dict[Path, tuple[int, int, int]]:
+        states = {path: path.stat() for path in (tmp_path, *tmp_path.rglob("*"))}
+        return {path: (one.st_ino, one.st_size, one.st_mtime_ns) for path, one in states.items()}
+
+    before = all_files()
+    for more in ((), ("--markdown",), ("--format", "json"), ("--against", str(former))):
+        assert cli("plan", str(file), *more).exit_code == 1
+    assert all_files() == before
+
+
+SILENT = '''
+from gem_bundle import Field, Options, Target, Transform, hookimpl
+
+
+class SilentOptions(Options):
+    level: int = Field(1, description="How much.")
+
+
+class Passing(Transform[SilentOptions]):
+    """Let rows through."""
+
+    def infer(self, *inputs):
+        return inputs[0]
+
+
+class Keeping(Transform[SilentOptions]):
+    """Keep what nobody knows."""
+
+
+class Failing(Passing):
+    """Fail."""
+
+    def change(self, option, before):
+        raise KeyError("lost")
+
+
+class Sending(Target[SilentOptions]):
+    """Send rows."""
+
+
+@hookimpl
+def gem_bundle_register_gems(register):
+    for gem in ("Passing", "Keeping", "Failing"):
+        register("transform", gem.lower(), f"silent_gems:{gem}")
+    register("target", "sending", "silent_gems:Sending")
+'''
+SAID = TEXT.replace("  all: {gem: file, input: some", "  all: {gem: file, input: odd").replace(
+    "targets:", "  odd: {gem: GEM, input: some, options: {level: 1}}\ntargets:"
+)
+
+
+@pytest.mark.parametrize(
+    ("gem", "verdict", "why"),
+    [
+        ("passing", "from_now_on", "; the gem `passing` doesn't say what that means"),
+        ("keeping", "mixed", "; the gem `keeping` doesn't say what that means"),
+        ("failing", "from_now_on", "; the gem fails in `change`: KeyError: 'lost'"),
+        ("sending", "from_now_on", "; the gem `sending` doesn't say what that means"),
+    ],
+)
+def test_of_gems_that_say_nothing_it_is_the_rule_and_no_knowledge(
+    cli: Cli, install: Installer, tmp_path: Path, gem: str, verdict: str, why: str
+) -> None:
+    install("silent", SILENT)
+    text = SAID.replace("GEM", gem)
+    if gem == "sending":
+        text = TEXT.replace(
+            "all: {gem: file, input: some, options: {format: json, path: all}",
+            "all: {gem: sending, input: some, options: {level: 1}",
+        )
+    former = written(tmp_path, text, "before.yaml")
+    file = written(tmp_path, text.replace("level: 1", "level: 2"))
+    result = cli("plan", str(file), "--against", str(former), "--target", "all", "--format", "json")
+    found = json.loads(result.stdout)["targets"]["all"]
+    assert found["verdict"] == verdict
+    (change,) = found["changes"]
+    assert f"`level` was `1` and is `2`{why}" in change["message"]
+    assert "this is the rule and not knowledge" in change["message"]
 
 
 def test_a_damaged_record_is_told(cli: Cli, tmp_path: Path) -> None:
