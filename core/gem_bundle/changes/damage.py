@@ -61,6 +61,7 @@ def check_checkpoint(
     """
     if checkpoint is None:
         return []
+    location = without_logins(checkpoint.location)
     hint = (
         "Restore the folder from a copy. Or move it away to start anew: then sources are read from "
         "their beginning and the target gets rows it already has."
@@ -69,7 +70,7 @@ def check_checkpoint(
         Diagnostic(
             "GB402",
             "error",
-            f"the checkpoint of target `{target}` is damaged: {problem}, in {checkpoint.location}",
+            f"the checkpoint of target `{target}` is damaged: {problem}, in {location}",
             target,
             hint=hint,
         )
@@ -81,7 +82,7 @@ def check_checkpoint(
                 "GB403",
                 "error",
                 f"the checkpoint of target `{target}` was made without named sources, and Spark can't add "
-                f"the names later: {checkpoint.location}",
+                f"the names later: {location}",
                 target,
                 hint="Give the pipeline another `checkpoints` folder, or set "
                 "`spark.sql.streaming.queryEvolution.enableSourceEvolution: false` and "

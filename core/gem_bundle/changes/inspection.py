@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.damage import check_checkpoint, unseen
 from gem_bundle.changes.history import record_of, what_ran
+from gem_bundle.changes.withheld import without_logins
 from gem_bundle.files import numbered
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Inspection:
         """The whole as JSON takes it."""
         found = self.checkpoint
         return {
-            "location": self.location,
+            "location": without_logins(self.location),
             "exists": found is not None,
             "query": found.query if found else "",
             "next_batch": found.next_batch if found else 0,
@@ -125,7 +126,7 @@ def lines_of(inspection: Inspection) -> Iterator[Line]:
         if not inspection.diagnostics:
             yield "", "There is no checkpoint yet: nothing has run."
         return
-    yield "place", inspection.location
+    yield "place", without_logins(inspection.location)
     yield "query", found.query or "unknown"
     yield "next", _next(found)
     if found.watermark:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import uuid
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import fsspec
 import pytest
 
 from gem_bundle.changes.record import Accepted, Record, write_record
@@ -158,6 +160,19 @@ def test_one_that_can_not_be_seen_is_said_to_be_so(cli: Cli, clicks: Path) -> No
     assert result.exit_code == 1
     assert "clicks.yaml:8:3: error[GB406]" in result.stderr
     assert result.stdout == ""
+
+
+def test_a_login_in_its_address_is_not_shown(cli: Cli, clicks: Path) -> None:
+    place = f"memory://me:pa55word@{uuid.uuid4().hex}"
+    fsspec.filesystem("memory").pipe(f"{place}/clicks/table/metadata", b"{")
+    fsspec.filesystem("memory").pipe(f"{place}/clicks/other/metadata", b'{"id": "q"}')
+    for root in (place, "wasbs://me:pa55word@account/c"):
+        for more in ((), ("--format", "json")):
+            for command in (("checkpoint", "show"), ("plan",)):
+                result = cli(*command, "clicks.yaml", "-p", f"root={root}", *more)
+                assert result.exit_code == 1
+                assert "GB40" in result.output
+                assert "pa55word" not in result.output
 
 
 def test_a_wrong_target_and_a_wrong_file_are_said_so(cli: Cli, clicks: Path) -> None:
