@@ -142,6 +142,8 @@ def _judged(
     ran = what_ran(record, checkpoint).newest if record is not None else None
     if ran is None:
         found = compare_with_checkpoint(plan, new, checkpoint)
+        if "" in checkpoint.kinds:
+            found = replace(found, notes=(*found.notes, _UNKNOWN_STATE))
     elif ran.is_same(new):
         found = TargetChanges(node.id)
     else:
@@ -149,6 +151,10 @@ def _judged(
     return [_by_processing(plan, node, checkpoint, _by_number(plan, node, new, checkpoint, found))], []
 
 
+_UNKNOWN_STATE = (
+    "which operators have kept state can't be known: what Spark wrote of them is missing or damaged, so "
+    "that it may refuse to go on"
+)
 _OF_NAMES = frozenset({"GB410", "GB411", "GB412", "GB418"})
 
 

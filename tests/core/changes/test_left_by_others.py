@@ -171,6 +171,19 @@ def test_one_that_is_damaged_is_a_diagnostic_or_planned_without_what_is_lost(
     assert told > 10
 
 
+@pytest.mark.parametrize("damage", ["", "v1\n{", None])
+def test_where_spark_does_not_tell_what_keeps_state_that_is_a_note(
+    tmp_path: Path, damage: str | None
+) -> None:
+    made = plan(STATELESS.replace("SPARK", UNNAMED), str(beside(tmp_path, VERSIONS[0], "aggregation")))
+    file = tmp_path / "checkpoints/shop/out/state/0/_metadata/metadata"
+    (whole,), _ = plan_changes(made)
+    file.unlink() if damage is None else file.write_text(damage)
+    (found,), _ = plan_changes(made)
+    assert len(found.notes) == len(whole.notes) + 1
+    assert "which operators have kept state can't be known" in found.notes[-1]
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_is_shown_of_one_that_is_damaged_can_be_printed(tmp_path: Path, version: str) -> None:
     made = plan(COUNTED.replace("SPARK", UNNAMED), str(beside(tmp_path, version, "joined_files"))).definition
