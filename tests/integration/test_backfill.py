@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -9,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gem_bundle.backfill.api import BackfillOptions, run_backfill
+from gem_bundle.backfill.api import BackfillOptions, StepDone, run_backfill
 from gem_bundle.backfill.interval import Interval
 from gem_bundle.backfill.journal import Journal
 from gem_bundle.backfill.rules import Wanted
 from gem_bundle.errors import PipelineError
 from gem_bundle.pipeline.loader import load_file
 from gem_bundle.run.options import RunOptions
+from gem_bundle.run.steering import StopRequest
 from gem_delta.target import DeltaTarget
 from tests.integration.kill_series import kill_at
 from tests.integration.pipelines import add_rows, run, write_pipeline
@@ -57,6 +60,30 @@ targets:
 """
 
 
+HOURS = """
+pipeline: lines
+sources:
+  orders: {gem: file, options: {path: in dir, format: json, schema: "id int, at timestamp"}}
+transforms:
+  timely: {gem: watermark, input: orders, options: {column: at, delay: 10 minutes}}
+  counts:
+    gem: aggregate
+    input: timely
+    options: {window: {column: at, duration: 1 hour}, aggregates: {n: count(*)}}
+targets:
+  out: {gem: delta, input: counts, options: {path: out}}
+"""
+DAYS = """
+pipeline: days
+sources:
+  orders: {gem: file, options: {path: in dir, format: parquet, schema: "id int, day date"}}
+transforms:
+  timed: {gem: with_columns, input: orders, options: {columns: {at: to_timestamp(day)}}}
+targets:
+  out: {gem: delta, input: timed, options: {path: out}}
+"""
+
+
 def at(hour: int, minute: int = 0) -> datetime:
     return datetime(2026, 1, 1, hour, minute, tzinfo=UTC)
 
@@ -68,10 +95,19 @@ def backfill(
     *,
     step: timedelta | None = None,
     margin: timedelta | None = None,
+    report: Path | None = None,
+    stop_after: int | None = None,
     **wanted: Any,
 ) -> BackfillReport:
     options = BackfillOptions(Wanted("out", Interval(start, end), **wanted), step, margin)
-    return run_backfill(lambda load: load_file(file, load), RunOptions(quiet=True), options)
+    stop, told = StopRequest(), list[StepDone]()
+
+    def tell(done: StepDone) -> None:
+        told.append(done)
+        stop.reason = "enough" if len(told) == stop_after else ""
+
+    run_options = RunOptions(quiet=True, report=report)
+    return run_backfill(lambda load: load_file(file, load), run_options, options, tell, stop)
 
 
 def rows(spark: SparkSession, folder: Path, *columns: str, table: str = "out") -> list[tuple[Any, ...]]:
@@ -323,3 +359,82 @@ def test_a_live_run_that_writes_all_the_time_is_given_up_on(
     assert report.status == "failed"
     assert [(d.code, d.line) for d in report.diagnostics] == [("GB455", 8)]
     assert rows(spark, tmp_path, "id", "rate") == [(1, 2)]
+
+
+def came(folder: Path, name: str, came_at: datetime, *times: str) -> None:
+    """A file with rows of some times that came at another one."""
+    add_rows(folder / "in dir", name, [{"id": 1, "at": f"2026-01-01T{time}:00Z"} for time in times])
+    os.utime(folder / "in dir" / name, (came_at.timestamp(),) * 2)
+
+
+@a_backfill
+def test_a_margin_says_how_late_rows_may_be(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, HOURS)
+    came(tmp_path, "in time.json", at(1, 10), "01:10")
+    came(tmp_path, "end of its window.json", at(1, 55), "01:50")
+    came(tmp_path, "late.json", at(3, 20), "01:20")
+    came(tmp_path, "early.json", at(0) - timedelta(hours=1), "01:30")
+
+    def count(minutes: int) -> int:
+        """How many rows there are of the window of which the interval is the first half."""
+        margin = timedelta(minutes=minutes)
+        report = backfill(file, at(1), at(1, 30), margin=margin, into=str(tmp_path / "copy"))
+        assert report.ok, report.diagnostics
+        ((number,),) = rows(spark, tmp_path, "n", table="copy")
+        return int(number)
+
+    # A window has rows that came behind the interval, in time.
+    assert [count(1), count(51), count(61)] == [2, 3, 4]
+
+
+@a_backfill
+def test_one_that_was_stopped_goes_on_and_its_report_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    """It writes into a table what its target writes into files."""
+    target = "{gem: delta, input: rated, options: {path: out}}"
+    assert target in LINES
+    lines = LINES.replace(target, "{gem: file, input: rated, options: {path: out, format: json}}")
+    file = write_pipeline(tmp_path, lines)
+    add(tmp_path, "a.json", 1, 2, 3)
+    told = tmp_path / "report.json"
+    wanted: dict[str, Any] = {"step": timedelta(hours=1), "column": "at", "into": str(tmp_path / "copy")}
+
+    stopped = backfill(file, at(1), at(4), report=told, stop_after=1, **wanted)
+
+    assert (stopped.status, stopped.ok) == ("stopped", True)
+    assert rows(spark, tmp_path, "id", "rate", table="copy") == [(1, 2)]
+    said = json.loads(told.read_text())
+    assert {name: said[name] for name in ("status", "skipped", "column", "sources", "diagnostics")} == {
+        "status": "stopped",
+        "skipped": 0,
+        "column": "at",
+        "sources": {"orders": "whole"},
+        "diagnostics": [],
+    }
+    steps = [(step["from"], step["to"], step["rows"]) for step in said["steps"]]
+    assert steps == [("2026-01-01T01:00:00+00:00", "2026-01-01T02:00:00+00:00", 1)]
+
+    assert backfill(file, at(1), at(4), report=told, **wanted).status == "finished"
+
+    assert rows(spark, tmp_path, "id", "rate", table="copy") == [(1, 2), (2, 4), (3, 6)]
+    said = json.loads(told.read_text())
+    assert (said["status"], said["skipped"]) == ("finished", 1)
+    assert [(step["rows"], step["replaced"], step["tries"]) for step in said["steps"]] == [(1, 0, 1)] * 2
+
+
+@a_backfill
+def test_only_the_folders_of_the_interval_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    file = write_pipeline(tmp_path, DAYS)
+    for number in (2, 3):
+        folder = tmp_path / f"in dir/day=2026-01-{number:02}"
+        spark.sql(f"select {number} as id").write.parquet(str(folder))
+    broken = tmp_path / "in dir/day=2026-01-01/broken.parquet"
+    broken.parent.mkdir()
+    broken.write_text("no Parquet")
+    days = (datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 1, 4, tzinfo=UTC))
+    for column in ("day", "at"):  # the one that the folders tell, and what is made of it
+        copy = str(tmp_path / column)
+        report = backfill(file, *days, step=timedelta(days=1), column=column, into=copy)
+        assert report.status == "finished", report.diagnostics
+        assert rows(spark, tmp_path, "id", table=column) == [(2,), (3,)]
+    report = backfill(file, at(0), days[0], column="day", into=str(tmp_path / "day"))
+    assert report.status == "failed"

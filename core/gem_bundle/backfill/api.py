@@ -62,8 +62,8 @@ class BackfillOptions:
     Args:
         wanted: The target, the span of time, and what to do.
         step: How long the parts are that are done one after the other; None for all at once.
-        margin: How long before or after its event time a row may have come to its source; None when that
-            isn't known, and then sources are read whole.
+        margin: How long before or after its time what a row is made of may have come to its source; None
+            when that isn't known, and then sources are read whole.
     """
 
     wanted: Wanted
@@ -209,18 +209,26 @@ class _Backfill:
         self._location = plan.definition.checkpoint(self._wanted.target)
         self._checkpoint = self._look(plan)
         self._record = self._read_record(plan)
-        judged = judge(plan, self._wanted, self._checkpoint, self._record, run_options.environment)
+        judged = judge(
+            plan,
+            self._wanted,
+            self._checkpoint,
+            self._record,
+            run_options.environment,
+            cut=options.margin is not None,
+        )
         if judged.problems:
             raise PipelineError(judged.problems)
         assert judged.column is not None
         assert judged.side is not None
         self._column = judged.column
         self._bounded = judged.bounded
+        self._margin = options.margin + judged.reach if options.margin is not None else None
         self.plan = plan if self._wanted.into is None else self._into(plan, self._wanted.into)
         self._version = judged.side.version
         self._keys = keys(judged.side)
         # So that what can't be read is said before Java starts.
-        parts_of(self.plan, self._wanted.target, self._wanted.interval, options.margin, self._bound())
+        parts_of(self.plan, self._wanted.target, self._wanted.interval, self._margin, self._bound())
 
     def _look(self, plan: Plan) -> SparkCheckpoint | None:
         target = self._wanted.target
@@ -330,7 +338,7 @@ class _Backfill:
             if number > 1:
                 self._checkpoint = self._look(self.plan)
             bound = self._bound(written)
-            parts = parts_of(self.plan, self._wanted.target, interval, self._options.margin, bound)
+            parts = parts_of(self.plan, self._wanted.target, interval, self._margin, bound)
             report.sources = {reader: read.part for reader, read in parts.items()}
             condition, df = self._rows(spark, interval, parts)
             if self._wanted.compare:

@@ -59,8 +59,8 @@ def parts_of(
         plan: The checked pipeline.
         target: The id of the target.
         interval: The span of event time.
-        margin: How long before or after its event time a row may have come to its source; None when that
-            isn't known.
+        margin: How much earlier or later than the interval what its rows are made of may have come to its
+            source; None when that isn't known.
         bound: Up to where the live run has read; None where that doesn't matter.
 
     Raises:

@@ -16,7 +16,7 @@ from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOpe
 from gem_bundle.plugins import load_registry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gem_bundle.backfill.column import Trace
     from gem_bundle.backfill.interval import Interval
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.plan import Plan
 
 _INTO = "Write it to another place with `--into`, and look at it with `--compare` first."
+_WHOLE = "Leave `--margin` away, so that its sources are read whole."
 _NO_MICRO_BATCHES = frozenset({"continuous", "real_time"})
 
 
@@ -65,12 +66,14 @@ class Judged:
         column: The column that the interval is on.
         bounded: Sources must not be read further than the live run has, which may yet write such rows.
         side: What leads to the target; None where that wasn't looked at.
+        reach: How much earlier or later than the interval its rows' own rows may be: the length of windows.
     """
 
     problems: tuple[Diagnostic, ...] = ()
     column: TimeColumn | None = None
     bounded: bool = False
     side: Side | None = None
+    reach: timedelta = timedelta(0)
 
 
 def judge(
@@ -79,6 +82,8 @@ def judge(
     checkpoint: SparkCheckpoint | None,
     record: Record | None,
     environment: Mapping[str, str] | None = None,
+    *,
+    cut: bool = False,
 ) -> Judged:
     """Whether an interval can be computed anew, with no row lost or written twice.
 
@@ -88,9 +93,10 @@ def judge(
         checkpoint: What Spark left of the live run; None when there is nothing.
         record: What is kept of what ran.
         environment: Environment variables, for the project's settings; None is the process's.
+        cut: Only what came to the sources about the interval is read, and not all that they have.
     """
     node = plan.node(wanted.target)
-    judge = _Judge(plan, wanted, checkpoint)
+    judge = _Judge(plan, wanted, checkpoint, cut=cut)
     judge.check_target(node)
     if judge.problems:
         return Judged(tuple(judge.problems))
@@ -111,8 +117,9 @@ def judge(
             judge.check_column(column, found, record)
     if wanted.into is None and not judge.problems:
         judge.check_over(side, found)
-    aggregates = any(isinstance(operator, AggregateOperator) for operator in side.stateful)
-    return Judged(tuple(judge.problems), column, not aggregates, side)
+    aggregates = [operator for operator in side.stateful if isinstance(operator, AggregateOperator)]
+    reach = judge.reach(aggregates) if cut and not judge.problems else timedelta(0)
+    return Judged(tuple(judge.problems), column, not aggregates, side, reach)
 
 
 _NAME_A_COLUMN = (
@@ -121,10 +128,13 @@ _NAME_A_COLUMN = (
 
 
 class _Judge:
-    def __init__(self, plan: Plan, wanted: Wanted, checkpoint: SparkCheckpoint | None) -> None:
+    def __init__(
+        self, plan: Plan, wanted: Wanted, checkpoint: SparkCheckpoint | None, *, cut: bool = False
+    ) -> None:
         self._plan = plan
         self._wanted = wanted
         self._checkpoint = checkpoint
+        self._cut = cut
         self.problems: list[Diagnostic] = []
 
     def refuse(self, code: str, why: str, hint: str, node: str | None = None) -> None:
@@ -162,16 +172,17 @@ class _Judge:
 
     def check_operators(self, side: Side, column: TimeColumn, found: Trace) -> None:
         """Whether a row of the interval is the same one, whatever lies outside."""
-        inside = "Only with `--into` or `--compare` it can be left to a batch."
+        replaces = self._wanted.replaces
+        inside = "Only with `--into` or `--compare` it can be left to a batch." if replaces else _WHOLE
         aggregates = any(isinstance(operator, AggregateOperator) for operator in side.stateful)
         for operator in side.stateful:
             why, everywhere = self._depends(operator, column, found)
-            if isinstance(operator, JoinOperator) and not why and aggregates:
+            if isinstance(operator, JoinOperator) and not why and aggregates and replaces:
                 why = f"`{operator.node}` joins two streams before they are aggregated, and when a group of "
                 why += "them is over can't be known"
-            if isinstance(operator, AggregateOperator) and not why and found.loose:
+            if isinstance(operator, AggregateOperator) and not why and found.loose and replaces:
                 why = f"`{column}` isn't what `{operator.node}` groups by, but something made of it"
-            if why and (everywhere or self._wanted.replaces):
+            if why and (everywhere or replaces or self._cut):
                 self.refuse("GB452", why, "" if everywhere else inside, operator.node or None)
 
     def _depends(self, operator: Operator, column: TimeColumn, found: Trace) -> tuple[str, bool]:
@@ -201,6 +212,19 @@ class _Judge:
             gem = self._plan.node(operator.node).gem if operator.node else operator.kind
             return f"`{gem}` doesn't say which rows {name} puts together", False
         return "", False
+
+    def reach(self, aggregates: Sequence[AggregateOperator]) -> timedelta:
+        """How far from an interval rows may be that its windows are made of."""
+        length = timedelta(0)
+        for operator in aggregates:
+            if operator.duration is not None:
+                length += length_of(operator.duration)
+            elif operator.windowed is not False:
+                why = (
+                    f"how long the windows of `{operator.node}` are isn't known, so not which rows they have"
+                )
+                self.refuse("GB452", why, _WHOLE, operator.node)
+        return length
 
     def check_sources(self, side: Side) -> None:
         """Whether the rows can be read once more."""

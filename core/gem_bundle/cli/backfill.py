@@ -79,8 +79,8 @@ def _length(ctx: click.Context, parameter: click.Parameter, text: str | None) ->
     "--margin",
     metavar="LENGTH",
     callback=_length,
-    help="How long before or after its time a row may have come to its source; by default sources are "
-    "read whole.",
+    help="How long before or after its time what a row is made of may have come to its source; by default "
+    "sources are read whole.",
 )
 @report_option("Write what was done to a JSON file.")
 @spark_log_option

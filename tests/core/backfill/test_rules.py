@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -70,13 +70,14 @@ def judged(
     start: int = 1,
     end: int = 2,
     watermark: int = 12,
+    cut: bool = False,
     **wanted: Any,
 ) -> Judged:
     before = plan_of(folder, SOURCES + (ran or transforms) + target)
     record = Record("out", (version_of(before, "out"),), "query")
     plan = plan_of(folder, SOURCES + transforms + target)
     what = Wanted("out", Interval(hour(start), hour(end)), **wanted)
-    return judge(plan, what, left(plan, watermark=watermark), record)
+    return judge(plan, what, left(plan, watermark=watermark), record, cut=cut)
 
 
 def refusals(found: Judged) -> list[tuple[str, str]]:
@@ -176,6 +177,16 @@ def test_rows_that_depend_on_others(tmp_path: Path, transforms: str, why: str, e
     assert found == ([("GB452", why)] if why else [])
     elsewhere = refusals(judged(tmp_path, transforms, column=column, into="copy"))
     assert bool(elsewhere) == everywhere
+    # What lies outside has to be read then.
+    cut = judged(tmp_path, transforms, column=column, into="copy", cut=True)
+    assert refusals(cut) == found
+    assert everywhere or all("Leave `--margin` away" in problem.hint for problem in cut.problems)
+
+
+def test_windows_are_made_of_what_is_up_to_their_length_away(tmp_path: Path) -> None:
+    assert judged(tmp_path, COUNTS, cut=True).reach == timedelta(hours=1)
+    assert judged(tmp_path, COUNTS).reach == timedelta(0)
+    assert judged(tmp_path, FILTER, cut=True).reach == timedelta(0)
 
 
 def test_two_times_want_a_name(tmp_path: Path) -> None:
