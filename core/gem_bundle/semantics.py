@@ -119,6 +119,8 @@ class SourcePart:
             has read, one of Kafka the offsets at which it began.
         complete: What was made of its rows is going to be replaced, so none of them may be missing that the
             run has read.
+        began: The options by which the run began to read it, by their canonical names, as JSON has them;
+            None where there is no record of that.
     """
 
     since: datetime | None = None
@@ -126,6 +128,7 @@ class SourcePart:
     offset: Any = None
     log: Callable[[], Sequence[tuple[int, Sequence[str]]]] = tuple
     complete: bool = False
+    began: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

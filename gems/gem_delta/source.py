@@ -3,14 +3,11 @@
 import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
-
-from pydantic import NonNegativeInt, model_validator
+from typing import TYPE_CHECKING, Any, Self
 
 from gem_bundle import (
     Column,
     Facts,
-    Field,
     Finding,
     GemError,
     OptionChange,
@@ -22,13 +19,9 @@ from gem_bundle import (
     StreamReadContext,
     analysed,
 )
-from gem_bundle.types import ByteSize, DataPath, Timestamp, local_path
-from gem_delta.connection import (
-    DeltaOptions,
-    NeedsDelta,
-    RawOptions,
-    says_absent,
-)
+from gem_bundle.types import local_path
+from gem_delta.connection import NeedsDelta, says_absent
+from gem_delta.reading import BATCH_ONLY, CHANGE_COLUMNS, STARTS, STREAM_ONLY, DeltaSourceOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,142 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from gem_bundle import Waiting, WaitingContext
-
-_STREAM_ONLY = (
-    "max_files_per_trigger",
-    "max_bytes_per_trigger",
-    "ignore_deletes",
-    "ignore_changes",
-    "skip_change_commits",
-    "fail_on_data_loss",
-    "exclude_regex",
-    "schema_tracking_location",
-    "streaming_source_tracking_id",
-    "allow_source_column_rename",
-    "allow_source_column_drop",
-    "allow_source_column_type_change",
-)
-_BATCH_ONLY = ("version_as_of", "timestamp_as_of", "ending_version", "ending_timestamp")
-_STARTS = ("starting_version", "starting_timestamp")
-
-# What the change feed adds (Delta: *Change data feed*).
-_CHANGE_COLUMNS = (
-    Column("_change_type", "string"),
-    Column("_commit_version", "bigint"),
-    Column("_commit_timestamp", "timestamp"),
-)
-
-Unblocked = Literal["always"] | NonNegativeInt
-
-
-class DeltaSourceOptions(DeltaOptions):
-    """Options of the source `delta`, from Delta's *Table streaming reads* and *Change data feed*."""
-
-    starting_version: Literal["latest"] | NonNegativeInt | None = Field(
-        None,
-        description="Read what changed from this version of the table on; `latest` is only what comes "
-        "after the stream began (default: the whole table, then what comes). A checkpoint wins once a "
-        "micro-batch is committed to it; before that Delta looks `latest` up anew.",
-    )
-    starting_timestamp: Timestamp | None = Field(
-        None, description="Read what was committed from this time on, in place of `starting_version`."
-    )
-    max_files_per_trigger: int | None = Field(
-        None, gt=0, description="The most files a micro-batch takes (default: 1000).", change="continues"
-    )
-    max_bytes_per_trigger: ByteSize | None = Field(
-        None,
-        gt=0,
-        description="The most bytes a micro-batch takes, about; with `max_files_per_trigger`, whichever "
-        "comes first.",
-        examples=["1g"],
-        change="continues",
-    )
-    read_change_feed: bool | None = Field(
-        None,
-        description="Read inserts, updates and deletes as rows, with the columns `_change_type`, "
-        "`_commit_version` and `_commit_timestamp`. The table must keep its change feed.",
-    )
-    ending_version: NonNegativeInt | None = Field(
-        None, description="The last version of a batch of the change feed.", change="continues"
-    )
-    ending_timestamp: Timestamp | None = Field(
-        None,
-        description="The last time of a batch of the change feed, in place of `ending_version`.",
-        change="continues",
-    )
-    version_as_of: NonNegativeInt | None = Field(
-        None, description="The version a batch reads (default: the last).", change="continues"
-    )
-    timestamp_as_of: Timestamp | None = Field(
-        None,
-        description="The time whose version a batch reads, in place of `version_as_of`.",
-        change="continues",
-    )
-    skip_change_commits: bool | None = Field(
-        None, description="Whether a stream passes over commits that change or delete rows, and goes on."
-    )
-    ignore_deletes: bool | None = Field(
-        None, description="Whether a stream goes on when whole partitions are deleted."
-    )
-    ignore_changes: bool | None = Field(
-        None,
-        description="Whether a stream reads files again that were rewritten by a change, unchanged rows "
-        "included. `skip_change_commits` is the newer way.",
-    )
-    fail_on_data_loss: bool | None = Field(
-        None,
-        description="Whether a stream fails when the log no longer has what it needs (default: true).",
-        change="continues",
-    )
-    exclude_regex: str | None = Field(
-        None, advanced=True, description="Pass over data files whose path matches this expression."
-    )
-    schema_tracking_location: DataPath | None = Field(
-        None,
-        advanced=True,
-        description="A folder within the target's checkpoint, for tables with column mapping whose "
-        "columns are renamed or dropped while a stream reads.",
-    )
-    streaming_source_tracking_id: str | None = Field(
-        None,
-        advanced=True,
-        description="Tells two sources of one table apart in one `schema_tracking_location`.",
-    )
-    allow_source_column_rename: Unblocked | None = Field(
-        None,
-        advanced=True,
-        description="Go on after a renamed column: `always`, or the version that renamed it.",
-    )
-    allow_source_column_drop: Unblocked | None = Field(
-        None,
-        advanced=True,
-        description="Go on after a dropped column: `always`, or the version that dropped it.",
-    )
-    allow_source_column_type_change: Unblocked | None = Field(
-        None,
-        advanced=True,
-        description="Go on after a widened column: `always`, or the version that widened it.",
-    )
-    spark_options: RawOptions = Field(
-        {}, advanced=True, description="Further options of Delta's reader, passed on as they are."
-    )
-
-    @model_validator(mode="after")
-    def _together(self) -> Self:
-        for first, second in (_STARTS, _BATCH_ONLY[:2], _BATCH_ONLY[2:]):
-            if getattr(self, first) is not None and getattr(self, second) is not None:
-                raise ValueError(f"give `{first}` or `{second}`, not both")
-        for name in _BATCH_ONLY[2:]:
-            if getattr(self, name) is not None and not self.read_change_feed:
-                raise ValueError(f"`{name}` is for the change feed; add `read_change_feed: true`")
-        for name in _BATCH_ONLY[:2]:
-            if getattr(self, name) is not None and self.read_change_feed:
-                raise ValueError(f"`{name}` can't be used with `read_change_feed`")
-        first_version, last_version = self.starting_version, self.ending_version
-        if isinstance(first_version, int) and last_version is not None and last_version < first_version:
-            raise ValueError("`ending_version` lies before `starting_version`")
-        return self
+    from gem_delta.backfill import Changes
 
 
 class DeltaSource(NeedsDelta, Source[DeltaSourceOptions]):
@@ -282,7 +140,7 @@ class DeltaSource(NeedsDelta, Source[DeltaSourceOptions]):
             return None if found is None else found.columns
         if found.column_mapping and (options.ending_version, options.ending_timestamp) != (None, None):
             return None  # the columns of the version at which it ends
-        return found.columns + _CHANGE_COLUMNS
+        return found.columns + CHANGE_COLUMNS
 
     def for_preview(self) -> Self:
         """The same table from its beginning where only new rows are read, one file a micro-batch."""
@@ -301,22 +159,22 @@ class DeltaSource(NeedsDelta, Source[DeltaSourceOptions]):
     def for_backfill(self, part: SourcePart) -> PartRead | None:
         """One version of the table: the newest, or the one up to which a stream has read.
 
+        Where the stream doesn't have all rows of the table: what its commits changed, by the change feed.
+
         Raises:
             GemError: GB453 when a batch hasn't the rows that the stream has.
         """
         options = self.options
-        if options.read_change_feed:
-            message = "a stream of the change feed begins with the rows of the table, and a batch doesn't"
-            raise GemError("GB453", message, "", "read_change_feed")
-        for name in ("starting_version", "starting_timestamp"):
-            if getattr(options, name) not in {None, "latest"}:
-                message = f"with `{name}` the stream has what changed from there on, a batch the whole table"
-                raise GemError("GB453", message, "", name)
         version = _last_version(part.offset) if part.offset is not None else None
         if part.offset is not None and version is None:
             message = "the live run has read a part of a version of the table, and a batch reads whole ones"
             raise GemError("GB453", message, "Try again when it has caught up.")
-        changes: dict[str, object] = dict.fromkeys((*_STREAM_ONLY, "starting_version"))
+        if options.read_change_feed or any(getattr(options, n) not in {None, "latest"} for n in STARTS):
+            from gem_delta.backfill import changes_of
+
+            changed = changes_of(options, part, version)
+            return PartRead(_Changed(options, changed), str(changed))
+        changes: dict[str, object] = dict.fromkeys((*STREAM_ONLY, "starting_version"))
         clone = copy.copy(self)
         clone.streaming = False
         clone.options = options.model_copy(update={**changes, "version_as_of": version})
@@ -348,15 +206,15 @@ class DeltaSource(NeedsDelta, Source[DeltaSourceOptions]):
         given = [name for name in type(self.options).model_fields if name in self.options.model_fields_set]
         if streaming:
             for name in given:
-                if name in _BATCH_ONLY:
+                if name in BATCH_ONLY:
                     message = f"`{name}` can't be used for a stream, which follows the table"
                     yield Finding("GB312", message, "Remove it, or read with `mode: batch`.", name)
             return
         for name in given:
-            if name in _STREAM_ONLY:
+            if name in STREAM_ONLY:
                 message = f"`{name}` has no effect: the table is read as a batch"
                 yield Finding("GB207", message, "Remove it.", name, "warning")
-        starts = [name for name in _STARTS if name in given]
+        starts = [name for name in STARTS if name in given]
         if self.options.read_change_feed and not starts:
             message = "a batch of the change feed needs `starting_version` or `starting_timestamp`"
             yield Finding("GB206", message, "Write `starting_version: 0` for all of it.", "read_change_feed")
@@ -368,6 +226,23 @@ class DeltaSource(NeedsDelta, Source[DeltaSourceOptions]):
             elif self.options.starting_version == "latest":
                 message = "`starting_version: latest` is for streams"
                 yield Finding("GB312", message, "Write the number of a version.", name)
+
+
+class _Changed(DeltaSource):
+    """What commits of the table changed, read as a batch.
+
+    Args:
+        options: The options of the source.
+        changes: Which commits.
+    """
+
+    def __init__(self, options: DeltaSourceOptions, changes: "Changes") -> None:
+        super().__init__(options)
+        self.streaming = False
+        self._changes = changes
+
+    def read(self, context: ReadContext) -> "DataFrame":
+        return self._changes.read(context)
 
 
 def _last_version(offset: Any) -> int | None:

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from gem_bundle import Column, Facts, GemError, ReadContext, SourcePart, StreamReadContext, WriteContext
+from gem_bundle import Column, Facts, GemError, ReadContext, StreamReadContext, WriteContext
 from gem_delta.source import DeltaSource
 from gem_delta.target import DeltaTarget
 from tests.gems.draining import drain, forget_last_commit, make, micro_batches, run
@@ -383,29 +383,3 @@ def test_new_columns_need_to_be_asked_for(spark, tmp_path):
     run(target(tmp_path, path="out", merge_schema=True), wider, tmp_path / "other")
     found = batch(spark, source(tmp_path, path="out")).select("id", "name", "twice").collect()
     assert sorted(map(tuple, found), key=str) == [(1, "a", 2), (1, "a", None)]
-
-
-@pytest.mark.parametrize(
-    ("raw", "offset", "option"),
-    [
-        # A stream of the change feed begins with the rows of the table, a batch with its first change.
-        ({"read_change_feed": True}, None, "read_change_feed"),
-        ({"read_change_feed": True, "starting_version": 0}, None, "read_change_feed"),
-        ({"starting_version": 3}, None, "starting_version"),
-        ({"starting_timestamp": "2026-01-01"}, None, "starting_timestamp"),
-    ],
-)
-def test_a_backfill_refuses_what_a_batch_reads_in_another_way(raw, offset, option):
-    with pytest.raises(GemError) as caught:
-        source(path="/t", **raw).for_backfill(SourcePart(offset=offset))
-    assert (caught.value.code, caught.value.option) == ("GB453", option)
-
-
-def test_a_backfill_reads_the_version_that_the_stream_has_read():
-    part = source(path="/t", ignore_deletes=True, starting_version="latest").for_backfill(
-        SourcePart(
-            offset={"sourceVersion": 1, "reservoirVersion": 7, "index": -1, "isStartingVersion": False}
-        )
-    )
-    assert part.part == "up to version 6"
-    assert part.source.options.to_spark() == {"versionAsOf": "6"}

@@ -82,6 +82,15 @@ transforms:
 targets:
   out: {gem: delta, input: timed, options: {path: out}}
 """
+FROM_TABLE = """
+pipeline: lines
+sources:
+  orders: {gem: delta, options: {path: in, START}}
+transforms:
+  rated: {gem: with_columns, input: orders, options: {columns: {rate: id * 2}}}
+targets:
+  out: {gem: delta, input: rated, options: {path: out}}
+"""
 
 
 def at(hour: int, minute: int = 0) -> datetime:
@@ -438,3 +447,34 @@ def test_only_the_folders_of_the_interval_are_read(spark: SparkSession, tmp_path
         assert rows(spark, tmp_path, "id", table=column) == [(2,), (3,)]
     report = backfill(file, at(0), days[0], column="day", into=str(tmp_path / "day"))
     assert report.status == "failed"
+
+
+@a_backfill
+def test_what_a_stream_of_a_table_was_not_to_read_stays_out(spark: SparkSession, tmp_path: Path) -> None:
+    table = f"delta.`{tmp_path}/in`"
+    spark.sql(
+        f"create table {table} (id int, at timestamp) using delta "
+        "tblproperties (delta.enableChangeDataFeed = true)"
+    )
+    for number in (1, 2, 3):
+        spark.sql(f"insert into {table} values ({number}, timestamp'2026-01-01 0{number}:30:00 UTC')")
+    text = FROM_TABLE.replace("START", "starting_version: 2")
+    file = write_pipeline(tmp_path, text)
+    run(file, available_now=True)
+    write_pipeline(tmp_path, text.replace("id * 2", "id * 10"))
+
+    report = backfill(file, at(0), at(9), column="at")
+
+    assert report.status == "finished", report.diagnostics
+    assert report.sources == {"orders": "the change feed, from starting_version 2, up to version 3"}
+    assert rows(spark, tmp_path, "id", "rate") == [(2, 20), (3, 30)]
+    # The checkpoint goes on, but that isn't where it began.
+    write_pipeline(tmp_path, text.replace("starting_version: 2", "starting_version: 3"))
+    with pytest.raises(PipelineError) as caught:
+        backfill(file, at(0), at(9), column="at")
+    assert [(d.code, d.node) for d in caught.value.diagnostics] == [("GB453", "orders")]
+    assert "the stream began with `starting_version: 2`" in caught.value.diagnostics[0].message
+    # From the whole table more comes than was there.
+    write_pipeline(tmp_path, text.replace(", starting_version: 2", ""))
+    assert backfill(file, at(0), at(9), column="at").ok
+    assert rows(spark, tmp_path, "id", "rate") == [(1, 2), (2, 4), (3, 6)]

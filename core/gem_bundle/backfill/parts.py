@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.backfill.interval import Interval
     from gem_bundle.changes.checkpoint import SparkCheckpoint
-    from gem_bundle.changes.record import VersionRecord
+    from gem_bundle.changes.record import NodeRecord, VersionRecord
     from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.gem import PartRead, Source
     from gem_bundle.pipeline.model import Node
@@ -37,6 +37,7 @@ class Bound:
         strict: Sources must not be read further.
         complete: What was made of the sources' rows is going to be replaced.
         ran: What ran last.
+        began: What ran its first micro-batch; None where no record tells.
     """
 
     checkpoint: SparkCheckpoint
@@ -44,6 +45,7 @@ class Bound:
     strict: bool = False
     complete: bool = False
     ran: VersionRecord | None = None
+    began: VersionRecord | None = None
 
 
 def parts_of(
@@ -106,11 +108,20 @@ def _part(
     if _offset(bound, reader) is None:
         message = f"the live run has read nothing of its source `{node.id}` yet, and will read all of it"
         raise GemError("GB453", message, "Run the pipeline first, or write to another place with `--into`.")
-    return SourcePart(since, until, _offset(bound, reader) if bound.strict else None, log, bound.complete)
+    offset = _offset(bound, reader) if bound.strict else None
+    began = _recorded(node, bound.began)
+    return SourcePart(since, until, offset, log, bound.complete, began.options if began is not None else None)
 
 
 def _boundless(part: SourcePart) -> SourcePart:
-    return SourcePart(part.since, part.until, None, part.log, part.complete)
+    return replace(part, offset=None)
+
+
+def _recorded(node: Node, version: VersionRecord | None) -> NodeRecord | None:
+    """A node as it was when a version ran, under its id or a former one."""
+    if version is None:
+        return None
+    return next((found for name in (node.id, *node.was) if (found := version.node(name))), None)
 
 
 def _offset(bound: Bound, reader: str) -> object:
@@ -122,11 +133,8 @@ def _offset(bound: Bound, reader: str) -> object:
 
 def _check_same(plan: Plan, node: Node, bound: Bound) -> None:
     """Offsets are of the place that was read: those of another one mean other rows."""
-    if bound.ran is None or not (bound.strict or bound.complete):
-        return
-    names = (node.id, *node.was)
-    old = next((found for name in names if (found := bound.ran.node(name))), None)
-    if old is None:
+    old = _recorded(node, bound.ran)
+    if old is None or not (bound.strict or bound.complete):
         return
     now = {option: tuple(texts) for option, texts in cast("Source", plan.gems[node.id]).places().items()}
     if old.gem != node.gem or {option: tuple(texts) for option, texts in old.places.items()} != now:
