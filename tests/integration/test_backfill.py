@@ -104,11 +104,12 @@ def backfill(
     *,
     step: timedelta | None = None,
     margin: timedelta | None = None,
+    partition: str | None = None,
     report: Path | None = None,
     stop_after: int | None = None,
     **wanted: Any,
 ) -> BackfillReport:
-    options = BackfillOptions(Wanted("out", Interval(start, end), **wanted), step, margin)
+    options = BackfillOptions(Wanted("out", Interval(start, end), **wanted), step, margin, partition)
     stop, told = StopRequest(), list[StepDone]()
 
     def tell(done: StepDone) -> None:
@@ -447,6 +448,35 @@ def test_only_the_folders_of_the_interval_are_read(spark: SparkSession, tmp_path
         assert rows(spark, tmp_path, "id", table=column) == [(2,), (3,)]
     report = backfill(file, at(0), days[0], column="day", into=str(tmp_path / "day"))
     assert report.status == "failed"
+
+
+@a_backfill
+def test_only_the_folders_that_are_named_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    text = DAYS.replace("id int, day date", "id int, at timestamp, day date")
+    text = text.replace("{at: to_timestamp(day)}", "{rate: id * 2}")
+    file = write_pipeline(tmp_path, text)
+    for number in (2, 3, 4):
+        moment = f"timestamp'2026-01-{number:02} 01:00:00 UTC'"
+        folder = tmp_path / f"in dir/day=2026-01-{number:02}"
+        spark.sql(f"select {number} as id, {moment} as at").write.parquet(str(folder))
+    run(file, available_now=True)
+    write_pipeline(tmp_path, text.replace("id * 2", "id * 10"))
+    for number in (2, 4):  # what isn't read can't fail
+        (part,) = (tmp_path / f"in dir/day=2026-01-{number:02}").glob("*.parquet")
+        part.write_text("no Parquet")
+        (part.parent / f".{part.name}.crc").unlink()
+    day = datetime(2026, 1, 3, tzinfo=UTC), datetime(2026, 1, 4, tzinfo=UTC)
+
+    report = backfill(file, *day, column="at", partition="Day")
+
+    assert report.status == "finished", report.diagnostics
+    assert report.sources == {
+        "orders": "3 files that the stream has read, `Day` from 2026-01-03 to 2026-01-03"
+    }
+    assert rows(spark, tmp_path, "id", "rate") == [(2, 4), (3, 30), (4, 8)]
+    # With a margin the broken ones are read, which weren't before.
+    margin = timedelta(hours=1)
+    assert backfill(file, *day, column="at", partition="Day", margin=margin).status == "failed"
 
 
 @a_backfill

@@ -10,12 +10,14 @@ import json
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
 from gem_bundle.backfill.column import TimeColumn, keys
 from gem_bundle.backfill.compare import differences
 from gem_bundle.backfill.journal import Journal
+from gem_bundle.backfill.near import Near
 from gem_bundle.backfill.parts import Bound, parts_of, rows_of
 from gem_bundle.backfill.rules import Wanted, judge
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
@@ -65,11 +67,13 @@ class BackfillOptions:
         step: How long the parts are that are done one after the other; None for all at once.
         margin: How long before or after its time what a row is made of may have come to its source; None
             when that isn't known, and then sources are read whole.
+        partition: The column with the day that rows are filed under in the sources.
     """
 
     wanted: Wanted
     step: timedelta | None = None
     margin: timedelta | None = None
+    partition: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +220,7 @@ class _Backfill:
             self._checkpoint,
             self._record,
             run_options.environment,
-            cut=options.margin is not None,
+            cut=options.margin is not None or options.partition is not None,
         )
         if judged.problems:
             raise PipelineError(judged.problems)
@@ -224,12 +228,12 @@ class _Backfill:
         assert judged.side is not None
         self._column = judged.column
         self._bounded = judged.bounded
-        self._margin = options.margin + judged.reach if options.margin is not None else None
+        self._near = Near(options.margin, options.partition, judged.reach)
         self.plan = plan if self._wanted.into is None else self._into(plan, self._wanted.into)
         self._version = judged.side.version
         self._keys = keys(judged.side)
         # So that what can't be read is said before Java starts.
-        parts_of(self.plan, self._wanted.target, self._wanted.interval, self._margin, self._bound())
+        parts_of(self.plan, self._wanted.target, self._wanted.interval, self._near, self._bound())
 
     def _look(self, plan: Plan) -> SparkCheckpoint | None:
         target = self._wanted.target
@@ -337,6 +341,7 @@ class _Backfill:
             "to": wanted.interval.end.isoformat(),
             "step": self._options.step.total_seconds() if self._options.step is not None else None,
             "margin": self._options.margin.total_seconds() if self._options.margin is not None else None,
+            "partition": self._options.partition,
             "column": str(self._column),
             "into": wanted.into,
             "version": sha256(Record(wanted.target, (timeless,)).as_json().encode()).hexdigest(),
@@ -349,7 +354,7 @@ class _Backfill:
             if number > 1:
                 self._checkpoint = self._look(self.plan)
             bound = self._bound(written)
-            parts = parts_of(self.plan, self._wanted.target, interval, self._margin, bound)
+            parts = parts_of(self.plan, self._wanted.target, interval, self._near, bound)
             report.sources = {reader: read.part for reader, read in parts.items()}
             condition, df = self._rows(spark, interval, parts)
             if self._wanted.compare:
@@ -377,7 +382,8 @@ class _Backfill:
         self, spark: SparkSession, interval: Interval, parts: dict[str, PartRead]
     ) -> tuple[str, DataFrame]:
         """The rows of an interval, and the condition that holds for them."""
-        df = rows_of(self.plan, self._wanted.target, spark, parts)
+        near = partial(self._near.of, interval=interval)
+        df = rows_of(self.plan, self._wanted.target, spark, parts, near)
         column = self._column if self._column.kind is not None else self._typed(df)
         if column.kind == "date" and not interval.whole_days:
             message = f"`{column}` is a date, and {interval} isn't in whole days"

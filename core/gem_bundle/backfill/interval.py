@@ -11,6 +11,7 @@ from gem_bundle.types import interval_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import date
 
 MOST_STEPS = 10_000
 _DAY = timedelta(days=1)
@@ -58,6 +59,22 @@ class Interval:
     def whole_days(self) -> bool:
         """Whether it begins and ends at midnight, UTC."""
         return all((moment - datetime(1970, 1, 1, tzinfo=UTC)) % _DAY == timedelta(0) for moment in self)
+
+    @property
+    def first_and_last_day(self) -> tuple[date, date]:
+        """The days, UTC, that its first and its last moment are of."""
+        last = self.end - timedelta(microseconds=1)
+        return self.start.astimezone(UTC).date(), last.astimezone(UTC).date()
+
+    def days(self, column: str) -> str:
+        """A condition in Spark's SQL for its days, or for none.
+
+        Args:
+            column: The column, a date.
+        """
+        name = backquoted(column)
+        first, last = self.first_and_last_day
+        return f"({name} between date'{first}' and date'{last}' or {name} is null)"
 
     def __iter__(self) -> Iterator[datetime]:
         return iter((self.start, self.end))

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.changes.source_log import read_source_log
 from gem_bundle.check.report import from_gem_error
+from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, PipelineError
 from gem_bundle.pipeline.plan import paths_behind, reader_name
 from gem_bundle.run.frames import Built, Frames, read_relation, read_source
 from gem_bundle.semantics import SourcePart
 
 if TYPE_CHECKING:
-    from datetime import timedelta
+    from collections.abc import Callable
 
     from pyspark.sql import DataFrame, SparkSession
 
     from gem_bundle.backfill.interval import Interval
+    from gem_bundle.backfill.near import Near
     from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.changes.record import NodeRecord, VersionRecord
-    from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.gem import PartRead, Source
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
@@ -52,7 +54,7 @@ def parts_of(
     plan: Plan,
     target: str,
     interval: Interval,
-    margin: timedelta | None = None,
+    near: Near,
     bound: Bound | None = None,
 ) -> dict[str, PartRead]:
     """How each reader of a target's streaming sources reads its part, by the readers' names.
@@ -61,22 +63,24 @@ def parts_of(
         plan: The checked pipeline.
         target: The id of the target.
         interval: The span of event time.
-        margin: How much earlier or later than the interval what its rows are made of may have come to its
-            source; None when that isn't known.
+        near: What is near enough to the interval.
         bound: Up to where the live run has read; None where that doesn't matter.
 
     Raises:
-        PipelineError: GB453 for each source whose rows can't be read once more as far as they are needed.
+        PipelineError: GB453 for each source whose rows can't be read once more as far as they are needed,
+            GB451 when no source files its rows as it is said.
     """
     found: dict[str, PartRead] = {}
     wrong: list[Diagnostic] = []
+    filed: list[bool | None] = []
     for path in paths_behind(plan, target):
         node = plan.node(path[0])
         if node.kind != "source" or node.mode != "stream":
             continue
         reader = reader_name(plan, path)
         try:
-            part = _part(plan, node, reader, interval, margin, bound)
+            filed.append(near.files(plan.facts[node.id]))
+            part = _part(plan, node, reader, near.came(interval, plan.facts[node.id]), bound)
             read = cast("Source", plan.gems[node.id]).for_backfill(part)
             if read is None and not (bound and bound.strict):
                 read = cast("Source", plan.gems[node.id]).for_backfill(_boundless(part))
@@ -88,17 +92,26 @@ def parts_of(
         except GemError as error:
             wrong.append(from_gem_error(plan.definition, node, error))
         else:
-            found[reader] = read
+            said = f"{read.part}, {near.said(interval)}" if filed[-1] else read.part
+            found[reader] = replace(read, part=said)
+    if near.partition is not None and not wrong and not any(one is not False for one in filed):
+        wrong.append(_unfiled(plan, target, near.partition))
     if wrong:
         raise PipelineError(dict.fromkeys(wrong))
     return found
 
 
-def _part(
-    plan: Plan, node: Node, reader: str, interval: Interval, margin: timedelta | None, bound: Bound | None
-) -> SourcePart:
-    needed = interval.wider(margin) if margin is not None else None
-    since, until = (None, None) if needed is None else (needed.start, needed.end)
+def _unfiled(plan: Plan, target: str, partition: str) -> Diagnostic:
+    place = plan.definition.locator.place(plan.node(target).path, key=True)
+    message = f"no source of target `{target}` has a column `{partition}`"
+    hint = (
+        "Name one of their columns with `--partition`; in the schema of files the folders' columns stand too."
+    )
+    return Diagnostic("GB451", "error", message, target, (), place, hint)
+
+
+def _part(plan: Plan, node: Node, reader: str, came: Interval | None, bound: Bound | None) -> SourcePart:
+    since, until = (None, None) if came is None else (came.start, came.end)
     if bound is None:
         return SourcePart(since, until)
     log = partial(read_source_log, bound.checkpoint.location, reader)
@@ -142,7 +155,13 @@ def _check_same(plan: Plan, node: Node, bound: Bound) -> None:
         raise GemError("GB453", message, "Run the pipeline first, or write to another place with `--into`.")
 
 
-def rows_of(plan: Plan, target: str, spark: SparkSession, parts: dict[str, PartRead]) -> DataFrame:
+def rows_of(
+    plan: Plan,
+    target: str,
+    spark: SparkSession,
+    parts: dict[str, PartRead],
+    near: Callable[[DataFrame], DataFrame],
+) -> DataFrame:
     """What flows into a target, as a batch over parts of its sources.
 
     Args:
@@ -150,6 +169,7 @@ def rows_of(plan: Plan, target: str, spark: SparkSession, parts: dict[str, PartR
         target: The id of the target.
         spark: The session.
         parts: How each reader reads its part.
+        near: The rows of a source that are near enough.
 
     Raises:
         NodeFailure: When a gem on the way raises.
@@ -158,7 +178,10 @@ def rows_of(plan: Plan, target: str, spark: SparkSession, parts: dict[str, PartR
     def read(node: Node, reader: str) -> Built:
         if node.mode != "stream":
             return read_source(cast("Source", plan.gems[node.id]), node, reader, spark)
-        return read_relation(parts[reader].source, node.id, spark)
+        built = read_relation(parts[reader].source, node.id, spark)
+        if isinstance(built, Mapping):
+            return {name: near(df) for name, df in built.items()}
+        return near(built)
 
     edge = plan.node(target).inputs[0]
     return Frames(plan, spark, read).of(edge.node, edge.output)

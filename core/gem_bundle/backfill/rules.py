@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.plan import Plan
 
 _INTO = "Write it to another place with `--into`, and look at it with `--compare` first."
-_WHOLE = "Leave `--margin` away, so that its sources are read whole."
+_WHOLE = "Leave `--margin` and `--partition` away, so that its sources are read whole."
 _NO_MICRO_BATCHES = frozenset({"continuous", "real_time"})
 
 

@@ -82,6 +82,12 @@ def _length(ctx: click.Context, parameter: click.Parameter, text: str | None) ->
     help="How long before or after its time what a row is made of may have come to its source; by default "
     "sources are read whole.",
 )
+@click.option(
+    "--partition",
+    metavar="NAME",
+    help="The column of the sources with the day that rows are filed under, such as that of folders "
+    "`day=2026-01-31`: only days of the time are read, and those that `--margin` adds.",
+)
 @report_option("Write what was done to a JSON file.")
 @spark_log_option
 @quiet_option
@@ -97,6 +103,7 @@ def command(
     end: datetime,
     step: timedelta | None,
     margin: timedelta | None,
+    partition: str | None,
     report: Path | None,
     spark_log: Path | None,
     *,
@@ -137,7 +144,7 @@ def command(
     done = run_backfill(
         lambda load_options: load_file(file, load_options),
         RunOptions(parameters=parameters, profile=profile, quiet=quiet, spark_log=spark_log, report=report),
-        BackfillOptions(wanted, step, margin),
+        BackfillOptions(wanted, step, margin, partition),
         tell,
     )
     if done.skipped and not quiet:

@@ -180,7 +180,9 @@ def test_rows_that_depend_on_others(tmp_path: Path, transforms: str, why: str, e
     # What lies outside has to be read then.
     cut = judged(tmp_path, transforms, column=column, into="copy", cut=True)
     assert refusals(cut) == found
-    assert everywhere or all("Leave `--margin` away" in problem.hint for problem in cut.problems)
+    assert everywhere or all(
+        "Leave `--margin` and `--partition` away" in problem.hint for problem in cut.problems
+    )
 
 
 def test_windows_are_made_of_what_is_up_to_their_length_away(tmp_path: Path) -> None:
