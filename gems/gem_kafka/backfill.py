@@ -33,6 +33,7 @@ def options_of(options: KafkaSourceOptions, part: SourcePart) -> KafkaSourceOpti
         GemError: GB453 when records that a stream has read are gone, or that can't be told.
     """
     if part.complete:
+        _check_begin(options, part)
         _check_complete(options, part)
     changes: dict[str, Any] = dict.fromkeys(STREAM_ONLY)
     changes |= _start(options, part)
@@ -49,8 +50,7 @@ def options_of(options: KafkaSourceOptions, part: SourcePart) -> KafkaSourceOpti
 
 def _start(options: KafkaSourceOptions, part: SourcePart) -> dict[str, Any]:
     """Where the part begins: by time, else where the stream was told to, else at the beginning."""
-    starts = options.starting_offsets
-    told = isinstance(starts, dict) or bool(options.given(STARTS[1:]))
+    starts, told = options.starting_offsets, _told(options)
     if part.since is not None and not told:
         return {
             "starting_offsets": None,
@@ -67,6 +67,11 @@ def _start(options: KafkaSourceOptions, part: SourcePart) -> dict[str, Any]:
     return {} if told else {"starting_offsets": "earliest"}
 
 
+def _told(options: KafkaSourceOptions) -> bool:
+    """Whether the stream was told to begin at some records, and not at one of the ends."""
+    return isinstance(options.starting_offsets, dict) or bool(options.given(STARTS[1:]))
+
+
 def said_of(options: KafkaSourceOptions, part: SourcePart) -> str:
     """What a part is, for the user."""
     since = f"from {part.since} on" if options.starting_timestamp and part.since is not None else ""
@@ -74,6 +79,21 @@ def said_of(options: KafkaSourceOptions, part: SourcePart) -> str:
         ends = f"up to offsets {json.dumps(part.offset)}"
         return f"{since}, {ends}" if since else ends
     return since or "whole"
+
+
+def _check_begin(options: KafkaSourceOptions, part: SourcePart) -> None:
+    """Refuse where the options name another beginning than that of the stream, which its checkpoint keeps."""
+    if part.began is None or not _told(options):
+        return
+    now, before = (
+        json.dumps({name: found.get(name) for name in STARTS}, sort_keys=True)
+        for found in (options.model_dump(mode="json", include=set(STARTS)), part.began)
+    )
+    if now != before:
+        name = next(name for name in STARTS if getattr(options, name) is not None)
+        message = f"the stream began somewhere else than `{name}` says now, and what it had would be gone"
+        hint = "Begin with `starting_offsets: earliest`, or write to another place with `--into`."
+        raise GemError("GB453", message, hint, name)
 
 
 def _check_complete(options: KafkaSourceOptions, part: SourcePart) -> None:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import signal
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gem_bundle.backfill.api import BackfillOptions, run_backfill
+from gem_bundle.backfill.interval import Interval
+from gem_bundle.backfill.rules import Wanted
 from gem_bundle.errors import PipelineError
+from gem_bundle.pipeline.loader import load_file
+from gem_bundle.run.options import RunOptions
 from gem_bundle.run.view import QuietView
 from tests.integration.pipelines import command, events, finish, run, write_pipeline
 from tests.samples import a_killed_program
@@ -40,6 +46,8 @@ transforms:
 targets:
   out: {{gem: delta, input: texts, options: {{path: out}}}}
 """
+
+RATED = "{id: cast(value as string), at: timestamp, rate: cast(cast(value as string) as int)}"
 
 
 def pipeline(tmp_path: Path, topic: str, limit: int = 50) -> Path:
@@ -125,3 +133,37 @@ def test_new_state_begins_at_the_offsets_of_the_old(
     report = run(file, available_now=True, parameters=brokers, fresh=("out",))
     assert report.rows_in == 50
     assert ids(spark, tmp_path) == list(range(150))
+
+
+def test_a_backfill_reads_what_the_run_has_read(spark: SparkSession, tmp_path: Path, kafka: Broker) -> None:
+    """A record that the run has yet to read is left to it, and a margin keeps what is older out."""
+    topic = kafka.new_topic("backfilled", partitions=2)
+    days = [datetime(2026, 1, day, 12, tzinfo=UTC) for day in (1, 2, 3)]
+    kafka.produce(topic, ["1", "2", "3"], timestamps=days)
+    text = TEXT.format(topic=topic, limit=50).replace("{id: cast(value as string)}", RATED)
+    file = write_pipeline(tmp_path, text)
+    brokers = {"brokers": kafka.bootstrap}
+    assert run(file, available_now=True, parameters=brokers).ok
+    kafka.produce(topic, ["20"], timestamps=days[1:2])
+    write_pipeline(tmp_path, text.replace("as int)", "as int) * 10"))
+    interval = Interval(datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
+
+    report = run_backfill(
+        lambda load: load_file(file, load),
+        RunOptions(quiet=True, parameters=brokers),
+        BackfillOptions(Wanted("out", interval, "at"), margin=timedelta(hours=1)),
+    )
+
+    assert report.status == "finished", report.diagnostics
+    assert [(s.replaced.written, s.replaced.removed) for s in report.steps if s.replaced] == [(1, 1)]
+    assert report.sources["clicks"].startswith("from 2026-01-01 23:00:00+00:00 on, up to offsets")
+    assert _rated(spark, tmp_path) == [(1, 1), (2, 20), (3, 3)]
+    assert run(file, available_now=True, parameters=brokers).ok
+    assert _rated(spark, tmp_path) == [(1, 1), (2, 20), (3, 3), (20, 200)]
+
+
+def _rated(spark: SparkSession, tmp_path: Path) -> list[tuple[int, int]]:
+    found = (
+        spark.read.format("delta").load(str(tmp_path / "out")).selectExpr("int(id)", "int(rate)").collect()
+    )
+    return sorted((row[0], row[1]) for row in found)

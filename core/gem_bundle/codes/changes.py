@@ -711,7 +711,8 @@ CHANGES = (
             An interval is on the column of the target's rows that has the event time, or on the one that
             `--column` names. It has to be a time or a date. Rows that are there have to have the time
             that they would get now: where an edit has changed how the column is made, a row may lie in
-            the interval now and have lain outside of it, and would be there twice.
+            the interval now and have lain outside of it, and would be there twice. The column of the
+            sources that `--partition` names has to be a date.
         """,
         breaks=_TO_TABLE + _BACKFILL,
         keeps=_TO_TABLE + _BACKFILL + " --column at",
@@ -733,8 +734,9 @@ CHANGES = (
         "a source can't be read once more",
         why="""
             It keeps no rows, or some that the live run has read are no longer there, and what was made
-            of them would be gone. Or it can't be read just as far as the live run has read: rows that
-            the live run has yet to write would be there twice.
+            of them would be gone; where its options name another beginning than the live run had, they
+            would be gone too. Or it can't be read just as far as the live run has read: rows that the
+            live run has yet to write would be there twice.
         """,
         breaks="sources:\n  clicks: {gem: rate}\n" + _TO_TABLE[len(_source()) :] + _BACKFILL,
         keeps=_TO_TABLE + _BACKFILL,
