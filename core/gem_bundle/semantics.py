@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
+    from datetime import date, datetime
 
     from gem_bundle.options import Effect
 
@@ -119,6 +119,8 @@ class SourcePart:
             has read, one of Kafka the offsets at which it began.
         complete: What was made of its rows is going to be replaced, so none of them may be missing that the
             run has read.
+        filed: A column with a date, and the first and the last day that is needed: rows of other days aren't.
+            None when all may be.
         began: The options by which the run began to read it, by their canonical names, as JSON has them;
             None where there is no record of that.
     """
@@ -128,6 +130,7 @@ class SourcePart:
     offset: Any = None
     log: Callable[[], Sequence[tuple[int, Sequence[str]]]] = tuple
     complete: bool = False
+    filed: tuple[str, date, date] | None = None
     began: Mapping[str, Any] | None = None
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from gem_bundle import GemError
 from gem_bundle.types import local_path
+from gem_file.paths import has_wildcards
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +74,7 @@ def files_of(options: FileSourceOptions, part: SourcePart) -> Files:
         return Files(part.since, part.until)
     last = part.offset.get("logOffset", -1) if isinstance(part.offset, dict) else None
     seen = [entry for entry in _entries(part) if last is None or entry.get("batchId", 0) <= last]
-    wanted = [entry for entry in seen if _in_time(entry, part)]
+    wanted = [entry for entry in seen if _in_time(entry, part) and not _filed_elsewhere(entry, options, part)]
     gone = [path for entry in wanted if (path := _gone(entry["path"])) is not None]
     if part.complete and gone:
         more = f" and {len(gone) - 1} others" if len(gone) > 1 else ""
@@ -102,3 +103,27 @@ def _in_time(entry: dict[str, Any], part: SourcePart) -> bool:
     """Whether a file was last changed in the time of a part."""
     changed = datetime.fromtimestamp(entry.get("timestamp", 0) / 1000, UTC)
     return (part.since is None or changed >= part.since) and (part.until is None or changed < part.until)
+
+
+def _filed_elsewhere(entry: dict[str, Any], options: FileSourceOptions, part: SourcePart) -> bool:
+    """Whether a file is certain to lie in the folder of a day that isn't needed."""
+    raw = {name.lower() for name in options.spark_options} & {"recursivefilelookup", "basepath"}
+    if part.filed is None or options.recursive_file_lookup or options.base_path is not None or raw:
+        return False
+    base, path = (_plain(text) for text in (options.path, unquote(entry["path"])))
+    if has_wildcards(options.path) or not path.startswith(f"{base}/"):
+        return False
+    name, first, last = part.filed
+    for folder in path[len(base) :].split("/")[:-1]:
+        column, _, value = folder.partition("=")
+        if column.lower() == name.lower():
+            try:
+                return not first <= date.fromisoformat(value) <= last
+            except ValueError:
+                return False
+    return False
+
+
+def _plain(path: str) -> str:
+    """A path as it is compared: Spark says ``file:/data``, and a pipeline ``/data``."""
+    return (local_path(path) or path).rstrip("/")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from gem_bundle.errors import GemError
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from pyspark.sql import DataFrame
 
     from gem_bundle.backfill.interval import Interval
@@ -70,10 +72,9 @@ class Near:
         self._check(kinds[self.partition.lower()])
         return df.where(self._wider(interval).days(self.partition))
 
-    def said(self, interval: Interval) -> str:
-        """Which rows of a source that files them are read, for the user."""
-        first, last = self._wider(interval).first_and_last_day
-        return f"`{self.partition}` from {first} to {last}"
+    def filed(self, interval: Interval) -> tuple[str, date, date] | None:
+        """The column with the day that rows are filed under, and the days that are near enough."""
+        return None if self.partition is None else (self.partition, *self._wider(interval).first_and_last_day)
 
     def _wider(self, interval: Interval) -> Interval:
         return interval.wider((self.margin or timedelta(0)) + self.reach)

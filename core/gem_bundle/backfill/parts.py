@@ -81,6 +81,7 @@ def parts_of(
         try:
             filed.append(near.files(plan.facts[node.id]))
             part = _part(plan, node, reader, near.came(interval, plan.facts[node.id]), bound)
+            part = replace(part, filed=near.filed(interval) if filed[-1] else None)
             read = cast("Source", plan.gems[node.id]).for_backfill(part)
             if read is None and not (bound and bound.strict):
                 read = cast("Source", plan.gems[node.id]).for_backfill(_boundless(part))
@@ -92,8 +93,8 @@ def parts_of(
         except GemError as error:
             wrong.append(from_gem_error(plan.definition, node, error))
         else:
-            said = f"{read.part}, {near.said(interval)}" if filed[-1] else read.part
-            found[reader] = replace(read, part=said)
+            said = f", `{part.filed[0]}` from {part.filed[1]} to {part.filed[2]}" if part.filed else ""
+            found[reader] = replace(read, part=f"{read.part}{said}")
     if near.partition is not None and not wrong and not any(one is not False for one in filed):
         wrong.append(_unfiled(plan, target, near.partition))
     if wrong:
@@ -122,8 +123,9 @@ def _part(plan: Plan, node: Node, reader: str, came: Interval | None, bound: Bou
         message = f"the live run has read nothing of its source `{node.id}` yet, and will read all of it"
         raise GemError("GB453", message, "Run the pipeline first, or write to another place with `--into`.")
     offset = _offset(bound, reader) if bound.strict else None
-    began = _recorded(node, bound.began)
-    return SourcePart(since, until, offset, log, bound.complete, began.options if began is not None else None)
+    old = _recorded(node, bound.began)
+    began = old.options if old is not None else None
+    return SourcePart(since, until, offset, log, bound.complete, began=began)
 
 
 def _boundless(part: SourcePart) -> SourcePart:

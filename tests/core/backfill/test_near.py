@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,7 +34,7 @@ def test_rows_that_are_filed_under_a_day_may_have_come_at_any_time() -> None:
 
 def test_the_days_of_an_interval() -> None:
     assert DAY.days("da`y") == ("(`da``y` between date'2026-01-02' and date'2026-01-02' or `da``y` is null)")
-    assert Near(HOUR, "day").said(DAY) == "`day` from 2026-01-01 to 2026-01-03"
+    assert Near(HOUR, "day").filed(DAY) == ("day", date(2026, 1, 1), date(2026, 1, 3))
 
 
 @pytest.mark.parametrize(
