@@ -180,9 +180,12 @@ class OptionChange:
         hint: What to do about it.
         idle: What becomes of a source's rows, as the end of a sentence, where Spark doesn't refuse what it
             else does, as the last micro-batch had none of them. Empty where it always refuses.
+        by_id: The checkpoint knows what a source reads by an id, which it takes along: all rows are right
+            where it has moved with the project's folder.
     """
 
     effect: Effect
     why: str = ""
     hint: str = ""
     idle: str = ""
+    by_id: bool = False

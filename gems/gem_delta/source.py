@@ -92,6 +92,7 @@ class DeltaSource(NeedsDelta, Source[DeltaSourceOptions]):
                 "refused",
                 "the checkpoint knows the table by its id, and Delta goes on with no other one",
                 "Give the source another id; if the same table has only moved, accept it.",
+                by_id=True,
             )
         return None
 

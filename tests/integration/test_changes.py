@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -224,6 +225,51 @@ def test_a_project_that_has_moved_with_its_checkpoints(spark: SparkSession, tmp_
     is_stopped(file, Edit(PLAIN, "", "", "refused", "GB416"))
     codes = {change.code for change in planned(file).changes if change.stops}
     assert not run(file, available_now=True, accept=tuple((code, "") for code in codes)).ok
+
+
+@pytest.mark.parametrize("link", [False, True], ids=["a copy", "a link"])
+def test_a_project_that_has_moved_goes_on_by_the_old_place_of_its_files(
+    spark: SparkSession, tmp_path: Path, link: bool
+) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    add_rows(old / "in", "1.json", FIRST)
+    text = PLAIN.replace(
+        "gem: file, input: clicks, options: {format: json,", "gem: delta, input: clicks, options: {"
+    )
+    assert run(write_pipeline(old, text), available_now=True).ok
+    if link:
+        old.rename(new)
+        old.symlink_to(new)
+    else:
+        shutil.copytree(old, new)
+    add_rows(old / "in", "2.json", SECOND)
+    file = write_pipeline(new, text.replace("path: in", f"path: {old / 'in'}"))
+    assert planned(file).verdict == "from_now_on"  # the table has another place
+    report = run(file, available_now=True)
+    assert (report.ok, report.rows_in) == (True, len(SECOND)), report.diagnostics
+
+
+def test_a_table_that_has_moved_with_its_project_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    text = PLAIN.replace(
+        'gem: file, options: {format: json, path: in, schema: "k string, n int, at timestamp"}',
+        "gem: delta, options: {path: in}",
+    ).replace("gem: file, input: clicks, options: {format: json,", "gem: delta, input: clicks, options: {")
+
+    def add(folder: Path, rows: list[dict[str, Any]]) -> None:
+        spark.createDataFrame(rows).write.format("delta").mode("append").save(str(folder / "in"))
+
+    add(old, FIRST)
+    assert run(write_pipeline(old, text), available_now=True).ok
+    old.rename(new)
+    add(new, SECOND)
+    file = new / "pipeline.yaml"
+    assert {(c.verdict, c.code) for c in planned(file).changes} == {
+        ("continues", "GB416"),
+        ("from_now_on", "GB431"),
+    }
+    report = run(file, available_now=True)
+    assert (report.ok, report.rows_in) == (True, len(SECOND)), report.diagnostics
 
 
 def test_continuous_processing_goes_on_from_no_micro_batch(spark: SparkSession, tmp_path: Path) -> None:

@@ -283,6 +283,44 @@ def test_another_source_goes_on_at_its_offset(
     assert written(spark, tmp_path) == [("a", 42), ("b", 11)]
 
 
+TWO = JOINED.replace(
+    "transforms:\n",
+    "  more:\n    gem: file\n"
+    '    options: {path: more, format: json, schema: "customer string, amount int, at timestamp"}\n'
+    "transforms:\n  all: {gem: union, inputs: [orders, more]}\n",
+).replace("input: orders", "input: all")
+
+
+def test_what_new_state_does_not_settle_stops_the_run_and_is_kept_when_it_is_accepted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    file = write_pipeline(tmp_path, TWO)
+    (tmp_path / "more").mkdir()
+    add(tmp_path, "0.json", 0, 1)
+    assert run(file, available_now=True).ok
+    # A source less, whose rows wait, another folder to write to, and other state.
+    add(tmp_path, "1.json", 2, 3)
+    once = JOINED.replace("columns: [customer, amount, at]", "columns: [amount, at]")
+    write_pipeline(tmp_path, once.replace("path: out", "path: elsewhere"))
+    left = sorted(path.name for path in (tmp_path / "checkpoints/sums").iterdir())
+    with pytest.raises(PipelineError) as stopped:
+        run(file, available_now=True, fresh=("out",))
+    said = {d.code: d.message.partition(":")[0] for d in stopped.value.diagnostics}
+    assert said == {"GB411": "skipped", "GB431": "mixed"}
+    assert sorted(path.name for path in (tmp_path / "checkpoints/sums").iterdir()) == left
+    accept = (("GB411", "more"), ("GB431", ""))
+    report = run(file, available_now=True, fresh=("out",), accept=accept)
+    assert (report.ok, report.rows_in) == (True, 4), report.diagnostics
+    record = read_record(str(tmp_path / "checkpoints/sums/out"))
+    assert record is not None
+    assert record.newest is not None
+    assert record.newest.continues
+    assert sorted((one.code, one.node) for one in record.newest.accepted) == [
+        ("GB411", "more"),
+        ("GB431", "out"),
+    ]
+
+
 def test_of_a_pipeline_that_is_no_stream_it_is_refused(tmp_path: Path) -> None:
     file = write_pipeline(tmp_path, SUMS.replace("pipeline: sums", "pipeline: sums\nmode: batch"))
     assert "has no checkpoint that it could continue from" in refused(file, fresh=("out",))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gem_bundle.changes.flow import Flow
-from gem_bundle.changes.model import Change
+from gem_bundle.changes.model import Change, settled
 from gem_bundle.changes.reach import Reach, Taint, local_taint, reach_from
 from gem_bundle.changes.sides import identity
+from gem_bundle.changes.ways import against_fresh, can_be_computed_anew
 from gem_bundle.check.report import option_path
-from gem_bundle.gem import Target
 
 if TYPE_CHECKING:
     from gem_bundle.changes.checkpoint import SparkCheckpoint
@@ -176,18 +177,46 @@ class Comparison:
         """The command that begins anew, as a hint names it."""
         return f"`gem-bundle run --fresh {self.new.target}`"
 
+    @cached_property
+    def no_fresh(self) -> str:
+        """Why that command doesn't take the target, and what to do instead; empty where it does."""
+        before = self.old.version if self.old is not self.new else None
+        found = next(against_fresh(self.plan, self.new, before, self._checkpoint), None)
+        return "" if found is None else f"{self.fresh} doesn't take it: {found.why}. {found.hint}"
+
     @property
     def begin_anew(self) -> str:
         """The hint for whoever needs new state."""
-        return f"Begin anew with {self.fresh}, which goes on where the old checkpoint ended, with new state."
+        return self.no_fresh or (
+            f"Begin anew with {self.fresh}, which goes on where the old checkpoint ended, with new state."
+        )
 
     @property
-    def compute_anew(self) -> str:
-        """The hint for whoever wants earlier results by the new rule; empty where rows can't be replaced."""
-        gem = self.new.gems.get(self.new.target)
-        if not isinstance(gem, Target) or not gem.semantics.replaces_intervals:
-            return ""
-        return f"`gem-bundle backfill --target {self.new.target}` computes earlier results by it."
+    def elsewhere(self) -> str:
+        """The hint for whom neither new state nor old state has all that is needed."""
+        return (
+            "For all rows to count, give the target another id and another place: for that its sources are "
+            "read from where their options say."
+        )
+
+    def or_begin_anew(self, first: str) -> str:
+        """The hint for whoever needs new state, or does something else.
+
+        Args:
+            first: What else there is to do, as the beginning of a sentence.
+        """
+        return f"{first}. {self.no_fresh}" if self.no_fresh else f"{first}, or begin anew with {self.fresh}."
+
+    def compute_anew(self, changed: set[str]) -> str:
+        """The hint for whoever wants earlier results by the new rule; empty where that is refused.
+
+        Args:
+            changed: The columns of the target that are made in another way than before; `*` is any.
+        """
+        if any(node.kind == "source" for node in (*self.added, *self.removed)):
+            return ""  # what the target has of another source has its time in another way
+        taken = can_be_computed_anew(self.plan, self.new, changed, self._checkpoint)
+        return f"`gem-bundle backfill --target {self.new.target}` computes earlier results by it." * taken
 
     @property
     def is_rewritten(self) -> bool:
@@ -232,6 +261,23 @@ class Comparison:
             path = (*found.path, key) if key else found.path
         place = definition.locator.place(path, key=found is not None and path == found.path)
         return Change(verdict, code, message, node, path, place, hint, before, after, what=what)
+
+    def of_state(
+        self, verdict: Verdict, code: str, message: str, node: str, *, difference: str, **details: Any
+    ) -> Change:
+        """A change that is about nothing but state, so that new state settles it.
+
+        Args:
+            verdict: What becomes of rows.
+            code: The code of this kind of change.
+            message: What is different and what that does.
+            node: The id of the node.
+            difference: The half of the message that says what is different.
+            details: Where it stands, and what it was and is, as `change` takes them; by default the hint
+                says how to begin anew.
+        """
+        details["hint"] = details.get("hint") or self.begin_anew
+        return replace(self.change(verdict, code, message, node, **details), anew=settled(difference))
 
 
 def told(value: Any) -> str:

@@ -35,6 +35,15 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     return max(verdicts, key=VERDICTS.index, default="same")
 
 
+def settled(difference: str) -> tuple[Verdict, str]:
+    """What a change of state alone is with new state.
+
+    Args:
+        difference: What is different.
+    """
+    return "from_now_on", f"{difference}; of new state, rows from now on go by it"
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One difference between what ran last and the pipeline as it is now.
@@ -51,6 +60,8 @@ class Change:
         after: What it is now.
         accepted: Somebody has taken it on purpose.
         what: The half of the message that says what is different; empty where it has no halves.
+        anew: What becomes of rows with new state (`run --fresh`), and the message then; None where that is
+            no other.
     """
 
     verdict: Verdict
@@ -64,6 +75,7 @@ class Change:
     after: Any = None
     accepted: bool = False
     what: str = ""
+    anew: tuple[Verdict, str] | None = None
 
     @property
     def difference(self) -> str:
@@ -78,9 +90,22 @@ class Change:
     def diagnostic(self) -> Diagnostic:
         """The change as a run reports it when it stops."""
         message = f"{self.verdict}: {self.message}"
-        taken = f"{self.code}:{self.node}" if self.node else self.code
-        hint = " ".join(filter(None, [self.hint, f"To run it nevertheless: `--accept {taken}`."]))
+        nevertheless = f"To run it nevertheless: `--accept {self.taken}`."
+        told = f"--accept {self.taken}`" in self.hint
+        hint = " ".join(filter(None, [self.hint, "" if told else nevertheless]))
         return Diagnostic(self.code, "error", message, self.node or None, self.path, self.place, hint)
+
+    @property
+    def taken(self) -> str:
+        """What `--accept` names it by."""
+        return f"{self.code}:{self.node}" if self.node else self.code
+
+    def with_new_state(self) -> Change:
+        """The change as it is for a target that begins with new state where it ended."""
+        if self.anew is None:
+            return self
+        verdict, message = self.anew
+        return replace(self, verdict=verdict, message=message, anew=None)
 
     def as_dict(self) -> dict[str, Any]:
         """The change as JSON has it."""
@@ -120,6 +145,10 @@ class TargetChanges:
     def stops(self) -> bool:
         """Whether a run of the target doesn't start."""
         return any(change.stops for change in self.changes)
+
+    def with_new_state(self) -> TargetChanges:
+        """The same changes as they are for a target that begins with new state where it ended."""
+        return replace(self, changes=tuple(change.with_new_state() for change in self.changes))
 
     def accepting(self, accepted: Iterable[tuple[str, str]]) -> TargetChanges:
         """The same changes, some of them taken on purpose.

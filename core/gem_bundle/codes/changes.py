@@ -194,8 +194,8 @@ CHANGES = (
         why="""
             `run --fresh` makes a checkpoint with new state that goes on with the offsets of the old one.
             That takes an old checkpoint on a disk, with names for its sources (Spark 4.2), a trigger
-            that makes micro-batches, and sources that can be read from an offset and are still the same
-            ones. What of it is missing stands in the message.
+            that makes micro-batches, sources that can be read from an offset and are still the same
+            ones, and no stateful processor. What of it is missing stands in the message.
         """,
         breaks="""
             $ mv checkpoints/clicks/table old
@@ -297,7 +297,8 @@ CHANGES = (
         "the project has moved with its checkpoints",
         why="""
             The checkpoint of a source of files keeps the whole paths of those that were read.
-            From another folder Spark fails in the first micro-batch.
+            From another folder Spark fails in the first micro-batch. Of a Delta table it keeps an
+            id, which the table takes along.
         """,
         breaks="""
             $ mv shop /srv/shop

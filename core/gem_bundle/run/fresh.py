@@ -17,13 +17,17 @@ import re
 import shutil
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.history import record_of, what_ran
-from gem_bundle.changes.record import Record, write_record
+from gem_bundle.changes.planning import plan_changes
+from gem_bundle.changes.record import Accepted, Record, write_record
+from gem_bundle.changes.sides import new_side
+from gem_bundle.changes.ways import DESCRIBED_ANEW, NEW_CHECKPOINT, against_fresh
 from gem_bundle.contexts import StreamReadContext
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.files import open_folder
@@ -33,18 +37,16 @@ from gem_bundle.run.setting import setting
 from gem_bundle.types import local_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import SparkSession
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint
-    from gem_bundle.changes.record import VersionRecord
     from gem_bundle.gem import Source
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
 
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
-_HINT_ANEW = "Move the checkpoint away to begin anew: sources are then read from where their options say."
 
 
 def check_fresh(plan: Plan, target: str, *, is_run: bool = True) -> list[Diagnostic]:
@@ -56,9 +58,9 @@ def check_fresh(plan: Plan, target: str, *, is_run: bool = True) -> list[Diagnos
         is_run: Whether it runs, and continues from a checkpoint when it does.
     """
     location = plan.definition.checkpoint(target)
-    if group := plan.node(target).group:
-        reason = f"it is in the group `{group}`, whose targets share a checkpoint"
-        return [_refused(target, reason, _HINT_ANEW)]
+    side = new_side(version_of(plan, target), plan, target)
+    if plain := [_refused(target, *found) for found in against_fresh(plan, side, None, None)]:
+        return plain
     if not is_run:
         reason = "it isn't run now, or has no checkpoint that it could continue from"
         return [_refused(target, reason, "Name it with `--target` too, or leave out `--fresh`.")]
@@ -70,56 +72,11 @@ def check_fresh(plan: Plan, target: str, *, is_run: bool = True) -> list[Diagnos
         ]
     if checkpoint is None or not checkpoint.commits:
         return [_refused(target, "no micro-batch of it is done yet", "Run it without `--fresh`.")]
-    if local_path(location) is None:
-        reason = "its checkpoint isn't on a disk, and a folder can be put in the place of another only there"
-        return [_refused(target, reason, _HINT_ANEW)]
     if checkpoint.problems:
         return []  # which the run reports by itself
-    if not checkpoint.named:
-        reason = "its checkpoint has no names of sources, so that it can't be said which offset is whose"
-        return [_refused(target, reason, _HINT_ANEW)]
-    if checkpoint.unfinished is not None:
-        # A target that has its rows passes over it, and then its state would be missing.
-        reason = (
-            f"micro-batch {checkpoint.unfinished} was begun and isn't done, so the target may have its rows"
-        )
-        hint = "Let the version of the pipeline that began it end it: run that once, with `--available-now`."
-        return [_refused(target, reason, hint)]
-    if plan.node(target).trigger.kind in {"continuous", "real_time"}:
-        return [_refused(target, "its trigger makes no micro-batches that end", _HINT_ANEW)]
     record, _ = record_of(target, location)
     before = what_ran(record, checkpoint).newest if record is not None else None
-    return list(_check_sources(plan, target, before))
-
-
-def _check_sources(plan: Plan, target: str, before: VersionRecord | None) -> Iterator[Diagnostic]:
-    """Which sources can't go on at an offset."""
-    after = version_of(plan, target)
-    for source in after.nodes:
-        if source.kind != "source" or source.mode != "stream":
-            continue
-        gem = cast("Source", plan.gems[source.id])
-        if not gem.semantics.replayable:
-            reason = f"its source `{source.id}` can't be read from an offset: `{source.gem}` keeps no rows"
-            yield _refused(target, reason, _HINT_ANEW)
-        names = (source.id, *source.was)
-        old = next((found for name in names if before and (found := before.node(name))), None)
-        if old is None:
-            continue
-        if old.gem != source.gem:
-            reason = (
-                f"the offsets of its source `{source.id}` are of `{old.gem}`, and it is `{source.gem}` now"
-            )
-        elif old.places != source.places:
-            were, are = (
-                ", ".join(p for ps in places.values() for p in ps) for places in (old.places, source.places)
-            )
-            reason = f"the offsets of its source `{source.id}` are of {were}, and it reads {are} now"
-        else:
-            continue
-        yield _refused(
-            target, reason, f"Give the source another id: then it is read as a new one. {_HINT_ANEW}"
-        )
+    return [_refused(target, *found) for found in against_fresh(plan, side, before, checkpoint)]
 
 
 def _refused(target: str, reason: str, hint: str) -> Diagnostic:
@@ -127,8 +84,40 @@ def _refused(target: str, reason: str, hint: str) -> Diagnostic:
     return Diagnostic("GB407", "error", message, target, hint=hint)
 
 
+def hold_fresh_to_plan(
+    plan: Plan,
+    targets: Iterable[str],
+    accept: Iterable[tuple[str, str]] = (),
+    environment: Mapping[str, str] | None = None,
+) -> tuple[dict[str, tuple[Accepted, ...]], list[Diagnostic]]:
+    """What new state doesn't settle of an edit: rows skipped or read again, another place to write to.
+
+    Args:
+        plan: The pipeline that is about to run, as the file has it.
+        targets: The ids of the targets that get new state.
+        accept: The changes that are taken on purpose: codes, each with the id of a node or an empty text.
+        environment: Environment variables, for the project's settings; None is the process's.
+
+    Returns:
+        For each target the changes that were taken; and those that stop the run, in the words of the plan.
+    """
+    wanted = list(targets)
+    found = plan_changes(plan, wanted, environment)[0] if wanted else []
+    judged = [target.with_new_state().accepting(accept) for target in found]
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    taken = {
+        target.target: tuple(Accepted(c.code, c.node, at) for c in target.changes if c.accepted)
+        for target in judged
+    }
+    return taken, [change.diagnostic() for target in judged for change in target.changes if change.stops]
+
+
 def begin_fresh(
-    plan: Plan, target: str, spark: SparkSession, environment: Mapping[str, str] | None = None
+    plan: Plan,
+    target: str,
+    spark: SparkSession,
+    environment: Mapping[str, str] | None = None,
+    accepted: tuple[Accepted, ...] = (),
 ) -> tuple[str, list[Diagnostic]]:
     """Put a checkpoint with new state in the place of the old one; call it with the checkpoint locked.
 
@@ -137,6 +126,7 @@ def begin_fresh(
         target: The id of the target.
         spark: The session.
         environment: Environment variables, for the project's settings; None is the process's.
+        accepted: The changes that were taken on purpose, for the record.
 
     Returns:
         Where the old checkpoint is kept; and why nothing was done, if something went wrong.
@@ -152,12 +142,12 @@ def begin_fresh(
             return "", [failed]
         problem = _compose(folder, checkpoint, work / "checkpoint", staging)
         if problem:
-            return "", [_refused(target, problem, _HINT_ANEW)]
+            return "", [_refused(target, problem, NEW_CHECKPOINT)]
         kept = _free_name(folder, checkpoint.next_batch)
         record, _ = record_of(target, str(folder))
         ran = what_ran(record or Record(target), checkpoint)
         version = version_of(plan, target, environment=environment)
-        added = replace(version, first_batch=checkpoint.next_batch, continues=str(kept))
+        added = replace(version, first_batch=checkpoint.next_batch, accepted=accepted, continues=str(kept))
         made = replace(ran, versions=(*ran.versions, added), query=checkpoint.query)
         journal = {"format": 1, "kept": kept.name, "record": made.as_json()}
         open_folder(str(folder.parent)).write(_journal(folder).name, json.dumps(journal).encode())
@@ -289,7 +279,7 @@ def _copy_state(empty: Path, new: Path, version: int) -> str:
     Without rows a file with all changes and one with all of the state are the same.
     """
     if any((operator / "_metadata" / "v2").exists() for operator in empty.iterdir()):
-        return "its state is of a kind whose description changes from one micro-batch to the next"
+        return DESCRIBED_ANEW
     for file in sorted(empty.rglob("*")):
         if not file.is_file() or file.name.endswith(".crc"):
             continue

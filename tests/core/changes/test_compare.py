@@ -334,9 +334,10 @@ def test_what_was_written_by_the_old_rule_can_be_computed_anew_where_the_target_
     text = """
         pipeline: shop
         sources:
-          clicks: {gem: file, options: {format: json, path: data, schema: "n int"}}
+          clicks: {gem: file, options: {format: json, path: data, schema: "n int, at timestamp"}}
         transforms:
-          some: {gem: filter, input: clicks, options: {condition: n > 0}}
+          timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}
+          some: {gem: filter, input: timely, options: {condition: n > 0}}
         targets:
           out: {gem: TARGET, input: some, options: {path: outMORE}}
     """

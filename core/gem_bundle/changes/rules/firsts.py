@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gem_bundle.changes.model import settled
 from gem_bundle.diagnostics import listed_names
 from gem_bundle.expressions import takes_first
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator
@@ -54,7 +55,8 @@ def _told(both: Comparison, change: Change) -> Change:
 
 def _mixed(both: Comparison, change: Change, why: str) -> Change:
     message, hint = f"{change.difference}: {why}", change.hint or both.begin_anew
-    return replace(change, verdict="mixed", message=message, hint=hint)
+    anew = change.anew or settled(change.difference)
+    return replace(change, verdict="mixed", message=message, hint=hint, anew=anew)
 
 
 def _lets_first_through(flow: Flow, operator: Operator) -> bool:

@@ -77,11 +77,12 @@ def _refused(both: Comparison, node: str, before: States, after: States) -> Iter
         message = (
             f"transform `{node}`: the state `{name}` gets another shape, and Spark refuses to go on: {why}"
         )
-        yield both.change(
+        yield both.of_state(
             "refused",
             "GB422",
             message,
             node,
+            difference=f"transform `{node}`: the state `{name}` gets another shape",
             option="processor",
             hint=hint,
             before=list(before[name]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import RULE_ONLY, Told, told
@@ -11,6 +11,7 @@ from gem_bundle.changes.reach import Reach, Taint, reach_from
 from gem_bundle.changes.rules.options import differences
 from gem_bundle.changes.rules.repeats import none_passes_twice
 from gem_bundle.changes.rules.transforms import tell
+from gem_bundle.changes.ways import has_moved
 from gem_bundle.diagnostics import listed_names
 from gem_bundle.gem import Source
 from gem_bundle.lineage import column_keys
@@ -82,16 +83,20 @@ def _from_table(flow: Flow, name: str, known: set[str]) -> Reach:
 def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Change:
     if former is not None:
         dropped = none_passes_twice(both.after, node.id, alone=_is_alone(both, node))
-        return both.change(
+        what = (
+            f"source `{former.id}` is called `{node.id}` now, and the checkpoint knows nothing of that: "
+            "all that was read is read again"
+        )
+        made = both.change(
             "continues" if dropped else "again",
             "GB412",
-            f"source `{former.id}` is called `{node.id}` now, and the checkpoint knows nothing of that: "
-            "all that was read is read again" + ", and changes no result" * dropped,
+            what + ", and changes no result" * dropped,
             node.id,
             hint=f"Write `was: {former.id}` at `{node.id}` if it is the same source.",
             before=former.id,
             after=node.id,
         )
+        return replace(made, anew=("again", what)) if dropped else made
     gem = both.new.gems.get(node.id)
     begins = begin_of(gem)
     late = _drop_late_rows(both, node.id)
@@ -101,7 +106,7 @@ def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Cha
             "GB410",
             f"source `{node.id}` is new and begins {begins}: what is there already is never read",
             node.id,
-            hint="Let it begin at what is there already, or accept it.",
+            hint=f"Let it begin at what is there already, or accept it: `--accept GB410:{node.id}`.",
             after=node.gem,
         )
     if late:
@@ -112,7 +117,7 @@ def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Cha
             f"source `{node.id}` is new: rows older than the checkpoint's watermark are late, and {named} "
             "drops them",
             node.id,
-            hint=f"Fill in what is older with `gem-bundle backfill`, or begin anew with {both.fresh}.",
+            hint=f"{both.elsewhere} Or accept it: `--accept GB410:{node.id}`.",
             after=node.gem,
         )
     return both.change(
@@ -185,7 +190,8 @@ def _removed(both: Comparison, node: NodeRecord) -> Change:
         "GB411",
         f"source `{node.id}` is no more: what waits there since the last run is never read",
         node.id,
-        hint="Run the old version once more with `--available-now` and then accept it, or keep the source.",
+        hint="Run the old version once more with `--available-now`, and then this one with "
+        f"`--accept GB411:{node.id}`. Or keep the source.",
         before=node.gem,
     )
 
@@ -208,9 +214,10 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
     if (old.mode == "batch") != (new.mode == "batch"):
         yield _other_mode(both, old, new)
         return
-    moved = _is_moved(both, old, new)
+    moved = streaming and has_moved(both.old.version, old, both.new.version, new)
     for found in differences(old, new, both.new.gems.get(new.id), stateful=False):
-        if moved and found.option in new.places:
+        said = found.known and found.option in new.places
+        if moved and said and (found.change.by_id or found.change.effect == "refused"):
             yield Told(_moved(both, found, new))
         else:
             yield _option(both, found, old, new, streaming=streaming)
@@ -262,49 +269,36 @@ def _taint(both: Comparison, old: NodeRecord, new: NodeRecord) -> Taint:
     return Taint(rows=False, columns=changed) if changed else _ANY
 
 
-def _is_moved(both: Comparison, old: NodeRecord, new: NodeRecord) -> bool:
-    """Whether the source's folder has moved with the project's."""
-    before, after = both.old.version.folder, both.new.version.folder
-    if before == after or not old.places:
-        return False
-
-    def within(folder: str, node: NodeRecord) -> list[str] | None:
-        try:
-            return [
-                str(PurePath(place).relative_to(folder))
-                for places in node.places.values()
-                for place in places
-            ]
-        except ValueError:
-            return None
-
-    inside = within(before, old)
-    return inside is not None and inside == within(after, new)
-
-
 def _moved(both: Comparison, found: Difference, new: NodeRecord) -> Change:
+    what = (
+        f"source `{new.id}`: the project's folder was {told(both.old.version.folder)} and is "
+        f"{told(both.new.version.folder)}, and the checkpoint"
+    )
+    details = {"option": found.option, "before": found.before, "after": found.after}
+    if found.change.by_id:
+        message = f"{what} knows what it reads by an id, which it has taken along"
+        return both.change("continues", "GB416", message, new.id, **details)
     return both.change(
         "refused",
         "GB416",
-        f"source `{new.id}`: the project's folder was {told(both.old.version.folder)} and is "
-        f"{told(both.new.version.folder)}, and the checkpoint keeps the whole paths of the files that were "
-        "read: Spark fails in the first micro-batch",
+        f"{what} keeps the whole paths of the files that were read: Spark fails in the first micro-batch",
         new.id,
-        option=found.option,
-        hint=f"Move the project back, or begin anew with {both.fresh}.",
-        before=found.before,
-        after=found.after,
+        hint=f"Move the project back. Or let `{found.option}` name the old place in full, if the files, or a "
+        f"link to them, are there: {told(found.before)}.",
+        **details,
     )
 
 
 def _other_mode(both: Comparison, old: NodeRecord, new: NodeRecord) -> Told:
     what = f"source `{new.id}` was read as a {_mode(old)} and is read as a {_mode(new)}"
     if new.mode == "batch":
-        made = both.change(
+        # Nothing but a join reads it so, which gives rows for new ones of the stream alone.
+        made = both.of_state(
             "mixed",
             "GB417",
             f"{what}: each micro-batch sees all of its rows",
             new.id,
+            difference=what,
             key="mode",
             before=old.mode,
             after=new.mode,
@@ -331,16 +325,20 @@ def _readers(both: Comparison, node: NodeRecord, lost: set[str], come: set[str])
     if come:
         alone = _is_alone(both, node) and come == set(node.readers)
         dropped = none_passes_twice(both.after, node.id, alone=alone)
-        return both.change(
+        what = (
+            f"source `{node.id}` reaches the target on another path than before, with a reader of its own "
+            f"({names}): what was read is read again there"
+        )
+        made = both.change(
             "continues" if dropped else "again",
             "GB418",
-            f"source `{node.id}` reaches the target on another path than before, with a reader of its own "
-            f"({names}): what was read is read again there" + ", and changes no result" * dropped,
+            what + ", and changes no result" * dropped,
             node.id,
             hint="Keep the inputs of the node where the paths meet under their names.",
             before=sorted(lost),
             after=sorted(come),
         )
+        return replace(made, anew=("again", what)) if dropped else made
     return both.change(
         "skipped",
         "GB418",

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.flow import ALL
+from gem_bundle.changes.model import settled
 from gem_bundle.changes.renames import joins_behind_names, joins_of_the_same_rows
 from gem_bundle.changes.shapes import bare, fit, shapes
 from gem_bundle.diagnostics import listed_names
@@ -98,12 +99,20 @@ def _tell_of_values(
         guilty = _guilty(both, changes, [name])
         if any(change.verdict == "mixed" for change in guilty):
             continue
-        hint = f"Leave it as it was, or begin anew with {both.fresh}."
+        hint = both.or_begin_anew("Leave it as it was")
         if not guilty:
             what = f"transform `{name}` keeps other things"
-            found.append(both.change("mixed", "GB423", f"{what}: {why}", name, key="gem", hint=hint))
+            found.append(
+                both.of_state("mixed", "GB423", f"{what}: {why}", name, difference=what, key="gem", hint=hint)
+            )
         changed = {
-            id(change): replace(change, verdict="mixed", message=f"{change.difference}: {why}", hint=hint)
+            id(change): replace(
+                change,
+                verdict="mixed",
+                message=f"{change.difference}: {why}",
+                hint=hint,
+                anew=change.anew or settled(change.difference),
+            )
             for change in guilty
         }
         found = [changed.get(id(change), change) for change in found]
@@ -267,7 +276,7 @@ def _refuse(both: Comparison, changes: Sequence[Told], nodes: list[str], why: st
     if not guilty:
         what = f"the state of `{nodes[0]}` is another one: {why}"
         key = "gem" if nodes[0] in both.plan.definition.nodes else ""
-        made = both.change("refused", "GB422", what, nodes[0], key=key, hint=both.begin_anew)
+        made = both.of_state("refused", "GB422", what, nodes[0], difference=what, key=key)
         return [*(change for change, _ in changes), made]
     return [
         replace(
@@ -277,6 +286,7 @@ def _refuse(both: Comparison, changes: Sequence[Told], nodes: list[str], why: st
             message=f"{change.what or change.message}: "
             f"the state of `{nodes[0]}` gets another shape, and Spark refuses to go on: {why}",
             hint=both.begin_anew,
+            anew=change.anew or settled(change.difference),
         )
         if change in guilty
         else change

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import RULE_ONLY, told
@@ -85,20 +86,23 @@ def _output_mode(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator
         return
     what = f"target `{new.id}`: the output mode was {told(old.output_mode)} and is {told(new.output_mode)}"
     details = {"key": "output_mode", "before": old.output_mode, "after": new.output_mode}
-    anew = f"Write into another table, or begin anew with {both.fresh}."
     if not both.new.stateful and not both.old.stateful:
         yield both.change(
             "continues", "GB433", f"{what}; without state that makes no difference", new.id, **details
         )
     elif new.output_mode == "complete" and not _forgets(both):
         message = f"{what}: everything is written anew, of a state that has all of it"
-        yield both.change("continues", "GB433", message, new.id, **details)
+        of_new = f"{what}: everything is written anew, and new state has nothing of what is there"
+        made = both.change("continues", "GB433", message, new.id, **details)
+        yield replace(made, anew=("mixed", of_new))
     elif new.output_mode == "complete":
         message = f"{what}: what was older than the watermark has left the state and is missing from now on"
-        yield both.change("mixed", "GB433", message, new.id, hint=anew, **details)
+        hint = f"Keep the output mode. {both.elsewhere}"
+        yield both.change("mixed", "GB433", message, new.id, hint=hint, **details)
     elif old.output_mode == "complete" and new.output_mode == "append":
         message = f"{what}: results that are in the target already leave the state, and are written once more"
-        yield both.change("again", "GB433", message, new.id, hint=anew, **details)
+        hint = both.or_begin_anew("Keep the output mode")
+        yield both.of_state("again", "GB433", message, new.id, difference=what, hint=hint, **details)
     else:
         message = f"{what}; the state serves both: from now on results are written as the new one has it"
         if old.output_mode == "complete" and _forgets(both):

@@ -77,9 +77,7 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
     reach.states |= below
     if both.after.keeps(node.id):
         message = f"{what} and keeps state, which the checkpoint doesn't have: Spark refuses to go on"
-        made = both.change(
-            "refused", "GB422", message, node.id, key="gem", hint=both.begin_anew, after=node.gem
-        )
+        made = both.of_state("refused", "GB422", message, node.id, difference=what, key="gem", after=node.gem)
         yield Told(made, reach)
     else:
         yield Told(tell(both, reach, "GB420", what, node.id, key="gem", after=node.gem), reach)
@@ -94,7 +92,7 @@ def _removed(both: Comparison, node: NodeRecord) -> Iterator[Told]:
             return
     if both.before.keeps(node.id):
         message = f"{what}, and the checkpoint has its state: Spark refuses to go on without it"
-        yield Told(both.change("refused", "GB422", message, node.id, hint=both.begin_anew, before=node.gem))
+        yield Told(both.of_state("refused", "GB422", message, node.id, difference=what, before=node.gem))
         return
     reach = Reach().join(reach_from(both.before, node.id, taint), both.now)
     reach.states |= {both.now[name] for name in pushed_below(both.before, node.id) if name in both.now}
@@ -163,6 +161,10 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
             elif reach.states:
                 reach.states -= joins_of_the_same_rows(both, new)
             yield Told(tell(both, reach, "GB423", what, new.id, hint=found.change.hint, **details), reach)
+        elif effect == "refused":
+            # By nothing but state Spark refuses a transform that it takes on a new checkpoint.
+            hint = found.change.hint
+            yield Told(both.of_state(effect, "GB423", what, new.id, difference=what, hint=hint, **details))
         else:
             yield Told(both.change(effect, "GB423", what, new.id, hint=found.change.hint, **details))
     for option, digest in new.functions.items():
@@ -252,13 +254,13 @@ def _lateness(
         message = (
             f"{what}: the rows that {named} keeps may get another shape by it, and Spark may refuse them"
         )
-        return both.change("refused", code, message, node, hint=both.begin_anew, **details)
+        return both.of_state("refused", code, message, node, difference=what, **details)
     if effect == "mixed" and all(_tells_all(both, name) for name in states):
         message = f"{what}; from now on {named} drops late rows by what there is now, and it lets nothing go"
         return both.change("from_now_on", code, message, node, **details)
     if effect == "mixed":
         message = f"{what}: what {named} has kept and let go was decided by the old one"
-        return both.change("mixed", code, message, node, hint=both.begin_anew, **details)
+        return both.of_state("mixed", code, message, node, difference=what, **details)
     message = (
         f"{what}; from now on {named} goes by it: what was dropped as late, or let go, is gone, and the "
         "watermark of the checkpoint never goes back"
@@ -298,7 +300,7 @@ def _replaced(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[To
     details = {"key": "gem", "before": old.gem, "after": new.gem}
     if both.before.keeps(old.id) or both.after.keeps(new.id):
         message = f"{what}: its state in the checkpoint is another one, and Spark refuses to go on"
-        yield Told(both.change("refused", "GB422", message, new.id, hint=both.begin_anew, **details))
+        yield Told(both.of_state("refused", "GB422", message, new.id, difference=what, **details))
         return
     taint = local_taint(both.before.lineage(old.id), both.after.lineage(new.id))
     if both.before.watermarks(old.id) or both.after.watermarks(new.id):
@@ -346,10 +348,11 @@ def tell(
                 f"{what}: whether {states} keeps state can't be known; if so, it was made by the old rule "
                 "and gets into new results"
             )
-            hint = hint or f"If it keeps none, accept the change: `--accept {code}:{node}`. Else begin anew."
-            return both.change("mixed", code, message, node, hint=hint, **details)
+            keeps_none = f"If it keeps none, accept the change: `--accept {code}:{node}`."
+            hint = hint or f"{keeps_none} Else begin anew. {both.no_fresh}".rstrip()
+            return both.of_state("mixed", code, message, node, difference=what, hint=hint, **details)
         message = f"{what}: the state of {states} was made by the old rule and gets into new results"
-        return both.change("mixed", code, message, node, hint=hint or both.begin_anew, **details)
+        return both.of_state("mixed", code, message, node, difference=what, hint=hint, **details)
     if not reach.target:
         return both.change(
             "continues", code, f"{what}; no row is different for it", node, hint=hint, **details
@@ -358,4 +361,5 @@ def tell(
         message = f"{what}; the target is written anew with each micro-batch, by the new rule"
         return both.change("continues", code, message, node, hint=hint, **details)
     message = f"{what}; rows from now on go by it, earlier results stay as they were"
-    return both.change("from_now_on", code, message, node, hint=hint or both.compute_anew, **details)
+    hint = hint or both.compute_anew(reach.target.columns)
+    return both.change("from_now_on", code, message, node, hint=hint, **details)
