@@ -182,6 +182,7 @@ class OptionChange:
             else does, as the last micro-batch had none of them. Empty where it always refuses.
         by_id: The checkpoint knows what a source reads by an id, which it takes along: all rows are right
             where it has moved with the project's folder.
+        only_order: A source gives its columns in another order, and its rows are the same.
     """
 
     effect: Effect
@@ -189,3 +190,4 @@ class OptionChange:
     hint: str = ""
     idle: str = ""
     by_id: bool = False
+    only_order: bool = False

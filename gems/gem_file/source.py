@@ -23,7 +23,7 @@ from gem_bundle import (
     analysed,
 )
 from gem_bundle.rejected import accepted_rows
-from gem_bundle.schema import columns_of, quoted, schema_of
+from gem_bundle.schema import columns_of, fields_of, quoted, schema_of
 from gem_bundle.types import local_path
 from gem_file.formats import AVRO_CLASS, AVRO_JAR
 from gem_file.paths import has_wildcards, is_missing
@@ -53,6 +53,8 @@ _STREAM_ONLY = (
     "max_cached_files",
     "discard_cached_input_ratio",
 )
+# Those of ORC have, in files of old Hives, nothing but a place.
+_NAMED = frozenset({"avro", "json", "parquet"})
 _BATCH_ONLY = ("modified_before", "modified_after")
 
 
@@ -202,8 +204,10 @@ class FileSource(Source[FileSourceOptions]):
         clone.options = self.options.model_copy(update=changes)
         return clone
 
-    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
+    def change(self, option: str, before: Any) -> OptionChange | None:
         """Another folder or pattern: the checkpoint keeps the whole paths of the files that were read."""
+        if option == "schema" and self._is_in_another_order(before):
+            return OptionChange("from_now_on", "its columns are found by their names", only_order=True)
         if option == "path":
             return OptionChange(
                 "refused",
@@ -228,6 +232,16 @@ class FileSource(Source[FileSourceOptions]):
 
         files = files_of(self.options, part)
         return PartRead(_Some(self.options, files), str(files))
+
+    def _is_in_another_order(self, before: Any) -> bool:
+        """Whether the columns are those of another schema, in files whose values have names."""
+        options = self.options
+        if options.format not in _NAMED or options.spark_options or not isinstance(before, str):
+            return False
+        old, new = fields_of(before), fields_of(options.schema or "")
+        if not old or not new:
+            return False
+        return sorted(old, key=lambda field: field.name) == sorted(new, key=lambda field: field.name)
 
     def _declared(self) -> str | None:
         if self.options.format == "text" and not self.options.infer_schema:

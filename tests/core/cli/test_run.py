@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gem_bundle.cli.params import Acceptance
 from tests.core.cli.conftest import PIPELINE
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
         (["orders.yaml", "--log-format", "xml"], "'xml' is not one of"),
         (["orders.yaml", "--stop-timeout", "-1"], "-1.0 is not in the range"),
         (["orders.yaml", "--serve", "here"], "`here` is not of the form [HOST:]PORT, as in 8080"),
+        (["orders.yaml", "--accept", "GB999"], "`GB999` is not a code of a change, such as GB423, or"),
+        (["orders.yaml", "--accept", "GB105:some"], "`GB105:some` is not a code of a change"),
+        (["orders.yaml", "--accept", "some:GB423"], "`some:GB423` is not a code of a change"),
         (["orders.yaml", "--allow-control"], "`--allow-control` is about the server that `--serve` starts"),
     ],
 )
@@ -30,6 +34,16 @@ def test_a_wrong_use(arguments: list[str], said: str, cli: Cli) -> None:
     result = cli("run", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("said", "taken"),
+    [("GB411", ("GB411", "")), ("gb423:some", ("GB423", "some")), (" GB423: some ", ("GB423", "some"))],
+)
+def test_a_change_is_accepted_by_its_code_and_the_node_that_it_is_for(
+    said: str, taken: tuple[str, str]
+) -> None:
+    assert Acceptance().convert(said, None, None) == taken
 
 
 @pytest.mark.usefixtures("acme")

@@ -242,7 +242,8 @@ def _option(
         what = f"source `{new.id}`: `{found.option}` was {told(found.before)} and is {told(found.after)}; "
         what += f"the last micro-batch had nothing of it, so that Spark doesn't notice: {found.change.idle}"
     if effect == "from_now_on":
-        reach = both.reach(old, new, _taint(both, old, new))
+        # What the order of columns means to those behind it they say themselves.
+        reach = both.reach(old, new, Taint() if found.change.only_order else _taint(both, old, new))
         details = {"option": found.option, "before": found.before, "after": found.after}
         return Told(tell(both, reach, "GB415", what, new.id, **details), reach)
     made = both.change(
