@@ -205,6 +205,12 @@ EDITS = [
         ("GB432",),
     ),
     Edit("a column that nobody reads", (("at timestamp", "at timestamp, x int"),), "continues", ("GB415",)),
+    Edit(
+        "columns of a source in another order",
+        (("page string, n int", "n int, page string"),),
+        "continues",
+        ("GB415",),
+    ),
     Edit("a column's type that is a sum", (("n int", "n double"),), "refused", ("GB422",)),
     Edit(
         "how much at a time",

@@ -263,7 +263,7 @@ transforms:
 targets:
   out: {gem: noop, input: last, output_mode: MODE}
 """
-PAIRS = (
+JOINED = (
     "pairs: {gem: join, inputs: {l: a, r: b}, options: {condition: l.k = r.k}}\n"
     "  last: {gem: select, input: pairs, options: {columns: [l.k as k, l.m as m, l.n as n, r.n as o]}}"
 )
@@ -300,7 +300,7 @@ def _shop(form: str, step: str) -> str:
             "mixed",
             "refused",
         ),
-        ("json", PAIRS, "mixed", "refused"),
+        ("json", JOINED, "mixed", "refused"),
         # There columns are told apart by their places, or may be.
         ("csv", "last: {gem: filter, input: a, options: {condition: n > 0}}", "from_now_on", "from_now_on"),
         ("csv", "last: {gem: deduplicate, input: a, options: {columns: [k]}}", "mixed", "mixed"),
