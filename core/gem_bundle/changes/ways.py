@@ -113,17 +113,22 @@ def _reads_the_same(
     if old.places == new.places:
         return True
     moved = has_moved(before, old, after, new)
-    for option in {*old.options, *new.options}:
-        if old.options.get(option) == new.options.get(option):
-            continue
+    different = {
+        name for name in {*old.options, *new.options} if old.options.get(name) != new.options.get(name)
+    }
+    where = {name for name in {*old.places, *new.places} if old.places.get(name) != new.places.get(name)}
+    if not where <= different:
+        return False  # what names the place isn't kept, or it is more than one option
+    for option in different:
         try:
             said = gem.change(option, old.options.get(option))
         except Exception:  # noqa: BLE001 (a gem's bug must not take the comparison down)
             said = None
-        if said is None:
-            if option in new.places or option in old.places:
-                return False
-        elif said.effect in STOPS and not (moved and said.by_id):
+        if moved and said is not None and said.by_id:
+            continue
+        if said.effect in STOPS if said is not None else option in where:
+            return False
+        if option in where and said is not None and said.effect != "continues":
             return False
     return True
 

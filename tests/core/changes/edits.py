@@ -15,7 +15,7 @@ from gem_bundle.pipeline.document import parse
 from gem_bundle.pipeline.loader import LoadOptions, load_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from gem_bundle.changes.model import TargetChanges, Verdict
     from gem_bundle.changes.record import VersionRecord
@@ -125,9 +125,10 @@ class Edit(NamedTuple):
     ran: Callable[[VersionRecord], VersionRecord] = _same
 
 
-def plan(text: str, folder: str = "/shop") -> Plan:
+def plan(text: str, folder: str = "/shop", variables: Mapping[str, str] | None = None) -> Plan:
     document = parse(dedent(text), "shop.yaml")
-    loaded = load_values(document.values, document, Path(folder), "shop.yaml", LoadOptions(environment={}))
+    options = LoadOptions(environment=dict(variables or {}))
+    loaded = load_values(document.values, document, Path(folder), "shop.yaml", options)
     checked = check_definition(loaded)
     assert checked.plan is not None, checked.diagnostics
     return checked.plan

@@ -14,6 +14,7 @@ from gem_bundle.backfill.interval import Interval
 from gem_bundle.backfill.rules import Wanted, judge
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import read_checkpoint
+from gem_bundle.changes.compare import compare
 from gem_bundle.changes.planning import plan_changes
 from gem_bundle.changes.record import Record, read_record, write_record
 from gem_bundle.run.fresh import check_fresh, hold_fresh_to_plan
@@ -367,6 +368,20 @@ def test_only_of_files_the_checkpoint_keeps_whole_paths() -> None:
     # The way that is offered is one.
     there = MOVED.replace("path: data", "path: /shop/data")
     assert verdict(MOVED, there, folder="/elsewhere").verdict == "same"
+
+
+def test_a_place_that_the_environment_names_is_another_one_when_that_does() -> None:
+    text = MOVED.replace("path: data", 'path: "${env:DIR}/in"').replace(
+        "gem: console, input: clicks",
+        'gem: file, input: clicks, options: {format: json, path: "${env:DIR}/out"}',
+    )
+    one, two = (plan(text, variables={"DIR": there}) for there in ("/one", "/two"))
+    found = compare(version_of(one, "out"), version_of(two, "out"), two, "out")
+    assert [(change.verdict, change.code) for change in found.changes] == [
+        ("refused", "GB414"),
+        ("mixed", "GB431"),
+    ]
+    assert "`path` was `/one/in` and is `/two/in`" in found.changes[0].message
 
 
 def test_how_to_accept_a_change_is_told_once() -> None:
