@@ -14,7 +14,7 @@ from gem_bundle.semantics import MICRO_BATCH_TRIGGERS
 from gem_bundle.types import local_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.changes.record import NodeRecord, VersionRecord
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 NEW_CHECKPOINT = "Move the checkpoint away to begin anew: sources are then read from where their options say."
 """What is left to whoever can't have new state where the old one ended."""
 KINDS_OF_TIME = frozenset({"timestamp", "timestamp_ntz", "date"})
+OTHER_PLACE = "GB414"
 DESCRIBED_ANEW = "its state is of a kind whose description changes from one micro-batch to the next"
 
 
@@ -35,10 +36,21 @@ class Reason(NamedTuple):
     Args:
         why: The reason, as the end of a sentence.
         hint: What to do instead.
+        node: The source that somebody may take for the same one, by accepting that it reads another place.
     """
 
     why: str
     hint: str = NEW_CHECKPOINT
+    node: str = ""
+
+    def is_overruled(self, accepted: Iterable[tuple[str, str]]) -> bool:
+        """Whether somebody knows better.
+
+        Args:
+            accepted: Codes, each with the id of a node, or an empty text for all nodes.
+        """
+        taken = set(accepted)
+        return bool(self.node) and bool(taken & {(OTHER_PLACE, ""), (OTHER_PLACE, self.node)})
 
 
 def against_fresh(
@@ -94,24 +106,30 @@ def _of_sources(plan: Plan, side: Side, before: VersionRecord | None) -> Iterato
         old = next((found for name in names if before and (found := before.node(name))), None)
         if old is None:
             continue
+        instead = f"Give the source another id: then it is read as a new one. {NEW_CHECKPOINT}"
         if old.gem != source.gem:
             why = f"the offsets of its source `{source.id}` are of `{old.gem}`, and it is `{source.gem}` now"
-        elif before is not None and not _reads_the_same(gem, before, old, side.version, source):
+            yield Reason(why, instead)
+        elif before is not None and old.places != source.places:
+            same = _reads_the_same(gem, before, old, side.version, source)
+            if same:
+                continue
             were, are = (
                 ", ".join(p for ps in places.values() for p in ps) for places in (old.places, source.places)
             )
             why = f"the offsets of its source `{source.id}` are of {were}, and it reads {are} now"
-        else:
-            continue
-        yield Reason(why, f"Give the source another id: then it is read as a new one. {NEW_CHECKPOINT}")
+            if same is None:
+                accept = f"`--accept {OTHER_PLACE}:{source.id}`"
+                known = f"If that is the same under another name, accept it: {accept}."
+                yield Reason(why, f"{known} Else give the source another id.", source.id)
+            else:
+                yield Reason(why, instead)
 
 
 def _reads_the_same(
     gem: Source, before: VersionRecord, old: NodeRecord, after: VersionRecord, new: NodeRecord
-) -> bool:
-    """Whether the offsets of a source mean in its place what they meant there, by what its gem says."""
-    if old.places == new.places:
-        return True
+) -> bool | None:
+    """Whether offsets mean the same in another place of a source; None where somebody may know better."""
     moved = has_moved(before, old, after, new)
     different = {
         name for name in {*old.options, *new.options} if old.options.get(name) != new.options.get(name)
@@ -119,18 +137,22 @@ def _reads_the_same(
     where = {name for name in {*old.places, *new.places} if old.places.get(name) != new.places.get(name)}
     if not where <= different:
         return False  # what names the place isn't kept, or it is more than one option
+    found: bool | None = True
     for option in different:
         try:
             said = gem.change(option, old.options.get(option))
         except Exception:  # noqa: BLE001 (a gem's bug must not take the comparison down)
             said = None
-        if moved and said is not None and said.by_id:
+        if said is None:
+            if option in where:
+                return False
+        elif said.by_id and moved:
             continue
-        if said.effect in STOPS if said is not None else option in where:
+        elif said.by_id or (option in where and said.effect == "skipped"):
+            found = None
+        elif said.effect in STOPS or (option in where and said.effect != "continues"):
             return False
-        if option in where and said is not None and said.effect != "continues":
-            return False
-    return True
+    return found
 
 
 def has_moved(before: VersionRecord, old: NodeRecord, after: VersionRecord, new: NodeRecord) -> bool:

@@ -280,7 +280,7 @@ def _guard_checkpoints(
         for target, location in places.items():
             found += finish_fresh(target, location)
         for target in options.fresh and chosen_target_ids(plan.definition, options.fresh):
-            found += check_fresh(plan, target, is_run=target in places)
+            found += check_fresh(plan, target, is_run=target in places, accept=options.accept)
     if found:
         raise PipelineError([_placed(plan, diagnostic) for diagnostic in found])
 

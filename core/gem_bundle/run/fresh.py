@@ -49,17 +49,20 @@ if TYPE_CHECKING:
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
 
-def check_fresh(plan: Plan, target: str, *, is_run: bool = True) -> list[Diagnostic]:
+def check_fresh(
+    plan: Plan, target: str, *, is_run: bool = True, accept: Iterable[tuple[str, str]] = ()
+) -> list[Diagnostic]:
     """Why a new checkpoint can't begin where the old one of a target ended.
 
     Args:
         plan: The pipeline.
         target: The id of the target.
         is_run: Whether it runs, and continues from a checkpoint when it does.
+        accept: The changes that are taken on purpose: codes, each with the id of a node or an empty text.
     """
     location = plan.definition.checkpoint(target)
     side = new_side(version_of(plan, target), plan, target)
-    if plain := [_refused(target, *found) for found in against_fresh(plan, side, None, None)]:
+    if plain := [_refused(target, why.why, why.hint) for why in against_fresh(plan, side, None, None)]:
         return plain
     if not is_run:
         reason = "it isn't run now, or has no checkpoint that it could continue from"
@@ -76,7 +79,8 @@ def check_fresh(plan: Plan, target: str, *, is_run: bool = True) -> list[Diagnos
         return []  # which the run reports by itself
     record, _ = record_of(target, location)
     before = what_ran(record, checkpoint).newest if record is not None else None
-    return [_refused(target, *found) for found in against_fresh(plan, side, before, checkpoint)]
+    reasons = against_fresh(plan, side, before, checkpoint)
+    return [_refused(target, why.why, why.hint) for why in reasons if not why.is_overruled(accept)]
 
 
 def _refused(target: str, reason: str, hint: str) -> Diagnostic:

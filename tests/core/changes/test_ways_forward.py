@@ -384,6 +384,27 @@ def test_a_place_that_the_environment_names_is_another_one_when_that_does() -> N
     assert "`path` was `/one/in` and is `/two/in`" in found.changes[0].message
 
 
+SHIPPED = KEPT.replace(
+    'gem: file, options: {format: json, path: data, schema: "page string, n int, at timestamp"}',
+    "gem: delta, options: {path: data}",
+)
+
+
+def test_whoever_knows_that_a_table_has_only_moved_may_say_so(tmp_path: Path) -> None:
+    elsewhere = (("path: data", "path: data2"),)
+    now = left_behind(Edit("", elsewhere, "refused", (), SHIPPED), tmp_path)
+    (refused,) = check_fresh(now, "out")
+    assert "`--accept GB414:clicks`" in refused.hint
+    for taken in ("", "clicks"):
+        assert check_fresh(now, "out", accept=[("GB414", taken)]) == []
+        assert hold_fresh_to_plan(now, ["out"], [("GB414", taken)])[1] == []
+    assert check_fresh(now, "out", accept=[("GB414", "other")])
+    # What the checkpoint keeps of files are their paths, whatever anybody says.
+    now = left_behind(Edit("", elsewhere, "refused", (), KEPT), tmp_path / "files")
+    (refused,) = check_fresh(now, "out", accept=[("GB414", "")])
+    assert "--accept" not in refused.hint
+
+
 def test_how_to_accept_a_change_is_told_once() -> None:
     for replaced in (WITHOUT_MORE, RENAMED):
         change = next(
