@@ -192,6 +192,13 @@ class Comparison:
         )
 
     @property
+    def for_new_values(self) -> str:
+        """The hint for whoever wants another value of a setting to count that the checkpoint keeps."""
+        if self.no_fresh:
+            return f"The new value counts for a new checkpoint only. {self.no_fresh}"
+        return f"For the new value to count, begin anew with {self.fresh}."
+
+    @property
     def elsewhere(self) -> str:
         """The hint for whom neither new state nor old state has all that is needed."""
         return (

@@ -23,7 +23,7 @@ from gem_bundle.pipeline.model import IN_GROUP
 from gem_bundle.plugins import load_registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint
@@ -69,14 +69,16 @@ def hold_to_plan(
     targets: Iterable[str],
     accept: Iterable[tuple[str, str]] = (),
     environment: Mapping[str, str] | None = None,
+    fresh: Collection[str] = (),
 ) -> dict[str, tuple[Accepted, ...]]:
     """Stop a run that would lose, double or mix rows, or that Spark refuses, before anything happens.
 
     Args:
-        plan: The pipeline that is about to run.
+        plan: The pipeline that is about to run, as the file has it.
         targets: The ids of the targets that are.
         accept: The changes that are taken on purpose: codes, each with the id of a node or an empty text.
         environment: Environment variables, for the project's settings; None is the process's.
+        fresh: Those of the targets that get new state, which settles what is about state alone.
 
     Returns:
         For each target the changes that were taken.
@@ -88,7 +90,8 @@ def hold_to_plan(
     if not wanted:
         return {}
     found, _ = plan_changes(plan, wanted, environment)
-    judged = [target.accepting(accept) for target in found]
+    known = (target.with_new_state() if target.target in fresh else target for target in found)
+    judged = [target.accepting(accept) for target in known]
     stopping = [change.diagnostic() for target in judged for change in target.changes if change.stops]
     if stopping:
         raise PipelineError(stopping)

@@ -26,7 +26,7 @@ from gem_bundle.run.batch import run_batch
 from gem_bundle.run.elsewhere import check_groups, check_jars, lacking
 from gem_bundle.run.environment import default_log, open_plan_session
 from gem_bundle.run.frames import Frames, NodeFailure
-from gem_bundle.run.fresh import begin_fresh, check_fresh, finish_fresh, hold_fresh_to_plan
+from gem_bundle.run.fresh import begin_fresh, check_fresh, finish_fresh
 from gem_bundle.run.live_record import check_live_runs
 from gem_bundle.run.lock import CheckpointLocks
 from gem_bundle.run.lost_java import lost_java, untold_by_py4j
@@ -109,7 +109,8 @@ def run_pipeline(
             raise PipelineError(_placed(plan, diagnostic) for found in wrong for diagnostic in found)
         if plan.definition.mode == "stream":
             _guard_checkpoints(plan, written, targets, stack, options)
-            accepted = _hold_to_plan(written, plan.restartable(targets), options)
+            held = [node.id for node in plan.restartable(targets)]
+            accepted = hold_to_plan(written, held, options.accept, options.environment, options.fresh)
             places = {node.id: plan.definition.checkpoint(node.id) for node in plan.restartable(targets)}
             if places or options.serve is not None:
                 recorder = Recorder(plan.definition, places, report, view, stop, warn)
@@ -283,22 +284,6 @@ def _guard_checkpoints(
             found += check_fresh(plan, target, is_run=target in places, accept=options.accept)
     if found:
         raise PipelineError([_placed(plan, diagnostic) for diagnostic in found])
-
-
-def _hold_to_plan(
-    plan: Plan, targets: Sequence[Node], options: RunOptions
-) -> dict[str, tuple[Accepted, ...]]:
-    """Stop a run that its plan is against, and return for each target the changes that were taken."""
-    fresh = [node.id for node in targets if node.id in options.fresh]
-    taken, stopping = hold_fresh_to_plan(plan, fresh, options.accept, options.environment)
-    held = [node.id for node in targets if node.id not in options.fresh]
-    try:
-        taken |= hold_to_plan(plan, held, options.accept, options.environment)
-    except PipelineError as stopped:
-        raise PipelineError([*stopping, *stopped.diagnostics]) from None
-    if stopping:
-        raise PipelineError(stopping)
-    return taken
 
 
 def _continuous(target: str) -> Diagnostic:

@@ -17,14 +17,12 @@ import re
 import shutil
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.history import record_of, what_ran
-from gem_bundle.changes.planning import plan_changes
 from gem_bundle.changes.record import Accepted, Record, write_record
 from gem_bundle.changes.sides import new_side
 from gem_bundle.changes.ways import DESCRIBED_ANEW, NEW_CHECKPOINT, against_fresh
@@ -86,34 +84,6 @@ def check_fresh(
 def _refused(target: str, reason: str, hint: str) -> Diagnostic:
     message = f"target `{target}` can't begin with new state where it ended: {reason}"
     return Diagnostic("GB407", "error", message, target, hint=hint)
-
-
-def hold_fresh_to_plan(
-    plan: Plan,
-    targets: Iterable[str],
-    accept: Iterable[tuple[str, str]] = (),
-    environment: Mapping[str, str] | None = None,
-) -> tuple[dict[str, tuple[Accepted, ...]], list[Diagnostic]]:
-    """What new state doesn't settle of an edit: rows skipped or read again, another place to write to.
-
-    Args:
-        plan: The pipeline that is about to run, as the file has it.
-        targets: The ids of the targets that get new state.
-        accept: The changes that are taken on purpose: codes, each with the id of a node or an empty text.
-        environment: Environment variables, for the project's settings; None is the process's.
-
-    Returns:
-        For each target the changes that were taken; and those that stop the run, in the words of the plan.
-    """
-    wanted = list(targets)
-    found = plan_changes(plan, wanted, environment)[0] if wanted else []
-    judged = [target.with_new_state().accepting(accept) for target in found]
-    at = datetime.now(UTC).isoformat(timespec="seconds")
-    taken = {
-        target.target: tuple(Accepted(c.code, c.node, at) for c in target.changes if c.accepted)
-        for target in judged
-    }
-    return taken, [change.diagnostic() for target in judged for change in target.changes if change.stops]
 
 
 def begin_fresh(

@@ -15,9 +15,10 @@ from gem_bundle.backfill.rules import Wanted, judge
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import read_checkpoint
 from gem_bundle.changes.compare import compare
-from gem_bundle.changes.planning import plan_changes
-from gem_bundle.changes.record import Record, read_record, write_record
-from gem_bundle.run.fresh import check_fresh, hold_fresh_to_plan
+from gem_bundle.changes.planning import hold_to_plan, plan_changes
+from gem_bundle.changes.record import Accepted, Record, read_record, write_record
+from gem_bundle.errors import PipelineError
+from gem_bundle.run.fresh import check_fresh
 from tests.core.changes.edits import (
     BASE,
     EDITS,
@@ -32,7 +33,10 @@ from tests.core.changes.edits import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gem_bundle.changes.model import Change
+    from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.pipeline.plan import Plan
 
 FRESH = "egin anew with `gem-bundle run --fresh out`"
@@ -156,6 +160,14 @@ MORE_EDITS = [
 ]
 
 
+def held(now: Plan, accept: Sequence[tuple[str, str]] = ()) -> tuple[list[Accepted], list[Diagnostic]]:
+    """What a run with new state takes of an edit, and what stops it."""
+    try:
+        return list(hold_to_plan(now, ["out"], accept, fresh=["out"])["out"]), []
+    except PipelineError as stopped:
+        return [], list(stopped.diagnostics)
+
+
 @pytest.mark.parametrize("edit", [*EDITS, *MORE_EDITS], ids=lambda edit: edit.name)
 def test_what_a_hint_offers_is_taken(edit: Edit, tmp_path: Path) -> None:
     now = left_behind(edit, tmp_path)
@@ -164,7 +176,7 @@ def test_what_a_hint_offers_is_taken(edit: Edit, tmp_path: Path) -> None:
     if FRESH in told:
         assert refused == []
         settled = {change.code for change in changes(now) if FRESH in change.hint}
-        stopping = hold_fresh_to_plan(now, ["out"])[1]
+        stopping = held(now)[1]
         assert not settled & {diagnostic.code for diagnostic in stopping}
     if NO_FRESH in told:
         assert refused
@@ -308,13 +320,13 @@ def test_new_state_settles_what_is_about_state_alone(
 ) -> None:
     now = left_behind(Edit("", replaced, "mixed", (), TWO_FILES), tmp_path)
     assert {change.verdict for change in changes(now)} & {"mixed", "refused", "again", "skipped"}
-    _, found = hold_fresh_to_plan(now, ["out"])
+    _, found = held(now)
     said = sorted(f"{d.message.partition(':')[0]} {d.code}" for d in found)
     assert said == sorted(stopping)
     accept = [(told.partition(" ")[2], "") for told in stopping]
-    taken, found = hold_fresh_to_plan(now, ["out"], accept)
+    taken, found = held(now, accept)
     assert not found
-    assert sorted({(one.code, "") for one in taken["out"]}) == sorted(accept)
+    assert sorted({(one.code, "") for one in taken}) == sorted(accept)
 
 
 def test_what_new_state_has_forgotten_comes_again(tmp_path: Path) -> None:
@@ -326,7 +338,7 @@ def test_what_new_state_has_forgotten_comes_again(tmp_path: Path) -> None:
         tmp_path,
     )
     assert [(change.verdict, change.code) for change in changes(now)] == [("continues", "GB412")]
-    _, (found,) = hold_fresh_to_plan(now, ["out"])
+    _, (found,) = held(now)
     assert (found.code, found.message.partition(":")[0]) == ("GB412", "again")
     assert "changes no result" not in found.message
 
@@ -336,7 +348,7 @@ def test_a_table_that_is_written_anew_has_nothing_of_what_was_forgotten(tmp_path
         Edit("", (("output_mode: update", "output_mode: complete"),), "continues", (), TOTALS), tmp_path
     )
     assert [(change.verdict, change.code) for change in changes(now)] == [("continues", "GB433")]
-    assert [found.code for found in hold_fresh_to_plan(now, ["out"])[1]] == ["GB433"]
+    assert [found.code for found in held(now)[1]] == ["GB433"]
 
 
 def test_to_write_all_results_there_is_no_state_that_has_them() -> None:
@@ -397,7 +409,7 @@ def test_whoever_knows_that_a_table_has_only_moved_may_say_so(tmp_path: Path) ->
     assert "`--accept GB414:clicks`" in refused.hint
     for taken in ("", "clicks"):
         assert check_fresh(now, "out", accept=[("GB414", taken)]) == []
-        assert hold_fresh_to_plan(now, ["out"], [("GB414", taken)])[1] == []
+        assert held(now, [("GB414", taken)])[1] == []
     assert check_fresh(now, "out", accept=[("GB414", "other")])
     # What the checkpoint keeps of files are their paths, whatever anybody says.
     now = left_behind(Edit("", elsewhere, "refused", (), KEPT), tmp_path / "files")

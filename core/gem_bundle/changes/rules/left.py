@@ -160,7 +160,7 @@ def _settings_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Ch
                 "GB440",
                 f"the setting `{key}` is {told(value)}, and the checkpoint of `{both.new.target}` has "
                 f"{told(frozen[key])} from its first run, so it has no effect",
-                hint=f"For the new value to count, begin anew with {both.fresh}.",
+                hint=both.for_new_values,
                 before=frozen[key],
                 after=value,
             )

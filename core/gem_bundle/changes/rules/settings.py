@@ -44,16 +44,10 @@ def _settings(both: Comparison) -> Iterator[Change]:
             "continues",
             "GB440",
             f"{what}; the checkpoint of `{node}` keeps the value of its first run, so it has no effect",
-            hint=_for_new_values(both),
+            hint=both.for_new_values,
             before=old.get(key),
             after=new.get(key),
         )
-
-
-def _for_new_values(both: Comparison) -> str:
-    if both.no_fresh:
-        return f"The new value counts for a new checkpoint only. {both.no_fresh}"
-    return f"For the new value to count, begin anew with {both.fresh}."
 
 
 def _versions(both: Comparison) -> Iterator[Change]:
