@@ -17,6 +17,7 @@ from tests.gems.draining import make
 
 CLICKS = {"format": "json", "path": "/Volumes/main/clicks", "schema": "id bigint, name string"}
 INFERRED = {"format": "json", "path": "/Volumes/main/clicks", "schema_location": "/Volumes/main/schemas"}
+NAMED = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 
 
 def source(**raw):
@@ -44,7 +45,9 @@ class Reader:
 def told(gem):
     """What the reader of a stream is told: its format, its options, its schema, its path."""
     reader = Reader()
-    context = StreamReadContext(node="c", spark=type("Spark", (), {"readStream": reader})(), name="c")
+    # A session of a runtime that names sources.
+    spark = type("Spark", (), {"readStream": reader, "conf": {NAMED: "true"}})()
+    context = StreamReadContext(node="c", spark=spark, name="c")
     gem.read_stream(context)
     return reader.told
 
