@@ -466,6 +466,24 @@ def test_sources_without_names_are_counted(
     assert any("sources in the checkpoint offsets" in found.message for found in report.diagnostics)
 
 
+@pytest.mark.parametrize("swapped", [True, False], ids=["other places", "another name"])
+def test_sources_without_names_go_by_their_order(spark: SparkSession, tmp_path: Path, swapped: bool) -> None:
+    for name in ("in", "in2"):
+        add_rows(tmp_path / name, "1.json", FIRST)
+    file = write_pipeline(tmp_path, TWO)
+    assert run(file, available_now=True).ok
+    before = spark.read.json(str(tmp_path / "out")).count()
+    edit = ("[clicks, visits]", "[visits, clicks]") if swapped else ("visits", "views")
+    file = write_pipeline(tmp_path, TWO.replace(*edit))
+    found = planned(file)
+    assert found.verdict == ("refused" if swapped else "same")
+    told = [change.code for change in found.changes if change.stops]
+    assert told == (["GB414", "GB414"] if swapped else [])
+    # Of files Spark has the paths of others in its log.
+    assert run(file, available_now=True, accept=(("GB414", ""),)).ok is not swapped
+    assert spark.read.json(str(tmp_path / "out")).count() == before
+
+
 # Keys as Spark makes them: of windows, of what is said twice or always the same, of many columns, of all.
 KEPT = """
 pipeline: kept

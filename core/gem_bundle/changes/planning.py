@@ -15,7 +15,7 @@ from gem_bundle.changes.history import record_of, what_ran
 from gem_bundle.changes.model import Change, TargetChanges
 from gem_bundle.changes.record import Accepted, recorded_targets
 from gem_bundle.changes.sides import new_side
-from gem_bundle.diagnostics import listed_names
+from gem_bundle.changes.unnamed import by_order
 from gem_bundle.errors import PipelineError
 from gem_bundle.files import split
 from gem_bundle.gem import Source, Target
@@ -151,41 +151,13 @@ def _judged(
         found = TargetChanges(node.id)
     else:
         found = compare(ran, new, plan, node.id, registry=installed(), checkpoint=checkpoint)
-    return [_by_processing(plan, node, checkpoint, _by_number(plan, node, new, checkpoint, found))], []
+    return [_by_processing(plan, node, checkpoint, by_order(plan, node, ran, new, checkpoint, found))], []
 
 
 _UNKNOWN_STATE = (
     "which operators have kept state can't be known: what Spark wrote of them is missing or damaged, so "
     "that it may refuse to go on"
 )
-_OF_NAMES = frozenset({"GB410", "GB411", "GB412", "GB418"})
-
-
-def _by_number(
-    plan: Plan, node: Node, new: VersionRecord, checkpoint: SparkCheckpoint, found: TargetChanges
-) -> TargetChanges:
-    """What an edit does, with how many sources there are in a checkpoint that has no names for them."""
-    if checkpoint.newest is None or checkpoint.named:
-        return found
-    read = [reader for other in new.nodes for reader in other.readers]
-    before, after = len(checkpoint.newest.sources), len(read)
-    if before == after:
-        return found
-    sources = "source" if before == 1 else "sources"
-    message = (
-        f"the checkpoint of target `{node.id}` has {before} {sources}, and the query reads {after} "
-        f"({listed_names(read)}): without names Spark refuses to go on with another number of them"
-    )
-    hint = (
-        "Put it back. Or give the target another id, and no setting that switches names off: in the new "
-        "checkpoint sources may come and go, and all that they have is read again."
-    )
-    place = plan.definition.locator.place(node.path, key=True)
-    code = "GB410" if after > before else "GB411"
-    change = Change("refused", code, message, node.id, node.path, place, hint, before, after)
-    # By their ids they aren't told apart here.
-    others = (other for other in found.changes if other.code not in _OF_NAMES)
-    return replace(found, changes=(*others, change))
 
 
 def _by_processing(
