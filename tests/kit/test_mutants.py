@@ -97,7 +97,7 @@ MUTANTS = [
         "lost branch",
         KAFKA,
         "  topic:\n    gem: kafka\n    input: hours",
-        "  topic:\n    gem: kafka\n    input: timely",
+        "  topic:\n    gem: kafka\n    input: hourly",
         "topic",
     ),
 ]
