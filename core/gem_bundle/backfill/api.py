@@ -24,6 +24,7 @@ from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.damage import check_checkpoint, has_source_evolution
 from gem_bundle.changes.history import record_of, what_ran
 from gem_bundle.changes.record import Record
+from gem_bundle.changes.ways import KINDS_OF_TIME
 from gem_bundle.contexts import ReadContext, WriteContext
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, PipelineError
@@ -395,7 +396,7 @@ class _Backfill:
         path = self._column.path
         found = {name.lower(): kind for name, kind in df.select(".".join(f"`{p}`" for p in path)).dtypes}
         kind = found.get(path[-1].lower())
-        if kind not in {"timestamp", "timestamp_ntz", "date"}:
+        if kind not in KINDS_OF_TIME:
             message = f"`{self._column}` is of type {kind}, and neither a time nor a date"
             raise GemError("GB451", message, "Name another one with `--column`.")
         return TimeColumn(path, kind)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.flow import Flow
+from gem_bundle.changes.ways import KINDS_OF_TIME
 from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.diagnostics import listed_names
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from gem_bundle.facts import Column, Facts
     from gem_bundle.pipeline.plan import Plan
 
-_KINDS = ("timestamp", "timestamp_ntz", "date")
 _PLAIN = frozenset({"=", ".start", ".end"})
 Origin = tuple[str, ...]
 
@@ -73,7 +73,7 @@ def _of(column: Column, inner: str) -> TimeColumn | str:
         return f"`{column.name}.{inner}` isn't the start or the end of a window"
     if column.type is None:
         return TimeColumn((column.name,), None)
-    if kind not in _KINDS:
+    if kind not in KINDS_OF_TIME:
         return f"`{column.name}` is of type {column.type}, and neither a time nor a date"
     return TimeColumn((column.name,), kind)
 

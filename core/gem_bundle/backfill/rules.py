@@ -11,6 +11,7 @@ from gem_bundle.backfill.interval import length_of, shown
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.history import what_ran
 from gem_bundle.changes.sides import new_side, old_side
+from gem_bundle.changes.ways import can_be_read_again, writers_beside
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 from gem_bundle.plugins import load_registry
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.changes.record import Record
     from gem_bundle.changes.sides import Side
-    from gem_bundle.gem import Source, Target
+    from gem_bundle.gem import Target
     from gem_bundle.operators import Operator
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
@@ -163,12 +164,9 @@ class _Judge:
         elif node.output_mode != "append":
             why = f"in the mode `{node.output_mode}` its rows are written again and again"
             self.refuse("GB450", why, _INTO)
-        places = {place for texts in gem.places().values() for place in texts}
-        for other in plan.definition.of_kind("target"):
-            there = cast("Target", plan.gems[other.id]).places().values()
-            if other.id != node.id and places & {place for texts in there for place in texts}:
-                why = f"target `{other.id}` writes to the same place, and its rows would be gone"
-                self.refuse("GB450", why, _INTO, other.id)
+        for other in writers_beside(plan, node.id):
+            why = f"target `{other}` writes to the same place, and its rows would be gone"
+            self.refuse("GB450", why, _INTO, other)
 
     def check_operators(self, side: Side, column: TimeColumn, found: Trace) -> None:
         """Whether a row of the interval is the same one, whatever lies outside."""
@@ -231,8 +229,7 @@ class _Judge:
         for node in side.version.nodes:
             if node.kind != "source" or node.mode == "batch":
                 continue
-            semantics = cast("Source", self._plan.gems[node.id]).semantics
-            if not semantics.batch or not semantics.replayable or not semantics.backlog:
+            if not can_be_read_again(self._plan, node.id):
                 why = f"its source `{node.id}` (`{node.gem}`) keeps no rows that could be read once more"
                 self.refuse("GB453", why, "", node.id)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import Comparison
-from gem_bundle.changes.model import Change, TargetChanges, settled
+from gem_bundle.changes.model import Change, TargetChanges
 from gem_bundle.changes.rules.arrangement import compare_arrangements
 from gem_bundle.changes.rules.columns import compare_columns, tell_of_names
 from gem_bundle.changes.rules.empty import tell_of_empty
@@ -110,10 +110,6 @@ def compare_with_checkpoint(plan: Plan, version: VersionRecord, checkpoint: Spar
     target = next(node for node in reversed(version.nodes) if node.kind == "target")
     side = new_side(version, plan, target.id)
     both = Comparison(side, side, plan, checkpoint)
-    left = (
-        replace(change, anew=settled(change.difference)) if change.code == "GB422" else change
-        for change in compare_left(both, checkpoint)
-    )
     changes = [
         both.change(
             "continues",
@@ -121,7 +117,7 @@ def compare_with_checkpoint(plan: Plan, version: VersionRecord, checkpoint: Spar
             f"target `{target.id}`: no record tells what ran on its checkpoint: what Spark left is compared",
             target.id,
         ),
-        *left,
+        *compare_left(both, checkpoint),
     ]
     note = (
         "whether filters, columns and aggregates are those that ran, and what keys are made of, can't be "

@@ -100,6 +100,10 @@ class Change:
         """What `--accept` names it by."""
         return f"{self.code}:{self.node}" if self.node else self.code
 
+    def of_state(self) -> Change:
+        """The same change where it is about state, so that new state settles it."""
+        return self if self.anew is not None else replace(self, anew=settled(self.difference))
+
     def with_new_state(self) -> Change:
         """The change as it is for a target that begins with new state where it ended."""
         if self.anew is None:

@@ -202,9 +202,10 @@ def can_be_computed_anew(
     if column is None or changed & {"*", column}:
         return False
     aggregates = any(isinstance(operator, AggregateOperator) for operator in side.stateful)
+    sources = [one.id for one in side.version.nodes if one.kind == "source" and one.mode != "batch"]
     return (
-        not _is_shared(plan, side.target)
-        and all(_can_be_read_again(plan, name.id) for name in side.version.nodes if name.kind == "source")
+        not any(writers_beside(plan, side.target))
+        and all(can_be_read_again(plan, name) for name in sources)
         and all(_is_by_time(operator, aggregates=aggregates) for operator in side.stateful)
     )
 
@@ -221,22 +222,32 @@ def _time_of(side: Side) -> str | None:
     return marked[0].name.lower() if is_time else None
 
 
-def _is_shared(plan: Plan, target: str) -> bool:
-    """Whether another target writes to a place of a target."""
+def writers_beside(plan: Plan, target: str) -> Iterator[str]:
+    """The other targets that write to a place of a target.
+
+    Args:
+        plan: The pipeline.
+        target: The id of the target.
+    """
 
     def places(name: str) -> set[str]:
         texts = cast("Target", plan.gems[name]).places().values()
         return {place for found in texts for place in found}
 
+    own = places(target)
     others = (node.id for node in plan.definition.of_kind("target") if node.id != target)
-    return any(places(target) & places(other) for other in others)
+    return (name for name in others if own & places(name))
 
 
-def _can_be_read_again(plan: Plan, source: str) -> bool:
+def can_be_read_again(plan: Plan, source: str) -> bool:
+    """Whether a source keeps rows that a batch can read once more.
+
+    Args:
+        plan: The pipeline.
+        source: The id of the source, which the pipeline reads as a stream.
+    """
     semantics = cast("Source", plan.gems[source]).semantics
-    return plan.node(source).mode == "batch" or (
-        semantics.batch and semantics.replayable and semantics.backlog
-    )
+    return semantics.batch and semantics.replayable and semantics.backlog
 
 
 def _is_by_time(operator: Operator, *, aggregates: bool) -> bool:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.emptied import let_nothing_through
-from gem_bundle.changes.model import settled
 from gem_bundle.operators import LimitOperator
 
 if TYPE_CHECKING:
@@ -50,8 +49,7 @@ def _never_kept(both: Comparison, change: Change) -> Change:
     message = (
         f"{change.difference}: of no rows nothing was computed, and the checkpoint lacks the state of it"
     )
-    anew = change.anew or settled(change.difference)
-    return replace(change, verdict="refused", message=message, hint=both.begin_anew, anew=anew)
+    return replace(change.of_state(), verdict="refused", message=message, hint=both.begin_anew)
 
 
 def _told(both: Comparison, change: Change, empty: str) -> Change:
@@ -59,5 +57,4 @@ def _told(both: Comparison, change: Change, empty: str) -> Change:
         f"{change.difference}: the condition of `{empty}` is never true, and "
         "how early Spark leaves out what comes to it can't be told, nor what state was made of"
     )
-    anew = change.anew or settled(change.difference)
-    return replace(change, verdict="mixed", message=message, hint=both.begin_anew, anew=anew)
+    return replace(change.of_state(), verdict="mixed", message=message, hint=both.begin_anew)

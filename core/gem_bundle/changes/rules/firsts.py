@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.model import settled
 from gem_bundle.diagnostics import listed_names
 from gem_bundle.expressions import takes_first
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator
@@ -55,8 +54,7 @@ def _told(both: Comparison, change: Change) -> Change:
 
 def _mixed(both: Comparison, change: Change, why: str) -> Change:
     message, hint = f"{change.difference}: {why}", change.hint or both.begin_anew
-    anew = change.anew or settled(change.difference)
-    return replace(change, verdict="mixed", message=message, hint=hint, anew=anew)
+    return replace(change.of_state(), verdict="mixed", message=message, hint=hint)
 
 
 def _lets_first_through(flow: Flow, operator: Operator) -> bool:

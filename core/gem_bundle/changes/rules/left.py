@@ -80,7 +80,7 @@ def _operators_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[C
             f"the checkpoint has state of {_named(there)}, and the query keeps {_named(wanted)}: Spark "
             "refuses to go on"
         )
-        yield both.change("refused", "GB422", message, node, before=there, after=wanted)
+        yield both.change("refused", "GB422", message, node, before=there, after=wanted).of_state()
 
 
 def _named(kinds: Sequence[str]) -> str:
@@ -102,7 +102,7 @@ def _keys_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change
         why = _other_keys(both, shape, left)
         if why:
             message = f"the state of `{shape.node}` has another shape, and Spark refuses to go on: {why}"
-            yield both.change("refused", "GB422", message, shape.node, hint=both.begin_anew)
+            yield both.change("refused", "GB422", message, shape.node, hint=both.begin_anew).of_state()
 
 
 def _other_keys(both: Comparison, shape: Shape, left: Iterable[StateStore]) -> str:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.flow import ALL
-from gem_bundle.changes.model import settled
 from gem_bundle.changes.renames import joins_behind_names, joins_of_the_same_rows
 from gem_bundle.changes.shapes import bare, fit, shapes
 from gem_bundle.diagnostics import listed_names
@@ -107,11 +106,7 @@ def _tell_of_values(
             )
         changed = {
             id(change): replace(
-                change,
-                verdict="mixed",
-                message=f"{change.difference}: {why}",
-                hint=hint,
-                anew=change.anew or settled(change.difference),
+                change.of_state(), verdict="mixed", message=f"{change.difference}: {why}", hint=hint
             )
             for change in guilty
         }
@@ -280,13 +275,12 @@ def _refuse(both: Comparison, changes: Sequence[Told], nodes: list[str], why: st
         return [*(change for change, _ in changes), made]
     return [
         replace(
-            change,
+            change.of_state(),
             verdict="refused",
             code="GB422",
             message=f"{change.what or change.message}: "
             f"the state of `{nodes[0]}` gets another shape, and Spark refuses to go on: {why}",
             hint=both.begin_anew,
-            anew=change.anew or settled(change.difference),
         )
         if change in guilty
         else change
