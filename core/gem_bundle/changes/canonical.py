@@ -59,6 +59,21 @@ FROZEN = frozenset(
 )
 """The settings that a checkpoint keeps from its first run on, by the offset logs of Spark 4.0 to 4.2."""
 
+DECIDING = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+    "spark.sql.session.timeZone": "",
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+}
+"""The settings by which the same expression gives other values, with their defaults in Spark 4.0 to 4.2.
+
+The time zone's is that of the machine. No checkpoint keeps them."""
+
+_LEGACY = "spark.sql.legacy."  # each of them brings back what an expression gave in an earlier Spark
+
 _QUERY = re.compile(r"(?<=\w)\?\S*=\S*")
 
 
@@ -92,6 +107,7 @@ def version_of(
         _node(plan, plan.node(name), tuple(sorted(readers.get(name, ()))), clean, code)
         for name in plan.upstream([target])
     )
+    said = _settings(plan, target, clean, environment)
     return VersionRecord(
         first_batch=first_batch,
         started=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -104,7 +120,12 @@ def version_of(
         checkpoint=clean.place(definition.checkpoint(target)),
         nodes=nodes,
         operators=_operators(plan, target, clean, code or definition.folder),
-        settings=_settings(plan, target, clean, environment),
+        settings={key: value for key, value in said.items() if key in FROZEN},
+        deciding={
+            key: value
+            for key, value in said.items()
+            if (key in DECIDING or key.startswith(_LEGACY)) and value.lower() != DECIDING.get(key, "").lower()
+        },
     )
 
 
@@ -339,9 +360,9 @@ def _as_json(value: Any, clean: _Cleaner) -> Any:
 def _settings(
     plan: Plan, target: str, clean: _Cleaner, environment: Mapping[str, str] | None
 ) -> dict[str, str]:
-    """What is said of frozen settings, by whoever wins."""
+    """What is said of Spark's settings, by whoever wins."""
     said: dict[str, str] = dict(load_settings(plan.definition.folder, environment).spark)
     for name in plan.upstream([target]):
         said |= plan.gems[name].session_settings()
     said |= plan.definition.spark
-    return {key: clean(value) for key, value in sorted(said.items()) if key in FROZEN}
+    return {key: clean(value) for key, value in sorted(said.items())}

@@ -155,6 +155,8 @@ class VersionRecord:
         operators: The operators of its query, inputs first.
         settings: The settings that Spark freezes with a checkpoint, as far as the pipeline, its project and
             its gems say them.
+        deciding: The settings that decide on what expressions give, as far as they are said, and not Spark's
+            defaults; None in a record of an earlier gem-bundle, which kept none.
         accepted: The changes that were taken on purpose with it.
         continues: The location of the checkpoint whose offsets this one began with (`run --fresh`); else
             empty.
@@ -172,6 +174,7 @@ class VersionRecord:
     nodes: tuple[NodeRecord, ...]
     operators: tuple[OperatorRecord, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
+    deciding: Mapping[str, str] | None = None
     accepted: tuple[Accepted, ...] = ()
     continues: str = ""
 
@@ -321,6 +324,8 @@ def _version(content: Mapping[str, Any]) -> VersionRecord:
         Accepted(**_known(Accepted, item)) for item in _list(content.get("accepted", []))
     )
     known["settings"] = {_text(k): _text(v) for k, v in _mapping(content.get("settings", {})).items()}
+    if content.get("deciding") is not None:
+        known["deciding"] = {_text(k): _text(v) for k, v in _mapping(content["deciding"]).items()}
     return VersionRecord(**known)
 
 

@@ -684,6 +684,24 @@ CHANGES = (
         keeps=_edit(_PLAIN, _PLAIN),
     ),
     error(
+        "GB448",
+        "a setting decides otherwise on what expressions give",
+        why="""
+            By the session's time zone a day begins and a text becomes a time; other settings say what an
+            overflow gives, or which names are one. No checkpoint keeps them, so that a run with another value
+            goes by it at once: rows from now on are made by it, and state that was made by the old one gets
+            into new results. What a machine's own time zone is, a record doesn't know: give it.
+        """,
+        breaks=_edit(
+            "spark: {spark.sql.session.timeZone: UTC}\n" + _by(_COUNT("count(*)"), target=_UPDATE),
+            "spark: {spark.sql.session.timeZone: Asia/Tokyo}\n" + _by(_COUNT("count(*)"), target=_UPDATE),
+        ),
+        keeps=_edit(
+            "spark: {spark.sql.session.timeZone: UTC}\n" + _by(_COUNT("count(*)"), target=_UPDATE),
+            "spark: {spark.sql.session.timeZone: UTC}\n" + _by(_COUNT("count(*)"), target=_UPDATE),
+        ),
+    ),
+    error(
         "GB450",
         "a target's rows can't be computed anew for a time",
         why="""

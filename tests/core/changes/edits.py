@@ -250,6 +250,25 @@ EDITS = [
         ("GB440",),
     ),
     Edit(
+        "another time zone",
+        (("pipeline: shop", "pipeline: shop\nspark: {spark.sql.session.timeZone: Asia/Tokyo}"),),
+        "mixed",
+        ("GB448",),
+    ),
+    Edit(
+        "another time zone, without state",
+        (("pipeline: shop", "pipeline: shop\nspark: {spark.sql.session.timeZone: Asia/Tokyo}"),),
+        "from_now_on",
+        ("GB448",),
+        BASE.replace("input: named", "input: some"),
+    ),
+    Edit(
+        "a setting's default written out",
+        (("pipeline: shop", 'pipeline: shop\nspark: {spark.sql.caseSensitive: "False"}'),),
+        "same",
+        (),
+    ),
+    Edit(
         "another source beside it",
         (
             ("input: clicks", "input: all"),

@@ -193,6 +193,32 @@ def test_only_settings_that_a_checkpoint_keeps_are_kept(file: Path) -> None:
     }
 
 
+def test_settings_that_decide_on_what_expressions_give_are_kept_unless_they_are_defaults(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "zones.yaml"
+    file.write_text(
+        dedent("""
+        pipeline: zones
+        spark:
+          spark.sql.session.timeZone: UTC
+          spark.sql.caseSensitive: "FALSE"
+          spark.sql.ansi.enabled: "false"
+          spark.sql.legacy.timeParserPolicy: LEGACY
+          spark.sql.adaptive.enabled: "false"
+        sources:
+          ticks: {gem: rate}
+        targets:
+          screen: {gem: console, input: ticks}
+        """)
+    )
+    assert version(file, "screen").deciding == {
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.legacy.timeParserPolicy": "LEGACY",
+        "spark.sql.session.timeZone": "UTC",
+    }
+
+
 @pytest.mark.parametrize("target", ["table", "sink"])
 def test_no_secret_gets_in_by_any_way(file: Path, target: str) -> None:
     text = json.dumps(asdict(version(file, target)))

@@ -184,6 +184,17 @@ def test_versions_are_told() -> None:
     assert codes(back) == [("refused", "GB441")]
 
 
+def test_of_settings_that_an_earlier_record_did_not_keep_nothing_is_said() -> None:
+    zone = BASE.replace("pipeline: shop", "pipeline: shop\nspark: {spark.sql.session.timeZone: Asia/Tokyo}")
+    assert codes(verdict(BASE, zone)) == [("mixed", "GB448")]
+    assert not verdict(BASE, zone, ran=lambda version: replace(version, deciding=None)).changes
+    found = verdict(BASE, zone).changes[0]
+    assert found.message.startswith(
+        "the setting `spark.sql.session.timeZone` was the machine's own and is `Asia/Tokyo`"
+    )
+    assert found.with_new_state().verdict == "from_now_on"
+
+
 def test_the_code_of_a_function_has_changed() -> None:
     called = """
         pipeline: shop

@@ -59,6 +59,7 @@ VERSION = VersionRecord(
         OperatorRecord(1, "aggregate", "counts", (0,), True, {}, keys=("page",), values=("n",)),
     ),
     settings={"spark.sql.shuffle.partitions": "4"},
+    deciding={"spark.sql.session.timeZone": "UTC"},
     accepted=(Accepted("GB410", "counts", "2026-05-04T10:00:00+00:00"),),
     continues="/old",
 )

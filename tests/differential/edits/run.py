@@ -19,6 +19,7 @@ from gem_bundle.changes.record import Record
 from gem_bundle.check.checker import check_definition
 from gem_bundle.pipeline.document import Document
 from gem_bundle.pipeline.loader import LoadOptions, load_values
+from tests.differential.edits.declared import declared_edits
 from tests.differential.edits.draw import Edit, Recorded, edits, needed
 from tests.differential.edits.known import Known
 from tests.differential.edits.rows import again
@@ -168,7 +169,8 @@ def try_edits(
             return firsts[number]
 
         firsts: dict[int, First] = {}
-        for edit in edits(recorded, before, target, random, EACH * 4):
+        declared = declared_edits(seed, before, target)
+        for edit in [*declared, *edits(recorded, before, target, random, EACH * 4)]:
             after = small(only(edit.values, target))
             new = plan_of(after, registry)
             if new is None or json.dumps(after) == json.dumps(before) or _is_undefined(new, after):
@@ -192,7 +194,7 @@ def try_edits(
                 if judged not in AGAIN:
                     break
             yield Tried(seed, Edit(edit.kind, after, edit.node), before, said, truth, judged)
-            made += 1
+            made += edit not in declared
             if made == most:
                 return
 

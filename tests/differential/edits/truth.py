@@ -16,7 +16,7 @@ from gem_bundle.schema import schema_of
 from tests.differential.edits.rows import PHASES, write_phase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -107,13 +107,15 @@ class Experiments:
         self._spark = spark
         self._folder = folder
         self._before = {key: spark.conf.get(key, None) for key in SETTINGS}
-        for key, value in SETTINGS.items():
-            spark.conf.set(key, value)
+        self._set(SETTINGS)
         self._number = 0
 
     def close(self) -> None:
         """Put the session's settings back."""
-        for key, value in self._before.items():
+        self._set(self._before)
+
+    def _set(self, settings: Mapping[str, str | None]) -> None:
+        for key, value in settings.items():
             if value is None:
                 self._spark.conf.unset(key)
             else:
@@ -209,13 +211,23 @@ class Experiments:
             if rows or mode == "complete":
                 found.append(rows)
 
+        settings = plan.definition.spark
+        before = {key: self._spark.conf.get(key, None) for key in settings}
         try:
+            self._set(settings)
             frames = Frames(plan, self._spark, self._reader(plan, files))
             df = frames.of(node.inputs[0].node, node.inputs[0].output)
             writer = df.writeStream.foreachBatch(keep).outputMode(mode)
-            query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+            writer = writer.option("checkpointLocation", str(checkpoint))
+            waits = node.trigger.kind == "processing_time"
+            query = (
+                writer.trigger(processingTime="0 seconds") if waits else writer.trigger(availableNow=True)
+            ).start()
             try:
-                if not query.awaitTermination(_SECONDS):
+                if waits:
+                    # With an interval it is asked about once in it; what a micro-batch does is the same.
+                    query.processAllAvailable()
+                elif not query.awaitTermination(_SECONDS):
                     return Written(error=TimeoutError(f"more than {_SECONDS} seconds"))
                 last = query.lastProgress
                 kept = sum(o.numRowsTotal for o in last.stateOperators) if last is not None else 0
@@ -226,6 +238,8 @@ class Experiments:
             if self._spark.sparkContext._jsc.sc().isStopped():
                 raise  # what it raises is the answer, but of a Spark that is no more, which answers nothing
             return Written(error=error)
+        finally:
+            self._set(before)
         if mode == "complete":
             return Written(found[-1] if found else Counter(), tuple(found), len(found), kept, read)
         return Written(sum(found, Counter()), (), len(found), kept, read)

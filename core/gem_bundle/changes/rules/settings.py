@@ -1,9 +1,10 @@
-"""What a checkpoint is bound to besides the pipeline: frozen settings and versions."""
+"""What rows go by besides the pipeline: settings, frozen or not, and versions."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gem_bundle.changes.canonical import DECIDING
 from gem_bundle.changes.comparison import told
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ _LATER = (4, 2)
 def compare_settings(both: Comparison) -> Iterator[Change]:
     """The changes of settings and versions."""
     yield from _settings(both)
+    yield from _deciding(both)
     yield from _versions(both)
 
 
@@ -48,6 +50,43 @@ def _settings(both: Comparison) -> Iterator[Change]:
             before=old.get(key),
             after=new.get(key),
         )
+
+
+def _deciding(both: Comparison) -> Iterator[Change]:
+    """The settings by which the same expressions give other values; no checkpoint keeps them."""
+    old, new = both.old.version.deciding, both.new.version.deciding
+    if old is None or new is None:
+        return
+    stateful = both.old.stateful or both.new.stateful
+    for key in sorted({*old, *new}):
+        before, after = (found.get(key, DECIDING.get(key, "")) for found in (old, new))
+        if before == after:
+            continue
+        one, other = (told(value) if value else _by_default(key) for value in (before, after))
+        what = f"the setting `{key}` was {one} and is {other}, by which expressions may give other values"
+        if stateful:
+            yield both.of_state(
+                "mixed",
+                "GB448",
+                f"{what}: state that was made by the old one gets into new results",
+                "",
+                difference=what,
+                hint=both.or_begin_anew("Put it back"),
+                before=before or None,
+                after=after or None,
+            )
+        else:
+            yield both.change(
+                "from_now_on",
+                "GB448",
+                f"{what}: rows from now on go by the new one",
+                before=before or None,
+                after=after or None,
+            )
+
+
+def _by_default(key: str) -> str:
+    return "the machine's own" if key == "spark.sql.session.timeZone" else "Spark's default"
 
 
 def _versions(both: Comparison) -> Iterator[Change]:
