@@ -72,7 +72,7 @@ def run(
 
 OWN = """
 from pyspark.sql.functions import udf
-from gem_bundle.run.environment import class_archives, default_log
+from gem_bundle.run.environment import class_archives
 from gem_bundle.settings import Settings
 
 request = SessionRequest(
@@ -80,7 +80,7 @@ request = SessionRequest(
     settings={"spark.master": "local[2]", "spark.driver.memory": "1g"},
     defaults={"spark.sql.session.timeZone": "UTC"},
     module_folders=[Path("modules")],
-    spark_log=default_log("own"),
+    log_name="own",
     brief=True,
     class_archive=class_archives(Settings()),
 )

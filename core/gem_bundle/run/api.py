@@ -24,7 +24,7 @@ from gem_bundle.pipeline.model import Trigger
 from gem_bundle.pipeline.secrets import SecretStore, hidden
 from gem_bundle.run.batch import run_batch
 from gem_bundle.run.elsewhere import check_groups, check_jars, lacking
-from gem_bundle.run.environment import default_log, open_plan_session
+from gem_bundle.run.environment import open_plan_session
 from gem_bundle.run.frames import Frames, NodeFailure
 from gem_bundle.run.fresh import begin_fresh, check_fresh, finish_fresh
 from gem_bundle.run.live_record import check_live_runs
@@ -42,7 +42,6 @@ from gem_bundle.run.view import QuietView
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -126,7 +125,7 @@ def run_pipeline(
             for found in lacking(plan, session, plan.upstream(node.id for node in targets)):
                 warn(found.rewritten(hidden))
         stack.enter_context(stop.on_signals())
-        with _told_of_java(plan, report, stop, options):
+        with _told_of_java(plan, report, stop, session):
             if plan.definition.mode == "batch":
                 run_batch(plan, targets, session.spark, report, view, stop)
             else:
@@ -144,18 +143,18 @@ def run_pipeline(
 
 
 @contextmanager
-def _told_of_java(plan: Plan, report: Report, stop: StopRequest, options: RunOptions) -> Iterator[None]:
+def _told_of_java(plan: Plan, report: Report, stop: StopRequest, session: Session) -> Iterator[None]:
     """End a run as failed when Java ends in its middle, whatever else that makes fail."""
     began = time.monotonic()
     try:
         yield
     except Exception as error:
-        lost = lost_java(f"{type(error).__name__}: {error}", _log(plan, options))
+        lost = lost_java(f"{type(error).__name__}: {error}", session.log)
         if lost is None:
             raise
     else:
         said = "\n".join(diagnostic.message for diagnostic in report.diagnostics)
-        lost = lost_java(said, _log(plan, options)) if said else None
+        lost = lost_java(said, session.log) if said else None
     if lost is not None:
         failure = _of_all(plan, lost)
         for target in report.targets:
@@ -168,10 +167,6 @@ def _of_all(plan: Plan, error: GemError) -> Diagnostic:
     """What keeps the whole pipeline from running, and no node of it."""
     place = plan.definition.locator.place(())
     return Diagnostic(error.code, "error", error.message, place=place, hint=error.hint)
-
-
-def _log(plan: Plan, options: RunOptions) -> Path:
-    return options.spark_log or default_log(plan.definition.name)
 
 
 def prepare(
@@ -490,7 +485,7 @@ def open_for(
             yield session
     except BaseException as error:
         session.drop_classes()
-        lost = lost_java(f"{type(error).__name__}: {error}", _log(plan, options))
+        lost = lost_java(f"{type(error).__name__}: {error}", session.log)
         if lost is not None and isinstance(error, Exception):
             raise PipelineError([_of_all(plan, lost)]) from error
         raise

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
-import tempfile
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gem_bundle.operators import walk
@@ -17,6 +12,7 @@ from gem_bundle.settings import load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
     from gem_bundle.gem import Gem
     from gem_bundle.pipeline.plan import Plan
@@ -177,44 +173,14 @@ def open_plan_session(
             jars=[jar.path for jar in jars],
             module_folders=[definition.folder],
             defaults=settings.spark,
-            spark_log=spark_log or (None if elsewhere else default_log(definition.name)),
+            spark_log=spark_log,
+            log_name="" if elsewhere else definition.name,
             brief=brief,
             class_archive=class_archives(settings),
             records=records,
             guard=guard,
         )
     )
-
-
-def default_log(pipeline: str) -> Path:
-    """Where Spark's own log of a pipeline goes when nobody says: a file of its own in the cache folder.
-
-    Where none can be written there it is one in the user's part of the folder for temporary files, and else
-    none is kept.
-    """
-    for folder_of in (_cached_logs, _temporary_logs):
-        with suppress(OSError):
-            file = folder_of() / f"{pipeline}.log"
-            with file.open("ab"):
-                return file
-    return Path(os.devnull)
-
-
-def _cached_logs() -> Path:
-    folder = cache_folder() / "logs"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _temporary_logs() -> Path:
-    folder = Path(tempfile.gettempdir(), f"gem-bundle-{os.getuid()}")
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    # Anybody may make one of that name, or a link that leads elsewhere.
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise PermissionError(folder)
-    return folder
 
 
 def class_archives(settings: Settings) -> Path | None:

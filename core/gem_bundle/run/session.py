@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from gem_bundle.errors import GemError
 from gem_bundle.run.class_archive import class_archive
 from gem_bundle.run.lost_java import forget_java, has_lost_java
+from gem_bundle.run.spark_log import begin_log
 from gem_bundle.run.spark_settings import (
     SessionRequest,
     Setting,
@@ -59,6 +60,7 @@ class Session:
         settings: What it was started with, or what a run wants of it, by name.
         refused: What was wanted but is fixed in the session that was there.
         has_own_jars: Its jars are those of this run; otherwise somebody else chose them.
+        log: The file with Spark's own log; None where there is none, or it is somebody else's.
     """
 
     spark: SparkSession
@@ -66,6 +68,7 @@ class Session:
     settings: tuple[Setting, ...]
     refused: tuple[Setting, ...] = ()
     has_own_jars: bool = False
+    log: Path | None = None
     _before: Mapping[str, str | None] = field(default_factory=dict, repr=False)
     _archive: ClassArchive | None = field(default=None, repr=False)
 
@@ -244,7 +247,8 @@ def _start(request: SessionRequest, settings: Mapping[str, Setting]) -> Session:
     """Start a Spark of one's own."""
     from gem_bundle.run.java import find_java
 
-    _check_log(request.spark_log)
+    if request.spark_log is not None or request.log_name:
+        request = replace(request, spark_log=begin_log(request.spark_log, request.log_name))
     if is_local(settings["spark.master"].value):
         # Spark would start the first python3 on the search path, which may be another Python.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -259,30 +263,13 @@ def _start(request: SessionRequest, settings: Mapping[str, Setting]) -> Session:
     return _start_with(None, java, request, settings)
 
 
-def _check_log(file: Path | None) -> None:
-    if file is None:
-        return
-    try:
-        # A file in the way is told by what can't be done then.
-        with suppress(FileExistsError):
-            file.parent.mkdir(parents=True)
-        with file.open("ab"):
-            return
-    except OSError as error:
-        raise GemError(
-            "GB511",
-            f"Spark's log can't be written to {file}: {error.strerror or error}",
-            "Name a file that you may write to, or none: the log then goes to the cache folder.",
-        ) from error
-
-
 def _start_with(
     archive: ClassArchive | None, java: Java, request: SessionRequest, settings: Mapping[str, Setting]
 ) -> Session:
     from pyspark import SparkContext
 
     log = request.spark_log
-    began = log.stat().st_size if log is not None and log.is_file() else 0
+    began = log.stat().st_size if log is not None and _is_kept(log) else 0
     told = settings if archive is None else {**settings, _JAVA_OPTIONS: _with_options(settings, archive)}
     with (
         _java_home(java.path),
@@ -298,17 +285,23 @@ def _start_with(
                 raise _ArchiveRefusedError from error
             said = _read_from(log, began) or str(error)
             reason = _first_problem(said) or _first_line(error)
-            where = f"Spark's log is {log}. " if log is not None and log.is_file() else ""
+            where = f"Spark's log is {log}. " if _is_kept(log) else ""
             raise GemError(
                 "GB512",
                 f"the Spark session can't start: {reason}",
                 f"{where}`gem-bundle run --show-settings` lists what it is started with.",
             ) from error
+    log = log if _is_kept(log) else None
     if archive is None or not archive.recorded:
-        return Session(spark, True, _sorted(told), has_own_jars=True)
+        return Session(spark, True, _sorted(told), has_own_jars=True, log=log)
     values = {key: setting.value for key, setting in settings.items()}
     kept = archive.finish(java, values, SparkContext.getSystemProperty("java.class.path"))
-    return Session(spark, True, _sorted(told), has_own_jars=True, _archive=archive if kept else None)
+    noted = archive if kept else None
+    return Session(spark, True, _sorted(told), has_own_jars=True, log=log, _archive=noted)
+
+
+def _is_kept(log: Path | None) -> bool:
+    return log is not None and log.is_file()
 
 
 def _watched(request: SessionRequest) -> AbstractContextManager[None]:

@@ -50,7 +50,9 @@ class SessionRequest:
         jars: The jars of the gems in use.
         module_folders: Folders with Python modules of the user; they come first on Python's path, on
             the driver and, in local runs, on executors.
-        spark_log: The file that Spark's own log goes to; by default it goes to standard error.
+        spark_log: The file that Spark's own log goes to.
+        log_name: Whose file in the cache folder it goes to where `spark_log` names none; with neither it goes
+            to standard error.
         brief: The session is over in a minute or two, as for a preview or a test: a local Spark then
             spends less on compiling code that hardly runs.
         class_archive: The folder of archives of classes, with which a Spark that is started here starts
@@ -67,6 +69,7 @@ class SessionRequest:
     jars: Sequence[Path] = ()
     module_folders: Sequence[Path] = ()
     spark_log: Path | None = None
+    log_name: str = ""
     brief: bool = False
     class_archive: Path | None = None
     records: bool = True

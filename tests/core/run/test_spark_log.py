@@ -8,15 +8,23 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gem_bundle.check.checker import check_definition
-from gem_bundle.errors import GemError
+from gem_bundle.errors import GemError, PipelineError
 from gem_bundle.pipeline.loader import load_file
-from gem_bundle.run import environment, session
-from gem_bundle.run.environment import default_log
-from gem_bundle.run.session import SessionRequest, open_session
+from gem_bundle.run import api, environment, session
+from gem_bundle.run import java as javas
+from gem_bundle.run.options import RunOptions
+from gem_bundle.run.session import Session, SessionRequest, open_session
+from gem_bundle.run.spark_log import begin_log
+
+if TYPE_CHECKING:
+    from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.run.java import Java
 
 PIPELINE = "pipeline: p\nsources: {a: {gem: rate}}\ntargets: {b: {gem: noop, input: a}}\n"
 
@@ -38,7 +46,7 @@ def cache(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 def test_the_log_of_a_pipeline_is_in_the_cache(cache: Path, temporary: Path) -> None:
-    assert default_log("clicks") == cache / "logs" / "clicks.log"
+    assert begin_log(None, "clicks") == cache / "logs" / "clicks.log"
     assert list(temporary.iterdir()) == []
 
 
@@ -54,11 +62,11 @@ def test_where_the_cache_cannot_be_written_the_log_is_a_temporary_file(
             (cache / "logs").write_text("")
         case _:
             (cache / "logs" / "clicks.log").mkdir(parents=True)
-    log = default_log("clicks")
+    log = begin_log(None, "clicks")
     assert log == temporary / f"gem-bundle-{os.getuid()}" / "clicks.log"
     assert log.parent.stat().st_mode & 0o777 == 0o700
     log.write_text("of a run")
-    assert default_log("clicks") == log
+    assert begin_log(None, "clicks") == log
     assert log.read_text() == "of a run"
 
 
@@ -77,7 +85,7 @@ def test_where_nothing_can_be_written_no_log_is_kept(
         case _:
             (temporary / "elsewhere").mkdir()
             own.symlink_to(temporary / "elsewhere")
-    assert default_log("clicks") == Path(os.devnull)
+    assert begin_log(None, "clicks") == Path(os.devnull)
 
 
 def test_a_log_that_somebody_names_and_that_cannot_be_written_is_told(
@@ -94,18 +102,59 @@ def test_a_log_that_somebody_names_and_that_cannot_be_written_is_told(
 
 
 @pytest.mark.parametrize("elsewhere", ["SPARK_REMOTE", "PYSPARK_GATEWAY_PORT", "DATABRICKS_RUNTIME_VERSION"])
-def test_no_log_is_begun_where_spark_is_somebody_elses(
+def test_no_log_is_asked_for_where_spark_is_somebody_elses(
     tmp_path: Path, cache: Path, elsewhere: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requests: list[SessionRequest] = []
     monkeypatch.setattr(session, "_running", lambda: None)
     monkeypatch.setattr(environment, "open_session", requests.append)
-    (tmp_path / "p.yaml").write_text(PIPELINE)
-    plan = check_definition(load_file(tmp_path / "p.yaml")).plan
-    assert plan is not None
+    plan = plan_in(tmp_path)
     monkeypatch.setenv(elsewhere, "1")
     environment.open_plan_session(plan)
-    assert not cache.exists()
     monkeypatch.delenv(elsewhere)
     environment.open_plan_session(plan)
-    assert [request.spark_log for request in requests] == [None, cache / "logs" / "p.log"]
+    assert [(request.spark_log, request.log_name) for request in requests] == [(None, ""), (None, "p")]
+
+
+def test_a_log_is_begun_with_the_spark_that_writes_it(
+    tmp_path: Path, cache: Path, java: Java, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_running", lambda: None)
+    monkeypatch.setattr(session, "_connect", lambda _: object())
+    monkeypatch.setattr(session, "_adopt", lambda spark, _, owned: Session(spark, owned, ()))
+    monkeypatch.setattr(session, "_build", lambda _: object())
+    monkeypatch.setattr(javas, "find_java", lambda: java)
+    server = open_session(SessionRequest("p", {"spark.remote": "sc://somewhere"}, log_name="p"))
+    assert (server.log, cache.exists()) == (None, False)
+    own = open_session(SessionRequest("p", log_name="p"))
+    assert own.log == cache / "logs" / "p.log"
+    assert own.log.is_file()
+
+
+def test_java_that_ends_under_somebody_elses_session_has_no_log_of_ours(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[str, object]] = []
+
+    def lost(said: str, log: object = None) -> GemError:
+        told.append((said, log))
+        return GemError("GB524", "Java is gone")
+
+    theirs = Session(SimpleNamespace(conf=None), owned=False, settings=())
+    monkeypatch.setattr(api, "open_plan_session", lambda *_, **__: theirs)
+    monkeypatch.setattr(api, "check_jars", lambda *_: [])
+    monkeypatch.setattr(api, "lost_java", lost)
+    with (
+        pytest.raises(PipelineError, match="Java is gone"),
+        api.open_for(plan_in(tmp_path), ["b"], RunOptions()),
+    ):
+        raise OSError("nobody answers")
+    assert told == [("OSError: nobody answers", None)]
+    assert not cache.exists()
+
+
+def plan_in(folder: Path) -> Plan:
+    (folder / "p.yaml").write_text(PIPELINE)
+    plan = check_definition(load_file(folder / "p.yaml")).plan
+    assert plan is not None
+    return plan

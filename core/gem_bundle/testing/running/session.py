@@ -18,7 +18,6 @@ from gem_bundle.errors import PipelineError
 from gem_bundle.run.elsewhere import sees
 from gem_bundle.run.environment import (
     class_archives,
-    default_log,
     local_settings,
     needed_jars,
     needed_settings,
@@ -82,7 +81,8 @@ def open_session_for(
             gem_settings={key: setting.value for key, setting in merged.items()},
             defaults=settings.spark,
             jars=[jar.path for jar in jars],
-            spark_log=log or (None if elsewhere else default_log("tests")),
+            spark_log=log,
+            log_name="" if elsewhere else "tests",
             brief=True,
             class_archive=class_archives(settings),
         )
