@@ -1,4 +1,4 @@
-"""A failed preflight ends a run, and the Spark that was being started with it."""
+"""A failed preflight ends a run, a look and the making of a test, and the Spark that was being started with it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,14 @@ def spark_that_never_starts(folder: Path) -> Path:
 
 
 @pytest.mark.programs
-def test_a_failed_preflight_ends_the_run_and_the_start_of_spark(pipeline: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [["run", "p.yaml"], ["preview", "p.yaml", "lines"], ["test", "--create", "p.yaml", "out"]],
+    ids=lambda command: command[0],
+)
+def test_a_failed_preflight_ends_the_command_and_the_start_of_spark(
+    pipeline: Path, tmp_path: Path, command: list[str]
+) -> None:
     mark = f"GEM_BUNDLE_TEST_MARK={tmp_path}"
     name, _, value = mark.partition("=")
     home = spark_that_never_starts(tmp_path / "spark")
@@ -66,17 +73,24 @@ def test_a_failed_preflight_ends_the_run_and_the_start_of_spark(pipeline: Path, 
         f"    while not pathlib.Path({str(home / 'started')!r}).exists(): time.sleep(0.01)\n"
         "    return connect(*arguments)\n"
         "api.check_connect = slow\n"
-        f"main(['run', {str(pipeline)!r}])\n"
+        f"main({command!r})\n"
     )
     environment = {**os.environ, "SPARK_HOME": str(home), name: value}
 
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        cwd=pipeline.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     # A start that never ends would be waited for without end.
     assert done.returncode == 1, done.stderr
+    assert "p.yaml:3:57: error[GB503]: source `lines`: " in done.stderr
     assert "127.0.0.1" in done.stderr
+    assert not list(tmp_path.glob("*.test.yaml"))
     assert (home / "started").exists()
     assert running(mark) == []
 
