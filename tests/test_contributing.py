@@ -6,15 +6,18 @@ import re
 import tomllib
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
+from gem_bundle.cli import main
 from tests.guard import MARKS
 from tests.test_matrix import DAILY
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 HELP = (ROOT / "scripts" / "test").read_text(encoding="utf-8")
+OF_PYTEST = {"--pdb"}
 # Folders and files in the top level are named with what follows them.
 PATH = re.compile(
     r"(?<![\w/~.])((?:core|gems|bundles|docs|tests|scripts|examples)/[\w./-]*\w|[\w-]+\.(?:py|toml|md))"
@@ -25,6 +28,26 @@ def test_every_path_is_there() -> None:
     named = set(PATH.findall(PAGE))
     assert len(named) > 15
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("line", sorted(set(re.findall(r"`(gem-bundle [^`]+)`", PAGE))))
+def test_every_command_takes_what_it_is_given(line: str) -> None:
+    command, words = main, line.split()[1:]
+    while words and isinstance(command, click.Group):
+        found = command.get_command(click.Context(command), words.pop(0))
+        assert found is not None, line
+        command = found
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert {word for word in words if word.startswith("-")} <= known
+
+
+@pytest.mark.parametrize("line", sorted(set(re.findall(r"`(scripts/\w+ [^`]*-[^`]*)`", PAGE))))
+def test_every_script_takes_what_it_is_given(line: str) -> None:
+    script, *words = line.split()
+    program = ROOT / "tests" / f"{Path(script).name}" / "__main__.py"
+    told = (ROOT / script).read_text() + (program.read_text() if program.exists() else "")
+    options = {word for word in words if word.startswith("--")} - OF_PYTEST
+    assert [option for option in options if option not in told] == []
 
 
 def test_every_mark_is_explained() -> None:
