@@ -24,6 +24,7 @@ from gem_delta.connection import (
 from gem_delta.into import BATCH_ONLY, DeltaTargetOptions, SaveMode
 from gem_delta.layout import check_layout
 from gem_delta.log import has_files, read_metadata
+from gem_delta.replacing import check_replaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -155,7 +156,7 @@ class DeltaTarget(NeedsDelta, Target[DeltaTargetOptions]):
         return None
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
-        """The columns of merges and of the table's layout exist; options are for a batch or for a stream."""
+        """The columns of merges, conditions and the layout exist; options are for a batch or for a stream."""
         (facts,) = inputs
         merge, history, there = self.options.merge, self.options.history, self._there
         written = facts
@@ -166,6 +167,11 @@ class DeltaTarget(NeedsDelta, Target[DeltaTargetOptions]):
             yield from history.check(facts)
             written = history.written(facts)
         yield from check_layout(self.options, facts, written, there, new=self._is_new)
+        if self.options.replace_where is not None and not facts.streaming:
+            yield from check_replaced(self.options.replace_where, facts, there)
+            if self.options.save_mode == "append":
+                message = "`replace_where` has no effect: `save_mode: append` replaces nothing"
+                yield Finding("GB207", message, "Remove one of the two.", "replace_where", "warning")
         for name in BATCH_ONLY:
             if facts.streaming and name in self.options.model_fields_set:
                 message = f"`{name}` has no effect: it is for batches"

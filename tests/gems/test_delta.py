@@ -2,12 +2,13 @@
 
 import pytest
 from pydantic import ValidationError
+from pyspark.errors import PySparkException
 
 from gem_bundle import Column, Facts, GemError, ReadContext, StreamReadContext, WriteContext
 from gem_delta.source import DeltaSource
 from gem_delta.target import DeltaTarget
 from tests.gems.draining import drain, forget_last_commit, make, micro_batches, run
-from tests.samples import some_of
+from tests.samples import drawn, some_of
 
 delta_tables = some_of("what a Delta table gets", 3)
 
@@ -170,6 +171,89 @@ def test_the_target_says_what_it_can_before_a_run():
     assert [(f.code, f.hint) for f in wrong.check(facts)] == [("GB210", "Did you mean `day`?")]
     none_left = target(path="t", partition_by=["a", "day"])
     assert [(f.code, f.option) for f in none_left.check(facts)] == [("GB205", "partition_by")]
+
+
+NAMED = (Column("id", "int"), Column("name", "string"))
+UNTAKEN = {
+    "id =": "GB214",
+    "cast(id as bigintt) = 2": "GB214",
+    "id": "GB213",
+    "count(*) > 1": "GB212",
+    "row_number() over (order by id) = 1": "GB212",
+    "explode(array(true))": "GB212",
+    "*": "GB212",
+    "rand() > 0.5": "GB212",
+    "id in (select 1)": "GB212",
+    "nothing = 1": "GB210",
+    "t.id = 2": "GB210",
+}
+
+
+@pytest.mark.parametrize(("condition", "code"), UNTAKEN.items())
+def test_what_is_replaced_is_a_condition_over_the_columns_of_the_table(tmp_path, condition, code):
+    made = target(tmp_path, path="t", replace_where=condition)
+    commit(tmp_path / "t", NAMED)
+    made.discover()
+    (found,) = made.check(Facts(streaming=False, columns=NAMED))
+    assert (found.code, found.severity, found.option) == (code, "error", "replace_where")
+
+
+@pytest.mark.parametrize(
+    ("columns", "condition", "found"),
+    [
+        (NAMED, "id = 2 and name like 'b%'", []),
+        (None, "id = 2 and day >= '2024-01-31'", []),
+        # The table may have it: nobody knows before `--connect` looks.
+        (NAMED, "nmae = 'b'", [("GB210", "warning", "Did you mean `name`?")]),
+        (NAMED, "ID = 2 and current_date() > date'2024-01-31'", []),
+    ],
+)
+def test_a_table_of_which_nothing_is_known_may_have_more_columns(columns, condition, found):
+    made = target(path="t", replace_where=condition)
+    told = made.check(Facts(streaming=False, columns=columns))
+    assert [(f.code, f.severity, f.hint) for f in told] == found
+    added = target(path="t", replace_where=condition, save_mode="append")
+    assert [f.code for f in added.check(Facts(streaming=False, columns=columns))][-1] == "GB207"
+
+
+def test_rows_that_lack_a_column_of_the_condition_are_warned_of(tmp_path):
+    made = target(tmp_path, path="t", replace_where="day >= '2024-01-31'")
+    commit(tmp_path / "t", (*NAMED, Column("day", "date")))
+    made.discover()
+    (found,) = made.check(Facts(streaming=False, columns=NAMED))
+    assert (found.code, found.severity) == ("GB210", "warning")
+    assert "the rows have no column `day`" in found.message
+
+
+@delta_tables
+@pytest.mark.spark
+def test_delta_takes_none_of_the_conditions_that_a_check_refuses(spark, tmp_path):
+    write(spark, tmp_path, [(1, "a"), (2, "b")])
+    df = spark.range(1).selectExpr("2 as id", "'b' as name")
+    for condition in drawn(list(UNTAKEN), 3):
+        with pytest.raises(PySparkException):
+            replacing(df, tmp_path, condition)
+    with pytest.raises(PySparkException, match="does not conform"):
+        replacing(df, tmp_path, "id = 1")
+    assert rows(spark, tmp_path) == [(1, "a"), (2, "b")]
+
+
+def replacing(df, folder, condition):
+    context = WriteContext(node="t", output_mode="append")
+    target(folder, path="t", replace_where=condition).write(df, context)
+
+
+def commit(table, columns):
+    """The log of a new table."""
+    import json
+
+    fields = [
+        {"name": c.name, "type": "integer" if c.type == "int" else c.type, "nullable": True, "metadata": {}}
+        for c in columns
+    ]
+    action = {"metaData": {"id": "t", "schemaString": json.dumps({"type": "struct", "fields": fields})}}
+    (table / "_delta_log").mkdir(parents=True)
+    (table / "_delta_log" / f"{0:020}.json").write_text(json.dumps(action) + "\n")
 
 
 def test_a_save_mode_must_not_contradict_the_output_mode():
