@@ -30,6 +30,8 @@ def diagnostics_pages(folder: str) -> Iterator[tuple[str, str]]:
         "terminal what stands here. An error keeps a pipeline from running; warnings and notes can be "
         "silenced with `# gem-bundle: ignore GB103` above the line or behind it, or in "
         "[the settings](../settings.md).",
+        "Behind *From* stands whose documentation a rule is taken from. What is said of Databricks and "
+        "Kubernetes goes by theirs: nobody has tried it there.",
     ]
     for prefix, title in GROUPS.items():
         codes = [code for code in CODES.values() if code.code.startswith(prefix)]
