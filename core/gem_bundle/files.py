@@ -6,19 +6,39 @@ stores show a file only when it is complete; elsewhere (HDFS, SFTP) it is rename
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 from contextlib import suppress
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 from gem_bundle.types import is_remote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "memory"})
 
 _FILE_SYSTEMS = _OBJECT_STORES | {"dbfs", "hdfs", "viewfs", "wasb", "wasbs"}
+
+EXPIRED: Final = re.compile(r"\bExpiredToken|\b(?:provided|security) token [\w ]*\bexpired\b")
+"""What a store says of temporary credentials whose time is over."""
+
+NEW_CREDENTIALS: Final = (
+    "The credentials for that store have expired. Start again with new ones: in the environment "
+    "(`AWS_SESSION_TOKEN` and the like), or in Spark's settings."
+)
+"""What to do about that."""
+
+INSTALL: Final = (
+    "For a place in the cloud, install the package that teaches fsspec its scheme (s3fs, gcsfs, adlfs, …)."
+)
+"""What to do where nothing here can read and write a kind of place."""
 
 
 class NoFilesError(OSError):
@@ -111,6 +131,28 @@ class _LocalFolder:
         (self._path / name).unlink(missing_ok=True)
 
 
+def _again_with_new_credentials(
+    ask: Callable[Concatenate[_RemoteFolder, P], T],
+) -> Callable[Concatenate[_RemoteFolder, P], T]:
+    """Ask a store once more where it says that credentials have expired: there may be new ones by now."""
+
+    @wraps(ask)
+    def asked(self: _RemoteFolder, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return ask(self, *args, **kwargs)
+        except OSError as error:
+            reason = self.reason(error)
+            if not EXPIRED.search(str(reason)):
+                raise
+        self.log_in()
+        try:
+            return ask(self, *args, **kwargs)
+        except OSError as error:
+            raise self.reason(error) from error
+
+    return asked
+
+
 class _RemoteFolder:
     exclusive = False
 
@@ -127,6 +169,26 @@ class _RemoteFolder:
         self._protocols = {protocol} if isinstance(protocol, str) else set(protocol)
         self._stores_objects = not _OBJECT_STORES.isdisjoint(self._protocols)
 
+    def log_in(self) -> None:
+        import fsspec
+
+        # A client that was made before keeps the credentials that it found then.
+        self._fs, self._root = fsspec.core.url_to_fs(self.location, skip_instance_cache=True)
+
+    def reason(self, error: OSError) -> OSError:
+        # Asked for the head of an object, S3 refuses without a word; asked for a list, it says why.
+        if error.errno != errno.EINVAL:
+            return error
+        self._fs.invalidate_cache()
+        try:
+            self._fs.ls(self._root)
+        except FileNotFoundError:
+            return error
+        except OSError as told:
+            return told
+        return error
+
+    @_again_with_new_credentials
     def names(self) -> list[str]:
         self._fs.invalidate_cache()
         try:
@@ -136,13 +198,16 @@ class _RemoteFolder:
         except (FileNotFoundError, NotADirectoryError):
             return []
 
+    @_again_with_new_credentials
     def read(self, name: str) -> bytes:
         content: bytes = self._fs.cat_file(self._path(name))
         return content
 
+    @_again_with_new_credentials
     def size(self, name: str) -> int:
         return int(self._fs.size(self._path(name)) or 0)
 
+    @_again_with_new_credentials
     def create(self, name: str, content: bytes) -> None:
         path = self._path(name)
         self._make()
@@ -154,6 +219,7 @@ class _RemoteFolder:
                 raise FileExistsError(path) from None
             self._fs.pipe_file(path, content)
 
+    @_again_with_new_credentials
     def write(self, name: str, content: bytes) -> None:
         self._make()
         if self._stores_objects:
@@ -163,6 +229,7 @@ class _RemoteFolder:
         self._fs.pipe_file(draft, content)
         self._fs.mv(draft, self._path(name))
 
+    @_again_with_new_credentials
     def remove(self, name: str) -> None:
         with suppress(FileNotFoundError):
             self._fs.rm_file(self._path(name))
@@ -173,6 +240,16 @@ class _RemoteFolder:
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
+
+
+def advice(said: str, otherwise: str = INSTALL) -> str:
+    """What to do about what a store said.
+
+    Args:
+        said: Its words.
+        otherwise: What to do where it isn't that credentials have expired.
+    """
+    return NEW_CREDENTIALS if EXPIRED.search(said) else otherwise
 
 
 def in_file_system(place: str) -> bool:

@@ -10,7 +10,7 @@ import fsspec
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
-from gem_bundle.files import NoFilesError, numbered, open_folder, split
+from gem_bundle.files import NEW_CREDENTIALS, NoFilesError, advice, numbered, open_folder, split
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,3 +146,27 @@ def test_a_bucket_that_is_not_there_and_rights_that_have_gone(s3: S3) -> None:
             with pytest.raises(PermissionError):
                 refused()
     assert folder.read("one") == b"1"
+
+
+@pytest.mark.network
+def test_credentials_that_expire_are_told_and_new_ones_taken(s3: S3) -> None:
+    first = s3.credentials()
+    with s3.logged_in(first):
+        folder = open_folder(s3.place())
+        folder.write("one", b"1")
+        s3.expire(first)
+        for refused in (
+            folder.names,
+            lambda: folder.read("one"),
+            lambda: folder.size("one"),
+            lambda: folder.write("one", b"2"),
+            lambda: folder.create("two", b"2"),
+            lambda: folder.remove("one"),
+        ):
+            with pytest.raises(PermissionError) as caught:
+                refused()
+            assert advice(str(caught.value), "Ask for rights.") == NEW_CREDENTIALS
+    with s3.logged_in(s3.credentials()):
+        folder.create("two", b"2")
+        assert (sorted(folder.names()), folder.read("one")) == (["one", "two"], b"1")
+    assert advice("Access Denied", "Ask for rights.") == "Ask for rights."

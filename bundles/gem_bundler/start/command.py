@@ -160,6 +160,7 @@ def start(installed: Installed, options: StartOptions) -> int:
         GemError: When something fails that has no place in the pipeline file.
     """
     from gem_bundle.cli.output import counted, print_diagnostics, print_note
+    from gem_bundle.files import advice
     from gem_bundle.run.api import run_pipeline
     from gem_bundle.run.steering import StopRequest
     from gem_bundle.run.view import make_view
@@ -203,6 +204,7 @@ def start(installed: Installed, options: StartOptions) -> int:
         lost = leases.lost if leases is not None else ""
     if lost:
         hint = "Another run goes on from the last micro-batch that was committed; nothing is lost or doubled."
+        hint = advice(lost, hint)
         report.diagnostics.append(Diagnostic("GB661", "error", f"the run was stopped: {lost}", hint=hint))
     print_diagnostics(report.diagnostics)
     return 1 if lost or not report.ok else 0

@@ -30,6 +30,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from gem_bundle.errors import GemError
+from gem_bundle.files import advice
 from gem_bundler.start.lease_owner import Owner, lives_here
 from gem_bundler.start.lease_store import FileStore
 
@@ -250,7 +251,10 @@ class Leases:
             raise GemError(
                 "GB662",
                 f"no lease can be kept beside the checkpoints: {type(error).__name__}: {error}",
-                "See to it that this user may list, read and write files in the checkpoints' folder.",
+                advice(
+                    str(error),
+                    "See to it that this user may list, read and write files in the checkpoints' folder.",
+                ),
             ) from error
         return {}
 

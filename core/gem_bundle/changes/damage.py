@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.withheld import without_logins
 from gem_bundle.check.stages.versions import installed_spark
 from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.files import advice
 from gem_bundle.types import is_remote
 
 if TYPE_CHECKING:
@@ -41,9 +42,10 @@ def unseen(target: str, location: str, error: UnseenError) -> Diagnostic:
     message = f"the checkpoint of target `{target}` can't be seen from here: {error}, at {location}"
     hint = "Look at it from where Spark runs, as a user who may read it."
     if is_remote(location):
-        hint = (
+        hint = advice(
+            str(error),
             "Look at it from where Spark runs, or install the package that teaches fsspec its scheme "
-            "(s3fs, gcsfs, adlfs, …) and give it what it logs in with."
+            "(s3fs, gcsfs, adlfs, …) and give it what it logs in with.",
         )
     return Diagnostic("GB406", "error", without_logins(message), target, hint=hint)
 

@@ -11,7 +11,7 @@ from gem_bundle.changes.record import Record, RecordError, read_record, record_f
 from gem_bundle.changes.withheld import without_logins
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import describe_error
-from gem_bundle.files import below
+from gem_bundle.files import advice, below
 from gem_bundle.types import is_remote
 
 if TYPE_CHECKING:
@@ -150,6 +150,5 @@ def _unkept(target: str, location: str, reason: str) -> Diagnostic:
             f"no record is kept of what runs on the checkpoint of target `{target}`: {reason}, at {location}"
         ),
         target,
-        hint="Without one a later version of the pipeline can't be compared with this one. For a place in "
-        "the cloud, install the package that teaches fsspec its scheme (s3fs, gcsfs, adlfs, …).",
+        hint="Without one a later version of the pipeline can't be compared with this one. " + advice(reason),
     )

@@ -50,7 +50,8 @@ ENVIRONMENT = (
         why="""
             A broker, a server or a catalog doesn't answer at the address that the pipeline names, or it
             refuses the login. `gem-bundle check --connect` tries all of them without running anything,
-            and so does every run before its queries start.
+            and so does every run before its queries start. Temporary credentials of an object store end while
+            a stream goes on: it ends then, and one that is started with new ones continues.
         """,
         breaks="$ gem-bundle check --connect clicks.yaml -p brokers=localhost:9093",
         keeps="$ gem-bundle check --connect clicks.yaml -p brokers=localhost:9092",

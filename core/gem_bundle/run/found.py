@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.errors import GemError, describe_error
-from gem_bundle.files import below, open_folder
+from gem_bundle.files import advice, below, open_folder
 from gem_bundle.run.held import HeldRows
 from gem_bundle.run.lock import lock_file
 from gem_bundle.run.progress import MicroBatch, Totals
@@ -192,6 +192,7 @@ def _known(shape: type, content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unseen(place: str, error: Exception) -> GemError:
+    said = describe_error(error)
     hint = "Ask where that place can be read; for one in the cloud, install the package that teaches fsspec "
     hint += "its scheme (s3fs, gcsfs, adlfs, …)."
-    return GemError("GB406", f"runs can't be seen from here: {describe_error(error)}, at {place}", hint)
+    return GemError("GB406", f"runs can't be seen from here: {said}, at {place}", advice(said, hint))

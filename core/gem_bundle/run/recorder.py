@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import PipelineError, describe_error
-from gem_bundle.files import open_folder
+from gem_bundle.files import advice, open_folder
 from gem_bundle.pipeline.secrets import hidden
 from gem_bundle.run.moments import now_text
 from gem_bundle.run.plan_text import plan_text
@@ -272,10 +272,10 @@ class Recorder:
 
 
 def _unkept(place: str, error: Exception) -> Diagnostic:
+    said = describe_error(error)
     return Diagnostic(
         "GB516",
         "warning",
-        f"no record is kept of this run: {describe_error(error)}, at {place}",
-        hint="It can't be seen and stopped by `gem-bundle status` and `gem-bundle stop`. For a place in the "
-        "cloud, install the package that teaches fsspec its scheme (s3fs, gcsfs, adlfs, …).",
+        f"no record is kept of this run: {said}, at {place}",
+        hint=f"It can't be seen and stopped by `gem-bundle status` and `gem-bundle stop`. {advice(said)}",
     )

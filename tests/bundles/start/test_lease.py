@@ -8,6 +8,7 @@ import sys
 import threading
 import uuid
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import pytest
@@ -22,10 +23,11 @@ from hypothesis.stateful import (
 )
 
 from gem_bundle.errors import GemError
+from gem_bundle.files import NEW_CREDENTIALS
 from gem_bundler.start.lease import MISSED_BEATS, OWN_MISSED_BEATS, Lease, Leases
 from gem_bundler.start.lease_owner import BEAT_SECONDS, Owner, lives_here, this_process
 from gem_bundler.start.lease_store import SETTLE_SECONDS, FileStore
-from tests.samples import examples
+from tests.samples import drawn, examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -246,6 +248,7 @@ class Contender:
         self.outcome = ""
         self.wakes = 0.0
         self.beats = 0
+        self.writes = 0
         self.leaves = False
         self.killed = False
         self._go, self._done = threading.Semaphore(0), threading.Semaphore(0)
@@ -336,27 +339,31 @@ class GatedStore:
         self._looked = self._world.moment()
         return content
 
-    def create(self, generation: int, content: bytes) -> None:
+    def _write_gate(self) -> None:
+        self._contender.writes += 1
         self._contender.gate()
+
+    def create(self, generation: int, content: bytes) -> None:
+        self._write_gate()
         if self._world.atomic:
             self._store.create(generation, content)
         else:
             if generation in self._store.generations():
                 raise FileExistsError
-            self._contender.gate()
+            self._write_gate()
             self._store.write(generation, content)
         self._world.wrote(generation)
         self._world.superseded(generation - 1, self._looked)
 
     def write(self, generation: int, content: bytes) -> None:
-        self._contender.gate()
+        self._write_gate()
         self._store.write(generation, content)
         if json.loads(content)["released"]:
             self._world.free.add(generation)
         self._world.wrote(generation)
 
     def remove(self, generation: int) -> None:
-        self._contender.gate()
+        self._write_gate()
         self._store.remove(generation)
 
 
@@ -501,18 +508,72 @@ def test_in_whatever_order_runs_start_stop_and_die_one_of_them_works(world: type
     )
 
 
-@pytest.mark.network
-@pytest.mark.usefixtures("s3")
-def test_in_an_object_store_there_are_never_two_at_once(s3: S3) -> None:
-    """S3's conditional writes are as good as a disk's exclusive create: each generation has one holder."""
+def life(world: World, name: str, killed_at: int | None = None) -> int:
+    """A run that takes the lease, beats and gives it back, alone; how many writes it has begun.
+
+    Args:
+        world: Where it runs.
+        name: Its name.
+        killed_at: The write at which it is killed, when those before are done.
+    """
+    run = Contender(world, name)
+    world.contenders.append(run)
+    while not run.outcome:
+        world.time = max(world.time, run.wakes)
+        run.leaves = run.beats == 2
+        run.step()
+        if run.writes == killed_at:
+            run.kill()
+    return run.writes
+
+
+def kills(world: type[World]) -> list[tuple[int, int]]:
+    """The writes at which a run may be killed, and one that takes over from it."""
+    there = world()
+    first = life(there, "first")
+    second = life(there, "second")
+    assert second > first >= 4, "the second removes what the first has left, too"
+    return list(product(range(1, first + 1), range(1, second + 1)))
+
+
+def assert_left_to_the_next(world: type[World], first: int, second: int) -> None:
+    """Two runs are killed, each at a write: the next one takes the lease, and works alone."""
+    there = world()
+    life(there, "first", first)
+    life(there, "second", second)
+    assert there.contenders[0].outcome == "killed"
+    there.teardown()
+    there.a_generation_has_one_holder()
+
+
+@pytest.mark.parametrize("world", [World, WorldWithoutAtomicCreate])
+def test_whoever_is_killed_between_two_writes_leaves_the_lease_to_the_next(world: type[World]) -> None:
+    for first, second in kills(world):
+        assert_left_to_the_next(world, first, second)
+
+
+def in_the_lake(s3: S3) -> type[World]:
+    """Runs whose checkpoint lies in an object store."""
 
     class InTheLake(World):
         def __init__(self) -> None:
             super().__init__()
             self.place = f"{s3.place()}/checkpoints/clicks/table"
 
+    return InTheLake
+
+
+@pytest.mark.network
+def test_so_does_who_is_killed_between_two_writes_to_an_object_store(s3: S3) -> None:
+    for first, second in drawn(kills(World), 1):
+        assert_left_to_the_next(in_the_lake(s3), first, second)
+
+
+@pytest.mark.network
+def test_in_an_object_store_there_are_never_two_at_once(s3: S3) -> None:
+    """S3's conditional writes are as good as a disk's exclusive create: each generation has one holder."""
     run_state_machine_as_test(
-        InTheLake,
+        in_the_lake(s3),
         settings=settings(
             max_examples=examples(2, 200),
             stateful_step_count=40,
@@ -539,6 +600,34 @@ def test_what_is_said_when_the_store_says_no(s3: S3) -> None:
     assert len(said) == OWN_MISSED_BEATS
     assert "the lease is lost: it couldn't be renewed for " in said[-1]
     assert "Access Key Id you provided does not exist" in said[-1]
+
+
+@pytest.mark.network
+def test_a_lease_is_kept_with_new_credentials_and_lost_without_any(s3: S3) -> None:
+    clock = Clock()
+    place = f"{s3.place()}/checkpoints/clicks/table"
+    first, second = s3.credentials(), s3.credentials()
+    with s3.logged_in(first):
+        held = lease(place, clock, "a")
+        assert held.acquire() is None
+        s3.expire(first)
+        clock.sleep(BEAT_SECONDS)
+        assert held.beat() == ""  # nobody takes it for dead yet
+    with s3.logged_in(second):
+        clock.sleep(BEAT_SECONDS)
+        assert held.beat() == ""
+        assert Owner.of(FileStore(place).read(1)).beat == 1
+        s3.expire(second)
+        clock.sleep(OWN_MISSED_BEATS * BEAT_SECONDS)
+        assert held.beat() == (
+            "the lease is lost: it couldn't be renewed for 20 seconds (The provided token has expired.)"
+        )
+        with pytest.raises(GemError, match="The provided token has expired") as caught:
+            Leases({"table": place}, this_process("a")).acquire()
+    assert (caught.value.code, caught.value.hint) == ("GB662", NEW_CREDENTIALS)
+    with s3.logged_in(s3.credentials()):
+        assert lease(place, clock, "b").acquire() is None
+        assert FileStore(place).generations() == [2]
 
 
 # Several together, with a thread that beats

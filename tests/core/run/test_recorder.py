@@ -11,7 +11,7 @@ import pytest
 
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, PipelineError
-from gem_bundle.files import open_folder
+from gem_bundle.files import NEW_CREDENTIALS, open_folder
 from gem_bundle.pipeline.loader import load_file
 from gem_bundle.run import recorder as recording
 from gem_bundle.run.asking import plans_of
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.pipeline.model import Definition
     from gem_bundle.runs.record import RunRecord
+    from tests.s3_server import S3
 
 BATCH = replace(test_report_and_view.BATCH, held=HeldRows({"plausible": 2}, {"plausible": {"even": 1}}))
 PIPELINE = """
@@ -209,6 +210,34 @@ def test_without_a_place_for_the_record_the_run_goes_on(definition: Definition) 
         run.end()
     assert [(found.code, found.severity) for found in run.warnings] == [("GB516", "warning")]
     assert str(definition.checkpoints) in run.warnings[0].message
+
+
+@pytest.mark.network
+def test_a_record_whose_credentials_expire_goes_on_with_new_ones(
+    definition: Definition, s3: S3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "_LOOK_SECONDS_REMOTE", 0.5)
+    there = replace(definition, checkpoints=s3.place())
+    first, second = s3.credentials(), s3.credentials()
+    run = Run(there)
+    with s3.logged_in(first), run.recorder as recorder:
+        run.seen(lambda record: record.state == "starting")
+        s3.expire(first)
+        unrecorded = Run(there)
+        with unrecorded.recorder:
+            unrecorded.end()
+        (warning,) = unrecorded.warnings
+        assert (warning.code, warning.hint.endswith(NEW_CREDENTIALS)) == ("GB516", True)
+        with pytest.raises(GemError, match="The provided token has expired") as caught:
+            list(runs_in(runs_place(there)))
+        assert (caught.value.code, caught.value.hint) == ("GB406", NEW_CREDENTIALS)
+        with s3.logged_in(second):
+            recorder.started(run.report)
+            run.seen(lambda record: record.state == "running")
+            run.end()
+    with s3.logged_in(second):
+        run.seen(lambda record: record.state == "finished")
+    assert run.warnings == []
 
 
 def test_old_records_go_and_those_of_runs_that_live_stay(definition: Definition) -> None:
