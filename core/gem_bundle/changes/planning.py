@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
+from gem_bundle.changes.begun import JournalError, begun_anew, damaged_journal
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.compare import compare, compare_with_checkpoint, new_target
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
+    from gem_bundle.changes.begun import Begun
     from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.changes.model import Verdict
     from gem_bundle.changes.record import VersionRecord
@@ -107,8 +109,12 @@ def _of_target(
 ) -> tuple[list[TargetChanges], list[Diagnostic]]:
     location = plan.definition.checkpoint(node.id)
     try:
-        checkpoint = read_checkpoint(location, last=2)
-        return _judged(plan, node, checkpoint, environment, installed)
+        begun = begun_anew(location)
+    except JournalError as error:
+        return [], [damaged_journal(node.id, location, error)]
+    try:
+        checkpoint = read_checkpoint(location if begun is None else str(begun.location), last=2)
+        return _judged(plan, node, checkpoint, environment, installed, begun)
     except UnseenError as error:
         return [], [unseen(node.id, location, error)]
 
@@ -119,13 +125,14 @@ def _judged(
     checkpoint: SparkCheckpoint | None,
     environment: Mapping[str, str] | None,
     installed: Callable[[], Registry],
+    begun: Begun | None,
 ) -> tuple[list[TargetChanges], list[Diagnostic]]:
-    """What becomes of a target that has that checkpoint.
+    """What becomes of a target that has that checkpoint, or is given it by the next run.
 
     Raises:
         UnseenError: When a part of the checkpoint can't be looked at.
     """
-    record, wrong = record_of(node.id, plan.definition.record(node.id))
+    record, wrong = (begun.record, []) if begun else record_of(node.id, plan.definition.record(node.id))
     if wrong:
         # By what Spark left alone less is known, and too little where there may be a record.
         return [], [d if d.is_error else replace(d, code="GB406", severity="error") for d in wrong]

@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from gem_bundle.changes.begun import JournalError, begun_anew, damaged_journal, journal_of, staging_of
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.history import record_of, what_ran
@@ -108,7 +109,7 @@ def begin_fresh(
     folder = _folder(plan.definition.checkpoint(target))
     checkpoint = read_checkpoint(str(folder))
     assert checkpoint is not None
-    staging, work = folder.with_name(f".{folder.name}.fresh"), folder.with_name(f".{folder.name}.empty")
+    staging, work = staging_of(folder), _work(folder)
     _clean_up(folder)
     try:
         failed = _run_empty(plan, plan.node(target), spark, work)
@@ -124,7 +125,7 @@ def begin_fresh(
         added = replace(version, first_batch=checkpoint.next_batch, accepted=accepted, continues=str(kept))
         made = replace(ran, versions=(*ran.versions, added), query=checkpoint.query)
         journal = {"format": 1, "kept": kept.name, "record": made.as_json()}
-        open_folder(str(folder.parent)).write(_journal(folder).name, json.dumps(journal).encode())
+        open_folder(str(folder.parent)).write(journal_of(folder).name, json.dumps(journal).encode())
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return str(kept), finish_fresh(target, str(folder))
@@ -143,42 +144,36 @@ def finish_fresh(target: str, location: str) -> list[Diagnostic]:
     if local_path(location) is None:
         return []
     folder = _folder(location)
-    journal = _journal(folder)
     try:
-        content = json.loads(journal.read_text(encoding="utf-8"))
-        kept = folder.with_name(content["kept"])
-        record = Record.from_json(content["record"])
-    except (FileNotFoundError, NotADirectoryError):
-        _clean_up(folder)  # of a run that was killed before there was one
+        begun = begun_anew(location)
+    except JournalError as error:
+        return [damaged_journal(target, location, error)]
+    if begun is None:
+        _clean_up(folder)  # of a run that was killed before there was a journal
         return []
-    except (ValueError, KeyError, TypeError) as error:
-        reason = f"{journal}, by which one that was begun is ended, can't be read ({type(error).__name__})"
-        hint = (
-            f"See to it that `{folder.name}` beside it is the checkpoint that is meant, and remove the file."
-        )
-        return [_refused(target, reason, hint)]
-    staging = folder.with_name(f".{folder.name}.fresh")
-    if staging.is_dir():
-        if folder.is_dir() and not kept.exists():
-            folder.rename(kept)
-        staging.rename(folder)
-    write_record(str(folder), record)
-    journal.unlink(missing_ok=True)
+    if begun.location != folder:
+        if folder.is_dir() and not begun.kept.exists():
+            folder.rename(begun.kept)
+        begun.location.rename(folder)
+    write_record(str(folder), begun.record)
+    shutil.rmtree(_work(folder), ignore_errors=True)
+    journal_of(folder).unlink(missing_ok=True)
     return []
 
 
 def _clean_up(folder: Path) -> None:
     """Remove what was begun beside a checkpoint and isn't whole."""
-    for left in ("fresh", "empty"):
-        shutil.rmtree(folder.with_name(f".{folder.name}.{left}"), ignore_errors=True)
+    for left in (staging_of(folder), _work(folder)):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _folder(location: str) -> Path:
     return Path(local_path(location) or location)
 
 
-def _journal(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.fresh.json")
+def _work(folder: Path) -> Path:
+    """Where the new plan runs over no rows."""
+    return folder.with_name(f".{folder.name}.empty")
 
 
 def _free_name(folder: Path, next_batch: int) -> Path:
