@@ -1,9 +1,19 @@
 """The source `auto_loader`: files as Databricks' Auto Loader finds them."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gem_bundle import Column, Facts, Finding, GemError, Source, SourceSemantics, StreamReadContext, analysed
+from gem_bundle import (
+    Column,
+    Facts,
+    Finding,
+    GemError,
+    OptionChange,
+    Source,
+    SourceSemantics,
+    StreamReadContext,
+    analysed,
+)
 from gem_bundle.schema import columns_of, quoted
 from gem_file.cloud_reading import AutoLoaderOptions
 
@@ -46,6 +56,14 @@ class AutoLoaderSource(Source[AutoLoaderOptions]):
     def places(self) -> dict[str, list[str]]:
         """The folder, with those below it, which Auto Loader reads too."""
         return {"path": [f"{self.options.path}/**"]}
+
+    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
+        """A checkpoint knows the files that were read, whether they were there first or came."""
+        if option == "include_existing_files":
+            return OptionChange(
+                "continues", "the checkpoint knows its files: this is read by a new checkpoint only"
+            )
+        return None
 
     def read_stream(self, context: StreamReadContext) -> "DataFrame":
         """The rows of the files that are there, then of those that appear.

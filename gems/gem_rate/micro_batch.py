@@ -1,8 +1,17 @@
 """The source `rate_micro_batch`: so many rows a micro-batch."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gem_bundle import Column, Facts, Field, Options, Source, SourceSemantics, StreamReadContext
+from gem_bundle import (
+    Column,
+    Facts,
+    Field,
+    OptionChange,
+    Options,
+    Source,
+    SourceSemantics,
+    StreamReadContext,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,6 +42,14 @@ class RateMicroBatchSource(Source[RateMicroBatchOptions]):
 
     semantics = SourceSemantics(batch=False, backlog=False)
     example = {"rows_per_batch": 1000}
+
+    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
+        """A checkpoint has the time up to which rows are generated."""
+        if option == "start_timestamp":
+            return OptionChange(
+                "continues", "the checkpoint has a time, and it wins: this is read by a new checkpoint only"
+            )
+        return None
 
     def read_stream(self, context: StreamReadContext) -> "DataFrame":
         """A stream whose rows depend on the micro-batch's number only."""

@@ -15,11 +15,12 @@ from gem_bundle.changes.damage import check_checkpoint, has_source_evolution, un
 from gem_bundle.changes.history import record_of, what_ran
 from gem_bundle.changes.model import Change, TargetChanges
 from gem_bundle.changes.record import Accepted, recorded_targets
+from gem_bundle.changes.rules.sources import reads_only_new
 from gem_bundle.changes.sides import new_side
 from gem_bundle.changes.unnamed import by_order
 from gem_bundle.errors import PipelineError
 from gem_bundle.files import split
-from gem_bundle.gem import Source, Target
+from gem_bundle.gem import Target
 from gem_bundle.pipeline.model import IN_GROUP
 from gem_bundle.plugins import load_registry
 
@@ -209,24 +210,25 @@ def _moved(plan: Plan, node: Node, checkpoint: SparkCheckpoint | None) -> Change
         for name in recorded_targets(folder)
         if name.rpartition(IN_GROUP)[2] == node.identity and name != own
     ]
-    if not former or node.output_mode == "complete":
+    anew = _reads_what_is_there(plan, node.id)
+    if not former or (anew and node.output_mode == "complete"):
         return None
     group = former[0].rpartition(IN_GROUP)[0]
     before = f"the group `{group}`" if group else "a query of its own"
-    message = (
-        f"target `{node.id}` was in {before} and is in {query} now, which has no checkpoint: what its "
-        "sources have is read from where they begin, and written once more"
+    message = f"target `{node.id}` was in {before} and is in {query} now, which has no checkpoint: "
+    message += (
+        "what its sources have is read from where they begin, and written once more" if anew else _PASSED
     )
     hint = f"Put it back, or take that on purpose: `--accept GB447:{node.id}`."
-    return Change("again", "GB447", message, node.id, node.path, place, hint, group, node.group)
+    verdict: Verdict = "again" if anew else "skipped"
+    return Change(verdict, "GB447", message, node.id, node.path, place, hint, group, node.group)
 
 
 def _into_what_is_there(plan: Plan, node: Node) -> TargetChanges | None:
     """What a first run does that writes to where there are rows already; None where there are none."""
     gem = plan.gems[node.id]
-    sources = [plan.gems[name] for name in plan.streaming_sources(node.id)]
-    from_the_beginning = any(isinstance(s, Source) and not s.semantics.only_new for s in sources)
-    if not isinstance(gem, Target) or not from_the_beginning or node.output_mode == "complete":
+    begins = _reads_what_is_there(plan, node.id)
+    if not isinstance(gem, Target) or not begins or node.output_mode == "complete":
         return None
     anew = gem.begins_anew()
     if anew is None:
@@ -242,6 +244,16 @@ def _into_what_is_there(plan: Plan, node: Node) -> TargetChanges | None:
     place = plan.definition.locator.place(node.path, key=True)
     change = Change(anew.effect, "GB435", message, node.id, node.path, place, hint)
     return TargetChanges(node.id, (change,))
+
+
+_PASSED = (
+    "its sources begin with what comes after the start, and what has come since the last run is never read"
+)
+
+
+def _reads_what_is_there(plan: Plan, target: str) -> bool:
+    """Whether a first run of a target reads some of what its sources have already."""
+    return any(not reads_only_new(plan.gems[name]) for name in plan.streaming_sources(target))
 
 
 def _left(plan: Plan) -> list[str]:
@@ -302,12 +314,15 @@ def _regrouped(plan: Plan, before: Plan, node: Node, old: Node) -> Change:
     were, are = (f"the group `{n.group}`" if n.group else "a query of its own" for n in (old, node))
     message = f"target `{node.id}` was in {were} and is in {are} now"
     joins = node.group and any(other.group == node.group for other in before.definition.of_kind("target"))
+    verdict: Verdict = "skipped"
     if joins:
         message += ", whose query has run: what that has read goes past the target"
-    else:
+    elif _reads_what_is_there(plan, node.id):
+        verdict = "again"
         message += ", which has no checkpoint: what its sources have is written once more"
+    else:
+        message += f", which has no checkpoint: {_PASSED}"
     hint = f"Put it back, or take that on purpose: `--accept GB447:{node.id}`."
-    verdict: Verdict = "skipped" if joins else "again"
     return Change(verdict, "GB447", message, node.id, node.path, place, hint, old.group, node.group)
 
 
@@ -338,13 +353,13 @@ def renamed_target(plan: Plan, node: Node, former: str) -> TargetChanges:
         node: The target.
         former: The id that it had.
     """
-    message = (
-        f"target `{former}` is called `{node.id}` now and has no checkpoint under that name: all that was "
-        "read is read again, and written to where it is already"
-    )
+    anew = _reads_what_is_there(plan, node.id)
+    message = f"target `{former}` is called `{node.id}` now and has no checkpoint under that name: "
+    message += "all that was read is read again, and written to where it is already" if anew else _PASSED
+    verdict: Verdict = "again" if anew else "skipped"
     place = plan.definition.locator.place(node.path, key=True)
     hint = f"Write `was: {former}` at `{node.id}` if it is the same target."
-    change = Change("again", "GB435", message, node.id, node.path, place, hint, former, node.id)
+    change = Change(verdict, "GB435", message, node.id, node.path, place, hint, former, node.id)
     return TargetChanges(node.id, (change,))
 
 

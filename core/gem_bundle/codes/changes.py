@@ -246,8 +246,9 @@ CHANGES = (
         "a source has another id",
         why="""
             A checkpoint finds a source again by its id. Under another one it is a new source that
-            is read from its beginning, so rows that were processed come once more. `was` says
-            that it is the same one.
+            is read from its beginning, so rows that were processed come once more; where it begins at
+            the newest, what has come since the last run is never read. `was` says that it is the same
+            one.
         """,
         breaks=_edit(_PLAIN, _source(name="visits") + _rest(target="{gem: console, input: visits}")),
         keeps=_edit(
@@ -313,7 +314,8 @@ CHANGES = (
         "a source is read in another way",
         why="""
             A stream gives each row once, a static relation all of its rows to each micro-batch.
-            Results that were made of the one don't go with those of the other.
+            Results that were made of the one don't go with those of the other. A stream that begins at the
+            newest never has the rows that were there.
         """,
         breaks=_edit(
             _source() + _MORE.replace("stream", "batch") + _joined("clicks, more"),
@@ -327,7 +329,8 @@ CHANGES = (
         why="""
             A source that reaches one target on two paths has a reader for each, with offsets of
             its own. Its name comes from the node where the paths meet and from that input. A path
-            that is new is read from the beginning.
+            that is new is read from the beginning; of a source that begins at the newest, what has come
+            since the last run is never read there.
         """,
         breaks=_edit(
             _PLAIN,
@@ -532,11 +535,11 @@ CHANGES = (
         "GB435",
         "a new checkpoint begins where there are rows already",
         why="""
-            Without a checkpoint all that the sources have is read, from their beginning. Where the target
-            has rows already, they come once more; into a folder of files they are never written, since
-            its log takes micro-batches for known by their number. So it is when a checkpoint was moved or
-            removed, or when a target was given another id. A table that somebody else has filled is meant
-            to be added to: then accept it.
+            Without a checkpoint all that the sources have is read, from their beginning, or nothing of it
+            where they begin at the newest. Where the target has rows already, they come once more; into a
+            folder of files they are never written, since its log takes micro-batches for known by their
+            number. So it is when a checkpoint was moved or removed, or when a target was given another
+            id. A table that somebody else has filled is meant to be added to: then accept it.
         """,
         breaks="""
             $ gem-bundle run clicks.yaml
@@ -674,7 +677,8 @@ CHANGES = (
         why="""
             The targets of a group share a query and its checkpoint. One that joins a group which has run gets
             what comes from now on; what was read before goes past it. One that goes into a new group, or
-            out of one, has a new checkpoint, and what its sources have is written once more.
+            out of one, has a new checkpoint, and what its sources have is written once more, or never read
+            where they begin at the newest.
         """,
         breaks=_edit(
             _PLAIN + "  other: {gem: noop, input: clicks, group: all}\n",
@@ -756,6 +760,9 @@ CHANGES = (
             of them would be gone; where its options name another beginning than the live run had, they
             would be gone too. Or it can't be read just as far as the live run has read: rows that the
             live run has yet to write would be there twice.
+            So it is with an old version of a Delta table that a batch names. The table keeps its log for
+            `delta.logRetentionDuration` (30 days), and files that newer versions don't have for
+            `delta.deletedFileRetentionDuration` (a week); `VACUUM` removes them.
         """,
         breaks="sources:\n  clicks: {gem: rate}\n" + _TO_TABLE[len(_source()) :] + _BACKFILL,
         keeps=_TO_TABLE + _BACKFILL,

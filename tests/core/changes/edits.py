@@ -444,6 +444,24 @@ EDITS = [
         PASSED_ON,
     ),
     Edit(
+        "a source more that begins at the newest",
+        (
+            ("sources:\n", "sources:\n" + PASSED_ON.splitlines()[3].replace("orders", "more") + "\n"),
+            ("targets:\n", "transforms:\n  all: {gem: union, inputs: [orders, more]}\ntargets:\n"),
+            ("input: orders", "input: all"),
+        ),
+        "skipped",
+        ("GB410", "GB420"),
+        PASSED_ON,
+    ),
+    Edit(
+        "another id of a source that begins at the newest",
+        (("  orders: {", "  copied: {"), ("input: orders", "input: copied")),
+        "skipped",
+        ("GB412",),
+        PASSED_ON,
+    ),
+    Edit(
         "a source less, with what waits there",
         (
             ('  more: {gem: file, options: {format: json, path: more, schema: "page string, n int"}}\n', ""),

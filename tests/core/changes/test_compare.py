@@ -165,6 +165,9 @@ def test_the_kinds_of_changes_that_are_left() -> None:
         targets: {out: {gem: console, input: both}}
     """
     once = twice.replace(", b: ticks", ", b: ticks").replace("input: both", "input: ticks")
+    assert ("skipped", "GB418") in codes(verdict(once, twice))
+    rows = "{gem: file, options: {format: json, path: data, schema: n int}}"
+    once, twice = (text.replace("{gem: rate}", rows) for text in (once, twice))
     assert ("again", "GB418") in codes(verdict(once, twice))
 
 

@@ -81,6 +81,18 @@ def _from_table(flow: Flow, name: str, known: set[str]) -> Reach:
 
 
 def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Change:
+    gem = both.new.gems.get(node.id)
+    if former is not None and reads_only_new(gem):
+        return both.change(
+            "skipped",
+            "GB412",
+            f"source `{former.id}` is called `{node.id}` now, and the checkpoint knows nothing of that: it "
+            f"begins {begin_of(gem)}, and what has come since the last run is never read",
+            node.id,
+            hint=f"Write `was: {former.id}` at `{node.id}` if it is the same source.",
+            before=former.id,
+            after=node.id,
+        )
     if former is not None:
         dropped = none_passes_twice(both.after, node.id, alone=_is_alone(both, node))
         what = (
@@ -97,10 +109,9 @@ def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Cha
             after=node.id,
         )
         return replace(made, anew=("again", what)) if dropped else made
-    gem = both.new.gems.get(node.id)
     begins = begin_of(gem)
     late = _drop_late_rows(both, node.id)
-    if isinstance(gem, Source) and gem.semantics.only_new:
+    if reads_only_new(gem):
         return both.change(
             "skipped",
             "GB410",
@@ -182,6 +193,11 @@ def begin_of(gem: object) -> str:
     if not isinstance(gem, Source):
         return "from where its options say"
     return gem.begins()
+
+
+def reads_only_new(gem: object) -> bool:
+    """Whether a source passes over what is there already when no checkpoint knows it."""
+    return isinstance(gem, Source) and bool(gem.semantics.only_new)
 
 
 def _removed(both: Comparison, node: NodeRecord) -> Change:
@@ -304,6 +320,16 @@ def _other_mode(both: Comparison, old: NodeRecord, new: NodeRecord) -> Told:
             before=old.mode,
             after=new.mode,
         )
+    elif reads_only_new(gem := both.new.gems.get(new.id)):
+        made = both.change(
+            "skipped",
+            "GB417",
+            f"{what}, which begins {begin_of(gem)}: what is there already is never read",
+            new.id,
+            key="mode",
+            before=old.mode,
+            after=new.mode,
+        )
     else:
         made = both.change(
             "mixed",
@@ -323,6 +349,18 @@ def _mode(node: NodeRecord) -> str:
 
 def _readers(both: Comparison, node: NodeRecord, lost: set[str], come: set[str]) -> Change:
     names = listed_names(sorted(lost | come))
+    hint = "Keep the inputs of the node where the paths meet under their names."
+    if come and reads_only_new(gem := both.new.gems.get(node.id)):
+        return both.change(
+            "skipped",
+            "GB418",
+            f"source `{node.id}` reaches the target on another path than before, with a reader of its own "
+            f"({names}), which begins {begin_of(gem)}: what has come since the last run is never read there",
+            node.id,
+            hint=hint,
+            before=sorted(lost),
+            after=sorted(come),
+        )
     if come:
         alone = _is_alone(both, node) and come == set(node.readers)
         dropped = none_passes_twice(both.after, node.id, alone=alone)
@@ -335,7 +373,7 @@ def _readers(both: Comparison, node: NodeRecord, lost: set[str], come: set[str])
             "GB418",
             what + ", and changes no result" * dropped,
             node.id,
-            hint="Keep the inputs of the node where the paths meet under their names.",
+            hint=hint,
             before=sorted(lost),
             after=sorted(come),
         )
