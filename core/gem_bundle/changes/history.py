@@ -89,7 +89,9 @@ def with_version(
         last = before.newest
         if last is not None and last.first_batch == next_batch and last.is_same(version):
             # It was written down already, by a run that was stopped before its first micro-batch was done.
-            added = replace(last, accepted=tuple(dict.fromkeys((*last.accepted, *accepted))))
+            known = {(one.code, one.node) for one in last.accepted}
+            more = (one for one in accepted if (one.code, one.node) not in known)
+            added = replace(last, accepted=(*last.accepted, *more))
         kept = replace(kept, versions=(*kept.versions, added)[-MOST_VERSIONS:])
     if record is not None and kept.versions == record.versions:
         return None

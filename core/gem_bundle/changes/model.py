@@ -155,7 +155,7 @@ class TargetChanges:
         return replace(self, changes=tuple(change.with_new_state() for change in self.changes))
 
     def accepting(self, accepted: Iterable[tuple[str, str]]) -> TargetChanges:
-        """The same changes, some of them taken on purpose.
+        """The same changes, those that would stop a run taken on purpose where somebody says so.
 
         Args:
             accepted: Codes, each with the id of a node, or an empty text for all nodes.
@@ -165,7 +165,7 @@ class TargetChanges:
             self,
             changes=tuple(
                 replace(change, accepted=True)
-                if (change.code, "") in taken or (change.code, change.node) in taken
+                if change.verdict in STOPS and taken & {(change.code, ""), (change.code, change.node)}
                 else change
                 for change in self.changes
             ),

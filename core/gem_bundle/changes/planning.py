@@ -159,7 +159,11 @@ def _judged(
         found = TargetChanges(node.id)
     else:
         found = compare(ran, new, plan, node.id, registry=installed(), checkpoint=checkpoint)
-    return [_by_processing(plan, node, checkpoint, by_order(plan, node, ran, new, checkpoint, found))], []
+    found = _by_processing(plan, node, checkpoint, by_order(plan, node, ran, new, checkpoint, found))
+    # A run that took them on purpose may have ended without a micro-batch: nobody is asked again.
+    last = record.newest if record is not None else None
+    taken = last.accepted if last is not None and last.is_same(new) else ()
+    return [found.accepting((one.code, one.node) for one in taken)], []
 
 
 _UNKNOWN_STATE = (

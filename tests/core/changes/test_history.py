@@ -90,6 +90,14 @@ def test_the_same_version_after_a_kill_before_its_first_micro_batch_is_kept_as_i
     assert with_version(record, "t", replace(B, started="2099"), spark(5)) is None
 
 
+def test_what_was_accepted_for_it_is_kept_once() -> None:
+    record = ran((A, 0), (replace(B, accepted=(Accepted("GB410", "", "1"),)), 5))
+    assert with_version(record, "t", B, spark(5), (Accepted("GB410", "", "2"),)) is None
+    made = with_version(record, "t", B, spark(5), (Accepted("GB410", "", "2"), Accepted("GB411", "", "2")))
+    assert made is not None
+    assert made.versions[-1].accepted == (Accepted("GB410", "", "1"), Accepted("GB411", "", "2"))
+
+
 def test_of_a_checkpoint_that_is_gone_or_another_one_nothing_counts() -> None:
     record = ran((A, 0), (B, 5))
     assert what_ran(record, None).versions == ()

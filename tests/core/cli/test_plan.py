@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gem_bundle.changes.begun import journal_of, staging_of
 from gem_bundle.changes.canonical import version_of
+from gem_bundle.changes.history import keep_versions
+from gem_bundle.changes.planning import hold_to_plan
 from gem_bundle.changes.record import Record, write_record
 from gem_bundle.check import check_file
+from gem_bundle.errors import PipelineError
 from gem_bundle.pipeline.loader import LoadOptions
 
 if TYPE_CHECKING:
@@ -19,6 +25,7 @@ if TYPE_CHECKING:
 
     from click.testing import Result
 
+    from gem_bundle.pipeline.plan import Plan
     from tests.core.cli.conftest import Installer
 
     Cli = Callable[..., Result]
@@ -316,6 +323,66 @@ def test_what_is_known_of_other_targets_is_told_too(cli: Cli, tmp_path: Path) ->
     assert result.stdout.splitlines()[-1] == f"{file}: 1 refused, 1 not known. The errors say why. {REFUSED}"
     lines = cli("plan", str(file), "--markdown").stdout.splitlines()
     assert lines[0] == f"### ❌ `{file}`: 1 refused, 1 not known"
+
+
+def test_what_a_run_has_accepted_that_had_nothing_to_do_is_not_asked_again(cli: Cli, tmp_path: Path) -> None:
+    file = written(tmp_path, TEXT)
+    most = TEXT.replace("count(*)", "max(n)")
+    left_by_a_run(written(tmp_path, most))
+
+    def edit(text: str) -> Plan:
+        plan = check_file(str(written(tmp_path, text)), LoadOptions(environment={})).plan
+        assert plan is not None
+        return plan
+
+    edited = most.replace("max(n)", "min(n)")
+    plan = edit(edited.replace("n > 0", "n > 1"))
+    with pytest.raises(PipelineError):
+        hold_to_plan(plan, ["out"])
+    accepted = hold_to_plan(plan, ["out"], [("GB423", "")])
+    # What continues, or is from now on, is nobody's to accept.
+    assert {(one.code, one.node) for one in accepted["out"]} == {("GB423", "some"), ("GB423", "counts")}
+    assert keep_versions(plan, ["out"], accepted) == []
+
+    assert hold_to_plan(plan, ["out"]).keys() == {"out"}
+    result = cli("plan", str(file), "--target", "out")
+    assert result.exit_code == 0
+    assert result.stdout.count("mixed[GB423] (accepted): ") == 2
+    # That was of this version, and of no other one.
+    with pytest.raises(PipelineError):
+        hold_to_plan(edit(edited.replace("n > 0", "n > 2")), ["out"])
+
+
+@pytest.mark.parametrize("renamed", [0, 1, 2])
+def test_new_state_that_a_killed_run_has_begun_is_what_the_next_run_goes_on_with(
+    cli: Cli, tmp_path: Path, renamed: int
+) -> None:
+    file = written(tmp_path, TEXT)
+    left_by_a_run(file)
+    written(tmp_path, TEXT.replace("count(*)", "sum(n)"))
+    assert cli("plan", str(file), "--target", "out").exit_code == 1
+    out = tmp_path / "checkpoints" / "shop" / "out"
+    kept = out.with_name("out.until-1")
+    shutil.copytree(out, staging_of(out))
+    plan = check_file(str(file), LoadOptions(environment={})).plan
+    assert plan is not None
+    version = replace(version_of(plan, "out"), first_batch=1, continues=str(kept))
+    journal = {"format": 1, "kept": kept.name, "record": Record("out", (version,), "q").as_json()}
+    journal_of(out).write_text(json.dumps(journal), encoding="utf-8")
+    if renamed > 0:
+        out.rename(kept)
+    if renamed > 1:
+        staging_of(out).rename(out)
+    result = cli("plan", str(file), "--target", "out")
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "target out: same")
+    assert journal_of(out).exists()
+    journal_of(out).write_text("{", encoding="utf-8")
+    result = cli("plan", str(file), "--target", "out")
+    assert result.exit_code == 1
+    assert (
+        f"shop.yaml:9:3: error[GB407]: target `out` can't begin with new state where it ended: {journal_of(out)}"
+        in (result.stderr)
+    )
 
 
 def test_notes_are_in_each_format(cli: Cli, tmp_path: Path) -> None:
