@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.core.changes.edits import TOTALS, verdict
 from tests.core.changes.test_shapes import of_one, of_two
 
 HOURS = """
@@ -129,3 +130,12 @@ def test_what_is_asked_of_a_copy_of_event_time_is_asked_before_the_watermark(
     given = steps.replace("HERE", some).replace("INPUT", "some")
     assert of_two(without, given) == expected
     assert of_two(given, without) == "mixed"
+
+
+def test_an_aggregate_that_may_be_null_is_told_from_one_that_never_is() -> None:
+    counted = TOTALS.replace("sum(n)", "count(*)")
+    (change,) = (one for one in verdict(counted, TOTALS).changes if one.verdict == "refused")
+    assert change.code == "GB422"
+    assert change.message.endswith(
+        "its values (bigint) may be null now, and those in the checkpoint never are"
+    )

@@ -155,7 +155,10 @@ def _difference(old: Shape, new: Shape) -> str:
             if one is True and other is False:
                 return f"its key {number} in the checkpoint is one that is never null, and now may be null"
     if old.values is not None and new.values is not None and not fit(old.values, new.values):
-        return f"its values in the checkpoint are {listed(old.values)}, not {listed(new.values)}"
+        were, are = listed(old.values), listed(new.values)
+        if were == are:
+            return f"its values {were} may be null now, and those in the checkpoint never are"
+        return f"its values in the checkpoint are {were}, not {are}"
     if None in {old.values, new.values} and old.results is not None and new.results is not None:
         # What the values are isn't known, but of these there are more or fewer.
         more, fewer = new.results - old.results, old.results - new.results
