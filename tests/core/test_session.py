@@ -5,6 +5,7 @@ A JVM belongs to its process for good, so each way of starting one is tried in a
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gem_bundle.errors import GemError
 from gem_bundle.run.jars import spark_home
+from gem_bundle.run.java import find_java
 from gem_bundle.run.session import SessionRequest, brings_jars, open_session
 from tests.samples import a_session_of_its_own
 from tests.spark_classes import OPTIONS
@@ -242,6 +245,42 @@ def test_an_archive_of_classes_through_kills_and_damage(tmp_path: Path) -> None:
     assert "SharedArchiveFile" not in told["options"]
     assert done.stdout.splitlines()[-len(PRINTED) + 1 :] == PRINTED[1:]
     assert list(folder.iterdir()) == []
+
+
+def homes_of_java() -> list[Path]:
+    """Where this machine has a Java, one of each version: first the one that runs everything else here."""
+    ours = find_java()
+    found = {ours.version: ours.path.resolve().parents[1]}
+    for home in sorted(Path("/usr/lib/jvm").glob("*")):
+        with suppress(GemError):
+            java = find_java({"JAVA_HOME": str(home), "PATH": ""})
+            found.setdefault(java.version, home)
+    return list(found.values())
+
+
+@pytest.mark.sample(0)
+def test_each_java_has_an_archive_of_its_own(tmp_path: Path) -> None:
+    folder = tmp_path / "classes"
+    homes = homes_of_java()
+    if len(homes) == 1:
+        pytest.skip("this machine has Java in one version")
+    # The same Java at another place may be another one tomorrow.
+    homes.append(tmp_path / "copy")
+    shutil.copytree(homes[0], homes[-1], symlinks=True)
+
+    def start(home: Path) -> dict[str, Any]:
+        told, done = run(tmp_path, ARCHIVED, JAVA_HOME=str(home), JAVA_TOOL_OPTIONS=OPTIONS)
+        assert (done.stdout.splitlines(), done.stderr, done.returncode) == (PRINTED, "", 0)
+        return told
+
+    for number, home in enumerate(homes, 1):
+        assert "class+load" in start(home)["options"], home
+        wait_for(lambda number=number: len(list(folder.glob("*.json"))) == number)
+    for home in homes:
+        told = start(home)
+        assert "SharedArchiveFile" in told["options"], home
+        assert told["mapped"], home
+    assert len(list(folder.glob("*.json"))) == len(list(folder.glob("*.jsa"))) == len(homes)
 
 
 SUBMITTED = """
