@@ -27,7 +27,8 @@ always some gems of each kind."""
 
 in_another_place: Final = pytest.mark.sample(1, rule="in another place")
 """Where Spark is somebody else's, or the data: a bundle on executors of a cluster of its own, a workspace of Databricks,
-a run over Spark Connect, a run over an object store that is killed. A daily run goes to one of them."""
+a run over Spark Connect, runs over an object store: killed, started again, refused, without rights, without its bucket,
+with credentials that expire. A daily run has one of them."""
 
 from_another_place: Final = pytest.mark.sample(1, rule="rejected rows from another place")
 """Rejected rows that come back from where they lie, files or a topic. A daily run always takes them from Delta."""

@@ -30,8 +30,8 @@ EXPIRED: Final = re.compile(r"\bExpiredToken|\b(?:provided|security) token [\w ]
 """What a store says of temporary credentials whose time is over."""
 
 NEW_CREDENTIALS: Final = (
-    "The credentials for that store have expired. Start again with new ones: in the environment "
-    "(`AWS_SESSION_TOKEN` and the like), or in Spark's settings."
+    "Start again with new credentials: in the environment (`AWS_SESSION_TOKEN` and the like), or in Spark's "
+    "settings."
 )
 """What to do about that."""
 
@@ -249,7 +249,7 @@ def advice(said: str, otherwise: str = INSTALL) -> str:
         said: Its words.
         otherwise: What to do where it isn't that credentials have expired.
     """
-    return NEW_CREDENTIALS if EXPIRED.search(said) else otherwise
+    return f"The credentials have expired. {NEW_CREDENTIALS}" if EXPIRED.search(said) else otherwise
 
 
 def in_file_system(place: str) -> bool:

@@ -165,7 +165,8 @@ def test_credentials_that_expire_are_told_and_new_ones_taken(s3: S3) -> None:
         ):
             with pytest.raises(PermissionError) as caught:
                 refused()
-            assert advice(str(caught.value), "Ask for rights.") == NEW_CREDENTIALS
+            said = advice(str(caught.value), "Ask for rights.")
+            assert said == f"The credentials have expired. {NEW_CREDENTIALS}"
     with s3.logged_in(s3.credentials()):
         folder.create("two", b"2")
         assert (sorted(folder.names()), folder.read("one")) == (["one", "two"], b"1")

@@ -11,6 +11,7 @@ import fsspec
 import pytest
 import yaml
 
+from gem_bundle.files import NEW_CREDENTIALS
 from tests.integration.pipelines import command, events, finish, write_pipeline
 from tests.samples import in_another_place
 
@@ -109,7 +110,7 @@ def assert_right(spark: SparkSession, place: str, files: int, folder: Path) -> N
     ]
 
 
-@pytest.mark.sample(0)  # a daily run has the one that is killed, and is started again
+@in_another_place
 def test_a_run_and_its_restart(spark: SparkSession, tmp_path: Path, s3: S3) -> None:
     file, place = project(tmp_path, s3)
     put(place, range(1))
@@ -127,7 +128,7 @@ def test_a_run_and_its_restart(spark: SparkSession, tmp_path: Path, s3: S3) -> N
     assert table(spark, place, "again", tmp_path) == [(i, "ab"[i % 2]) for i in range(30)]
 
 
-@pytest.mark.sample(0)
+@in_another_place
 def test_a_second_run_is_refused_and_one_without_rights_ends(
     spark: SparkSession, tmp_path: Path, s3: S3
 ) -> None:
@@ -152,7 +153,26 @@ def test_a_second_run_is_refused_and_one_without_rights_ends(
     assert_right(spark, place, 3, tmp_path)
 
 
-@pytest.mark.sample(0)
+@in_another_place
+def test_a_run_whose_credentials_expire_and_the_next_one(spark: SparkSession, tmp_path: Path, s3: S3) -> None:
+    file, place = project(tmp_path, s3)
+    put(place, range(2))
+    credentials = s3.credentials()
+    first = command("run", file, "--log-format", "json", **credentials)
+    wait_for(events(first), "copy", 1)
+    put(place, range(2, 4))
+    s3.expire(credentials)
+    for run in (first, command("run", file, "--available-now", **credentials)):
+        status, _, err = finish(run)
+        assert status == 1
+        assert "error[GB503]: " in err
+        assert "credentials" in err
+        assert NEW_CREDENTIALS in " ".join(err.split())
+    assert finish(command("run", file, "--available-now", **s3.credentials()))[0] == 0
+    assert_right(spark, place, 4, tmp_path)
+
+
+@in_another_place
 def test_a_bucket_that_is_not_there(tmp_path: Path, s3: S3) -> None:
     file, place = project(tmp_path, s3)
     file.write_text(file.read_text().replace(place, NOWHERE))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.check.report import from_gem_error
 from gem_bundle.diagnostics import NOWHERE, Diagnostic
 from gem_bundle.errors import GemError
+from gem_bundle.files import EXPIRED, NEW_CREDENTIALS
 from gem_bundle.python import TRACEBACK, user_error
 from gem_bundle.rejected import read_ending
 from gem_bundle.run.jars import fill, spark_version
@@ -46,7 +47,16 @@ BROKER_AWAY = (
 )
 """What Kafka's client says while a broker can't be reached, or has just come back."""
 
+_NOTHING_LOST = "Nothing is lost: the next run begins with the micro-batch that wasn't committed."
 _KNOWN = (
+    _Known(EXPIRED, "GB503", f"The credentials have expired. {NEW_CREDENTIALS} {_NOTHING_LOST}"),
+    _Known(
+        # So the SDK calls what has no reason: the answer to a HEAD has no room for one.
+        re.compile(r"(?:Bad Request|null) \(Service: S3, Status Code: 400\b"),
+        "GB503",
+        "The store gives no reason for that. Where the credentials are temporary, they have expired. "
+        f"{NEW_CREDENTIALS} {_NOTHING_LOST} Where they aren't, correct the region or the endpoint.",
+    ),
     _Known(
         re.compile(r"DUPLICATE_SOURCE_NAMES"),
         "GB508",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gem_bundle.check.checker import check_definition
+from gem_bundle.files import NEW_CREDENTIALS
 from gem_bundle.pipeline.loader import load_file
 from gem_bundle.run.failures import build_failure, headline, query_failure
 
@@ -125,6 +126,31 @@ def test_a_session_that_lacks_a_jar(text: str, hint: str, tmp_path: Path) -> Non
 
     assert (found.code, found.node) == ("GB502", "orders")
     assert hint in found.hint
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "says"),
+    [
+        (
+            "The provided token has expired. (Service: S3, Status Code: 400)",
+            "GB503",
+            "The credentials have exp",
+        ),
+        ("Bad Request (Service: S3, Status Code: 400)", "GB503", "Where the credentials are temporary"),
+        ("Access Denied (Service: S3, Status Code: 403)", "GB508", ""),
+    ],
+)
+def test_credentials_that_have_expired(said: str, code: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "ticks.yaml").write_text(
+        "pipeline: ticks\nsources: {ticks: {gem: rate}}\ntargets: {all: {gem: noop, input: ticks}}\n"
+    )
+    plan = check_definition(load_file(tmp_path / "ticks.yaml")).plan
+    assert plan is not None
+    text = f"software.amazon.awssdk.services.s3.model.S3Exception: {said}"
+    found = query_failure(plan, "all", RuntimeError(text))
+    assert (found.code, found.message) == (code, f"target `all`: {text}")
+    assert says in found.hint
+    assert (NEW_CREDENTIALS in found.hint) is bool(says)
 
 
 @pytest.mark.parametrize(
