@@ -132,8 +132,13 @@ class StreamReadContext:
     def _is_named(self, reader: DataStreamReader) -> bool:
         if not self.name or not hasattr(reader, "name"):
             return False
+        from pyspark.errors import PySparkException
+
         # Where it is switched off, for a checkpoint that was made without names, Spark refuses a name.
-        return (self.spark.conf.get(_NAMING, "false") or "").lower() == "true"
+        try:
+            return (self.spark.conf.get(_NAMING, "false") or "").lower() == "true"
+        except PySparkException:  # A session that keeps it to itself wouldn't have had it set either.
+            return False
 
 
 @dataclass(frozen=True)

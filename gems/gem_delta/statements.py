@@ -258,12 +258,17 @@ def _rows(options: DeltaOptions, spark: SparkSession) -> DataFrame:
 
 
 def takes_new_columns(spark: SparkSession) -> bool:
-    """Whether a session lets all tables have new columns.
+    """Whether a session lets all tables have new columns; one that doesn't tell doesn't.
 
     Args:
         spark: The session.
     """
-    return str(spark.conf.get(_TO_ALL_TABLES, "false")).lower() == "true"
+    from pyspark.errors import PySparkException
+
+    try:
+        return str(spark.conf.get(_TO_ALL_TABLES, "false")).lower() == "true"
+    except PySparkException:  # as serverless ones of Databricks say of most settings
+        return False
 
 
 def _differ(found: StructType, schema: StructType) -> bool:

@@ -279,7 +279,8 @@ def invocation(line: str) -> Invocation:
     )
 
 
-KNOWN_COMMANDS = {"./submit.sh", "gem-bundle", "ls", "mkdir", "mv", "pip", "rm", "start-connect-server.sh"}
+KNOWN_COMMANDS = {"gem-bundle", "ls", "mkdir", "mv", "pip", "rm", "start-connect-server.sh"}
+KNOWN_COMMANDS |= {"./submit.sh", "python"}  # of a bundle
 
 
 @pytest.mark.parametrize(("code", "kind"), EXAMPLES)

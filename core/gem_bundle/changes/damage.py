@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.withheld import without_logins
 from gem_bundle.check.stages.versions import installed_spark
+from gem_bundle.contexts import is_over_connect
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.files import advice
 from gem_bundle.types import is_remote
@@ -16,9 +18,13 @@ if TYPE_CHECKING:
     from gem_bundle.changes.checkpoint import SparkCheckpoint, UnseenError
     from gem_bundle.pipeline.model import Trigger
 
+_NAMING = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+
 
 def has_source_evolution(settings: Mapping[str, str], trigger: Trigger | None = None) -> bool:
     """Whether a run with these Spark settings names its sources: from Spark 4.2 on, unless switched off.
+
+    It doesn't either in a session that is there already, over Spark Connect, and lets nobody switch it on.
 
     Args:
         settings: The settings of the pipeline.
@@ -26,9 +32,35 @@ def has_source_evolution(settings: Mapping[str, str], trigger: Trigger | None = 
     """
     if trigger is not None and trigger.kind == "continuous":
         return False
-    key = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
     major, minor = (int(part) for part in (installed_spark() or "4.2").split(".")[:2])
-    return (major, minor) >= (4, 2) and settings.get(key, "true").lower() == "true"
+    if (major, minor) < (4, 2) or settings.get(_NAMING, "true").lower() != "true":
+        return False
+    return not _is_refused(_NAMING)
+
+
+def _is_refused(key: str) -> bool:
+    """Whether the session that runs refuses to change a setting, as serverless ones of Databricks do."""
+    if "pyspark.sql" not in sys.modules:
+        return False
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    try:
+        spark = SparkSession.active()
+    except PySparkException:  # there is none
+        return False
+    if not is_over_connect(spark):
+        return False
+    try:
+        before = spark.conf.get(key, None)
+        spark.conf.set(key, "true")
+        if before is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, before)
+    except PySparkException:
+        return True
+    return False
 
 
 def unseen(target: str, location: str, error: UnseenError) -> Diagnostic:

@@ -43,7 +43,7 @@ def explain(error: BaseException, command: str) -> int:
         The exit status.
     """
     from gem_bundle.errors import GemError, PipelineError, PluginError
-    from gem_bundle.run.lost_java import lost_java
+    from gem_bundle.run.lost_spark import lost_spark
 
     if isinstance(error, BrokenPipeError):
         _stop_writing()
@@ -63,7 +63,7 @@ def explain(error: BaseException, command: str) -> int:
         print_error(error.reason, error.hint)
     elif isinstance(error, OSError) and error.filename is not None:
         print_error(f"{error.filename}: {error.strerror}")
-    elif (lost := lost_java(f"{type(error).__name__}: {error}")) is not None:
+    elif (lost := lost_spark(error)) is not None:
         print_error(lost.message, lost.hint, lost.code)
     else:
         print_error(

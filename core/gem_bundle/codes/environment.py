@@ -402,4 +402,25 @@ ENVIRONMENT = (
             spark: {spark.driver.memory: 5g}
         """,
     ),
+    error(
+        "GB525",
+        "the Spark Connect server has gone away before the run has ended",
+        why="""
+            Queries run on the server that `SPARK_REMOTE` names. Here its port has refused connections for
+            a while, or it hasn't answered for ten minutes, or another server answers there that doesn't know
+            the session: it has ended, and its queries with it. Nothing that wasn't committed counts, so the
+            next run begins with the micro-batch that was under way, as after any crash, on whatever server
+            it is then. Queries aren't started again by this run, whatever `restarts` says: it has nothing to
+            start them in.
+        """,
+        breaks="""
+            $ start-connect-server.sh --conf spark.driver.memory=512m
+            $ SPARK_REMOTE=sc://localhost gem-bundle run clicks.yaml
+        """,
+        keeps="""
+            $ start-connect-server.sh --conf spark.driver.memory=4g
+            $ SPARK_REMOTE=sc://localhost gem-bundle run clicks.yaml
+        """,
+        source="Guide, Spark Connect",
+    ),
 )

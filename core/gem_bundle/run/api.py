@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -23,13 +22,14 @@ from gem_bundle.pipeline.loader import LoadOptions, load_file
 from gem_bundle.pipeline.model import Trigger
 from gem_bundle.pipeline.secrets import SecretStore, hidden
 from gem_bundle.run.batch import run_batch
-from gem_bundle.run.elsewhere import check_groups, check_jars, lacking
+from gem_bundle.run.elsewhere import check_groups, check_jars, check_version, lacking
 from gem_bundle.run.environment import open_plan_session
 from gem_bundle.run.frames import Frames, NodeFailure
 from gem_bundle.run.fresh import begin_fresh, check_fresh, finish_fresh
 from gem_bundle.run.live_record import check_live_runs
 from gem_bundle.run.lock import CheckpointLocks
-from gem_bundle.run.lost_java import lost_java, untold_by_py4j
+from gem_bundle.run.lost_java import untold_by_py4j
+from gem_bundle.run.lost_spark import lost_spark, of_all, told_of_its_end
 from gem_bundle.run.options import RunOptions
 from gem_bundle.run.progress import Totals
 from gem_bundle.run.recorder import Recorder
@@ -118,14 +118,9 @@ def run_pipeline(
                     view = stack.enter_context(_server(written, warnings, options, recorder, stop, warn))
         view = stack.enter_context(_with_lineage(plan, targets, options, view, stop, warn))
         session = stack.enter_context(open_for(plan, [node.id for node in targets], options))
-        impossible = check_groups(plan, session.spark, targets)
-        if impossible:
-            raise PipelineError(impossible)
-        if warn is not None:
-            for found in lacking(plan, session, plan.upstream(node.id for node in targets)):
-                warn(found.rewritten(hidden))
+        _hold_to_session(plan, targets, session, warn)
         stack.enter_context(stop.on_signals())
-        with _told_of_java(plan, report, stop, session):
+        with told_of_its_end(plan, targets, session, report, stop):
             if plan.definition.mode == "batch":
                 run_batch(plan, targets, session.spark, report, view, stop)
             else:
@@ -142,31 +137,21 @@ def run_pipeline(
     return report
 
 
-@contextmanager
-def _told_of_java(plan: Plan, report: Report, stop: StopRequest, session: Session) -> Iterator[None]:
-    """End a run as failed when Java ends in its middle, whatever else that makes fail."""
-    began = time.monotonic()
-    try:
-        yield
-    except Exception as error:
-        lost = lost_java(f"{type(error).__name__}: {error}", session.log)
-        if lost is None:
-            raise
-    else:
-        said = "\n".join(diagnostic.message for diagnostic in report.diagnostics)
-        lost = lost_java(said, session.log) if said else None
-    if lost is not None:
-        failure = _of_all(plan, lost)
-        for target in report.targets:
-            stop.failed(target, failure)
-        report.diagnostics = [failure]
-        report.end("failed", time.monotonic() - began)
+def _hold_to_session(
+    plan: Plan, targets: Sequence[Node], session: Session, warn: Callable[[Diagnostic], None] | None
+) -> None:
+    """Refuse what can't be in a session, and warn of what is otherwise there.
 
-
-def _of_all(plan: Plan, error: GemError) -> Diagnostic:
-    """What keeps the whole pipeline from running, and no node of it."""
-    place = plan.definition.locator.place(())
-    return Diagnostic(error.code, "error", error.message, place=place, hint=error.hint)
+    Raises:
+        PipelineError: GB370 or GB386 for what a server can't do.
+    """
+    upstream = plan.upstream(node.id for node in targets)
+    found = [*check_groups(plan, session.spark, targets), *check_version(plan, session.spark, upstream)]
+    if any(each.is_error for each in found):
+        raise PipelineError(found)
+    if warn is not None:
+        for each in (*found, *lacking(plan, session, upstream)):
+            warn(each.rewritten(hidden))
 
 
 def prepare(
@@ -313,7 +298,7 @@ def _check_serving(plan: Plan, options: RunOptions) -> None:
             message = "a batch pipeline has no queries that a server could show"
             raise GemError("GB518", message, "Run it without `--serve`; `--report` writes its numbers.")
     except GemError as error:
-        raise PipelineError([_of_all(plan, error)]) from error
+        raise PipelineError([of_all(plan, error)]) from error
 
 
 def _server(
@@ -347,7 +332,7 @@ def _check_lineage(plan: Plan, place: str) -> None:
     try:
         check_lineage(place)
     except GemError as error:
-        raise PipelineError([_of_all(plan, error)]) from error
+        raise PipelineError([of_all(plan, error)]) from error
 
 
 @contextmanager
@@ -467,7 +452,7 @@ def open_for(
             raise PipelineError(diagnostic.rewritten(hidden) for diagnostic in preflight.result()) from None
         except GemError as error:
             found = [d for d in preflight.result() if d.is_error]
-            raise PipelineError([_of_all(plan, error), *found]) from error
+            raise PipelineError([of_all(plan, error), *found]) from error
         found = preflight.result()
     try:
         if any(diagnostic.is_error for diagnostic in found):
@@ -485,9 +470,9 @@ def open_for(
             yield session
     except BaseException as error:
         session.drop_classes()
-        lost = lost_java(f"{type(error).__name__}: {error}", session.log)
+        lost = lost_spark(error, session.log)
         if lost is not None and isinstance(error, Exception):
-            raise PipelineError([_of_all(plan, lost)]) from error
+            raise PipelineError([of_all(plan, lost)]) from error
         raise
     finally:
         session.close()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gem_bundle.check.stages.versions import TargetSpark, check_versions
 from gem_bundle.contexts import is_over_connect
 from gem_bundle.diagnostics import Diagnostic, listed_names
 from gem_bundle.pipeline.groups import groups_of
 from gem_bundle.run.jars import fill, spark_version
+from gem_bundle.run.setting import value_of
 from gem_bundle.types import is_remote
 
 if TYPE_CHECKING:
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.run.session import Session
 
+_DATABRICKS = "DATABRICKS_RUNTIME_VERSION"
+# What a job's own Python and Spark's server both see there.
+_SHARED_ON_DATABRICKS = ("/Volumes/", "/Workspace/", "/dbfs/")
 _WHO = {"project": "the project wants", "gem": "its gems need", "pipeline": "the pipeline wants"}
 
 
@@ -90,6 +96,23 @@ def check_groups(plan: Plan, spark: SparkSession, targets: Iterable[Node]) -> li
     return [_group_over_connect(plan, node, group.name) for group in grouped for node in group.targets]
 
 
+def check_version(plan: Plan, spark: SparkSession, nodes: Iterable[str]) -> list[Diagnostic]:
+    """GB370: what a server's Spark lacks that the installed pyspark has, such as a trigger.
+
+    Args:
+        plan: The pipeline.
+        spark: The session; any other than a server's is of the Spark that the pipeline was checked for.
+        nodes: The ids of the nodes that are to run.
+    """
+    if not is_over_connect(spark):
+        return []
+    chosen = {None, *nodes}
+    server = TargetSpark(spark.version, "Run it on a server of a newer Spark, or do without.")
+    known = {(found.path, found.code) for found in check_versions(plan, TargetSpark(None))}
+    found = [each for each in check_versions(plan, server) if (each.path, each.code) not in known]
+    return [each for each in found if each.node in chosen and each.severity != "note"]
+
+
 def _group_over_connect(plan: Plan, node: Node, group: str) -> Diagnostic:
     path = (*node.path, "group")
     declared = bool(node.group) and not node.leads
@@ -105,7 +128,9 @@ def _group_over_connect(plan: Plan, node: Node, group: str) -> Diagnostic:
 
 def _is_databricks(spark: SparkSession) -> bool:
     """Whether Databricks runs the session: it has Delta, Kafka and drivers of its own, under other names."""
-    return spark.conf.get("spark.databricks.clusterUsageTags.sparkVersion", None) is not None
+    if _DATABRICKS in os.environ:
+        return True
+    return value_of(spark, "spark.databricks.clusterUsageTags.sparkVersion") is not None
 
 
 def _without_jars(plan: Plan, name: str, missing: list[str]) -> Diagnostic:
@@ -167,9 +192,16 @@ def _local_places(plan: Plan, nodes: list[str]) -> Iterator[str]:
     for name in nodes:
         node = plan.node(name)
         gem = plan.gems[name]
-        if node.kind == "target" and not is_remote(definition.checkpoint(name)):
+        if node.kind == "target" and _is_on_a_disk(definition.checkpoint(name)):
             yield f"the checkpoint of `{name}`"
         places: Mapping[str, Iterable[str]] = getattr(gem, "places", dict)()
         for option, found in places.items():
-            if any(not is_remote(place) for place in found):
+            if any(_is_on_a_disk(place) for place in found):
                 yield f"`{option}` of `{name}`"
+
+
+def _is_on_a_disk(place: str) -> bool:
+    """Whether a place is one of each machine's own."""
+    if _DATABRICKS in os.environ and place.startswith(_SHARED_ON_DATABRICKS):
+        return False
+    return not is_remote(place)

@@ -13,6 +13,7 @@ from gem_bundle.files import EXPIRED, NEW_CREDENTIALS
 from gem_bundle.python import TRACEBACK, user_error
 from gem_bundle.rejected import read_ending
 from gem_bundle.run.jars import fill, spark_version
+from gem_bundle.run.lost_server import lost_server
 
 if TYPE_CHECKING:
     from gem_bundle.pipeline.model import Node
@@ -200,6 +201,10 @@ def error_texts(error: BaseException) -> str:
 
 
 def _described(plan: Plan, node: Node, error: Exception, default: str) -> Diagnostic:
+    lost = lost_server(error)
+    if lost is not None:  # which is no node's affair
+        place = plan.definition.locator.place(())
+        return Diagnostic(lost.code, "error", lost.message, place=place, hint=lost.hint)
     text = headline(root_cause(error))
     full = error_texts(error)
     ended = read_ending(full)

@@ -13,6 +13,7 @@ from gem_bundle.errors import GemError, PassingError
 from gem_bundle.python import TRACEBACK, user_error
 from gem_bundle.rejected import read_ending
 from gem_bundle.run.failures import BROKER_AWAY, error_texts
+from gem_bundle.run.lost_server import lost_server
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,6 +85,8 @@ def passing_reason(errors: Sequence[BaseException]) -> str:
 
 
 def _reason(error: BaseException) -> str:
+    if lost_server(error) is not None:  # and its session with it
+        return ""
     if isinstance(error, GemError):
         return _UNREACHED if isinstance(error, PassingError) else ""
     text = error_texts(error)

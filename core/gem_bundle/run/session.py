@@ -17,9 +17,12 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.contexts import is_over_connect
 from gem_bundle.errors import GemError
 from gem_bundle.run.class_archive import class_archive
 from gem_bundle.run.lost_java import forget_java, has_lost_java
+from gem_bundle.run.lost_server import address_of, lost_server, socket_of, watched
+from gem_bundle.run.setting import value_of
 from gem_bundle.run.spark_log import begin_log
 from gem_bundle.run.spark_settings import (
     SessionRequest,
@@ -31,6 +34,7 @@ from gem_bundle.run.spark_settings import (
 )
 
 if TYPE_CHECKING:
+    import logging
     from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
 
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.run.class_archive import ClassArchive
     from gem_bundle.run.java import Java
+    from gem_bundle.run.lost_server import Patience
 
 __all__ = ["Session", "SessionRequest", "Setting", "brings_jars", "open_session"]
 
@@ -71,6 +76,8 @@ class Session:
     log: Path | None = None
     _before: Mapping[str, str | None] = field(default_factory=dict, repr=False)
     _archive: ClassArchive | None = field(default=None, repr=False)
+    _patience: Patience | None = field(default=None, repr=False)
+    _quiet: tuple[logging.Logger, ...] = field(default=(), repr=False)
 
     def drop_classes(self) -> None:
         """Keep no archive of the classes of this session: what it was opened for has not run."""
@@ -80,14 +87,25 @@ class Session:
     def close(self) -> None:
         """Stop Spark if it was started for this run; otherwise put changed settings back.
 
-        Where Java is gone there is nothing of either to do; pyspark may start another.
+        Where Java is gone, or a server, there is nothing of either to do; pyspark may start another.
         """
         if has_lost_java():
             forget_java()
             return
+        if self._patience is not None:
+            self._patience.closing = True
         if self.owned:
             self.spark.stop()
             return
+        try:
+            self._put_back()
+        except Exception as error:
+            if lost_server(error) is None:
+                raise
+
+    def _put_back(self) -> None:
+        for logger in self._quiet:
+            logger.disabled = False
         for key, value in self._before.items():
             if value is None:
                 self.spark.conf.unset(key)
@@ -115,7 +133,7 @@ def open_session(request: SessionRequest) -> Session:
         return _adopt(running, request, owned=False)
     remote = os.environ.get(_REMOTE) or str(request.settings.get("spark.remote", ""))
     if remote:
-        return _adopt(_connect(remote), request, owned=True)
+        return _connect(remote, request)
     submitted = _submitted() if _SUBMITTED in os.environ else None
     settings = settings_to_start(request, version, submitted)
     if submitted is None:
@@ -148,7 +166,7 @@ def _running() -> SparkSession | None:
         return None
     # PySpark calls the session active in which a DataFrame was last made, on any thread: where a function of
     # `foreachBatch` makes one, that is the copy that its query works with, also when the query has ended.
-    if session.conf.get(_OF_A_QUERY, None) is None:
+    if value_of(session, _OF_A_QUERY) is None:
         return session
     return SparkSession.builder.getOrCreate()
 
@@ -157,12 +175,13 @@ def _adopt(spark: SparkSession, request: SessionRequest, *, owned: bool) -> Sess
     """A session that is already there: what can still be set is set, the rest is reported."""
     from pyspark.errors import PySparkException
 
-    master = spark.conf.get("spark.master", "") or ""
+    quiet = _quiet_client() if is_over_connect(spark) else ()
+    master = value_of(spark, "spark.master") or ""
     found: dict[str, Setting] = {}
     refused: list[Setting] = []
     before: dict[str, str | None] = {}
     for key, setting in settings_to_change(request, spark.version, master).items():
-        value = _value(spark, key)
+        value = value_of(spark, key)
         if contains(key, value, setting.value):
             found[key] = Setting(key, value or "", "environment")
             continue
@@ -172,63 +191,60 @@ def _adopt(spark: SparkSession, request: SessionRequest, *, owned: bool) -> Sess
             refused.append(setting)
         else:
             found[key], before[key] = setting, value
-    return Session(spark, owned, _sorted(found), tuple(refused), _before=before)
-
-
-def _value(spark: SparkSession, key: str) -> str | None:
-    from pyspark.errors import PySparkException
-
-    try:
-        return spark.conf.get(key, None)
-    except PySparkException:
-        return None
+    return Session(spark, owned, _sorted(found), tuple(refused), _before=before, _quiet=quiet)
 
 
 def _sorted(settings: Mapping[str, Setting]) -> tuple[Setting, ...]:
     return tuple(settings[key] for key in sorted(settings))
 
 
-def _connect(url: str) -> SparkSession:
+def _connect(url: str, request: SessionRequest) -> Session:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
+    address = address_of(url)
     try:
         _reach(url)
-        _quiet_client()
-        session = SparkSession.builder.remote(url).getOrCreate()
-        session.version  # noqa: B018 (asks the server)
+        spark = SparkSession.builder.remote(url).getOrCreate()
+        spark.version  # noqa: B018 (asks the server)
     except ImportError as error:
         raise GemError(
             "GB509",
-            f"talking to `{url}` needs packages that aren't installed: {_first_line(error)}",
+            f"talking to `{address}` needs packages that aren't installed: {_first_line(error)}",
             "Install them with `pip install 'gem-bundle[connect-client]'`.",
         ) from error
     except (PySparkException, OSError) as error:
         raise GemError(
             "GB503",
-            f"there is no Spark Connect server at `{url}`: {_first_line(error)}",
+            f"there is no Spark Connect server at `{address}`: {_first_line(error).replace(url, address)}",
             f"Start it, correct {_REMOTE}, or unset it to run locally.",
         ) from error
-    return session
+    patience = watched(spark, url)
+    return replace(_adopt(spark, request, owned=True), _patience=patience)
 
 
-def _quiet_client() -> None:
-    """Let a failure be told once: pyspark's client prints it as JSON when it raises it."""
+def _quiet_client() -> tuple[logging.Logger, ...]:
+    """Let a failure be told once: pyspark's client prints it as JSON when it raises it.
+
+    Returns:
+        Who did so until now.
+    """
     from pyspark.logger import PySparkLogger
 
-    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
-        PySparkLogger.getLogger(name).disabled = True
+    names = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+    loud = tuple(found for found in map(PySparkLogger.getLogger, names) if not found.disabled)
+    for found in loud:
+        found.disabled = True
+    return loud
 
 
 def _reach(url: str) -> None:
     """Open a connection and close it again: the client itself tries for ten minutes."""
     import socket
-    from urllib.parse import urlsplit
-    from urllib.request import getproxies
 
-    parts = urlsplit(url)
-    if parts.scheme == "sc" and parts.hostname and not getproxies():
-        socket.create_connection((parts.hostname, parts.port or 15002), timeout=10).close()
+    place = socket_of(url)
+    if place is not None:
+        socket.create_connection(place, timeout=10).close()
 
 
 def _submitted() -> dict[str, str]:

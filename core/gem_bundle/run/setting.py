@@ -11,6 +11,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def value_of(spark: SparkSession, key: str) -> str | None:
+    """The value of a setting; None where a session has none, or keeps it to itself as serverless ones do.
+
+    Args:
+        spark: The session.
+        key: The setting.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        return spark.conf.get(key, None)
+    except PySparkException:
+        return None
+
+
 @contextmanager
 def setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
     """Let a setting have a value, and afterwards the one that it had.

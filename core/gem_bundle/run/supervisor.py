@@ -20,6 +20,7 @@ from gem_bundle.run.health import TargetHealth
 from gem_bundle.run.held import HeldRows
 from gem_bundle.run.leaving import STOP_POLL_SECONDS, Leaving, stop_all
 from gem_bundle.run.lost_java import has_lost_java
+from gem_bundle.run.lost_server import lost_server
 from gem_bundle.run.passing import passing_reason
 from gem_bundle.run.progress import ProgressReader
 from gem_bundle.run.queries import frames_of, query_of, query_of_group
@@ -401,10 +402,12 @@ class _Watch:
                 made = query_of_group(self.plan, group, frames)
             query = made.start(self.plan, self.spark)
         except Exception as error:
+            at, cause = (error.node, error.error) if isinstance(error, NodeFailure) else (node.id, error)
             # Whatever a gem raises belongs to its node; that nobody answers is no node's.
             if has_lost_java():
                 raise
-            at, cause = (error.node, error.error) if isinstance(error, NodeFailure) else (node.id, error)
+            if lost_server(cause) is not None:
+                raise cause from None
             failure = build_failure(self.plan, at, cause)
             self.stop.failed(node.id, failure)
             nodes = [node] if group is None else list(group.targets)
