@@ -175,6 +175,111 @@ def test_a_run_and_its_restart(spark: SparkSession, connect_server: ConnectServe
     ]
 
 
+_ORDERS = 'gem: file, options: {path: orders, format: json, schema: "id int, at timestamp", '
+# State of several operators with late rows of two streams; rules that rejected, dropped and counted; what a row
+# ends; a batch that rejects, and one that a row ends.
+REPORTED = {
+    "joined": f"""
+pipeline: joined
+sources:
+  orders: {{{_ORDERS} max_files_per_trigger: 1}}}}
+  paid: {{{_ORDERS} max_files_per_trigger: 2}}}}
+transforms:
+  timely: {{gem: watermark, input: orders, options: {{column: at, delay: 10 minutes}}}}
+  once: {{gem: deduplicate, input: timely, options: {{columns: [id, at]}}}}
+  late: {{gem: watermark, input: paid, options: {{column: at, delay: 20 minutes}}}}
+  matched:
+    gem: join
+    inputs: {{o: once, p: late}}
+    options: {{condition: "o.id = p.id and p.at between o.at and o.at + interval 1 hour"}}
+  named: {{gem: select, input: matched, options: {{columns: [o.id as id]}}}}
+targets:
+  pairs: {{gem: delta, input: named, options: {{path: pairs}}}}
+  firsts: {{gem: file, input: once, options: {{format: json, path: firsts}}}}
+""",
+    "sifted": f"""
+pipeline: sifted
+sources:
+  orders: {{{_ORDERS} max_files_per_trigger: 1}}}}
+transforms:
+  held:
+    gem: expect
+    input: orders
+    options: {{rules: {{first: {{condition: id > 0, action: drop}}, early: hour(at) < 5, even: {{condition: id % 2 = 0, action: warn}}}}}}
+  parted: {{gem: route, input: held, options: {{conditions: {{low: id < 10}}, rest: high}}}}
+targets:
+  low: {{gem: delta, input: parted.low, options: {{path: low}}}}
+  high: {{gem: file, input: parted.high, options: {{format: parquet, path: high}}}}
+  bad: {{gem: file, input: held.rejected, options: {{format: json, path: bad}}}}
+""",
+    "ended": f"""
+pipeline: ended
+sources:
+  orders: {{{_ORDERS} max_files_per_trigger: 1}}}}
+transforms:
+  held: {{gem: expect, input: orders, options: {{action: fail, rules: {{early: hour(at) < 5}}}}}}
+targets:
+  all: {{gem: delta, input: held, options: {{path: all}}}}
+""",
+    "batch": f"""
+pipeline: batch
+mode: batch
+sources:
+  orders: {{{_ORDERS}}}}}
+transforms:
+  held: {{gem: expect, input: orders, options: {{rules: {{early: hour(at) < 5, even: {{condition: id % 2 = 0, action: warn}}}}}}}}
+  counts: {{gem: aggregate, input: held, options: {{group_by: [hour(at) as hour], aggregates: {{orders: count(*)}}}}}}
+targets:
+  hours: {{gem: delta, input: counts, options: {{path: hours}}}}
+  bad: {{gem: file, input: held.rejected, options: {{format: json, path: bad}}}}
+""",
+    "refused": f"""
+pipeline: refused
+mode: batch
+sources:
+  orders: {{{_ORDERS}}}}}
+transforms:
+  shares: {{gem: select, input: orders, options: {{columns: ["100 / id as share"]}}}}
+targets:
+  first: {{gem: delta, input: orders, options: {{path: first}}}}
+  shared: {{gem: file, input: shares, options: {{format: json, path: shared}}}}
+""",
+}
+
+
+# Why each of them ended, by the node of the failure, and numbers that show that it was about what it says.
+OUTCOMES: dict[str, tuple[list[str], dict[str, int]]] = {
+    "joined": ([], {"late_rows": 2}),
+    "sifted": ([], {"rejected_rows": 2}),
+    "ended": (["held"], {}),
+    "batch": ([], {"rejected_rows": 2}),
+    "refused": (["shared"], {}),
+}
+
+
+@over_connect
+@pytest.mark.parametrize("name", REPORTED)
+def test_reports_are_equal(
+    name: str, spark: SparkSession, connect_server: ConnectServer, tmp_path: Path
+) -> None:
+    files = {}
+    for place in ("there", "here"):
+        for number, times in enumerate(FILES):
+            add(tmp_path / place, number, times)
+        files[place] = write_pipeline(tmp_path / place, REPORTED[name])
+    (there,) = connect_server.run(files["there"])
+    here = run(files["here"], available_now="mode: batch" not in REPORTED[name]).as_dict()
+    for report in (there, here):
+        for found in report["diagnostics"]:
+            found["file"] = found["file"].rpartition("/")[2]
+    assert timeless(there) == timeless(here)
+    nodes, numbers = OUTCOMES[name]
+    assert [found["node"] for found in there["diagnostics"]] == nodes
+    assert {key: there["totals"][key] for key in numbers} == numbers
+    if name == "joined":
+        assert there["targets"]["firsts"]["last"]["state_rows"] > 0
+
+
 @over_connect
 def test_a_signal_lets_the_micro_batch_end(connect_server: ConnectServer, tmp_path: Path) -> None:
     file = hourly(tmp_path / "stopped")
@@ -490,6 +595,10 @@ def demo(feed: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+# Of a preview: it goes on as long as its server does.
+FOR_LONG = ("-n", "1000000", "--timeout", "600")
+
+
 def flights(demo: Path, server: ConnectServer) -> Run:
     """A run of the flights example as a client, in many micro-batches."""
     small = ("-p", "files_per_trigger=2")
@@ -511,12 +620,22 @@ def test_the_flights_after_their_client_was_killed(connect_server: ConnectServer
 def test_the_flights_after_their_server_was_killed(jars: list[Path], demo: Path) -> None:
     (demo / "first").mkdir()
     with serving(jars, demo / "first") as server, flights(demo, server) as run:
+        looking = server.command("preview", write_pipeline(demo, TICKING, "ticking.yaml"), "ticks", *FOR_LONG)
         run.until(3)
         server.process.kill()
         server.process.wait()
-        # pyspark's client goes on asking for a server for minutes.
-        run.signal(signal.SIGKILL)
-        run.wait()
+        told = (
+            f"error[GB525]: the Spark Connect server at {server.url} went away: nobody answers there any more"
+        )
+        assert run.wait() == 1
+        (said,) = [line for line in run.said if "GB525" in line and not line.startswith("{")]
+        assert told in said
+        status, _, err = finish(looking)
+        assert status == 1
+        assert told in err
+        for text in (err, "".join(run.said)):
+            assert "Traceback" not in text
+            assert "RETRIES_EXCEEDED" not in text
     partly, expected = table_rows(demo / "out" / "hours"), Flights(demo / "data").hours()
     assert 0 < len(partly) < len(expected)
     (demo / "second").mkdir()
