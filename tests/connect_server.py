@@ -139,7 +139,10 @@ def connect_server(jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -
 
 @contextmanager
 def serving(
-    jars: Sequence[Path], folder: Path, also: Mapping[str, str] | None = None
+    jars: Sequence[Path],
+    folder: Path,
+    also: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[ConnectServer]:
     """A server while the block runs.
 
@@ -147,6 +150,7 @@ def serving(
         jars: Its jars.
         folder: An empty folder, for its log and what it writes.
         also: More settings.
+        environment: Its environment variables, with the Python of its workers; by default this process's.
     """
     from gem_bundle.run.jars import spark_home, spark_version
     from gem_bundle.run.spark_settings import default_settings
@@ -178,7 +182,8 @@ def serving(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={
+            env=environment
+            or {
                 **{key: value for key, value in os.environ.items() if key != "SPARK_REMOTE"},
                 "PYSPARK_PYTHON": sys.executable,
             },

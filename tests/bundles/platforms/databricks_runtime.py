@@ -4,6 +4,9 @@ Libraries are installed one after the other, each by a pip that reaches no index
 nothing but pyspark. The entry point is looked up in the metadata of its package, and called in a process in
 which a session is running; what it returns counts for nothing. Secrets come from `dbutils`. The current folder
 can't be written to, and nothing is started with spark-submit.
+
+On serverless compute the session is one of Spark Connect, there is no Java, and of settings only a few can be
+changed or asked for.
 """
 
 from __future__ import annotations
@@ -12,16 +15,22 @@ import json
 import os
 import shutil
 import subprocess
+from contextlib import contextmanager
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pip
 
+from gem_bundler.platforms.databricks.checks import SERVERLESS_SETTINGS
 from gem_bundler.proof.verify import bare_python
 from tests.bundles.cluster import bare_environment
+from tests.connect_server import serving
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tests.connect_server import ConnectServer
 
 # One pip after the other in one process. Of this project's environment that one sees nothing but pip.
 _INSTALL = """\
@@ -39,8 +48,25 @@ import json
 import sys
 from importlib import metadata
 
-task, settings = map(json.loads, sys.argv[1:])
-if settings is not None:
+task, settings, url, known = map(json.loads, sys.argv[1:])
+if url is not None:
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.remote(url).getOrCreate()
+
+    def only_known(asked):
+        def conf(self, key, *rest):
+            by_pyspark = sys._getframe(1).f_globals["__name__"].startswith("pyspark.")
+            if key not in known and not by_pyspark:
+                raise AnalysisException(f"[CONFIG_NOT_AVAILABLE] Configuration {key} is not available.")
+            return asked(self, key, *rest)
+
+        return conf
+
+    for name in ("get", "set", "unset"):
+        setattr(type(spark.conf), name, only_known(getattr(type(spark.conf), name)))
+elif settings is not None:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]")
@@ -51,9 +77,14 @@ sys.argv = [task["package_name"], *task["parameters"]]
 points = metadata.distribution(task["package_name"]).entry_points
 (entry,) = [point for point in points if point.name == task["entry_point"]]
 entry.load()()
-if settings is not None:
+if url is not None or settings is not None:
     print("the session has", spark.range(3).count(), "rows")
 """
+# What pyspark's own extra for Spark Connect brings, with what that needs.
+_CLIENT = (
+    *("grpcio", "grpcio-status", "googleapis-common-protos", "protobuf", "typing_extensions", "zstandard"),
+    *("pandas", "numpy", "pyarrow", "python-dateutil", "pytz", "tzdata", "six"),
+)
 DBUTILS = '''\
 """What notebooks and jobs have as `dbutils`, as far as secrets go."""
 
@@ -96,9 +127,8 @@ class Runtime:
             "STAND_IN_SECRETS": str(folder / "secrets.json"),
         }
 
-    def install(self, libraries: Sequence[Mapping[str, Any]]) -> None:
-        """Install the libraries of a task, in their order."""
-        files = [library["whl"] for library in libraries]
+    def install(self, files: Sequence[str]) -> None:
+        """Install wheels in their order, before anything else is in the environment."""
         tools = self._folder / "tools"
         tools.mkdir()
         (tools / "pip").symlink_to(Path(pip.__file__).parent, target_is_directory=True)
@@ -106,8 +136,31 @@ class Runtime:
         done = self._run("install.py", *files, PYTHONPATH=str(tools), **settings)
         assert done.returncode == 0, done.stdout
 
+    @contextmanager
+    def serverless(self, jars: Sequence[Path]) -> Iterator[ConnectServer]:
+        """Serverless compute while the block runs: a server whose Python workers have what was installed.
+
+        Args:
+            jars: Those of the platform.
+        """
+        for name in _CLIENT:
+            self._link(name)
+        folder = self._folder / "serverless"
+        folder.mkdir()
+        with serving(jars, folder, environment=self._environment) as server:
+            yield server
+
+    def _link(self, name: str) -> None:
+        """Have a distribution of this project's environment in the runtime's."""
+        (packages,) = self._python.parents[1].glob("lib/python*/site-packages")
+        found = distribution(name)
+        for top in {file.parts[0] for file in found.files or () if file.parts[0] != ".."}:
+            source, link = Path(str(found.locate_file(top))), packages / top
+            if top != "__pycache__" and not link.exists():
+                link.symlink_to(source, target_is_directory=source.is_dir())
+
     def call(
-        self, task: Mapping[str, Any], *more: str, session: bool = True
+        self, task: Mapping[str, Any], *more: str, session: bool = True, server: ConnectServer | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Call a task's entry point in a fresh process; with a session in it, unless that is turned off.
 
@@ -115,6 +168,7 @@ class Runtime:
             task: The `python_wheel_task` of the job.
             more: Further parameters.
             session: Whether a session is there.
+            server: The serverless compute that it is on; None for one that is started in the process.
         """
         called = {**task, "parameters": [*task["parameters"], *more]}
         settings = {
@@ -122,7 +176,9 @@ class Runtime:
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
         }
-        return self._run("task.py", json.dumps(called), json.dumps(settings if session else None))
+        given = (called, settings if session else None, server and server.url, sorted(SERVERLESS_SETTINGS))
+        java = {} if server is None else {"JAVA_HOME": "/nowhere", "DATABRICKS_RUNTIME_VERSION": "client.5.0"}
+        return self._run("task.py", *map(json.dumps, given), **java)
 
     def _run(self, script: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         locked = self._folder / "locked"

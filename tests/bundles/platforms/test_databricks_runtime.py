@@ -18,6 +18,8 @@ from tests.samples import in_another_place
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.connect_server import ConnectServer
+
 PIPELINE = """\
 pipeline: class_sizes
 version: 1.0.0
@@ -42,8 +44,10 @@ job:
   schedule: "@hourly"
   root: {root}
   parameters: {{least: 2}}
-  cluster: {{node_type: i3.xlarge, spark_version: 19.x-scala2.13}}
+  cluster: {cluster}
 """
+CLASSIC = "{node_type: i3.xlarge, spark_version: 19.x-scala2.13}"
+SERVERLESS = '{serverless: true, serverless_version: "5"}'
 # The function runs on the driver; the UDF on workers, which find the second module, and pydantic's native
 # part, where pip has put them.
 JOBS = """\
@@ -83,6 +87,35 @@ def hidden(root: Path) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: int(row["size"]))
 
 
+def bundle(folder: Path, cluster: str) -> Path:
+    """The bundle of the pipeline, whose data lie in a folder beside it."""
+    project = write_files(
+        folder / "project",
+        {
+            "schools.yaml": PIPELINE.format(root=folder / "Volumes", cluster=cluster),
+            "school_jobs.py": JOBS,
+            "school_words.py": WORDS,
+        },
+    )
+    return build(project / "schools.yaml", "--for", "databricks")
+
+
+def twice(runtime: Runtime, root: Path, task: dict[str, Any], server: ConnectServer | None = None) -> None:
+    """Run a job's task, and once more as after a restart: another process, another session."""
+    for number in (2, 3):
+        arrive(root, number)
+        done = runtime.call(task, server=server)
+        assert done.returncode == 0, done.stdout[-6000:]
+        assert "the session has 3 rows" in done.stdout
+        assert SALT not in done.stdout
+
+    assert hidden(root) == [
+        {"school": sha256(f"s{number}{SALT}".encode()).hexdigest(), "size": number} for number in (2, 3)
+    ]
+    commits = root / "checkpoints" / "class_sizes" / "files" / "commits"
+    assert {path.name for path in commits.iterdir() if path.name.isdigit()} == {"0", "1"}
+
+
 @in_another_place
 @pytest.mark.spark
 def test_a_job_runs_on_a_workspace_that_has_never_heard_of_gem_bundle(tmp_path: Path) -> None:
@@ -94,42 +127,21 @@ def test_a_job_runs_on_a_workspace_that_has_never_heard_of_gem_bundle(tmp_path: 
     exec(compile(DBUTILS, "runtime.py", "exec", dont_inherit=True), ours)
     assert inspect.signature(ours["dbutils"].secrets.get) == inspect.signature(_SecretsUtil(None).get)
 
-    project = write_files(
-        tmp_path / "project",
-        {
-            "schools.yaml": PIPELINE.format(root=tmp_path / "Volumes"),
-            "school_jobs.py": JOBS,
-            "school_words.py": WORDS,
-        },
-    )
-    bundle = build(project / "schools.yaml", "--for", "databricks")
-    job = json.loads((bundle / "databricks" / "job.json").read_text())
+    made = bundle(tmp_path, CLASSIC)
+    job = json.loads((made / "databricks" / "job.json").read_text())
     assert jobs.JobSettings.from_dict(job).as_dict() == job
     # The same wheels for Databricks' own CLI, by paths that lead from the resource's folder into the bundle.
-    resource = bundle / "databricks" / "resources" / "class_sizes.job.yml"
+    resource = made / "databricks" / "resources" / "class_sizes.job.yml"
     (deployed,) = yaml.safe_load(resource.read_text())["resources"]["jobs"]["class_sizes"]["tasks"]
     (task,) = job["tasks"]
     for there, here in zip(task["libraries"], deployed["libraries"], strict=True):
         assert (resource.parent / here["whl"]).is_file()
         assert there["whl"].endswith(here["whl"].removeprefix("../.."))
 
-    upload(bundle, job)
+    upload(made, job)
     runtime = Runtime(tmp_path / "runtime", {"schools": {"salt": SALT}})
-    runtime.install(task["libraries"])
-    root = tmp_path / "Volumes" / "prod"
-    for number in (2, 3):
-        # The second time, as after a restart of the cluster: another process, another session.
-        arrive(root, number)
-        done = runtime.call(task["python_wheel_task"])
-        assert done.returncode == 0, done.stdout[-6000:]
-        assert "the session has 3 rows" in done.stdout
-        assert SALT not in done.stdout
-
-    assert hidden(root) == [
-        {"school": sha256(f"s{number}{SALT}".encode()).hexdigest(), "size": number} for number in (2, 3)
-    ]
-    commits = root / "checkpoints" / "class_sizes" / "files" / "commits"
-    assert {path.name for path in commits.iterdir() if path.name.isdigit()} == {"0", "1"}
+    runtime.install([library["whl"] for library in task["libraries"]])
+    twice(runtime, tmp_path / "Volumes" / "prod", task["python_wheel_task"])
 
     # Whatever the entry point returns, a task that fails has to raise.
     failed = runtime.call(task["python_wheel_task"], "--target", "file", session=False)
@@ -137,3 +149,18 @@ def test_a_job_runs_on_a_workspace_that_has_never_heard_of_gem_bundle(tmp_path: 
     assert "Did you mean `files`?" in failed.stdout
     assert "class-sizes failed with status 1; what it printed says why." in failed.stdout
     assert "Traceback" not in failed.stdout
+
+
+@in_another_place
+@pytest.mark.spark
+def test_a_job_runs_on_serverless_compute(jars: list[Path], tmp_path: Path) -> None:
+    made = bundle(tmp_path, SERVERLESS)
+    job = json.loads((made / "databricks" / "job.json").read_text())
+    (task,), (environment,) = job["tasks"], job["environments"]
+    assert task["environment_key"] == environment["environment_key"]
+
+    upload(made, job)
+    runtime = Runtime(tmp_path / "runtime", {"schools": {"salt": SALT}})
+    runtime.install(environment["spec"]["dependencies"])
+    with runtime.serverless(jars) as server:
+        twice(runtime, tmp_path / "Volumes" / "prod", task["python_wheel_task"], server)
