@@ -15,15 +15,20 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.contexts import is_over_connect
 from gem_bundle.errors import GemError
 
 if TYPE_CHECKING:
     import ast
+    from collections.abc import Iterable
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
+
+# The modules, by the first parts of their names, that are with this process and not with a server's Python.
+_BROUGHT: set[str] = set()
 
 # Targets of a group ask side by side, and Python forgets what it knows of folders without a lock of its own.
 _ONE_AT_A_TIME = RLock()
@@ -66,6 +71,17 @@ def import_function(reference: str, *, option: str = "function") -> Any:
         )
     _send_along(module)
     return found
+
+
+def bring_along(names: Iterable[str]) -> None:
+    """Let modules that this program brought with it be sent to a Spark Connect server, which hasn't got them.
+
+    Elsewhere Spark distributes the archive that they are in, or they are installed.
+
+    Args:
+        names: Their import names.
+    """
+    _BROUGHT.update(name.partition(".")[0] for name in names)
 
 
 def _import(name: str, option: str) -> ModuleType:
@@ -180,14 +196,34 @@ def _send_along(module: ModuleType) -> None:
     They can when the runtime started the session, with the pipeline's folder on their path. In a
     session that was there before (a notebook, Spark Connect, a test) they can't.
     """
-    folder = _own_folder(module)
-    if folder is None or "pyspark" not in sys.modules or folder in _executor_folders():
+    if "pyspark" not in sys.modules:
         return
     from pyspark import cloudpickle
 
-    for other in list(sys.modules.values()):
-        if _own_folder(other) == folder:
-            cloudpickle.register_pickle_by_value(other)  # type: ignore[no-untyped-call]
+    for other in _missing_with(module):
+        cloudpickle.register_pickle_by_value(other)  # type: ignore[no-untyped-call]
+
+
+def _missing_with(module: ModuleType) -> list[ModuleType]:
+    """The modules that executors can't import either where they can't import this one, itself included."""
+    loaded = list(sys.modules.items())
+    if module.__name__.partition(".")[0] in _BROUGHT:
+        there = _is_over_connect()
+        return [found for name, found in loaded if there and name.partition(".")[0] in _BROUGHT]
+    folder = _own_folder(module)
+    if folder is None or folder in _executor_folders():
+        return []
+    return [found for _, found in loaded if _own_folder(found) == folder]
+
+
+def _is_over_connect() -> bool:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    try:
+        return is_over_connect(SparkSession.active())
+    except PySparkException:  # there is no session yet
+        return False
 
 
 def _executor_folders() -> set[Path]:

@@ -7,11 +7,12 @@ import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
+from zipfile import ZipFile
 
 import pytest
 
 from gem_bundle import GemError, import_function
-from gem_bundle.python import UserError, user_error
+from gem_bundle.python import UserError, bring_along, user_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -283,6 +284,32 @@ def test_an_exception_itself(beside: Path) -> None:
 def test_in_one_line() -> None:
     assert str(UserError("ValueError", "no", "/p/jobs.py", 3)) == "ValueError: no (/p/jobs.py:3)"
     assert str(UserError("StopIteration", "")) == "StopIteration"
+
+
+def test_what_a_program_brought_is_sent_to_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Out of an archive, which a bundle's modules lie in, with the others of the same bundle."""
+    from pyspark import cloudpickle
+
+    with ZipFile(tmp_path / "bundle.zip", "w") as archive:
+        archive.writestr("brought_jobs.py", "import brought_words.more\ndef f(): pass\n")
+        archive.writestr("brought_words/__init__.py", "")
+        archive.writestr("brought_words/more.py", "")
+    monkeypatch.syspath_prepend(str(tmp_path / "bundle.zip"))
+    monkeypatch.setattr("gem_bundle.python._BROUGHT", set())
+    bring_along(["brought_jobs", "brought_words.more"])
+    over_connect = False
+    monkeypatch.setattr("gem_bundle.python._is_over_connect", lambda: over_connect)
+
+    def sent() -> set[str]:
+        import_function("brought_jobs:f")
+        registered: set[str] = cloudpickle.list_registry_pickle_by_value()  # type: ignore[no-untyped-call]
+        return {name for name in registered if name.startswith("brought_")}
+
+    assert sent() == set()
+    over_connect = True
+    assert sent() == {"brought_jobs", "brought_words", "brought_words.more"}
+    for name in sent():
+        cloudpickle.unregister_pickle_by_value(sys.modules[name])  # type: ignore[no-untyped-call]
 
 
 # On executors

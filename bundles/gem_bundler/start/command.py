@@ -161,10 +161,12 @@ def start(installed: Installed, options: StartOptions) -> int:
     """
     from gem_bundle.cli.output import counted, print_diagnostics, print_note
     from gem_bundle.files import advice
+    from gem_bundle.python import bring_along
     from gem_bundle.run.api import run_pipeline
     from gem_bundle.run.steering import StopRequest
     from gem_bundle.run.view import make_view
 
+    bring_along(installed.manifest.modules)
     # The bundle's modules come first: the folder that a job runs in may hold others of the same name.
     if str(options.root) not in sys.path:
         sys.path.append(str(options.root))

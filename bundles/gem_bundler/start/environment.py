@@ -22,10 +22,19 @@ def check_environment(manifest: Manifest) -> Iterator[Diagnostic]:
     Another minor version of Python is an error where native parts are in the bundle (`main.py` says so,
     before it imports one), else a warning. Another major version of Spark is an error; another minor one is
     an error where the bundle brings jars, which are made for one, else a warning. Java may be newer.
+    spark-submit and a Spark Connect server exclude each other.
     """
+    yield from _two_sparks()
     yield from _python(manifest)
     yield from _spark(manifest)
     yield from _java(manifest)
+
+
+def _two_sparks() -> Iterator[Diagnostic]:
+    if os.environ.get("SPARK_REMOTE") and os.environ.get("PYSPARK_GATEWAY_PORT"):
+        message = "spark-submit has started a Spark, and SPARK_REMOTE names a Spark Connect server to run on"
+        hint = "Unset SPARK_REMOTE; or start main.py with Python alone, which runs on the server."
+        yield Diagnostic("GB669", "error", message, hint=hint)
 
 
 def _python(manifest: Manifest) -> Iterator[Diagnostic]:

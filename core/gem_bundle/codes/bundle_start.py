@@ -163,4 +163,16 @@ BUNDLE_START = (
             $ gem-bundle verify dist/clicks-0.1.0+g0123456789ab
         """,
     ),
+    error(
+        "GB669",
+        "spark-submit and a Spark Connect server are both to run the bundle",
+        why="""
+            `submit.sh` and `spark-submit` start a Spark, with the bundle's jars and its archive of
+            dependencies; `SPARK_REMOTE`, or the option `--remote`, names a server that has a Spark. Only one
+            of them can run the pipeline, so nothing is started. On the server the bundle runs by its
+            `main.py` and Python alone: it brings its modules along, and the server has to have its jars.
+        """,
+        breaks="$ SPARK_REMOTE=sc://spark.example.com ./submit.sh -- -p topic=clicks",
+        keeps="$ SPARK_REMOTE=sc://spark.example.com python main.py -p topic=clicks",
+    ),
 )

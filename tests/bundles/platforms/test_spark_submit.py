@@ -243,6 +243,34 @@ def test_it_can_be_called_by_a_link(place: Place) -> None:
 
 
 @pytest.mark.programs
+@pytest.mark.parametrize(
+    ("arguments", "environment", "named"),
+    [
+        (["--master", "local[2]"], {"SPARK_REMOTE": "sc://spark/;token=secret"}, "SPARK_REMOTE"),
+        (["--remote", "sc://spark/;token=secret"], {}, "--remote"),
+        (["--remote=sc://spark/;token=secret"], {}, "--remote"),
+    ],
+)
+def test_a_server_is_not_for_spark_submit(
+    place: Place, arguments: list[str], environment: dict[str, str], named: str
+) -> None:
+    result = place.start(*arguments, **environment)
+
+    assert result.returncode == 1
+    said = f"error[GB669]: spark-submit starts a Spark, and {named} names another one"
+    assert said in result.stderr
+    assert f"python3 {place.folder}/main.py" in result.stderr
+    assert "secret" not in result.stderr
+    assert not place.log.exists()
+
+
+@pytest.mark.programs
+def test_a_plan_may_be_asked_for_beside_a_server(place: Place) -> None:
+    python = (place.home / "bin" / "spark-submit").rename(place.elsewhere / "python")
+    place.words("--plan", PYSPARK_DRIVER_PYTHON=str(python), SPARK_REMOTE="sc://spark")
+
+
+@pytest.mark.programs
 def test_its_status_is_sparks(place: Place) -> None:
     assert place.start(FAKE_STATUS="7").returncode == 7
 

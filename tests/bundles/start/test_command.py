@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from gem_bundler.bundle.manifest import Manifest
     from tests.bundles.cluster import Cluster
+    from tests.connect_server import ConnectServer
 
 CLICKS = """\
 pipeline: {name}
@@ -447,6 +448,16 @@ def test_main_py_is_python_that_old_ones_read_too(tmp_path: Path) -> None:
     assert max(map(len, text.decode().splitlines())) <= 110
 
 
+def test_spark_submit_and_a_server_are_one_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = draft(project(tmp_path, "m"), "m.yaml")
+    monkeypatch.setenv("SPARK_REMOTE", "sc://spark/;token=secret")
+    assert "GB669" not in codes(manifest)  # as by `python main.py`
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    found = next(check_environment(manifest))
+    assert (found.code, found.severity) == ("GB669", "error")
+    assert "secret" not in str(found)
+
+
 # A stream that runs
 
 
@@ -596,6 +607,36 @@ def test_a_run_that_loses_its_lease_stops(
 
 def batches(log: Path) -> set[int]:
     return {int(entry.name) for entry in log.iterdir() if entry.name.isdigit()}
+
+
+# Over Spark Connect
+
+
+@a_started_bundle
+@pytest.mark.spark
+def test_started_by_python_alone_it_runs_on_a_server(connect_server: ConnectServer, tmp_path: Path) -> None:
+    """The server's Python has what the bundle depends on, and none of its modules."""
+    to = tmp_path / "dist" / "clicks-1.4.0"
+    bundle_folder(project(tmp_path / "project", "clicks"), to, "clicks.yaml")
+    there = {**os.environ, "SPARK_REMOTE": connect_server.url, "JAVA_HOME": "/nowhere", "HOME": str(tmp_path)}
+    for files in (2, 3):
+        clicks(tmp_path / "in", files)
+        done = subprocess.run(
+            [sys.executable, "-P", to / "main.py", "-p", "path=in"],
+            cwd=tmp_path,
+            env=there,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+        assert done.returncode == 0, done.stderr[-6000:]
+    code = (
+        "import json, sys; from pyspark.sql import SparkSession; spark = SparkSession.builder.getOrCreate()\n"
+        "print(json.dumps([list(row) for row in spark.read.format('delta').load(sys.argv[1]).collect()]))"
+    )
+    found = connect_server.python(code, tmp_path / "out" / "clicks")
+    assert sorted(map(tuple, found)) == expected(3)
 
 
 # On a cluster

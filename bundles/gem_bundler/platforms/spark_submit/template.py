@@ -68,13 +68,14 @@ settings=(@SETTINGS@)
 values=(@VALUES@)
 arguments=(@ARGUMENTS@)
 
-plan='' more_jars='' more_packages='' more_py_files='' more_archives=''
+plan='' remote='' more_jars='' more_packages='' more_py_files='' more_archives=''
 given=() pipeline=()
 
 take() {
     case $1 in
         --master) master=$2 ;;
         --deploy-mode) deploy_mode=$2 ;;
+        --remote) remote=$1 ;;
         --jars) more_jars+=,$2 ;;
         --packages) more_packages+=,$2 ;;
         --py-files) more_py_files+=,$2 ;;
@@ -118,6 +119,10 @@ while [ $# -gt 0 ]; do
     esac
 done
 
+if [ -z "$plan" ] && [ -n "${SPARK_REMOTE:-}$remote" ]; then
+    fail "error[GB669]: spark-submit starts a Spark, and ${remote:-SPARK_REMOTE} names another one" \
+        "Leave that out; or set SPARK_REMOTE and run there, by Python alone: python3 $here/main.py" 1
+fi
 case $deploy_mode:$master in
     cluster:spark:* | cluster:local*)
         fail "Spark has no cluster deploy mode for Python with --master $master" \
