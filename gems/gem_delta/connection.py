@@ -93,6 +93,37 @@ def says_absent(error: Exception) -> bool:
     return condition in _ABSENT
 
 
+# How Delta 4.4 says that it can't read an older state of a table any more, or not yet.
+_NO_VERSION = frozenset(
+    {
+        "DELTA_LOG_FILE_NOT_FOUND",
+        "DELTA_NO_RECREATABLE_HISTORY_FOUND",
+        "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+        "DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+        "DELTA_TRUNCATED_TRANSACTION_LOG",
+        "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION",
+        "DELTA_VERSION_NOT_FOUND",
+    }
+)
+
+
+def says_no_version(error: Exception) -> str | None:
+    """Why the table can't be read as it was; None when an error of Spark says something else."""
+    condition = getattr(error, "getCondition", lambda: None)()
+    if condition not in _NO_VERSION:
+        return None
+    told: dict[str, str] = getattr(error, "getMessageParameters", dict)() or {}
+    if condition == "DELTA_VERSION_NOT_FOUND":
+        return f"it has the versions {told.get('earliest')} to {told.get('latest')}"
+    if condition == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT":
+        return f"its newest version is of {told.get('lastCommitTimestamp')}"
+    if condition == "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION":
+        return f"its oldest version is of {told.get('commitTs')}"
+    if condition == "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION":
+        return "that is older than its `delta.deletedFileRetentionDuration`, and files of it may be gone"
+    return "its log doesn't reach back so far any more (`delta.logRetentionDuration`)"
+
+
 class NeedsDelta:
     """What the source and the target have Spark have."""
 

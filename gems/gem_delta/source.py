@@ -20,7 +20,7 @@ from gem_bundle import (
     analysed,
 )
 from gem_bundle.types import local_path
-from gem_delta.connection import NeedsDelta, says_absent
+from gem_delta.connection import NeedsDelta, says_absent, says_no_version
 from gem_delta.reading import BATCH_ONLY, CHANGE_COLUMNS, STARTS, STREAM_ONLY, DeltaSourceOptions
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class DeltaSource(NeedsDelta, Source[DeltaSourceOptions]):
 
     def __init__(self, options: DeltaSourceOptions) -> None:
         super().__init__(options)
+        self._of_stream = False  # what is read is up to where a stream has read
         if options.starting_version == "latest":
             # Delta keeps the version it began at in memory only.
             condition = f"A first micro-batch was committed. {self.semantics.condition}"
@@ -178,6 +179,7 @@ class DeltaSource(NeedsDelta, Source[DeltaSourceOptions]):
         changes: dict[str, object] = dict.fromkeys((*STREAM_ONLY, "starting_version"))
         clone = copy.copy(self)
         clone.streaming = False
+        clone._of_stream = True
         clone.options = options.model_copy(update={**changes, "version_as_of": version})
         clone.options.model_fields_set.difference_update(changes)
         return PartRead(clone, "whole" if version is None else f"up to version {version}")
@@ -194,7 +196,24 @@ class DeltaSource(NeedsDelta, Source[DeltaSourceOptions]):
         except AnalysisException as error:
             if says_absent(error):
                 raise options.absent() from error
-            raise
+            raise self._no_version(error) or error from error
+
+    def _no_version(self, error: Exception) -> GemError | None:
+        """What to say when the table hasn't the version; None when Delta says something else."""
+        options, why = self.options, says_no_version(error)
+        option = next((name for name in BATCH_ONLY[:2] if getattr(options, name) is not None), None)
+        if why is None or option is None:
+            return None
+        what = f"as it was at {options.timestamp_as_of}"
+        if options.version_as_of is not None:
+            what = f"in version {options.version_as_of}"
+        where = options.table or options.path
+        if self._of_stream:
+            message = f"the live run has read the table `{where}` {what}, which can't be read any more: {why}"
+            hint = "Run the pipeline, so that it catches up, and then compute the time anew."
+            return GemError("GB453", message, hint)
+        hint = "Name another one, or none: without it the table is read as it is."
+        return GemError("GB453", f"the table `{where}` can't be read {what}: {why}", hint, option)
 
     def _refuse(self, *, streaming: bool) -> None:
         for finding in self._findings(streaming=streaming):

@@ -32,11 +32,15 @@ _CAUSED_BY = re.compile(r"^Caused by: [\w.$]+: (.*?)(?=^\s+at |\Z)", re.MULTILIN
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of a kind of failure: a sign in Spark's text, the code, and the remedy."""
+    """What is known of a kind of failure: a sign in Spark's text, the code, the remedy, and other words.
+
+    In the words stands what the groups of the sign match; without any the sentence is Spark's.
+    """
 
     sign: re.Pattern[str]
     code: str
     hint: str
+    words: str = ""
 
 
 BROKER_AWAY = (
@@ -87,6 +91,15 @@ _KNOWN = (
         "GB502",
         "This Spark lacks the jars of that store. Name them in gem-bundle.toml, such as [jars] packages = "
         '["org.apache.hadoop:hadoop-aws:{hadoop}"].',
+    ),
+    _Known(
+        re.compile(
+            r"\[FAILED_READ_FILE\.FILE_NOT_EXIST\] Encountered error while reading file (.+?)\. File does"
+        ),
+        "GB505",
+        "Put it back. Of a Delta table `VACUUM` removes files that only older versions have: then read a "
+        "newer one.",
+        "the file {} is gone, which was there when Spark looked what there is to read",
     ),
     _Known(
         re.compile(r"PATH_NOT_FOUND|Path does not exist|FileNotFoundException|DELTA_PATH_DOES_NOT_EXIST"),
@@ -223,8 +236,9 @@ def _described(plan: Plan, node: Node, error: Exception, default: str) -> Diagno
     sentence = _CONDITION.sub("", text)
     condition = _CONDITION.match(text)
     for known in () if _OF_VALUES.search(full) else _KNOWN:
-        if known.sign.search(full):
-            return _at(plan, node, known.code, sentence, known.hint)
+        found = known.sign.search(full)
+        if found is not None:
+            return _at(plan, node, known.code, known.words.format(*found.groups()) or sentence, known.hint)
     if "DATA_SOURCE_NOT_FOUND" in full and (jars := list(plan.gems[node.id].jars())):
         packages = ",".join(fill(jar, spark_version=spark_version()) for jar in jars)
         hint = f"The session hasn't got its jars. Start it, or the server, with `--packages {packages}`."

@@ -201,3 +201,21 @@ def test_what_can_not_be_reached_and_what_only_reads_so(text: str, code: str, tm
     plan = check_definition(load_file(tmp_path / "ticks.yaml")).plan
     assert plan is not None
     assert query_failure(plan, "all", RuntimeError(f"[STREAM_FAILED] {text}")).code == code
+
+
+def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    (tmp_path / "ticks.yaml").write_text(
+        "pipeline: ticks\nsources: {ticks: {gem: rate}}\ntargets: {all: {gem: noop, input: ticks}}\n"
+    )
+    plan = check_definition(load_file(tmp_path / "ticks.yaml")).plan
+    assert plan is not None
+    text = (
+        "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:/t/a {b}.parquet. File does not "
+        "exist. It is possible the underlying files have been updated. SQLSTATE: KD001"
+    )
+    found = query_failure(plan, "all", RuntimeError(text))
+    assert (found.code, found.message) == (
+        "GB505",
+        "target `all`: the file file:/t/a {b}.parquet is gone, which was there when Spark looked what there is to read",
+    )
+    assert "read a newer one" in found.hint
