@@ -105,6 +105,9 @@ def _command(installed: Installed) -> click.Command:
     )
     @click.option("--target", "targets", multiple=True, metavar="ID", help="Run only this target.")
     @click.option("--available-now", is_flag=True, help="Process what is there, then end.")
+    @click.option(
+        "--fresh", multiple=True, metavar="ID", help="Give this target new state, from where it ended."
+    )
     @accept_option
     @click.option(
         "--keep-alive", is_flag=True, help="End at once, and well, if the stream is running already."

@@ -21,7 +21,7 @@ def plan(installed: Installed, name: str | None, root: Path, run: RunOptions) ->
         installed: The bundle.
         name: The pipeline; None for the first one.
         root: What the pipeline's relative paths are relative to.
-        run: Parameters, profile, targets and accepted changes.
+        run: Parameters, profile, targets, those with new state, and accepted changes.
 
     Returns:
         The exit status: 1 when a start would be stopped, or the pipeline has errors.
@@ -45,12 +45,14 @@ def plan(installed: Installed, name: str | None, root: Path, run: RunOptions) ->
     unknown = 0
     if checked.plan is not None:
         try:
-            chosen_target_ids(checked.plan.definition, run.targets)
+            for names in filter(None, (run.targets, run.fresh)):
+                chosen_target_ids(checked.plan.definition, names)
         except PipelineError as error:
             found += error.diagnostics
         else:
             targets, wrong = plan_changes(checked.plan, run.targets, run.environment)
-            targets = [target.accepting(run.accept) for target in targets]
+            known = (target.with_new_state() if target.target in run.fresh else target for target in targets)
+            targets = [target.accepting(run.accept) for target in known]
             found += wrong
             unknown = len({diagnostic.node for diagnostic in wrong if diagnostic.is_error})
     print_diagnostics(in_order(diagnostic for diagnostic in found if diagnostic.severity != "note"))

@@ -110,9 +110,10 @@ def full(tmp_path: Path) -> Place:
 def test_a_plan_needs_no_spark(place: Place) -> None:
     fake = place.home / "bin" / "spark-submit"
     python = fake.rename(place.elsewhere / "python")
-    words = place.words("--plan", "--", "--target", "table", PYSPARK_DRIVER_PYTHON=str(python))
+    given = ("--target", "table", "--accept", "GB423:clean")
+    words = place.words("--plan", "--", *given, PYSPARK_DRIVER_PYTHON=str(python))
     assert words[:2] == [str(place.folder / "main.py"), "--plan"]
-    assert words[-2:] == ["--target", "table"]
+    assert words[-4:] == [*given]
 
 
 @pytest.mark.programs
@@ -158,13 +159,14 @@ def test_it_says_what_the_job_says(full: Place) -> None:
 @pytest.mark.programs
 def test_options_and_pipeline_options_are_told_apart(place: Place) -> None:
     words = place.words(
-        "--master", "spark://host:7077", "--verbose", "--conf", "a.b=c d", "--", "-p", "topic=x y"
+        *("--master", "spark://host:7077", "--verbose", "--conf", "a.b=c d"),
+        *("--", "--accept", "GB423:clean", "-p", "topic=x y"),
     )
 
     assert value(words, "--master") == "spark://host:7077"
     assert words.index("--verbose") < words.index(str(place.folder / "main.py"))
     assert settings(words)["a.b"] == "c d"
-    assert words[-2:] == ["-p", "topic=x y"]
+    assert words[-4:] == ["--accept", "GB423:clean", "-p", "topic=x y"]
 
 
 @pytest.mark.programs
@@ -322,6 +324,8 @@ def test_without_spark_it_says_how_to_get_one(place: Place) -> None:
     [
         (["-p", "topic=x"], "-p is a pipeline option: these come after --"),
         (["--available-now"], "--available-now is a pipeline option"),
+        (["--accept", "GB423"], "./submit.sh -- --accept GB423"),
+        (["--serve", "8080"], "--serve is a pipeline option"),
         (["topic=x"], "topic=x is not an option"),
         (["--master"], "--master needs a value"),
         (["--master", "spark://h:7077", "--deploy-mode", "cluster"], "no cluster deploy mode for Python"),

@@ -25,9 +25,12 @@ Pipeline options:
   --pipeline NAME   start another pipeline of the bundle
   --target ID       run this target only
   --available-now   process what is there, then end
+  --fresh ID        give this target new state, from where it ended
+  --accept CODE     take a change on purpose that would stop the start: GB4xx, or GB4xx:NODE
   --keep-alive      end at once, and well, if the stream is running already
   --root DIR        what relative paths are relative to
   --report FILE     write the run's numbers to a JSON file
+  --serve PORT      answer over HTTP meanwhile
 
 Options of spark-submit that name files or packages are added to the bundle's own.
 spark-submit is $SPARK_HOME's, else the PATH's, else the one of Python's pyspark.
@@ -103,7 +106,8 @@ while [ $# -gt 0 ]; do
             given+=("$1")
             shift
             ;;
-        -p | --profile | --pipeline | --target | --available-now | --keep-alive | --root | --report)
+        -p | --profile | --pipeline | --target | --available-now | --fresh | --accept | --keep-alive | \
+            --root | --report | --serve)
             fail "$1 is a pipeline option: these come after --" "For example: ./submit.sh -- $1 ${2:-}"
             ;;
         --*=*)
