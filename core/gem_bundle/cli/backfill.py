@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gem_bundle.cli.complete import complete_target
-from gem_bundle.cli.output import print_diagnostics, print_note, scrubbed
+from gem_bundle.cli.output import counted, print_diagnostics, print_note, scrubbed
 from gem_bundle.cli.params import (
     file_argument,
     parameter_options,
@@ -148,7 +148,7 @@ def command(
         tell,
     )
     if done.skipped and not quiet:
-        print_note(f"{done.skipped} steps were done before.")
+        print_note(f"{counted(done.skipped, 'step')} {'was' if done.skipped == 1 else 'were'} done before.")
     if done.diagnostics:
         print_diagnostics(done.diagnostics)
     if not done.ok:

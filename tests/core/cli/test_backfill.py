@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gem_bundle.backfill.api import BackfillReport, StepDone
+from gem_bundle.backfill.compare import Differences
+from gem_bundle.backfill.interval import Interval
+from gem_bundle.semantics import RowsReplaced
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.core.cli.conftest import Cli
 
@@ -62,3 +68,79 @@ def test_what_can_not_be_done_is_told_before_spark_starts(cli: Cli) -> None:
     assert "error[GB454]" in result.stderr
     result = cli("backfill", "fares.yaml", "--target", "tables", *days)
     assert "error[GB108]" in result.stderr
+
+
+FIRST = datetime(2026, 1, 1, tzinfo=UTC)
+DAYS = ("--target", "table", "--column", "at", "--from", "2026-01-01", "--to", "2026-01-04")
+
+
+def days(*of: dict[str, Any]) -> list[StepDone]:
+    """What became of some days, one after the other."""
+    one = timedelta(days=1)
+    return [StepDone(Interval(FIRST + n * one, FIRST + (n + 1) * one), **done) for n, done in enumerate(of)]
+
+
+def doing(monkeypatch: pytest.MonkeyPatch, steps: list[StepDone], **report: Any) -> list[Any]:
+    """Let a backfill do some steps, without Spark; gives what it is asked for."""
+    asked: list[Any] = []
+
+    def run_backfill(
+        load: Any, run_options: Any, options: Any, tell: Callable[[StepDone], None]
+    ) -> BackfillReport:
+        asked.extend((run_options, options))
+        for step in steps:
+            tell(step)
+        return BackfillReport("fares", options.wanted, "at", steps=steps, **report)
+
+    monkeypatch.setattr("gem_bundle.backfill.api.run_backfill", run_backfill)
+    return asked
+
+
+@pytest.mark.usefixtures("fares")
+def test_each_step_that_is_done_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = days(
+        {"replaced": RowsReplaced(1, 0)},
+        {"replaced": RowsReplaced(1_200, 1_100), "tries": 2},
+        {"replaced": RowsReplaced()},
+    )
+    asked = doing(monkeypatch, steps, skipped=1)
+    result = cli("backfill", "fares.yaml", *DAYS, "--step", "1 day", "--report", "it.json")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.splitlines() == [
+        "2026-01-01 to 2026-01-02: 1 row in the place of 0 rows",
+        "2026-01-02 to 2026-01-03: 1,200 rows in the place of 1,100 rows (the live run wrote in between: done 2 "
+        "times)",
+        "2026-01-03 to 2026-01-04: rows in the place of rows",
+        "1 step was done before.",
+    ]
+    run_options, options = asked
+    assert run_options.report == Path("it.json")
+    assert options.step == timedelta(days=1)
+    assert len(options.wanted.interval.steps(options.step)) == 3
+    doing(monkeypatch, steps, skipped=2)
+    assert cli("backfill", "fares.yaml", *DAYS).stderr.splitlines()[-1] == "2 steps were done before."
+    assert cli("backfill", "fares.yaml", *DAYS, "--quiet").output == ""
+
+
+@pytest.mark.usefixtures("fares")
+def test_differences_are_what_is_asked_for_and_the_exit_status(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = {"more": [{"ride": 2}]}
+    steps = days({"differences": Differences()}, {"differences": Differences(0, 1, 2, samples, ("tip",))})
+    doing(monkeypatch, steps)
+    result = cli("backfill", "fares.yaml", *DAYS, "--compare", "--quiet")
+    assert (result.exit_code, result.stderr) == (1, "")
+    assert result.stdout.splitlines() == [
+        "2026-01-01 to 2026-01-02: no difference",
+        "2026-01-02 to 2026-01-03: 0 missing (come out, aren't there), 1 more (are there, don't come out), 2 "
+        "differing",
+        "  only one of the two has the column `tip`",
+        '  more: {"ride": 2}',
+    ]
+    doing(monkeypatch, steps[:1])
+    assert cli("backfill", "fares.yaml", *DAYS, "--compare").exit_code == 0
+    doing(monkeypatch, [], status="stopped")
+    assert cli("backfill", "fares.yaml", *DAYS).exit_code == 0
+    doing(monkeypatch, [], status="failed")
+    assert cli("backfill", "fares.yaml", *DAYS).exit_code == 1
