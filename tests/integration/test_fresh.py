@@ -123,14 +123,19 @@ def amounts(spark: SparkSession, folder: Path) -> list[int]:
 @a_fresh_checkpoint
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("moment", ["empty", "compose", "journal", "first rename", "second rename", "record"])
+@pytest.mark.parametrize("edited", [False, True])
 def test_a_kill_in_the_middle_leaves_the_old_or_the_new(
-    spark: SparkSession, tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, moment: str, edited: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files have a log by numbers of micro-batches, a join of two streams and a removal of duplicates have state."""
     file = write_pipeline(tmp_path, JOINED)
     add(tmp_path, "0.json", 0, 1, 2)
     run(file, available_now=True)
     add(tmp_path, "1.json", 3, 4)
+    if edited:
+        once = "columns: [customer, amount, at]}}\n  paired"
+        assert once in JOINED
+        write_pipeline(tmp_path, JOINED.replace(once, once.replace("customer, ", "")))
 
     class Killed(BaseException):
         pass
@@ -159,14 +164,18 @@ def test_a_kill_in_the_middle_leaves_the_old_or_the_new(
     with pytest.raises(Killed):
         run(file, available_now=True, fresh=("out",))
     monkeypatch.undo()
-    run(file, available_now=True)
+    begun = moment in {"first rename", "second rename", "record"}
+    if edited and not begun:
+        with pytest.raises(PipelineError, match="refused: "):
+            run(file, available_now=True)
+    run(file, available_now=True, fresh=("out",) if edited and not begun else ())
     # Either state gives each new row its partner, which came with it.
     assert amounts(spark, tmp_path) == [0, 1, 2, 3, 4]
     kept = [path for path in (tmp_path / "checkpoints/sums").iterdir() if ".until-" in path.name]
     record = read_record(str(tmp_path / "checkpoints/sums/out"))
     assert record is not None
     assert len(record.versions) == 1 + len(kept)
-    assert bool(kept) == (moment in {"first rename", "second rename", "record"})
+    assert bool(kept) == (begun or edited)
     # And once more, as if nothing had been.
     add(tmp_path, "2.json", 5)
     run(file, available_now=True, fresh=("out",))
