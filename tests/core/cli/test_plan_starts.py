@@ -251,3 +251,29 @@ def test_targets_that_begin_anew(cli: Cli, tmp_path: Path, start: str, verdict: 
     content = json.loads(cli("plan", str(together), "--against", str(apart), "--format", "json").stdout)
     changes = [change for target in content["targets"].values() for change in target["changes"]]
     assert {(change["verdict"], change["code"]) for change in changes} == {(verdict, "GB447")}
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "verdicts"),
+    [
+        (ADDED, "latest", {"more": "skipped"}),
+        (ADDED, "earliest", {"more": "continues"}),
+        (REPLACED, "latest", {"more": "skipped", None: "skipped"}),
+        (REPLACED, "earliest", {"more": "again", None: "skipped"}),
+    ],
+)
+@pytest.mark.parametrize("first", [False, True])
+def test_where_no_record_tells_what_ran(
+    cli: Cli, tmp_path: Path, text: str, start: str, verdicts: dict[str | None, str], first: bool
+) -> None:
+    left_by_a_run(written(tmp_path, OLD))
+    for record in tmp_path.rglob(".*.record.json"):
+        record.unlink()
+    text = with_source(text, "kafka", {**KAFKA, "starting_offsets": start})
+    if first and text.count("{gem: file"):  # it goes by no order
+        lines = text.splitlines()
+        lines[2], lines[3] = lines[3], lines[2]
+        text = "\n".join(lines).replace("[clicks, ones]", "[ones, clicks]")
+    content = json.loads(cli("plan", str(written(tmp_path, text)), "--format", "json").stdout)
+    changes = content["targets"]["all"]["changes"]
+    assert {one["node"]: one["verdict"] for one in changes if one["code"] in {"GB410", "GB411"}} == verdicts

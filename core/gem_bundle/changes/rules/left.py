@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import told
-from gem_bundle.changes.rules.sources import begin_of
+from gem_bundle.changes.rules.sources import begin_of, reads_only_new
 from gem_bundle.changes.rules.state import listed
 from gem_bundle.changes.shapes import bare, fit, operators_of, shapes
 from gem_bundle.diagnostics import listed_names
@@ -44,16 +44,25 @@ def compare_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Chan
 def _sources_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change]:
     if checkpoint.newest is None or not checkpoint.named:
         return
-    left = dict.fromkeys(checkpoint.newest.sources)
-    for node in both.new.version.nodes:
-        if node.kind != "source" or node.mode == "batch":
+    sources = [n for n in both.new.version.nodes if n.kind == "source" and n.mode != "batch"]
+    read = {name for node in sources for name in node.readers}
+    there = checkpoint.newest.sources
+    left = [name for name in there if name not in read]
+    for node in sources:
+        if set(node.readers) & set(there):
             continue
-        if not set(node.readers) & set(left):
-            begins = begin_of(both.new.gems.get(node.id))
+        gem = both.new.gems.get(node.id)
+        begins = begin_of(gem)
+        if reads_only_new(gem):
+            message = (
+                f"the checkpoint has no source `{node.id}`, which begins {begins}: what is there already "
+            )
+            message += "is never read"
+            yield both.change("skipped", "GB410", message, node.id, after=node.gem)
+        else:
             message = f"the checkpoint has no source `{node.id}`: it is read {begins}"
+            # It may be one of those that are left, under another name.
             yield both.change("again" if left else "continues", "GB410", message, node.id, after=node.gem)
-        for name in node.readers:
-            left.pop(name, None)
     for name in left:
         message = (
             f"the checkpoint has a source `{name}` that the pipeline doesn't: what waits there is never read"
