@@ -167,3 +167,36 @@ def _rated(spark: SparkSession, tmp_path: Path) -> list[tuple[int, int]]:
         spark.read.format("delta").load(str(tmp_path / "out")).selectExpr("int(id)", "int(rate)").collect()
     )
     return sorted((row[0], row[1]) for row in found)
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("named", [False, True])
+def test_a_source_that_begins_at_the_newest_passes_over_rows_under_another_name(
+    spark: SparkSession, tmp_path: Path, kafka: Broker, named: bool
+) -> None:
+    """What the plan says of it is what Spark does; with `was` no row is left out."""
+    topic = kafka.new_topic("renamed")
+    text = TEXT.format(topic=topic, limit=50).replace("earliest", "latest")
+    given = {"parameters": {"brokers": kafka.bootstrap}, "available_now": True}
+    file = write_pipeline(tmp_path, text)
+    assert run(file, **given).ok
+    kafka.produce(topic, ["1"])
+    assert run(file, **given).rows_in == 1
+    kafka.produce(topic, ["2"])
+    renamed = text.replace("  clicks:", "  visits:").replace("input: clicks", "input: visits")
+    if named:
+        renamed = renamed.replace("  visits:", "  visits:\n    was: clicks")
+        assert run(write_pipeline(tmp_path, renamed), **given).rows_in == 1
+        assert ids(spark, tmp_path) == [1, 2]
+        return
+    with pytest.raises(PipelineError) as stopped:
+        run(write_pipeline(tmp_path, renamed), **given)
+    assert [(d.code, d.message.partition(":")[0]) for d in stopped.value.diagnostics] == [
+        ("GB412", "skipped")
+    ]
+    accepted = {**given, "accept": (("GB412", "visits"),)}
+    assert run(file, **accepted).rows_in == 0
+    kafka.produce(topic, ["3"])
+    # Nothing was read then, so that no micro-batch has run it: it isn't asked again nevertheless.
+    assert run(file, **given).ok
+    assert ids(spark, tmp_path) == [1, 3]
