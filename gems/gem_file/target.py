@@ -51,6 +51,14 @@ _CODECS = {
 }
 # The files of a folder's log, by the micro-batch that they end with.
 _LOGGED = re.compile(r"(\d+)(?:\.compact)?")
+# What a reader has to be told, for all files of a folder alike.
+_TOLD_TO_READERS = frozenset(
+    [
+        *("header", "sep", "quote", "escape", "char_to_escape_quote_escaping", "null_value", "empty_value"),
+        *("date_format", "timestamp_format", "timestamp_ntz_format", "time_format", "encoding", "line_sep"),
+        *("row_tag", "attribute_prefix", "value_tag"),
+    ]
+)
 _NESTED = ("array<", "map<", "struct<")
 # XML 1.0, 2.3: what names begin with and are made of, as far as Spark's writer takes them.
 _XML_NAME = re.compile(r"[^\W\d][\w.\-]*")
@@ -202,6 +210,12 @@ class FileTarget(Target[FileTargetOptions]):
             return OptionChange(
                 "mixed",
                 "the folder then has files of both kinds, which can't be read together",
+                "Write to another folder, under another id.",
+            )
+        if option in _TOLD_TO_READERS:
+            return OptionChange(
+                "mixed",
+                "the folder then has files that are written in two ways, and a reader is told one of them",
                 "Write to another folder, under another id.",
             )
         return None

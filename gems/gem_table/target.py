@@ -168,7 +168,9 @@ class TableTarget(Target[TableTargetOptions]):
             changed = self.options.catalog.change(before)
             if changed.effect == "continues":
                 return changed
-        if option in {"table", "path", "catalog"}:
+        if option == "path":
+            return OptionChange("continues", "the table that is there keeps its files where they are")
+        if option in {"table", "catalog"}:
             return OptionChange("from_now_on", "the new table gets what comes from now on, the old one stays")
         if option in {"format", "partition_by"}:
             return OptionChange("refused", "the table that is there has its format and partitions already")

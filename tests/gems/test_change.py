@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gem_bundle.changes.rules.options import without_a_word
 from gem_bundle.options import metadata
 from gem_bundle.plugins import load_registry
+from tests.gems.changes_by_default import BY_DEFAULT
 
 if TYPE_CHECKING:
     from gem_bundle.gem import Gem
@@ -35,6 +37,19 @@ def test_every_option_is_declared(kind: str, name: str) -> None:
         if not (metadata(info).get("change") or found.options_type.default_change)
     ]
     assert not silent
+
+
+@pytest.mark.parametrize(("kind", "name"), GEMS)
+def test_an_option_has_a_word_of_its_own_or_is_known_to_have_none(kind: str, name: str) -> None:
+    found = REGISTRY.get(kind, name).load()  # type: ignore[arg-type]
+    known = BY_DEFAULT.get((kind, name), frozenset())
+    fields = found.options_type.model_fields
+    new = sorted(set(without_a_word(gem(kind, name, **found.example))) - known)
+    gone = sorted(name for name in known if name not in fields or metadata(fields[name]).get("change"))
+    assert not new, (
+        f"say what another value of {new} does with `Field(change=…)` or `change`, or name it there"
+    )
+    assert not gone, f"{gone} has a word of its own by now: remove it there"
 
 
 KAFKA: dict[str, Any] = {"bootstrap_servers": ["b1:9092"], "subscribe": ["clicks", "views"]}
@@ -67,6 +82,8 @@ def test_places() -> None:
     assert said("source", "file", "path", "a", format="json", path="b") == "refused"
     assert said("source", "delta", "path", "a", path="b") == "refused"
     assert said("target", "file", "path", "a", format="json", path="b") == "mixed"
+    assert said("target", "file", "sep", None, format="csv", path="a", sep=";") == "mixed"
+    assert said("target", "table", "path", "a", table="t", path="b") == "continues"
     assert said("target", "delta", "path", "a", path="b") == "from_now_on"
     assert said("target", "delta", "partition_by", ["a"], path="b") == "refused"
     assert said("target", "kafka", "topic", "a", bootstrap_servers=["b:1"], topic="b") == "from_now_on"

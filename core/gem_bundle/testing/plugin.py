@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+# As `gem_bundle.testing.conformance.suite` has it, which a run without gems doesn't import.
+_TOLD = "told by the conformance suite"
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make known the mark of the conformance tests that need a session."""
@@ -36,7 +39,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Show which tests of the conformance suite are waived, and why."""
+    """Show which tests of the conformance suite are waived, and why; and what it tells besides."""
     waived = [
         (report.nodeid, report.wasxfail.removeprefix("waived: "))
         for report in terminalreporter.getreports("xfailed")
@@ -46,6 +49,16 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.section("waived conformance tests")
         for nodeid, reason in waived:
             terminalreporter.line(f"{nodeid}: {reason}")
+    told = [
+        (report.nodeid, text)
+        for report in terminalreporter.getreports("passed")
+        for name, text in report.user_properties
+        if name == _TOLD
+    ]
+    if told:
+        terminalreporter.section(_TOLD)
+        for nodeid, text in told:
+            terminalreporter.line(f"{nodeid}: {text}")
 
 
 @pytest.fixture(scope="session")

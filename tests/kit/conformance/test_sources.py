@@ -38,7 +38,10 @@ from gem_table.source import TableSource
 from tests.conftest import has_iceberg
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gem_bundle import Source
+    from gem_bundle.testing.conformance.edits import Edit
 
 
 NOWHERE = "there is nothing outside: {}"
@@ -54,6 +57,8 @@ LOGIN = {
     "ssl_key_password": "…",
 }
 JAAS = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", "sasl_jaas_config": "…"}
+NO_LOGIN = "the broker asks for no login, and who asks it for one waits"
+LOGINS = ("ssl_truststore_type", "ssl_keystore_type", "ssl_endpoint_identification_algorithm")
 PEM = {"security_protocol": "SSL", "ssl_keystore_key": "…", "ssl_keystore_certificate_chain": "PEM"}
 
 
@@ -65,10 +70,23 @@ class TestDelta(SourceConformance):
     gem = DeltaSource
     unreachable = {"path": "nowhere"}
 
+    edits = [
+        ("path", "elsewhere"),
+        ("starting_version", 0),
+        ("starting_version", "latest"),
+        ("starting_timestamp", "2026-01-05T09:00:00Z"),
+        ("max_files_per_trigger", 1),
+        ("max_bytes_per_trigger", 1),
+        ("exclude_regex", "nothing"),
+        ("streaming_source_tracking_id", "other"),
+        ("spark_options", {"maxFilesPerTrigger": 1}),
+    ]
+
     def provide(self) -> Mapping[str, Any]:
-        self.spark.createDataFrame([], "id bigint, name string").write.format("delta").save(
-            str(self.folder / "t")
-        )
+        for name in ("t", "elsewhere"):
+            self.spark.createDataFrame([], "id bigint, name string").write.format("delta").save(
+                str(self.folder / name)
+            )
         return {"path": "t"}
 
     def feed(self, number: int) -> Sequence[Mapping[str, Any]]:
@@ -104,9 +122,35 @@ class TestFile(SourceConformance):
     gem = FileSource
     options = {"format": "json", "path": "in", "schema": "id bigint, name string"}
     unreachable = {"format": "json", "path": "nowhere", "schema": "id bigint"}
+    edits = [
+        ("path", "elsewhere"),
+        ("schema", "id bigint, name string, more int"),
+        ("schema", "name string, id bigint"),
+        ("schema", "id string, name string"),
+        ("base_path", "in"),
+        ("path_glob_filter", "2*"),
+        ("max_files_per_trigger", 1),
+        ("max_bytes_per_trigger", 1),
+        ("max_file_age", "1 day"),
+        ("max_cached_files", 0),
+        ("discard_cached_input_ratio", 0.5),
+        ("encoding", "UTF-16LE"),
+        ("line_sep", ";"),
+        ("date_format", "yyyy"),
+        ("timestamp_format", "yyyy"),
+        ("timestamp_ntz_format", "yyyy"),
+        ("time_format", "HH"),
+        ("time_zone", "Europe/Berlin"),
+        ("locale", "de-DE"),
+        ("sampling_ratio", 0.5),
+        ("column_name_of_corrupt_record", "broken"),
+        ("spark_options", {"allowComments": True}),
+    ]
+    untried = [("clean_source", "delete", "all that is compared reads the same files")]
 
     def provide(self) -> Mapping[str, Any]:
         (self.folder / "in").mkdir()
+        (self.folder / "elsewhere").mkdir()
         return self.sample()
 
     def feed(self, number: int) -> Sequence[Mapping[str, Any]]:
@@ -114,6 +158,33 @@ class TestFile(SourceConformance):
         hidden = self.folder / "in" / f".{number}"
         hidden.write_text(lines, encoding="utf-8")
         hidden.rename(self.folder / "in" / f"{number}.json")
+        return rows(number)
+
+
+class TestFileOfCsv(TestFile):
+    options = {"format": "csv", "path": "in", "schema": "id bigint, name string", "header": True}
+    edits = [
+        *TestFile.edits,
+        ("sep", ";"),
+        ("quote", "'"),
+        ("escape", "'"),
+        ("char_to_escape_quote_escaping", "'"),
+        ("null_value", "ada"),
+        ("empty_value", "ada"),
+        ("comment", "1"),
+        ("nan_value", "ada"),
+        ("positive_inf", "ada"),
+        ("negative_inf", "ada"),
+        ("max_columns", 50),
+        ("max_chars_per_column", 100),
+        ("input_buffer_size", 64),
+    ]
+
+    def feed(self, number: int) -> Sequence[Mapping[str, Any]]:
+        lines = ["id,name", *(f"{row['id']},{row['name'] or ''}" for row in rows(number))]
+        hidden = self.folder / "in" / f".{number}"
+        hidden.write_text("\n".join(lines), encoding="utf-8")
+        hidden.rename(self.folder / "in" / f"{number}.csv")
         return rows(number)
 
 
@@ -126,6 +197,10 @@ class TestFileRejects(TestFile):
         broken = ['{"id": 1', '{"id": "x"}', '{"id": 2, "size": "large"}', '{"name": "nobody"}', "[]]", "7"]
         (self.folder / "in" / f"broken-{number}.json").write_text("\n".join(broken), encoding="utf-8")
         return super().feed(number)
+
+    @classmethod
+    def edited(cls) -> Iterator[Edit]:
+        return (edit for edit in super().edited() if edit.option in {"schema", "mode", "rejects"})
 
 
 class TestAutoLoader(TestFile):
@@ -145,6 +220,10 @@ class TestAutoLoader(TestFile):
     )
     waive = {"test_secrets_are_declared": "`service_credential` is the name of one that the workspace keeps"}
 
+    @classmethod
+    def edited(cls) -> Iterator[Edit]:
+        return iter(())  # what another source does would be told of it
+
     @pytest.fixture(autouse=True)
     def _stand_in(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("gem_file.auto_loader.FORMAT", "json")
@@ -163,15 +242,40 @@ class TestFileInferred(TestFile):
         before = [{"id": 0, "name": "before"}] if number == 1 else []
         return [*before, *super().feed(number)]
 
+    @classmethod
+    def edited(cls) -> Iterator[Edit]:
+        return (edit for edit in super().edited() if edit.option == "infer_schema")
+
 
 class TestKafka(SourceConformance):
     gem = KafkaSource
     unreachable = {"bootstrap_servers": ["localhost:1"], "subscribe": ["clicks"]}
     secret_samples = [{**KafkaSource.example, **more} for more in (LOGIN, JAAS, PEM)]
     starting_offsets = "earliest"
+    edits = [
+        ("subscribe", lambda suite: [suite.topic, suite.other]),
+        ("subscribe", lambda suite: [suite.other]),
+        ("starting_offsets", "latest"),
+        ("starting_timestamp", "2026-01-05T09:00:00Z"),
+        ("max_offsets_per_trigger", 1),
+        ("min_offsets_per_trigger", 1),
+        ("max_trigger_delay", "1 second"),
+        ("min_partitions", 4),
+        ("max_records_per_partition", 1),
+        ("group_id_prefix", "other"),
+        ("group_id", "other"),
+        ("client_id", "other"),
+        ("request_timeout", "20 seconds"),
+        ("kafka_consumer_poll_timeout_ms", 60_000),
+        ("fetch_offset_num_retries", 5),
+        ("fetch_offset_retry_interval_ms", 5),
+        ("spark_options", {"kafka.fetch.min.bytes": 1}),
+    ]
+    untried = [(name, ..., NO_LOGIN) for name in ("security_protocol", "sasl_mechanism", *LOGINS)]
 
     def provide(self) -> Mapping[str, Any]:
         self.broker = self.request.getfixturevalue("kafka")
+        self.other = self.broker.new_topic("other")
         self.topic = self.broker.new_topic("conformance", partitions=2)
         return {
             "bootstrap_servers": [self.broker.bootstrap],
@@ -218,8 +322,19 @@ if spark_version() >= "4.2":
         options = {**TestJdbc.options, "increasing": "id"}
         unreachable = {**TestJdbc.unreachable, "increasing": "id"}
 
+        edits = [
+            ("max_rows_per_trigger", 1),
+            ("num_partitions", 1),
+            ("fetch_size", 1),
+            ("query_timeout", 60),
+            ("starting", "latest"),
+            ("table", lambda suite: f"{suite.table}_of_others"),
+        ]
+
         def provide(self) -> Mapping[str, Any]:
-            return {**super().provide(), "increasing": "id", "num_partitions": 2}
+            given = super().provide()
+            self.server.sql(f"CREATE TABLE {self.table}_of_others (id bigint, name text)")
+            return {**given, "increasing": "id", "num_partitions": 2}
 
     class TestJdbcFromNowOn(TestJdbcAsAStream):
         options = {**TestJdbcAsAStream.options, "starting": "latest"}
@@ -300,10 +415,15 @@ class TestTable(SourceConformance):
     gem = TableSource
     unreachable = {"table": "no_such_table"}
     name = ""
+    edits = [
+        ("table", lambda suite: f"{suite.name}_of_others"),
+        ("spark_options", {"maxFilesPerTrigger": 1}),
+    ]
 
     def provide(self) -> Mapping[str, Any]:
         self.name = f"conformance_{uuid4().hex}"
-        self.spark.sql(f"CREATE TABLE {self.name} (id bigint, name string) USING json")
+        for name in (self.name, f"{self.name}_of_others"):
+            self.spark.sql(f"CREATE TABLE {name} (id bigint, name string) USING json")
         return {"table": self.name}
 
     def feed(self, number: int) -> Sequence[Mapping[str, Any]]:
@@ -313,7 +433,8 @@ class TestTable(SourceConformance):
 
     def clean_up(self) -> None:
         if self.name:
-            self.spark.sql(f"DROP TABLE {self.name}")
+            for name in (self.name, f"{self.name}_of_others"):
+                self.spark.sql(f"DROP TABLE {name}")
 
 
 if has_iceberg():
@@ -339,6 +460,78 @@ if has_iceberg():
             df = self.spark.createDataFrame(rows(number), "id bigint, name string")
             df.coalesce(1).write.insertInto(self.table)
             return rows(number)
+
+
+UNTRIED_GEMS = {
+    AutoLoaderSource: "only Databricks has Auto Loader",
+    GenerateSource: "its stream never ends",
+    RateMicroBatchSource: "its stream never ends",
+    RateSource: "its stream never ends",
+    RowsSource: "no stream reads it",
+    SocketSource: "a server doesn't send its lines again",
+}
+_BATCH = "a stream doesn't take it"
+UNTRIED: dict[type[Source[Any]], dict[str, tuple[str, ...]]] = {
+    DeltaSource: {
+        _BATCH: ("ending_version", "ending_timestamp", "version_as_of", "timestamp_as_of"),
+        "another name for the table at a path is the edit of two options": ("table",),
+        "it lies within a checkpoint, and the suite's are copied": ("schema_tracking_location",),
+    },
+    FileSource: {
+        _BATCH: ("modified_before", "modified_after"),
+        "the suite writes no files of the format": (
+            *("avro_schema", "avro_schema_url", "positional_field_matching", "recursive_field_max_depth"),
+            *("enable_stable_identifiers_for_union_type", "stable_identifier_prefix_for_union_type"),
+            *("row_tag", "attribute_prefix", "value_tag", "exclude_attribute", "ignore_surrounding_spaces"),
+            *("row_validation_xsd_path", "ignore_namespace", "wildcard_col_name", "use_legacy_xml_parser"),
+            *("wholetext", "merge_schema", "datetime_rebase_mode", "int96_rebase_mode"),
+        ),
+        "it needs a schema of one variant beside it": ("single_variant_column",),
+        "it needs another option beside it": ("source_archive_dir",),
+    },
+    KafkaSource: {
+        NO_LOGIN: (
+            *("security_protocol", *(name for name in LOGIN if name != "security_protocol")),
+            *("sasl_jaas_config", "sasl_kerberos_service_name", "ssl_truststore_type", "ssl_keystore_type"),
+            *("ssl_truststore_certificates", "ssl_keystore_certificate_chain", "ssl_keystore_key"),
+            "ssl_endpoint_identification_algorithm",
+        ),
+        "the suite has one broker": ("bootstrap_servers",),
+        _BATCH: ("ending_timestamp", "ending_offsets_by_timestamp"),
+        "it needs another option beside it, or in place of it": (
+            *("subscribe_pattern", "assign", "starting_timestamp", "starting_offsets_by_timestamp"),
+            *("starting_offsets_by_timestamp_strategy", "max_trigger_delay"),
+        ),
+    },
+    JdbcSource: {
+        "the suite has one database, with one login": ("url", "user", "password", "driver", "jar"),
+        _BATCH: (
+            *("query", "partition_column", "lower_bound", "upper_bound", "predicates"),
+            *("session_init_statement", "custom_schema", "spark_options"),
+        ),
+        "how long it waits, and not for what": ("delay", "longest_transaction"),
+        "the table has one column of numbers": ("increasing",),
+    },
+    TableSource: {"another catalog is another session": ("catalog",)},
+}
+
+
+def test_what_a_source_says_of_its_options_is_tried() -> None:
+    suites = [
+        suite
+        for suite in globals().values()
+        if isinstance(suite, type) and issubclass(suite, SourceConformance) and hasattr(suite, "gem")
+    ]
+    tried = {
+        (suite.gem, edit.option)
+        for suite in suites
+        if getattr(suite, "test_says_what_another_value_does", None)
+        for edit in suite.edited()
+    }
+    options = {(suite.gem, name) for suite in suites for name in suite.gem.options_type.model_fields}
+    untried = {(gem, name) for gem, why in UNTRIED.items() for names in why.values() for name in names}
+    assert {option for option in options - tried if option[0] not in UNTRIED_GEMS} == untried
+    assert not {gem for gem, _ in tried} & UNTRIED_GEMS.keys()
 
 
 class LineServer:

@@ -22,13 +22,16 @@ from gem_python.foreach import ForeachTarget
 from gem_python.foreach_batch import ForeachBatchTarget
 from gem_table.target import TableTarget
 from tests.conftest import has_iceberg
-from tests.kit.conformance.test_sources import JAAS, LOGIN, PEM
+from tests.kit.conformance.test_sources import JAAS, LOGIN, LOGINS, NO_LOGIN, PEM
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame
+
+    from gem_bundle import Target
+    from gem_bundle.testing.conformance.edits import Edit
 
 UNREACHABLE = "test_an_unreachable_system_is_a_sentence"
 REPLACES = "test_replaces_a_batch"
@@ -75,22 +78,44 @@ class TestDelta(TargetConformance):
     gem = DeltaTarget
     options = {"path": "out"}
     unreachable = {"table": "no_such_schema.t"}
+    edits = [
+        ("path", "elsewhere"),
+        ("partition_by", ["id"]),
+        ("cluster_by", ["id"]),
+        ("replace_where", "id > 0"),
+        ("compression", "gzip"),
+        ("max_records_per_file", 1),
+        ("user_metadata", "other"),
+        ("merge", {"on": ["id"]}),
+        ("history", {"keys": ["id"], "sequence_by": "id"}),
+        ("table_operations", {"every": 1}),
+        ("spark_options", {"compression": "gzip"}),
+    ]
 
     def written(self) -> Sequence[Mapping[str, Any]]:
         return plain(self.spark.read.format("delta").load(str(self.folder / "out")))
+
+    def written_with(self, gem: DeltaTarget) -> Sequence[Mapping[str, Any]]:
+        return plain(self.spark.read.format("delta").load(gem.options.path))
 
 
 class TestDeltaThatMerges(TestDelta):
     schema = "id bigint, name string, at bigint"
     options = {"path": "out", "merge": {"on": ["id"], "sequence_by": "at", "delete_when": "name = 'gone'"}}
     waive = {KILLED: "the target is killed once already, with rows that are added"}
+    edits = [("merge", {"on": ["id"]}), ("merge", {"on": ["id", "name"], "sequence_by": "at"})]
 
     def rows(self, number: int, count: int = 3) -> list[dict[str, Any]]:
         return [{**row, "at": row["id"]} for row in super().rows(number, count)]
 
+    @classmethod
+    def edited(cls) -> Iterator[Edit]:
+        return (edit for edit in super().edited() if edit.option in {"merge", "history"})
+
 
 class TestDeltaThatKeepsVersions(TestDeltaThatMerges):
     options = {"path": "out", "history": {"keys": ["id"], "sequence_by": "at", "track": ["name"]}}
+    edits = [("history", {"keys": ["id"], "sequence_by": "at"})]
 
     def written(self) -> Sequence[Mapping[str, Any]]:
         found = self.spark.read.format("delta").load(str(self.folder / "out"))
@@ -103,6 +128,14 @@ class TestFile(TargetConformance):
     gem = FileTarget
     options = {"format": "parquet", "path": "out"}
     waive = {UNREACHABLE: MADE}
+    edits = [
+        ("path", "elsewhere"),
+        ("partition_by", ["id"]),
+        ("compression", "gzip"),
+        ("max_records_per_file", 1),
+        ("retention", "30 days"),
+        ("spark_options", {"compression": "gzip"}),
+    ]
 
     def provide(self) -> Mapping[str, Any]:
         return self.options
@@ -110,19 +143,78 @@ class TestFile(TargetConformance):
     def written(self) -> Sequence[Mapping[str, Any]]:
         return plain(self.spark.read.format("parquet").load(str(self.folder / "out")))
 
+    def written_with(self, gem: FileTarget) -> Sequence[Mapping[str, Any]]:
+        reader = self.spark.read.format(gem.options.format).schema(self.schema)
+        return plain(reader.options(**gem.options.to_spark()).load(gem.options.path))
+
 
 class TestFileOfJson(TestFile):
     options = {"format": "json", "path": "out", "compression": "gzip"}
+    edits = [
+        ("encoding", "UTF-16LE"),
+        ("line_sep", ";"),
+        ("date_format", "yyyy"),
+        ("timestamp_format", "yyyy"),
+        ("timestamp_ntz_format", "yyyy"),
+        ("time_format", "HH"),
+        ("time_zone", "Europe/Berlin"),
+        ("locale", "de-DE"),
+    ]
     waive = {UNREACHABLE: MADE, KILLED: "the target is killed once already, with files of another format"}
 
     def written(self) -> Sequence[Mapping[str, Any]]:
         return plain(self.spark.read.schema(self.schema).json(str(self.folder / "out")))
+
+    @classmethod
+    def edited(cls) -> Iterator[Edit]:
+        of_all = {"format", "save_mode", "partition_overwrite_mode"}  # `TestFile` has tried them
+        return (edit for edit in super().edited() if edit.option not in of_all)
+
+
+class TestFileOfCsv(TestFileOfJson):
+    options = {"format": "csv", "path": "out"}
+    edits = [
+        ("sep", ";"),
+        ("quote", "'"),
+        ("escape", '"'),
+        ("char_to_escape_quote_escaping", "'"),
+        ("null_value", "none"),
+        ("empty_value", "none"),
+        ("extension", "txt"),
+    ]
+
+    def written(self) -> Sequence[Mapping[str, Any]]:
+        return plain(self.spark.read.schema(self.schema).csv(str(self.folder / "out")))
+
+    def rows(self, number: int, count: int = 3) -> list[dict[str, Any]]:
+        # Of texts csv keeps neither those without a character nor line breaks, unless it is told.
+        texts = ("ada", 'a "quoted" name, with signs', "Ľubica ☂")
+        return [{**row, "name": texts[row["id"] % 3]} for row in super().rows(number, count)]
 
 
 class TestKafka(TargetConformance):
     gem = KafkaTarget
     unreachable = {"bootstrap_servers": ["localhost:1"], "topic": "clicks"}
     secret_samples = [{**KafkaTarget.example, **more} for more in (LOGIN, JAAS, PEM)]
+    edits = [
+        ("topic", lambda suite: suite.broker.new_topic("elsewhere")),
+        ("key", "name"),
+        ("value", "to_json(struct(id))"),
+        ("headers", "map('a', 'b')"),
+        ("partition", "0"),
+        ("batch_size", 1),
+        ("linger_ms", 1),
+        ("max_request_size", 1_000_000),
+        ("buffer_memory", 1_000_000),
+        ("max_block", "20 seconds"),
+        ("client_id", "other"),
+        ("request_timeout", "20 seconds"),
+        ("spark_options", {"kafka.retries": 3}),
+    ]
+    untried = [
+        *((name, ..., NO_LOGIN) for name in ("security_protocol", "sasl_mechanism", *LOGINS)),
+        ("async_progress_tracking_enabled", True, "a stream that ends keeps its progress as it goes"),
+    ]
 
     def provide(self) -> Mapping[str, Any]:
         self.broker = self.request.getfixturevalue("kafka")
@@ -131,6 +223,10 @@ class TestKafka(TargetConformance):
 
     def written(self) -> Sequence[Mapping[str, Any]]:
         return [json.loads(record.value) for record in self.broker.consume(self.topic)]
+
+    def written_with(self, gem: KafkaTarget) -> Sequence[Mapping[str, Any]]:
+        found = self.broker.consume(gem.options.topic)
+        return [{**json.loads(record.value), "key": record.key} for record in found]
 
 
 JOBS = """
@@ -154,6 +250,13 @@ def add(df, batch_id, folder):
     for found in df.toLocalIterator():
         row(found, folder)
 
+def add_twice(df, batch_id, folder):
+    add(df.union(df), batch_id, folder)
+
+def row_twice(found, folder):
+    row(found, folder)
+    row(found, folder)
+
 def replace(df, batch_id, folder):
     Path(folder, f"{batch_id}.json").write_text(json.dumps([row.asDict() for row in df.collect()]))
 """
@@ -169,6 +272,7 @@ class TestForeachBatch(TargetConformance):
     unreachable = {"function": "conformance_nowhere:save"}
     function = "add"
     waive = {REPLACES: FUNCTION}
+    edits = [("function", "conformance_saving:add_twice")]
 
     def provide(self) -> Mapping[str, Any]:
         arguments = {"folder": str(self.folder)}
@@ -179,6 +283,7 @@ class TestForeachBatch(TargetConformance):
 
 
 class TestForeachBatchThatIsIdempotent(TestForeachBatch):
+    edits = ()
     options = {"function": "jobs:save", "idempotent": True}
     function = "replace"
     waive = {
@@ -191,6 +296,7 @@ class TestForeachBatchThatIsIdempotent(TestForeachBatch):
 
 
 class TestForeachBatchThatRejects(TestForeachBatch):
+    edits = ()
     options = {"function": "jobs:save", "rejects": True}
     function = "add_or_reject"
 
@@ -202,6 +308,7 @@ class TestForeach(TargetConformance):
     gem = ForeachTarget
     unreachable = {"function": "conformance_nowhere:save"}
     waive = {REPLACES: FUNCTION}
+    edits = [("function", "conformance_saving:row_twice")]
 
     def provide(self) -> Mapping[str, Any]:
         return {"function": "conformance_saving:row", "arguments": {"folder": str(self.folder)}}
@@ -211,6 +318,7 @@ class TestForeach(TargetConformance):
 
 
 class TestForeachThatRejects(TestForeach):
+    edits = ()
     options = {"function": "jobs:post", "rejects": True}
 
     def provide(self) -> Mapping[str, Any]:
@@ -229,6 +337,13 @@ class TestJdbc(TargetConformance):
     options = {"url": "jdbc:postgresql://localhost/shop", "password": "…", "table": "clicks"}
     unreachable = UNREACHABLE_DATABASE
     more: Mapping[str, Any] = {}
+    edits = [
+        ("table", lambda suite: f"{suite.table}_elsewhere"),
+        ("upsert", {"on": ["id"]}),
+        ("batch_size", 1),
+        ("num_partitions", 1),
+        ("query_timeout", 60),
+    ]
 
     def provide(self) -> Mapping[str, Any]:
         self.server = self.request.getfixturevalue("postgres")
@@ -238,14 +353,19 @@ class TestJdbc(TargetConformance):
     def written(self) -> Sequence[Mapping[str, Any]]:
         return self.server.rows(f"SELECT * FROM {self.table}")
 
+    def written_with(self, gem: JdbcTarget) -> Sequence[Mapping[str, Any]]:
+        return self.server.rows(f"SELECT * FROM {gem.options.table}")
+
 
 class TestJdbcThatReplaces(TestJdbc):
+    edits = ()
     options = {**TestJdbc.options, "upsert": {"on": ["id"]}}
     more = {"upsert": {"on": ["id"]}}
     waive = {KILLED: "the target is killed once already, with rows that are added"}
 
 
 class TestJdbcThatOnlyAppends(TestJdbc):
+    edits = ()
     options = {**TestJdbc.options, "transactional": False}
     more = {"transactional": False}
 
@@ -255,6 +375,13 @@ class TestTable(TargetConformance):
     unreachable = {"table": "no_such_schema.t"}
     name = ""
     waive = {KILLED: "a table without a path is the catalog's, which ends with the process that is killed"}
+    edits = [
+        ("table", lambda suite: f"{suite.name}_elsewhere"),
+        ("path", lambda suite: str(suite.folder / "elsewhere")),
+        ("format", "parquet"),
+        ("partition_by", ["id"]),
+        ("spark_options", {"compression": "gzip"}),
+    ]
 
     def provide(self) -> Mapping[str, Any]:
         self.name = f"conformance_{uuid4().hex}"
@@ -263,9 +390,13 @@ class TestTable(TargetConformance):
     def written(self) -> Sequence[Mapping[str, Any]]:
         return plain(self.spark.table(self.name))
 
+    def written_with(self, gem: TableTarget) -> Sequence[Mapping[str, Any]]:
+        return plain(self.spark.table(gem.options.table))
+
     def clean_up(self) -> None:
         if self.name:
-            self.spark.sql(f"DROP TABLE IF EXISTS {self.name}")
+            for name in (self.name, f"{self.name}_elsewhere"):
+                self.spark.sql(f"DROP TABLE IF EXISTS {name}")
 
 
 class TestTableOfFiles(TestTable):
@@ -301,3 +432,58 @@ if has_iceberg():
     class TestTableOfIcebergThatMerges(TestTableOfIceberg):
         more = {"merge": {"on": ["id"]}}
         options = {**TestTableOfIceberg.options, **more}
+
+
+UNTRIED: dict[type[Target[Any]], dict[str, tuple[str, ...]]] = {
+    ConsoleTarget: {"nobody reads what is printed": ("num_rows", "truncate")},
+    DeltaTarget: {"another name for the table at a path is the edit of two options": ("table",)},
+    FileTarget: {
+        "the suite reads no files of the format": (
+            *("avro_schema", "avro_schema_url", "positional_field_matching", "record_name"),
+            *("record_namespace", "row_tag", "attribute_prefix", "value_tag", "root_tag", "declaration"),
+            "array_element_name",
+        )
+    },
+    KafkaTarget: {
+        NO_LOGIN: (
+            *("security_protocol", *(name for name in LOGIN if name != "security_protocol")),
+            *("sasl_jaas_config", "sasl_kerberos_service_name", "ssl_truststore_type", "ssl_keystore_type"),
+            *("ssl_truststore_certificates", "ssl_keystore_certificate_chain", "ssl_keystore_key"),
+            "ssl_endpoint_identification_algorithm",
+        ),
+        "the suite has one broker": ("bootstrap_servers",),
+        "the rows have no column for it": ("topic_column",),
+        "it needs another option beside it": (
+            *("delivery_timeout", "async_progress_tracking_checkpoint_interval_ms"),
+        ),
+    },
+    ForeachBatchTarget: {"what arguments mean is the function's own": ("arguments",)},
+    ForeachTarget: {"what arguments mean is the function's own": ("arguments",)},
+    JdbcTarget: {
+        "the suite has one database, with one login": ("url", "user", "password", "driver", "jar"),
+        "what a crash leaves there is what counts": ("staging_schema", "transaction_table"),
+        "they are for a table that isn't there yet": ("create_table_options", "create_table_column_types"),
+        "what it means is the driver's own": ("spark_options",),
+    },
+    TableTarget: {
+        "another catalog is another session": ("catalog",),
+        "it is for tables of Iceberg": ("merge",),
+    },
+}
+
+
+def test_what_a_target_says_of_its_options_is_tried() -> None:
+    suites = [
+        suite
+        for suite in globals().values()
+        if isinstance(suite, type) and issubclass(suite, TargetConformance) and hasattr(suite, "gem")
+    ]
+    tried = {
+        (suite.gem, edit.option)
+        for suite in suites
+        if getattr(suite, "test_says_what_another_value_does", None)
+        for edit in suite.edited()
+    }
+    options = {(suite.gem, name) for suite in suites for name in suite.gem.options_type.model_fields}
+    untried = {(gem, name) for gem, why in UNTRIED.items() for names in why.values() for name in names}
+    assert options - tried == untried

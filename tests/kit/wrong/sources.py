@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gem_bundle import (
     Column,
     Facts,
+    Field,
     Finding,
     Rejects,
     Source,
@@ -19,7 +20,7 @@ from gem_bundle import (
     StreamReadContext,
     reason,
 )
-from tests.kit.wrong.right import Drawer, SourceSuite
+from tests.kit.wrong.right import Drawer, FolderOptions, SourceSuite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -207,3 +208,32 @@ class TestSkipsHalf(SourceSuite):
         "test_reads_over_two_paths",
         "test_replays_the_same_rows",
     }
+
+
+class PickingOptions(FolderOptions):
+    """Where the rows lie, and which."""
+
+    least: int = Field(0, passed=False, description="The least number that is read.", change="continues")
+
+
+class SaysNoRowIsDifferent(Source[PickingOptions]):
+    """Read rows by an option of which it says that it makes no difference."""
+
+    semantics = SourceSemantics(batch=False)
+    example = {"folder": "drawer"}
+
+    def read_stream(self, context: StreamReadContext) -> DataFrame:
+        reader = context.reader.schema("id bigint, name string")
+        return reader.json(str(self.options.place())).filter(f"id >= {self.options.least}")
+
+    def infer(self) -> Facts:
+        return Facts(columns=(Column("id", "bigint"), Column("name", "string")))
+
+    def connect(self) -> Iterator[Finding]:
+        yield from self.options.missing()
+
+
+class TestSaysNoRowIsDifferent(SourceSuite):
+    gem = SaysNoRowIsDifferent
+    edits = [("least", 21)]
+    caught_by = {"test_says_what_another_value_does"}

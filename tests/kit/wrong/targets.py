@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
-from gem_bundle import MICRO_BATCH_TRIGGERS, TargetSemantics, WriteContext
+from gem_bundle import MICRO_BATCH_TRIGGERS, Field, Target, TargetSemantics, WriteContext
 from tests.kit.wrong.right import NOT_INSTALLED, Filing, FolderOptions, TargetSuite
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame
+
+    from gem_bundle import Finding
 
 SIZE = 256
 
@@ -169,3 +173,39 @@ class ChokesOnNothing(Filing):
 class TestChokesOnNothing(TargetSuite):
     gem = ChokesOnNothing
     caught_by = {"test_writes_an_empty_batch"}
+
+
+class SayingOptions(FolderOptions):
+    """Where the rows go, and what is said of them."""
+
+    greeting: str = Field("", passed=False, description="What stands before names.", change="continues")
+
+
+class SaysNoRowIsWrittenOtherwise(Target[SayingOptions]):
+    """Write rows by an option of which it says that it makes no difference."""
+
+    semantics = TargetSemantics(delivery="exactly_once", condition="Nobody else writes into the folder.")
+    example = {"folder": "drawer"}
+
+    def write(self, df: DataFrame, context: WriteContext) -> None:
+        self._filed().write(self._greeted(df), context)
+
+    def write_batch(self, df: DataFrame, batch_id: int, context: WriteContext) -> None:
+        self._filed().write_batch(self._greeted(df), batch_id, context)
+
+    def connect(self) -> Iterator[Finding]:
+        yield from self.options.missing()
+
+    def _filed(self) -> Filing:
+        return Filing(self.options)
+
+    def _greeted(self, df: DataFrame) -> DataFrame:
+        from pyspark.sql.functions import concat, lit
+
+        return df.withColumn("name", concat(lit(self.options.greeting), "name"))
+
+
+class TestSaysNoRowIsWrittenOtherwise(TargetSuite):
+    gem = SaysNoRowIsWrittenOtherwise
+    edits = [("greeting", "hello, ")]
+    caught_by = {"test_says_what_another_value_does"}

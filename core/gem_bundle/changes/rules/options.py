@@ -79,3 +79,27 @@ def meaning_of(gem: Gem | None, option: str, before: Any, *, stateful: bool) -> 
     options = type(gem.options)
     declared = metadata(options.model_fields[option]).get("change") or options.default_change
     return (rule, False) if declared is None else (OptionChange(declared), True)
+
+
+def without_a_word(gem: Gem) -> list[str]:
+    """The options of which neither `Field` nor `Gem.change` says what another value does.
+
+    For those the gem's `default_change` stands in, and without one the rule.
+
+    Args:
+        gem: The gem, with some options.
+    """
+    values = gem.options.model_dump(mode="json")
+    return [
+        name
+        for name, info in type(gem.options).model_fields.items()
+        if not metadata(info).get("change") and not any(_answers(gem, name, v) for v in (values[name], None))
+    ]
+
+
+def _answers(gem: Gem, option: str, before: Any) -> bool:
+    """Whether `Gem.change` has code for an option: where it fails, it has."""
+    try:
+        return gem.change(option, before) is not None
+    except Exception:  # noqa: BLE001 (of a value that no option can have)
+        return True

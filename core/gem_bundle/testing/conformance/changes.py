@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pytest
 
 from gem_bundle.changes.reach import local_taint, other_state
 from gem_bundle.changes.rules.options import meaning_of
 from gem_bundle.lineage import column_keys
+from gem_bundle.testing.conformance.edits import (
+    CONTINUES,
+    FROM_NOW_ON,
+    MIXED,
+    REFUSED,
+    Edit,
+    EditTests,
+    contradiction,
+    has_edits,
+    is_untrue,
+)
 from gem_bundle.testing.conformance.inputs import Folder, facts_of
-from gem_bundle.testing.conformance.streams import drained_rows, rows_of
-from gem_bundle.testing.conformance.suite import GemConformance, applies, fail_for, refusing
+from gem_bundle.testing.conformance.streams import counted, drained_rows, rows_of
+from gem_bundle.testing.conformance.suite import applies, fail_for, refusing
 from gem_bundle.testing.conformance.verdict import refusals
 
 if TYPE_CHECKING:
@@ -23,27 +34,14 @@ if TYPE_CHECKING:
 
     from gem_bundle.gem import Gem
     from gem_bundle.lineage import Lineage
+    from gem_bundle.options import Effect
     from gem_bundle.semantics import OutputMode
     from gem_bundle.testing.conformance.inputs import Given
+    from gem_bundle.testing.conformance.suite import GemConformance
 
     Rows = Sequence[Mapping[str, Any]]
 
 _MODES: tuple[OutputMode, ...] = ("append", "update")
-_EXAMPLES = 1
-_SAID = {
-    "continues": "no row is different for it",
-    "from_now_on": "rows from now on go by the new value, and nothing else is different",
-    "refused": "Spark refuses to go on",
-}
-
-
-class _Edit(NamedTuple):
-    option: str
-    value: Any
-
-
-def _has_edits(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001 (the shape of a condition)
-    return next(cast("type[ChangeTests]", suite).edited(), None) is not None
 
 
 def _tells_lineage(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001
@@ -52,17 +50,9 @@ def _tells_lineage(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG0
     return suite.gem.lineage is not Transform.lineage  # type: ignore[attr-defined]
 
 
-class ChangeTests(GemConformance):
-    """What a transform says of changes is true.
+class ChangeTests(EditTests):
+    """What a transform says of changes is true."""
 
-    Attributes:
-        edits: Other values of options, each with the name of the option. Booleans and options with named
-            values are tried without being named here.
-        untried: Options with values that can't be tried with a stream that ends, each with the reason.
-    """
-
-    edits: ClassVar[Sequence[tuple[str, Any]]] = ()
-    untried: ClassVar[Sequence[tuple[str, Any, str]]] = ()
     inputs: ClassVar[Mapping[str, Given]]
 
     @pytest.mark.spark
@@ -89,39 +79,14 @@ class ChangeTests(GemConformance):
         fail_for(problems)
 
     @pytest.mark.spark
-    @applies(_has_edits)
+    @applies(has_edits)
     def test_says_what_another_value_does(self) -> None:
         """What `change` and `Field(change=…)` say is true of a query that goes on with another value."""
-        fail_for([problem for edit in self.edited() if (problem := self._wrong(edit))])
+        fail_for([problem for edit in self.tried() if (problem := self._wrong(edit))])
 
-    @classmethod
-    def edited(cls) -> Iterator[_Edit]:
-        """The edits: one option each, of which the new value is valid."""
-        sample = dict(cls.sample())
-        options = cls.gem.options_type
-        given = [*cls.edits]
-        for name, field in options.model_fields.items():
-            kind = field.annotation
-            if kind is bool:
-                given += [(name, True), (name, False)]
-            elif get_origin(kind) is Literal:
-                given += [(name, value) for value in get_args(kind)]
-        known = {options.canonical(key) or key: value for key, value in sample.items()}
-        for name, value in given:
-            if any((name, value) == tuple(left) for *left, _ in cls.untried):
-                continue
-            try:
-                before, after = options.model_validate(known), options.model_validate({**known, name: value})
-            except ValueError:
-                continue  # not without another option beside it
-            if getattr(before, name) != getattr(after, name):
-                yield _Edit(name, value)
-
-    def _wrong(self, edit: _Edit) -> str:
+    def _wrong(self, edit: Edit) -> str:
         """What is untrue of what the gem says of an edit; empty when nothing is."""
         old = self.live()
-        provided = self._provided or {}
-        given = {type(old.options).canonical(key) or key: value for key, value in provided.items()}
         place = self.folder.with_name(f"edit_{edit.option}_{len(self._tried)}")
         self._tried.append(edit.option)
         folders = {name: Folder(place / name, given.schema) for name, given in self.inputs.items()}
@@ -129,18 +94,17 @@ class ChangeTests(GemConformance):
             folder.add(self.inputs[name].rows)
         inputs = self._streams(folders)
         facts = [facts_of(df) for df in inputs]
-        new = self.made({**given, edit.option: edit.value})
+        value = edit.of(self)
+        new = self.made({**self._given_options(), edit.option: value})
         mode = self._mode(old, new, facts)
         if mode is None:
             return ""
-        said = _verdict(old, new, edit.option, facts)
+        said, known = _verdict(old, new, edit.option, facts)
         for output in new.outputs() or ("",):
             truth = self._truth(old, new, output, mode, place, folders)
-            if truth and _is_untrue(said, truth):
-                return (
-                    f"of `{edit.option}`, which was {getattr(old.options, edit.option)!r} and is "
-                    f"{edit.value!r}, the gem says `{said}`: {_SAID[said]}. In Spark {truth}"
-                )
+            # That state of another shape is refused a plan says by the shape, and not by the option.
+            if truth and said != "mixed" and is_untrue(said, truth):
+                return contradiction(edit, getattr(old.options, edit.option), value, said, truth, known=known)
         return ""
 
     def _truth(
@@ -152,11 +116,7 @@ class ChangeTests(GemConformance):
         def run(gem: Any, checkpoint: Path) -> Counter[str]:
             found = gem.apply(*self._streams(folders))
             df: DataFrame = found[output] if output else found
-            names = df.columns
-            rows = drained_rows(df, checkpoint, mode)
-            return Counter(
-                str([row.get(name) for name in sorted(names)]) + str(sorted(names)) for row in rows
-            )
+            return counted(drained_rows(df, checkpoint, mode))
 
         try:
             first, before = run(old, kept), run(new, scratch)
@@ -167,11 +127,11 @@ class ChangeTests(GemConformance):
         try:
             second = run(new, kept)
         except Exception:  # noqa: BLE001 (whatever Spark says, it doesn't go on)
-            return _REFUSED
+            return REFUSED
         after = run(new, scratch)
         if first + second == before + after:
-            return _CONTINUES
-        return _FROM_NOW_ON if second == after else _WRONG
+            return CONTINUES
+        return FROM_NOW_ON if second == after else MIXED
 
     def _mode(self, old: Any, new: Any, facts: list[Any]) -> OutputMode | None:
         """An output mode in which both run as streams; None where none is."""
@@ -208,33 +168,19 @@ class ChangeTests(GemConformance):
         return cast("list[str]", self.__dict__.setdefault("_tried_options", []))
 
 
-_CONTINUES = "no row is different"
-_FROM_NOW_ON = "the rows of the old value would have been others by the new one"
-_WRONG = "what comes out is neither what the old value gives nor what the new one does"
-_REFUSED = "the query fails"
-
-
-def _is_untrue(said: str, truth: str) -> bool:
-    if said == "continues":
-        return truth != _CONTINUES
-    if said == "from_now_on":
-        return truth in {_WRONG, _REFUSED}
-    return said == "refused" and truth != _REFUSED
-
-
-def _verdict(old: Any, new: Any, option: str, facts: list[Any]) -> str:
-    """What a plan makes of what the gem says, where nothing else keeps state."""
+def _verdict(old: Any, new: Any, option: str, facts: list[Any]) -> tuple[Effect, bool]:
+    """What a plan makes of what the gem says, where nothing else keeps state, and whether the gem says it."""
     stateful = any(operator.stateful is not False for operator in new.infer(*facts).all_operators())
     before = old.options.model_dump(mode="json")[option]
-    change, _ = meaning_of(new, option, before, stateful=stateful)
+    change, known = meaning_of(new, option, before, stateful=stateful)
     if change.effect not in {"from_now_on", "mixed"}:
-        return change.effect
+        return change.effect, known
     lineages: tuple[Lineage | None, Lineage | None] = old.lineage(*facts), new.lineage(*facts)
     if new.outputs():
         lineages = (None, None)
     if change.effect == "mixed" and stateful and other_state(*lineages):
-        return "mixed"
-    return "from_now_on" if local_taint(*lineages) else "continues"
+        return "mixed", known
+    return "from_now_on" if local_taint(*lineages) else "continues", known
 
 
 def _problems(lineage: Lineage, names: list[str], use: str, before: Rows, after: Rows) -> Iterator[str]:

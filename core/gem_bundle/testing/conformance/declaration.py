@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from gem_bundle.diagnostics import Finding
+from gem_bundle.changes.rules.options import without_a_word
+from gem_bundle.diagnostics import Finding, listed_names
+from gem_bundle.semantics import OptionChange
 from gem_bundle.testing.conformance.inputs import input_facts
 from gem_bundle.testing.conformance.outside import kept_inside
 from gem_bundle.testing.conformance.registration import entry_of, registered
-from gem_bundle.testing.conformance.suite import GemConformance, fail, fail_for, make, refusing
+from gem_bundle.testing.conformance.suite import TOLD, GemConformance, fail, fail_for, make, refusing
 from gem_bundle.testing.conformance.wording import wrong_findings
 
 if TYPE_CHECKING:
@@ -121,6 +123,38 @@ class DeclarationTests(GemConformance):
                 if name not in self.gem.options_type.model_fields
             ]
         )
+
+    def test_says_what_its_options_mean(self) -> None:
+        """`change` answers for every option; the report tells of which nothing says what a change does."""
+        gem = self.made()
+        problems = []
+        for name, value in gem.options.model_dump(mode="json").items():
+            try:
+                said = gem.change(name, value)
+            except Exception as error:  # noqa: BLE001 (a gem may raise anything here, and none is right)
+                problems.append(f"`change` fails for `{name}`: {type(error).__name__}: {error}")
+                continue
+            if said is not None and not isinstance(said, OptionChange):
+                problems.append(f"`change` gives {said!r} for `{name}`; give an `OptionChange`, or None")
+        unknown = sorted(set(self.by_default) - set(self.gem.options_type.model_fields))
+        problems += [f"`by_default` names `{name}`, which is no option" for name in unknown]
+        fail_for(problems)
+        new = [name for name in without_a_word(gem) if name not in self.by_default]
+        if new:
+            self.request.node.user_properties.append((TOLD, _taken_for(gem, new)))
+
+
+def _taken_for(gem: Gem[Any], options: list[str]) -> str:
+    """What a plan takes another value of options for, of which nothing is said."""
+    default = gem.options_type.default_change
+    taken = (
+        f"`{default}`, the gem's default" if default else "`mixed` where state is kept, else `from_now_on`"
+    )
+    return (
+        f"nothing says what another value of {listed_names(options)} does to a pipeline that runs: a plan "
+        f"takes it for {taken}. Say it with `Field(change=…)` or `change`, or name in `by_default` what is "
+        "meant so"
+    )
 
 
 def wrong_method(method: str, promised: bool, there: bool) -> Iterator[str]:

@@ -11,11 +11,13 @@ from gem_bundle.gem import Source
 from gem_bundle.rejected import Rejecting, rejected_rows
 from gem_bundle.testing.conformance.code import CodeTests
 from gem_bundle.testing.conformance.declaration import DeclarationTests, wrong_method
+from gem_bundle.testing.conformance.feeding import feeds, reads
 from gem_bundle.testing.conformance.inference import differences
 from gem_bundle.testing.conformance.options import OptionTests
 from gem_bundle.testing.conformance.outside import OutsideTests
 from gem_bundle.testing.conformance.pickling import PicklingTests
 from gem_bundle.testing.conformance.secrets import SecretTests
+from gem_bundle.testing.conformance.source_changes import SourceChangeTests
 from gem_bundle.testing.conformance.streams import (
     NAME,
     Batches,
@@ -29,7 +31,7 @@ from gem_bundle.testing.conformance.streams import (
     rows_of,
     running,
 )
-from gem_bundle.testing.conformance.suite import applies, fail, fail_for, refusing
+from gem_bundle.testing.conformance.suite import applies, fail, fail_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,22 +46,6 @@ if TYPE_CHECKING:
 
 _ANYBODY = Rejecting("pipeline", "0.1.0", "node", "gem")
 _ENOUGH = 2  # micro-batches with rows, of a source that makes its own
-
-
-def reads(source: Any, *, streaming: bool) -> bool:
-    """Whether a source can be read so: its semantics allow it, and its own rules with these options."""
-    if not (source.semantics.streaming if streaming else source.semantics.batch):
-        return False
-    before = source.streaming
-    source.streaming = streaming
-    try:
-        return not refusing(source)
-    finally:
-        source.streaming = before
-
-
-def _feeds(suite: type[GemConformance]) -> bool:
-    return cast("type[SourceConformance]", suite).feed is not SourceConformance.feed
 
 
 def _reads_batches(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001 (the shape of a condition)
@@ -117,21 +103,10 @@ def _discovers(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001
     return type(gem).discover is not Source.discover  # type: ignore[attr-defined]
 
 
-class SourceConformance(DeclarationTests, OptionTests, SecretTests, CodeTests, PicklingTests, OutsideTests):
+class SourceConformance(
+    SourceChangeTests, DeclarationTests, OptionTests, SecretTests, CodeTests, PicklingTests, OutsideTests
+):
     """The tests of a source. Implement `feed`, and `provide` where rows come from somewhere."""
-
-    def feed(self, number: int) -> Rows:
-        """Make a few new rows appear to the source, at least one, and say which.
-
-        Called after `provide`, at most three times in a test, with 1, 2, 3: each time the rows are others.
-        When it returns, a query that starts now must find them; a source without a backlog (its
-        `semantics`) may be fed while its query runs already. A source that makes its own rows has
-        none to be fed.
-
-        Returns:
-            The rows that came to be, with the columns to compare; others the source may add.
-        """
-        raise NotImplementedError
 
     def test_semantics_are_declared(self) -> None:
         """The class declares its semantics, and implements what they say and nothing else."""
@@ -196,7 +171,7 @@ class SourceConformance(DeclarationTests, OptionTests, SecretTests, CodeTests, P
     def test_gives_or_rejects_each_row(self) -> None:
         """Each row is given or rejected, in a batch and in a stream, also when a micro-batch comes again."""
         gem = self.live()
-        if _feeds(type(self)):
+        if feeds(type(self)):
             self._given(1)
         problems = []
         if reads(gem, streaming=False):
@@ -304,7 +279,7 @@ class SourceConformance(DeclarationTests, OptionTests, SecretTests, CodeTests, P
     def test_a_preview_changes_nothing(self) -> None:
         """`for_preview` is read as a source too, and leaves everything for the source itself."""
         gem = self.live()
-        if not _feeds(type(self)):
+        if not feeds(type(self)):
             if not isinstance(gem.for_preview(), Source):
                 fail("`for_preview` must return a source")
             return
@@ -328,31 +303,13 @@ class SourceConformance(DeclarationTests, OptionTests, SecretTests, CodeTests, P
             # Only looked at: what runs is Spark's.
             read_stream(gem, self.spark).columns  # noqa: B018
 
-    def _given(self, number: int) -> list[Mapping[str, Any]]:
-        """The rows that were fed, of which there must be some."""
-        if not _feeds(type(self)):
-            fail(
-                "implement `feed`: without rows that it knows of, the suite can't tell whether they are read"
-            )
-        rows: list[Mapping[str, Any]] = [dict(row) for row in self.feed(number)]
-        if not rows:
-            fail(f"`feed({number})` gave no rows; one at least is needed")
-        return rows
-
-    def _fed(self) -> Any:
-        """A gem that has something to read, where it can be fed."""
-        gem = self.live()
-        if _feeds(type(self)):
-            self._given(1)
-        return gem
-
     def _first_run(self, gem: Any) -> tuple[Rows | None, Batches]:
         """The first rows, and what a first run gives; without rows that are known where none are fed."""
         if gem.semantics.backlog and not gem.semantics.only_new:
             wanted = self._given(1)
             return wanted, drained(read_stream(gem, self.spark), self.checkpoint)
         stream = read_stream(gem, self.spark)
-        if not gem.semantics.backlog and not _feeds(type(self)):
+        if not gem.semantics.backlog and not feeds(type(self)):
             return None, running(stream, self.checkpoint, _has_made_some, lambda: None)
         return self._while_running(stream)
 

@@ -215,6 +215,15 @@ def rows_of(df: DataFrame) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in df.collect()]
 
 
+def counted(rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """How often each row is there, with all that it has, whatever the order of rows and columns.
+
+    Args:
+        rows: The rows.
+    """
+    return Counter(str([(name, row[name]) for name in sorted(row)]) for row in rows)
+
+
 def all_rows(batches: Batches) -> list[dict[str, Any]]:
     """The rows of all micro-batches."""
     return [row for _, rows in batches for row in rows]

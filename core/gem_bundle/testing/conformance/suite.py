@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, cast
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 WAIVED = "waived: "
 """How the reason of a waived test begins in the report."""
+
+TOLD = "told by the conformance suite"
+"""The property of a test's report that has what its gem's author should know, and that is no failure."""
 
 _CONDITION = "_gem_bundle_applies"
 _COSTLY = "_gem_bundle_costly"
@@ -83,6 +86,8 @@ class GemConformance:
         secret_samples: Options with secrets in them, where the sample options with one more secret
             wouldn't be valid. Their values are replaced by ones that are looked for.
         waive: The tests that don't hold, and why: ``{"test_name": "reason"}``.
+        by_default: Options for which it is meant that the gem's `default_change` says what another value
+            does, or the rule; of others that have no word of their own the report tells.
         folder: An empty folder of this test. Relative paths in options are relative to it.
         request: pytest's request, for fixtures of the author's own:
             ``self.request.getfixturevalue("name")``.
@@ -93,6 +98,7 @@ class GemConformance:
     unreachable: ClassVar[Mapping[str, Any] | None] = None
     secret_samples: ClassVar[Sequence[Mapping[str, Any]]] = ()
     waive: ClassVar[Mapping[str, str]] = {}
+    by_default: ClassVar[Collection[str]] = ()
     folder: Path
     request: pytest.FixtureRequest
     _provided: Mapping[str, Any] | None = None
@@ -122,6 +128,9 @@ class GemConformance:
         topic, a folder, a server of its own. It may use `spark`. By default it makes nothing, and the
         options are the sample options; relative paths then lead into `folder`. The options lead elsewhere
         than the sample options, and apart from that are the same: by those the tests were chosen.
+
+        A test that needs several places calls it for each of them, with another empty `folder`, after
+        `clean_up`.
         """
         return self.sample()
 
@@ -167,7 +176,10 @@ class GemConformance:
         self.clean_up()
 
     def clean_up(self) -> None:
-        """Remove what `provide` has made, where it doesn't vanish with `folder`; called after each test."""
+        """Remove what `provide` has made, where it doesn't vanish with `folder`.
+
+        Called after each test, and before another call of `provide`.
+        """
 
     @property
     def spark(self) -> SparkSession:

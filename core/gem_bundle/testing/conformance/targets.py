@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -28,6 +28,8 @@ from gem_bundle.testing.conformance.streams import (
     write_stream,
 )
 from gem_bundle.testing.conformance.suite import applies, costly, fail, fail_for
+from gem_bundle.testing.conformance.target_changes import TargetChangeTests
+from gem_bundle.testing.conformance.writing import is_seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -44,15 +46,9 @@ if TYPE_CHECKING:
 MANY = 257
 """More rows than what a target usually collects before it sends them, and no multiple of it."""
 
-_NAMES = ("ada", "", 'a "quoted" name; with, signs\n', "Ľubica ☂", None)
-
 
 def _semantics(gem: Gem) -> TargetSemantics:
     return cast("Target", gem).semantics
-
-
-def _is_seen(suite: type[GemConformance]) -> bool:
-    return cast("type[TargetConformance]", suite).written is not TargetConformance.written
 
 
 def _streams(mode: OutputMode) -> Condition:
@@ -83,7 +79,7 @@ def _writes_batches(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG
 
 
 def _must_keep_batches(suite: type[GemConformance], gem: Gem) -> bool:
-    return _semantics(gem).batch and (_is_seen(suite) or _semantics(gem).delivery != "none")
+    return _semantics(gem).batch and (is_seen(suite) or _semantics(gem).delivery != "none")
 
 
 def _is_continuous(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001
@@ -95,27 +91,16 @@ def _counts(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001
 
 
 class TargetConformance(
-    DeclarationTests, OptionTests, SecretTests, CodeTests, PicklingTests, HandedOverTests, OutsideTests
+    TargetChangeTests,
+    DeclarationTests,
+    OptionTests,
+    SecretTests,
+    CodeTests,
+    PicklingTests,
+    HandedOverTests,
+    OutsideTests,
 ):
-    """The tests of a target. Implement `written`, and `provide` where rows go somewhere.
-
-    Attributes:
-        schema: The columns of the rows that the target is given, as DDL.
-    """
-
-    schema: ClassVar[str] = "id bigint, name string"
-
-    def rows(self, number: int, count: int = 3) -> list[dict[str, Any]]:
-        """The rows that the target is given, all different; override it together with `schema`.
-
-        Called several times in a test.
-
-        Args:
-            number: Which portion: other rows for another number.
-            count: How many.
-        """
-        names = (_NAMES[index % len(_NAMES)] for index in range(count))
-        return [{"id": 1_000 * number + index, "name": name} for index, name in enumerate(names)]
+    """The tests of a target. Implement `written`, and `provide` where rows go somewhere."""
 
     def refused(self) -> Rows:
         """Rows that the place will refuse, where the target rejects rows; by default it refuses none.
@@ -123,15 +108,6 @@ class TargetConformance(
         The suite gives them to the target among others, which all differ from them.
         """
         return []
-
-    def written(self) -> Rows:
-        """All rows that are outside now, as a reader would find them who knows what he does.
-
-        Called after `provide` and after each run, when no query runs. The suite compares the columns
-        that the rows it gave have. A target that promises no delivery, because it is for looking at,
-        may leave it out.
-        """
-        raise NotImplementedError
 
     def test_semantics_are_declared(self) -> None:
         """The class declares its semantics, and implements what they say and nothing else."""
@@ -328,10 +304,6 @@ class TargetConformance(
             mode: OutputMode = "append" if "append" in gem.semantics.output_modes else "update"
             write_stream(gem, self._stream(given), self.checkpoint, mode)
 
-    def _name(self) -> str:
-        """A name for the query that no other test uses."""
-        return f"{NAME}_{self.folder.parent.name}".replace("-", "_").replace(".", "_")
-
     def _context(self, mode: OutputMode) -> WriteContext:
         return WriteContext(node="target", pipeline=self._name(), output_mode=mode)
 
@@ -340,9 +312,6 @@ class TargetConformance(
         given = Folder(self.folder.with_name(f"batch{len(list(folders))}"), self.schema)
         given.add(rows)
         return given.table(self.spark)
-
-    def _stream(self, given: Folder) -> DataFrame:
-        return given.stream(self.spark, "given")
 
     def _in_two_steps(self, mode: OutputMode, change: Callable[[DataFrame], DataFrame]) -> Any:
         """Write two micro-batches, with a restart between them where the target can go on."""
@@ -375,7 +344,7 @@ class TargetConformance(
 
     def _expect(self, wanted: Rows, when: str, *, more: bool = False) -> None:
         """The rows outside are these, where they can be seen."""
-        if not _is_seen(type(self)):
+        if not is_seen(type(self)):
             if self.made().semantics.delivery == "none":
                 return
             fail(
