@@ -566,6 +566,18 @@ class Transform(Gem[OptionsT]):
         """
         return None
 
+    def order_of_inputs(self) -> Sequence[int] | None:
+        """The positions of its inputs in the order in which the plan that `apply` builds has them.
+
+        From left to right, as the inputs of joins and unions stand in it; by that Spark tells sources apart
+        where a checkpoint has no names for them. Called by `gem-bundle plan` and at a run's start, when
+        `input_names` is set.
+
+        Returns:
+            By default the order of the inputs; None where it can't be known.
+        """
+        return range(len(self.input_names))
+
     def lineage_output(self, output: str, *inputs: Facts) -> Lineage | None:  # noqa: ARG002 (as above)
         """What comes of what in one of its named `outputs`.
 

@@ -12,6 +12,8 @@ from gem_bundle.types import StringList
 from gem_python.calling import FunctionOptions, load, user_code
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame
 
 
@@ -73,6 +75,10 @@ class PythonTransform(Transform[PythonOptions]):
         """The function, with the inputs."""
         options = self.options
         return (Called(options.function, tuple(self.input_names), options.arguments),)
+
+    def order_of_inputs(self) -> "Sequence[int] | None":
+        """Where the inputs come in the plan, of several only the function knows."""
+        return None if len(self.input_names) > 1 else super().order_of_inputs()
 
     def outputs(self) -> tuple[str, ...]:
         """The declared outputs."""

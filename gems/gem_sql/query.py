@@ -11,7 +11,7 @@ from gem_sql.text import blanked, tables_of_the_catalog, with_placeholders
 from gem_sql.tree import UnknownQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -75,6 +75,14 @@ class Sql(Transform[SqlOptions]):
                 certain = any(found.streaming for found, name in names if name not in unused)
                 facts = replace(facts, streaming=True if certain else None)
         return facts
+
+    def order_of_inputs(self) -> "Sequence[int] | None":
+        """The order in which the query names its tables, where Spark's plan has them in that order."""
+        from gem_sql.ordering import tables_in_order
+
+        names = [name.lower() for name in self.input_names]
+        tables = tables_in_order(self.options.query, names)
+        return None if tables is None else [names.index(table) for table in tables]
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """What comes of what, of a query over one input without common table expressions and the like."""

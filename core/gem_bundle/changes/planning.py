@@ -159,7 +159,9 @@ def _judged(
         found = TargetChanges(node.id)
     else:
         found = compare(ran, new, plan, node.id, registry=installed(), checkpoint=checkpoint)
-    found = _by_processing(plan, node, checkpoint, by_order(plan, node, ran, new, checkpoint, found))
+    found = _by_processing(
+        plan, node, checkpoint, by_order(plan, node, ran, new, checkpoint, found, installed)
+    )
     # A run that took them on purpose may have ended without a micro-batch: nobody is asked again.
     last = record.newest if record is not None else None
     taken = last.accepted if last is not None and last.is_same(new) else ()

@@ -14,7 +14,7 @@ from gem_bundle.check.stages.graph import check_graph
 from gem_bundle.check.stages.inference import infer
 from gem_bundle.errors import PluginError
 from gem_bundle.facts import Column, Facts
-from gem_bundle.gem import Source
+from gem_bundle.gem import Source, Transform
 from gem_bundle.operators import AggregateOperator, LimitOperator, Operator, walk
 from gem_bundle.options import NoOptions
 from gem_bundle.pipeline.document import Document
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from gem_bundle.changes.record import NodeRecord, VersionRecord
-    from gem_bundle.gem import Gem, Transform
+    from gem_bundle.gem import Gem
     from gem_bundle.options import Options
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.plugins import Registry
@@ -110,7 +110,8 @@ class Side:
         while waiting:
             name = waiting.pop()
             found += of.get(name, ())
-            waiting += [edge.node for edge in self.nodes[name].inputs[::-1] if edge.node in leading]
+            edges = [self.nodes[name].inputs[position] for position in self._planned(name)]
+            waiting += [edge.node for edge in edges[::-1] if edge.node in leading]
             if len(found) > _MOST_PATHS:
                 return self.stateful
         return tuple(reversed(found))
@@ -131,9 +132,16 @@ class Side:
             if here == name:
                 found.append(way)
                 continue
-            inputs = enumerate(self.nodes[here].inputs)
+            inputs = [(position, self.nodes[here].inputs[position]) for position in self._planned(here)]
             waiting += [[(here, position), *way] for position, edge in inputs if edge.node in leading]
         return found
+
+    def _planned(self, name: str) -> Sequence[int]:
+        """The positions of a node's inputs as Spark's plan has them; as they stand where that is unknown."""
+        node = self.nodes[name]
+        found = as_planned(node, self.gems.get(name)) or ()
+        everywhere = range(len(node.inputs))
+        return found if sorted(found) == list(everywhere) else everywhere
 
     def may_keep(self, operator: Operator) -> bool:
         """Whether an operator keeps state, or may."""
@@ -179,6 +187,22 @@ class Side:
         return list(found)
 
 
+def as_planned(node: NodeRecord, gem: Gem | None) -> Sequence[int] | None:
+    """The positions of a node's inputs as Spark's plan has them, from left to right; None where unknown.
+
+    Args:
+        node: The node.
+        gem: Its gem; None when it can't be made.
+    """
+    if len(node.inputs) < 2:
+        return range(len(node.inputs))
+    try:
+        order = gem.order_of_inputs() if isinstance(gem, Transform) else None
+        return None if order is None or any(not 0 <= p < len(node.inputs) for p in order) else list(order)
+    except Exception:  # noqa: BLE001 (a gem's bug must not take the comparison down)
+        return None
+
+
 def _is_one_row(inputs: tuple[Operator, ...]) -> bool:
     """Whether no more than one row ever comes from some operators, by a limit."""
     while len(inputs) == 1 and inputs[0].kind in _LET_THROUGH:
@@ -208,7 +232,7 @@ def old_side(
     target = next(node.id for node in reversed(version.nodes) if node.kind == "target")
     definition = _definition(version)
     order, _ = check_graph(definition, ())
-    gems = {node.id: gem for node in version.nodes if (gem := _gem(node, registry)) is not None}
+    gems = gems_of(version, registry)
     with_columns: dict[str, Gem] = {}
     for node in version.nodes:
         if node.kind == "source" and node.columns is not None:
@@ -217,6 +241,16 @@ def old_side(
             with_columns[node.id] = _Known((columns or {})[identity(node)])
     facts, _ = infer(definition, gems | with_columns, order, discover=False)
     return Side(version, target, gems, facts, tuple(order))
+
+
+def gems_of(version: VersionRecord, registry: Registry) -> dict[str, Gem]:
+    """The gems of a version that ran, made anew of its options; those that can't be are missing.
+
+    Args:
+        version: What ran.
+        registry: The gems that are installed now.
+    """
+    return {node.id: gem for node in version.nodes if (gem := _gem(node, registry)) is not None}
 
 
 class _Known(Source):

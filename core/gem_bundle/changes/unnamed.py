@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.model import Change
 from gem_bundle.changes.rules.options import meaning_of
-from gem_bundle.changes.sides import identity
+from gem_bundle.changes.sides import as_planned, gems_of, identity
 from gem_bundle.diagnostics import listed_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.changes.model import TargetChanges, Verdict
-    from gem_bundle.changes.record import NodeRecord, VersionRecord
+    from gem_bundle.changes.record import InputRecord, NodeRecord, VersionRecord
+    from gem_bundle.gem import Gem
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
+    from gem_bundle.plugins import Registry
 
 # By their ids sources aren't told apart there.
 _OF_NAMES = frozenset({"GB410", "GB411", "GB412", "GB418"})
@@ -36,6 +38,7 @@ def by_order(
     new: VersionRecord,
     checkpoint: SparkCheckpoint,
     found: TargetChanges,
+    registry: Callable[[], Registry],
 ) -> TargetChanges:
     """What becomes of a target, where its checkpoint has no names for sources.
 
@@ -46,6 +49,7 @@ def by_order(
         new: What is going to run.
         checkpoint: What Spark left.
         found: What becomes of it by the names.
+        registry: Gives the gems to use.
     """
     if checkpoint.newest is None or checkpoint.named:
         return found
@@ -54,10 +58,19 @@ def by_order(
     others = [other for other in found.changes if other.code not in _OF_NAMES]
     if before != after:
         return replace(found, changes=(*others, _of_number(plan, node, before, read)))
-    one, other = (_in_order(version, node.id) if version is not None else [] for version in (old, new))
-    if len(one) != after or len(other) != after:
+    if old is None:
         return found
-    told = [_of_place(plan, node, *pair) for pair in zip(one, other, strict=True) if not _is_same(*pair)]
+    one, other = _Reading(old, gems_of(old, registry())), _Reading(new, plan.gems)
+    doubtful = [
+        name for name in sorted(one.unclear | other.unclear) if one.reading(name) != other.reading(name)
+    ]
+    if doubtful:
+        told = [_of_doubt(plan, node, name) for name in doubtful]
+    elif len(one.sources) != after or len(other.sources) != after:
+        return found
+    else:
+        pairs = zip(one.sources, other.sources, strict=True)
+        told = [_of_place(plan, node, *pair) for pair in pairs if not _is_same(*pair)]
     return replace(found, changes=(*others, *told))
 
 
@@ -111,20 +124,73 @@ def _is_same(old: NodeRecord, new: NodeRecord) -> bool:
     return identity(old) == identity(new) or (old.gem == new.gem and old.places == new.places)
 
 
-def _in_order(version: VersionRecord, target: str) -> list[NodeRecord]:
-    """The sources that are read as streams, as the query comes to them; none of too many."""
-    nodes = {node.id: node for node in version.nodes}
+def _of_doubt(plan: Plan, node: Node, name: str) -> Change:
+    place = name if name in plan.definition.nodes else node.id
+    message = (
+        f"in which order `{name}` reads its inputs can't be known, and it has changed: the checkpoint of "
+        f"target `{node.id}` has no names for its sources, and Spark goes by their order; if that is another "
+        "one now, each source goes on at the offsets of another"
+    )
+    path = plan.definition.nodes[place].path
+    hint = f"If the order is as it was, accept the change: `--accept GB414:{place}`."
+    return Change("mixed", "GB414", message, place, path, plan.definition.locator.place(path, key=True), hint)
 
-    def read_by(name: str) -> Iterator[NodeRecord]:
-        found = nodes.get(name)
+
+class _Reading:
+    """How the query of a version comes to its sources.
+
+    Args:
+        version: The version.
+        gems: Its gems, by the ids of their nodes.
+
+    Attributes:
+        nodes: Its nodes by id.
+        sources: The sources that are read as streams, as the query comes to them; none of too many.
+        unclear: The nodes that read several streams in an order that can't be known.
+    """
+
+    def __init__(self, version: VersionRecord, gems: Mapping[str, Gem]) -> None:
+        self.nodes = {node.id: node for node in version.nodes}
+        self.unclear: set[str] = set()
+        self._gems = gems
+        self._streams: dict[str, bool] = {}
+        target = next(node.id for node in reversed(version.nodes) if node.kind == "target")
+        found = list(islice(self._read_by(target), _MOST_PATHS + 1))
+        self.sources = found if len(found) <= _MOST_PATHS else []
+
+    def reading(self, name: str) -> tuple[object, ...] | None:
+        """What decides on the order in which a node reads its inputs; None where there is no such node."""
+        node = self.nodes.get(name)
+        return None if node is None else (node.gem, node.options, node.inputs, node.functions)
+
+    def _read_by(self, name: str) -> Iterator[NodeRecord]:
+        found = self.nodes.get(name)
         if found is None:
             return
         if found.kind == "source":
-            if found.mode == "stream":
+            if found.mode != "batch":
                 yield found
             return
-        for edge in found.inputs:
-            yield from read_by(edge.node)
+        for edge in self._in_order(found):
+            yield from self._read_by(edge.node)
 
-    found = list(islice(read_by(target), _MOST_PATHS + 1))
-    return found if len(found) <= _MOST_PATHS else []
+    def _in_order(self, node: NodeRecord) -> Sequence[InputRecord]:
+        """The inputs of a node that lead to streams, as its plan has them."""
+        streams = [edge for edge in node.inputs if self._is_stream(edge.node)]
+        if len(streams) < 2:
+            return streams
+        order = as_planned(node, self._gems.get(node.id))
+        found = [node.inputs[position] for position in order or ()]
+        if any(found.count(edge) != 1 for edge in streams):
+            self.unclear.add(node.id)
+            return streams
+        return [edge for edge in found if edge in streams]
+
+    def _is_stream(self, name: str) -> bool:
+        if name not in self._streams:
+            found = self.nodes.get(name)
+            if found is None or found.kind == "source":
+                self._streams[name] = found is not None and found.mode != "batch"
+            else:
+                self._streams[name] = any(self._is_stream(edge.node) for edge in found.inputs)
+        return self._streams[name]
