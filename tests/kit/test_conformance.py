@@ -125,6 +125,24 @@ def test_tests_are_chosen_by_what_provide_gives_too(tmp_path: Path) -> None:
         other.live()
 
 
+class Hasty(Drawer):
+    """Read rows, and say something of some other options."""
+
+    def change(self, option: str, before: Any) -> Any:
+        return {"token": "continues"}[option]
+
+
+def test_what_a_gem_says_of_its_options_has_to_be_an_answer(tmp_path: Path) -> None:
+    suite: Any = derived(SourceConformance, gem=Hasty, by_default=["flag"])
+    made = suite()
+    made.folder = tmp_path
+    with pytest.raises(pytest.fail.Exception) as failed:
+        made.test_says_what_its_options_mean()
+    assert "`change` fails for `folder`: KeyError: 'folder'" in str(failed.value)
+    assert "`change` gives 'continues' for `token`; give an `OptionChange`, or None" in str(failed.value)
+    assert "`by_default` names `flag`, which is no option" in str(failed.value)
+
+
 SUITE = """
 from gem_bundle.testing import TransformConformance
 from tests.kit.wrong.right import Flag
@@ -166,6 +184,8 @@ def test_a_waiver_shows_in_the_report_and_has_to_go_when_it_is_not_needed(tmp_pa
     shown = done.stdout.partition("waived conformance tests")[2]
     assert "test_flag.py::TestFlag::test_is_registered: no plugin registers it" in shown
     assert "[XPASS(strict)] waived: this is not wrong at all" in done.stdout
+    told = done.stdout.partition("told by the conformance suite")[2]
+    assert "nothing says what another value of `name` does to a pipeline that runs" in told
     assert "1 failed" in done.stdout
     assert "1 xfailed" in done.stdout
 

@@ -8,7 +8,9 @@ from textwrap import dedent
 from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.changes.canonical import version_of
-from gem_bundle.changes.compare import compare
+from gem_bundle.changes.checkpoint import Offsets, SparkCheckpoint
+from gem_bundle.changes.compare import compare, compare_with_checkpoint
+from gem_bundle.changes.planning import plan_against
 from gem_bundle.changes.record import Record
 from gem_bundle.check.checker import check_definition
 from gem_bundle.pipeline.document import parse
@@ -97,6 +99,25 @@ transforms:
 targets:
   out: {gem: console, input: totals, output_mode: update}
 """
+COLUMNS = """
+pipeline: shop
+sources:
+  clicks: {gem: file, options: {format: json, path: data, schema: "page string, n int, at timestamp"}}
+transforms:
+  chosen: {gem: select, input: clicks, options: {columns: [page, n]}}
+targets:
+  out: {gem: delta, input: chosen, options: {path: out}}
+"""
+TWICE = """
+pipeline: shop
+sources:
+  clicks: {gem: file, options: {format: json, path: data, schema: "page string, n int"}}
+transforms:
+  all: {gem: union, inputs: {first: clicks, second: clicks}}
+targets:
+  out: {gem: console, input: all}
+"""
+TWO = COLUMNS + "  more: {gem: noop, input: chosen}\n"
 
 
 def _same(ran: VersionRecord) -> VersionRecord:
@@ -114,6 +135,7 @@ class Edit(NamedTuple):
         base: The pipeline.
         folder: Where it is now; it was in `/shop`.
         ran: What was different about the version that ran besides.
+        told: Who tells of it, of the pipeline before and after, where the target has other than a record.
     """
 
     name: str
@@ -123,6 +145,7 @@ class Edit(NamedTuple):
     base: str = BASE
     folder: str = "/shop"
     ran: Callable[[VersionRecord], VersionRecord] = _same
+    told: Callable[[Plan, Plan], TargetChanges] | None = None
 
 
 def plan(text: str, folder: str = "/shop", variables: Mapping[str, str] | None = None) -> Plan:
@@ -155,7 +178,25 @@ def edited_verdict(edit: Edit) -> TargetChanges:
     for old, new in edit.replaced:
         assert old in text, edit
         text = text.replace(old, new, 1)
+    if edit.told is not None:
+        return edit.told(plan(edit.base), plan(text, edit.folder))
     return verdict(edit.base, text, folder=edit.folder, ran=edit.ran)
+
+
+def _of_files(target: str) -> Callable[[Plan, Plan], TargetChanges]:
+    """What is said of a target when one file takes the place of the other."""
+
+    def told(before: Plan, after: Plan) -> TargetChanges:
+        return next(found for found in plan_against(after, before) if found.target == target)
+
+    return told
+
+
+def _without_a_record(before: Plan, after: Plan) -> TargetChanges:
+    """What is said where Spark's own files are all that is left of what ran."""
+    sources = {name: {"logOffset": 0} for name in before.streaming_sources("out")}
+    checkpoint = SparkCheckpoint("/checkpoint", "id", (Offsets(0, "v2", sources=sources),))
+    return compare_with_checkpoint(after, version_of(after, "out"), checkpoint)
 
 
 def _other_code(ran: VersionRecord) -> VersionRecord:
@@ -509,5 +550,117 @@ EDITS = [
     Edit("the code of a function", (), "mixed", ("GB424",), TICKS, ran=_other_code),
     Edit("another version of a gem", (), "continues", ("GB442",), TICKS, ran=_other_gems),
     Edit("a later Spark", (), "continues", ("GB441",), TICKS, ran=lambda ran: replace(ran, spark="4.1.1")),
+    Edit(
+        "a filter on one of two paths from a source",
+        (
+            ("second: clicks", "second: more"),
+            (
+                "transforms:\n",
+                "transforms:\n  more: {gem: filter, input: clicks, options: {condition: n > 0}}\n",
+            ),
+        ),
+        "from_now_on",
+        ("GB420",),
+        TWICE,
+    ),
+    Edit(
+        "a source on one more path to the target",
+        (("second: clicks", "second: clicks, third: clicks"),),
+        "again",
+        ("GB418", "GB425"),
+        TWICE,
+    ),
+    Edit(
+        "a source on a path less",
+        ((", third: clicks", ""),),
+        "skipped",
+        ("GB418", "GB425"),
+        TWICE.replace("second: clicks", "second: clicks, third: clicks"),
+    ),
+    Edit(
+        "a column more in a Delta table",
+        (("[page, n]", "[page, n, at]"),),
+        "refused",
+        ("GB423", "GB436"),
+        COLUMNS,
+    ),
+    Edit(
+        "a column more in a Delta table that takes new ones",
+        (("[page, n]", "[page, n, at]"), ("path: out", "path: out, merge_schema: true")),
+        "from_now_on",
+        ("GB423", "GB432"),
+        COLUMNS,
+    ),
+    Edit("a column less in a Delta table", (("[page, n]", "[page]"),), "from_now_on", ("GB423",), COLUMNS),
+    Edit(
+        "columns in another order in a folder of CSV",
+        (("[page, n]", "[n, page]"),),
+        "mixed",
+        ("GB423", "GB437"),
+        COLUMNS.replace(
+            "gem: delta, input: chosen, options: {path",
+            "gem: file, input: chosen, options: {format: csv, path",
+        ),
+    ),
+    Edit(
+        "another id for a target",
+        (("  out: {", "  files: {"),),
+        "again",
+        ("GB435",),
+        COLUMNS,
+        told=_of_files("files"),
+    ),
+    Edit(
+        "another id for a target that says so",
+        (("  out: {", "  files: {was: out, "),),
+        "continues",
+        ("GB443",),
+        COLUMNS,
+        told=_of_files("files"),
+    ),
+    Edit(
+        "a target more",
+        (("  out: {", "  more: {gem: noop, input: chosen}\n  out: {"),),
+        "new",
+        ("GB444",),
+        COLUMNS,
+        told=_of_files("more"),
+    ),
+    Edit(
+        "a target less",
+        (("  more: {gem: noop, input: chosen}\n", ""),),
+        "gone",
+        ("GB445",),
+        TWO,
+        told=_of_files("more"),
+    ),
+    Edit(
+        "any, where nothing tells what ran on the checkpoint",
+        (("[page, n]", "[page]"),),
+        "continues",
+        ("GB446",),
+        COLUMNS,
+        told=_without_a_record,
+    ),
+    Edit(
+        "two targets in a group from now on",
+        (
+            ("input: chosen, options", "input: chosen, group: both, options"),
+            ("noop, input: chosen", "noop, input: chosen, group: both"),
+        ),
+        "again",
+        ("GB447",),
+        TWO,
+        told=_of_files("out"),
+    ),
+    Edit(
+        "a target that joins a group which has run",
+        (("noop, input: chosen", "noop, input: chosen, group: both"),),
+        "skipped",
+        ("GB447",),
+        TWO.replace("input: chosen, options", "input: chosen, group: both, options")
+        + "  third: {gem: noop, input: chosen, group: both}\n",
+        told=_of_files("more"),
+    ),
     Edit("the project's folder has moved", (), "refused", ("GB416", "GB431"), ORDERS, "/elsewhere"),
 ]
