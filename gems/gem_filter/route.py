@@ -15,7 +15,7 @@ from gem_bundle.expressions import (
     made_of,
     nulls_left_out,
 )
-from gem_bundle.lineage import passed, uses_of
+from gem_bundle.lineage import NEVER_TRUE, passed, uses_of
 from gem_bundle.types import Expression
 
 if TYPE_CHECKING:
@@ -108,11 +108,11 @@ class Route(Transform[RouteOptions]):
         texts = [f"not coalesce({conditions[name]}, false)" for name in before]
         texts += [f"({conditions[name]})" for name in taken]
         condition = " and ".join(texts) or "true"
-        rules = [
-            [made_of(conditions[name], facts.columns).rule for name in names] for names in (before, taken)
-        ]
-        if set(rules[0]) & set(rules[1]):
-            condition = "false"  # Spark sees that as well, and asks for nothing then
+        # As Spark gets them: by their order it sees that an output is empty, and asks for nothing then.
+        written = [f"coalesce({conditions[name]}, false)" for name in taken]
+        written += [f"not coalesce({conditions[name]}, false)" for name in before]
+        if NEVER_TRUE in (asked_by(" and ".join(written), [facts.columns]) or ()):
+            condition = "false"
         asks = asked_by(condition, [facts.columns])
         only = nulls_left_out(condition, [facts.columns])
         equals = equalities(condition, facts.columns)

@@ -10,6 +10,7 @@ import operator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.expressions.functions import BY_CHANCE
 from gem_bundle.expressions.spark_parser import exp
 from gem_bundle.expressions.trees import bare, parts_of
 from gem_bundle.expressions.walk import UNIT_FIRST, shape
@@ -82,7 +83,11 @@ def asked_of(
         columns: Which columns its names are, as `shape` takes them: two inputs may have one of a name.
     """
     parts = _all_of(tree, columns, negated=False)
-    if None in parts or _contradicts([part for part in parts if part is not None], columns):
+    if (
+        None in parts
+        or _contradicts([part for part in parts if part is not None], columns)
+        or _denies_itself(tree, columns, negated=False)
+    ):
         return frozenset({NEVER_TRUE})
     return frozenset[str]().union(*(_needed(part, resolved) for part in parts if part is not None))
 
@@ -171,7 +176,6 @@ def _contradicts(parts: list[exp.Expr], columns: Names) -> bool:
     """Whether parts of a condition never hold together, as Spark finds it by their form."""
     bares = [bare(part) for part in parts]
     compared = [part for part in bares if type(part) in _COMPARE]
-    shapes = {(type(part), _shape(part.this, columns), _shape(part.expression, columns)) for part in compared}
     values: dict[object, Any] = {}
     for part in compared:
         name, value = _column_and_value(part, columns)
@@ -179,8 +183,6 @@ def _contradicts(parts: list[exp.Expr], columns: Names) -> bool:
             return True
     for part in compared:
         one, other = _shape(part.this, columns), _shape(part.expression, columns)
-        if (_OPPOSITE[type(part)], one, other) in shapes:
-            return True
         if one == other and parts_of(bare(part.this)) is not None and not _COMPARE[type(part)](0, 0):
             return True
         name, value = _column_and_value(part, columns)
@@ -188,6 +190,40 @@ def _contradicts(parts: list[exp.Expr], columns: Names) -> bool:
         if name is not None and type(known) is type(value) and not _COMPARE[type(part)](known, value):
             return True
     return False
+
+
+def _denies_itself(tree: exp.Expr, columns: Names, *, negated: bool) -> bool:
+    """Whether a condition and its opposite are the two sides of one `and` that must hold.
+
+    Spark compares the two sides, and not what stands further apart: `a and b and not a` it computes.
+    """
+    node = bare(tree)
+    if isinstance(node, exp.Not):
+        return _denies_itself(node.this, columns, negated=not negated)
+    if not isinstance(node, exp.Or if negated else exp.And):
+        return False
+    one, other = (_signed(side, columns, negated=negated) for side in (node.this, node.expression))
+    if one is not None and other is not None and one[1] == other[1] and one[0] is not other[0]:
+        return True
+    return any(_denies_itself(side, columns, negated=negated) for side in (node.this, node.expression))
+
+
+def _signed(tree: exp.Expr, columns: Names, *, negated: bool) -> tuple[bool, object] | None:
+    """Whether a condition is denied, and which it is; None where Spark makes another one of it first."""
+    node = bare(tree)
+    if isinstance(node, exp.Not):
+        return _signed(node.this, columns, negated=not negated)
+    if isinstance(node, exp.And | exp.Or | exp.Between | exp.Is) or _is_of_chance(node):
+        return None
+    if isinstance(node, exp.Anonymous) and node.name.lower() in {"isnull", "isnotnull"}:
+        return None
+    if isinstance(node, exp.NEQ | exp.GTE | exp.LTE):
+        node, negated = _OPPOSITE[type(node)](this=node.this, expression=node.expression), not negated
+    return negated, _shape(node, columns)
+
+
+def _is_of_chance(tree: exp.Expr) -> bool:
+    return any(node.name.lower() in BY_CHANCE for node in tree.find_all(exp.Anonymous))
 
 
 def _column_and_value(part: exp.Expr, columns: Names) -> tuple[object, Any]:

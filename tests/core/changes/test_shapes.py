@@ -1259,6 +1259,8 @@ def test_what_a_condition_asks_for() -> None:
         "x = 1 and x > 2": {NEVER_TRUE},
         "x > 1 and x < 0": {"0:x"},
         "x > 1 and not (x > 1)": {NEVER_TRUE},
+        "x > 1 and t = 'a' and x <= 1": {"0:x", "0:t"},
+        "t like 'a%' and not t like 'a%'": {NEVER_TRUE},
         "x > null or x in (null)": {NEVER_TRUE},
         "x > 1 and 1 = 2": {NEVER_TRUE},
     }
