@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -643,6 +644,33 @@ def test_the_flights_after_their_server_was_killed(jars: list[Path], demo: Path)
         assert run.wait() == 0, run.said
         assert run.progress()[0]["batch_id"] >= 3, "it continues where the first one died"
     assert table_rows(demo / "out" / "hours") == expected
+
+
+@a_killed_program
+@pytest.mark.parametrize("again", [False, True], ids=["told to end", "started again"])
+def test_a_run_without_end_whose_server_ends_has_failed(again: bool, tmp_path: Path) -> None:
+    """A server that is told to end stops its queries; one that is started again has none."""
+    file = write_pipeline(tmp_path, TICKING)
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    with ExitStack() as stack:
+        with serving((), tmp_path / "first") as server:
+            process = server.command("run", file, "--log-format", "json")
+            for event in events(process):
+                if event["event"] == "progress":
+                    break
+            if again:
+                server.process.kill()
+                server.process.wait()
+        if again:
+            port = {"spark.connect.grpc.binding.port": server.url.rpartition(":")[2]}
+            stack.enter_context(serving((), tmp_path / "second", port))
+        status, _, err = finish(process)
+    assert status == 1
+    said = "doesn't know this session any more" if again else "went away"
+    assert f"error[GB525]: the Spark Connect server at {server.url} {said}" in err
+    assert '"status": "failed"' in err
+    assert "Traceback" not in err
 
 
 def in_the_suite() -> str:

@@ -30,6 +30,8 @@ _PORT = 15002
 _FORGOTTEN = re.compile(
     r"INVALID_HANDLE\.SESSION_(?:CHANGED|NOT_FOUND|CLOSED)|incorrect server side session identifier"
 )
+# pyspark's client ends its session by itself when it hears that.
+_CLOSED = "[NO_ACTIVE_SESSION]"
 # What is said by a server that is about to end, and may still listen.
 _SIGNS = re.compile(
     r"Application error processing RPC|SparkContext was shut down|stopped SparkContext|Shutdown in progress"
@@ -55,9 +57,11 @@ def lost_server(error: BaseException) -> GemError | None:
     """
     if _is_unavailable(error):
         return _gone()
-    if type(error).__module__ == _OVER_CONNECT and (gone := ending_server(str(error))) is not None:
+    over_connect = type(error).__module__ == _OVER_CONNECT
+    if over_connect and (gone := ending_server(str(error))) is not None:
         return gone
-    if _is_of_pyspark(error) and _FORGOTTEN.search(str(error)):
+    closed = over_connect and _CLOSED in str(error)
+    if closed or (_is_of_pyspark(error) and _FORGOTTEN.search(str(error))):
         said = f"{_name()} doesn't know this session any more: it was started again, or has ended the session"
         return GemError(LOST_SERVER, said, _AGAIN)
     return None

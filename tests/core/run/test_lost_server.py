@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
-from pyspark.errors import AnalysisException, PySparkAssertionError, PySparkException
-from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+from pyspark.errors import (
+    AnalysisException,
+    PySparkAssertionError,
+    PySparkException,
+    PySparkRuntimeError,
+)
+from pyspark.errors.exceptions.connect import SparkConnectException, SparkConnectGrpcException
 from pyspark.sql.connect.client.retries import DefaultPolicy, Retrying
 
 from gem_bundle.check.checker import check_definition
@@ -121,6 +126,8 @@ def closed() -> int:
         (Unanswered(), "went away"),
         (of_server("[INVALID_HANDLE.SESSION_CHANGED] The handle a-b is invalid.", grpc.StatusCode.INTERNAL), "again"),
         (of_server("[INVALID_HANDLE.SESSION_NOT_FOUND] The handle is invalid.", grpc.StatusCode.INTERNAL), "again"),
+        # Once it has been told so, the client has closed itself.
+        (SparkConnectException(errorClass="NO_ACTIVE_SESSION", messageParameters={}), "again"),
         (PySparkAssertionError("Received incorrect server side session identifier for request."), "again"),
     ],
 )  # fmt: skip
@@ -142,6 +149,7 @@ def test_it_is_known_by_what_pyspark_raises(error: Exception, says: str) -> None
         of_server(f"PythonException: Traceback: {told('UNAVAILABLE')}", grpc.StatusCode.INTERNAL),
         AnalysisException("[TABLE_OR_VIEW_NOT_FOUND] no table of the name INVALID_HANDLE"),
         PySparkException("whatever"),
+        PySparkRuntimeError(errorClass="NO_ACTIVE_SESSION", messageParameters={}),
         ConnectionRefusedError(111, "Connection refused"),
     ],
 )
