@@ -104,7 +104,8 @@ class Acceptance(_PairType):
         if isinstance(value, tuple):
             return value[0], value[1]
         code, _, node = str(value).strip().partition(":")
-        if code.upper() not in CODES or not code.upper().startswith("GB4"):
+        # Those before them are of checkpoints, those behind of backfills: they are no changes.
+        if code.upper() not in CODES or not "GB410" <= code.upper() < "GB450":
             self.fail(f"`{value}` is not a code of a change, such as GB423, or GB423:some_node.", param, ctx)
         return code.upper(), node.strip()
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         (["orders.yaml", "--serve", "here"], "`here` is not of the form [HOST:]PORT, as in 8080"),
         (["orders.yaml", "--accept", "GB999"], "`GB999` is not a code of a change, such as GB423, or"),
         (["orders.yaml", "--accept", "GB105:some"], "`GB105:some` is not a code of a change"),
+        (["orders.yaml", "--accept", "GB402"], "`GB402` is not a code of a change"),
+        (["orders.yaml", "--accept", "GB454"], "`GB454` is not a code of a change"),
         (["orders.yaml", "--accept", "some:GB423"], "`some:GB423` is not a code of a change"),
         (["orders.yaml", "--allow-control"], "`--allow-control` is about the server that `--serve` starts"),
     ],
