@@ -304,6 +304,38 @@ def test_from_topic_to_topic(
         query.stop()
 
 
+def committed(checkpoint: Path) -> list[int]:
+    """The micro-batches that are done."""
+    return sorted(int(path.name) for path in (checkpoint / "commits").glob("[0-9]*"))
+
+
+@pytest.mark.sample(0)  # a daily run has real time from its first micro-batch on
+def test_real_time_goes_on_from_micro_batches_and_they_from_it(
+    spark: SparkSession, kafka: Broker, tmp_path: Path
+) -> None:
+    """What a plan says of the two triggers, GB434: no row is lost, and none is there twice."""
+    first, second = kafka.new_topic("in"), kafka.new_topic("out")
+    df = records(spark, kafka, first).selectExpr("upper(cast(value as string)) as page")
+    target = kafka_target(kafka, topic=second, value="page")
+    kafka.produce(first, ["a", "b"])
+    assert start(target, df, tmp_path, "update", availableNow=True).awaitTermination(60)
+    before = committed(tmp_path / "checkpoint")
+    kafka.produce(first, ["c"])
+    query = start(target, df, tmp_path, "update", realTime="5 seconds")
+    try:
+        assert wait_for(kafka, second, 3, query) == [b"A", b"B", b"C"]
+        # One that is stopped in its middle is run again, as any other.
+        while committed(tmp_path / "checkpoint") == before:
+            assert not query.awaitTermination(1), str(query.exception())
+    finally:
+        query.stop()
+    assert start(target, df, tmp_path, "update", availableNow=True).awaitTermination(60)
+    kafka.produce(first, ["d"])
+    assert start(target, df, tmp_path, "update", availableNow=True).awaitTermination(60)
+    values = sorted(record.value or b"" for record in kafka.consume(second))
+    assert values == [b"A", b"B", b"C", b"D"]
+
+
 def test_asynchronous_progress_tracking(spark: SparkSession, kafka: Broker, tmp_path: Path) -> None:
     first, second = kafka.new_topic("in"), kafka.new_topic("out")
     kafka.produce(first, ["a"])
