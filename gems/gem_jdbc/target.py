@@ -70,8 +70,15 @@ class JdbcTarget(Target[JdbcTargetOptions]):
         """The table."""
         return {"table": [self.options.place(self.options.table)]}
 
-    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
-        """Another database gets what comes from now on."""
+    def change(self, option: str, before: Any) -> OptionChange | None:
+        """Another database gets what comes from now on; a key the table that is there has to have."""
+        upsert = self.options.upsert
+        if option == "upsert" and upsert is not None and (before or {}).get("on") != list(upsert.on):
+            return OptionChange(
+                "refused",
+                "the table needs a unique key of these columns, and one that was filled without it has none",
+                "Give it one (`CREATE UNIQUE INDEX`), and then accept the change.",
+            )
         if option == "url":
             return OptionChange(
                 "from_now_on", "the new database gets what comes from now on, the old one keeps its"

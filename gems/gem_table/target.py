@@ -172,6 +172,12 @@ class TableTarget(Target[TableTargetOptions]):
             return OptionChange("continues", "the table that is there keeps its files where they are")
         if option in {"table", "catalog"}:
             return OptionChange("from_now_on", "the new table gets what comes from now on, the old one stays")
+        if option == "partition_by" and (self.options.format or "").lower() in _FILES:
+            return OptionChange(
+                "mixed",
+                "the table that is there keeps its partitions, and finds files by others in the wrong places",
+                "Write into another table, or put it back.",
+            )
         if option in {"format", "partition_by"}:
             return OptionChange("refused", "the table that is there has its format and partitions already")
         return None

@@ -83,6 +83,12 @@ def test_places() -> None:
     assert said("source", "delta", "path", "a", path="b") == "refused"
     assert said("target", "file", "path", "a", format="json", path="b") == "mixed"
     assert said("target", "file", "sep", None, format="csv", path="a", sep=";") == "mixed"
+    assert said("target", "table", "partition_by", [], table="t", partition_by=["a"]) == "refused"
+    assert said("target", "table", "partition_by", [], table="t", format="csv", partition_by=["a"]) == "mixed"
+    shop: dict[str, Any] = {"url": "jdbc:postgresql://localhost/shop", "table": "clicks"}
+    keyed = {**shop, "upsert": {"on": ["id"]}}
+    assert said("target", "jdbc", "upsert", None, **keyed) == "refused"
+    assert said("target", "jdbc", "upsert", {"on": ["id"], "sequence_by": "at"}, **keyed) is None
     assert said("target", "table", "path", "a", table="t", path="b") == "continues"
     assert said("target", "delta", "path", "a", path="b") == "from_now_on"
     assert said("target", "delta", "partition_by", ["a"], path="b") == "refused"

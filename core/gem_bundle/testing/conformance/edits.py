@@ -65,6 +65,10 @@ class Edit(NamedTuple):
         """The value for an instance of the class."""
         return self.value(suite) if callable(self.value) else self.value
 
+    def is_one(self, old: Gem, new: Gem) -> bool:
+        """Whether the value isn't the one that `provide` gives already."""
+        return bool(getattr(old.options, self.option) != getattr(new.options, self.option))
+
 
 def has_edits(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001 (the shape of a condition)
     """Whether a class has any edit to try."""

@@ -73,6 +73,8 @@ class SourceChangeTests(EditTests, Feeding):
         value = edit.of(self)
         options = {**self._given_options(), edit.option: value}
         scratch = self.folder.with_name(f"scratch_{number}_{edit.option}")
+        if not edit.is_one(self.live(), self.made(options)):
+            return None
         try:
             return _Begun(edit, value, options, scratch, self._rows(self.made(options), scratch))
         except Exception:  # noqa: BLE001 (what is read by itself isn't asked here)
