@@ -485,6 +485,18 @@ EDITS = [
         PASSED_ON,
     ),
     Edit(
+        "real-time processing in place of micro-batches, of duplicates that are kept",
+        (("output_mode: update,", "output_mode: update, trigger: {real_time: 5 minutes},"),),
+        "continues",
+        ("GB434",),
+        PASSED_ON.replace("out: {gem: kafka, input: orders", "out: {gem: kafka, input: once")
+        .replace(
+            "targets:",
+            "transforms:\n  once: {gem: deduplicate, input: orders, options: {columns: [key]}}\ntargets:",
+        )
+        .replace("shop\n", "shop\nspark: {spark.sql.streaming.realTimeMode.allowlistCheck: false}\n", 1),
+    ),
+    Edit(
         "a source more that begins at the newest",
         (
             ("sources:\n", "sources:\n" + PASSED_ON.splitlines()[3].replace("orders", "more") + "\n"),

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from gem_bundle.changes.model import Change
     from gem_bundle.changes.record import NodeRecord
 
+# Real-time processing goes on from micro-batches, and they from it: measured without state, and with this.
+_IN_REAL_TIME = frozenset({"aggregate", "deduplicate"})
+
 
 def compare_target(both: Comparison) -> Iterator[Change]:
     """The changes of the target itself."""
@@ -126,8 +129,8 @@ def _trigger(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Cha
     what = f"target `{new.id}`: the trigger was {told(old.trigger)} and is {told(new.trigger)}"
     before, after = (node.trigger.partition(":")[0] for node in (old, new))
     details = {"key": "trigger", "before": old.trigger, "after": new.trigger}
-    # Real-time processing goes on from micro-batches, and they from it: measured without state.
-    apart = {"continuous"} | ({"real_time"} if both.new.stateful or both.old.stateful else set())
+    kinds = {operator.kind for side in (both.old, both.new) for operator in side.stateful}
+    apart = {"continuous"} | (set() if kinds <= _IN_REAL_TIME else {"real_time"})
     if before != after and apart & {before, after}:
         yield both.change(
             "refused",
