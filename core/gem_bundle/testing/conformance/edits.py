@@ -65,9 +65,13 @@ class Edit(NamedTuple):
         """The value for an instance of the class."""
         return self.value(suite) if callable(self.value) else self.value
 
-    def is_one(self, old: Gem, new: Gem) -> bool:
-        """Whether the value isn't the one that `provide` gives already."""
-        return bool(getattr(old.options, self.option) != getattr(new.options, self.option))
+    def is_one(self, suite: GemConformance, options: Mapping[str, Any]) -> bool:
+        """Whether options with the value are valid where `provide` leads, and others than it gives."""
+        try:
+            new = suite.made(options)
+        except ValueError:
+            return False
+        return bool(getattr(suite.live().options, self.option) != getattr(new.options, self.option))
 
 
 def has_edits(suite: type[GemConformance], gem: Gem) -> bool:  # noqa: ARG001 (the shape of a condition)

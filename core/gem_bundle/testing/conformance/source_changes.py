@@ -73,7 +73,7 @@ class SourceChangeTests(EditTests, Feeding):
         value = edit.of(self)
         options = {**self._given_options(), edit.option: value}
         scratch = self.folder.with_name(f"scratch_{number}_{edit.option}")
-        if not edit.is_one(self.live(), self.made(options)):
+        if not edit.is_one(self, options):
             return None
         try:
             return _Begun(edit, value, options, scratch, self._rows(self.made(options), scratch))

@@ -52,7 +52,7 @@ class TargetChangeTests(EditTests, Writing):
     def _wrong(self, edit: Edit, place: str) -> str:
         """What is untrue of what the gem says of an edit; empty when nothing is."""
         options = self._begun_anew(f"{place}_scratch", edit)
-        if not edit.is_one(self.live(), self.made(options)):
+        if not edit.is_one(self, options):
             return ""
         try:
             first, wanted = self._by_itself(options)
