@@ -16,7 +16,7 @@ import pytest
 from gem_bundle.check.checker import check_definition
 from gem_bundle.errors import GemError, PipelineError
 from gem_bundle.pipeline.loader import load_file
-from gem_bundle.run import api, environment, session
+from gem_bundle.run import api, environment, lost_spark, session
 from gem_bundle.run import java as javas
 from gem_bundle.run.options import RunOptions
 from gem_bundle.run.session import Session, SessionRequest, open_session
@@ -120,7 +120,7 @@ def test_a_log_is_begun_with_the_spark_that_writes_it(
     tmp_path: Path, cache: Path, java: Java, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "_running", lambda: None)
-    monkeypatch.setattr(session, "_connect", lambda _: object())
+    monkeypatch.setattr(session, "_connect", lambda _, request: session._adopt(object(), request, owned=True))
     monkeypatch.setattr(session, "_adopt", lambda spark, _, owned: Session(spark, owned, ()))
     monkeypatch.setattr(session, "_build", lambda _: object())
     monkeypatch.setattr(javas, "find_java", lambda: java)
@@ -143,7 +143,7 @@ def test_java_that_ends_under_somebody_elses_session_has_no_log_of_ours(
     theirs = Session(SimpleNamespace(conf=None), owned=False, settings=())
     monkeypatch.setattr(api, "open_plan_session", lambda *_, **__: theirs)
     monkeypatch.setattr(api, "check_jars", lambda *_: [])
-    monkeypatch.setattr(api, "lost_java", lost)
+    monkeypatch.setattr(lost_spark, "lost_java", lost)
     with (
         pytest.raises(PipelineError, match="Java is gone"),
         api.open_for(plan_in(tmp_path), ["b"], RunOptions()),
