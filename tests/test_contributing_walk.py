@@ -6,19 +6,18 @@ left out, the test that the page promises fails.
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import runpy
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
-import setuptools
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +31,11 @@ CHECKER: Final = "core/gem_bundle/check/checker.py"
 # It draws for longer than all other tests here take; with `--long` it is asked.
 DRAWN: Final = "tests/differential/test_generator.py::test_every_gem_is_drawn_or_it_is_said_why_not"
 RULES: Final = "gem_bundle.check.stages.untitled"
+SETUP: Final = """
+import json, runpy, setuptools
+setuptools.setup = lambda **given: print(json.dumps(given["entry_points"]))
+runpy.run_path("setup.py")
+"""
 COPIED: Final = ("core", "gems", "bundles", "tests", "docs", "examples", "scripts")
 
 
@@ -304,14 +308,13 @@ def run(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def install(copy: Path) -> None:
     """Let the copy be known as a distribution, with the entry points that `setup.py` finds in it."""
-    told: dict[str, Any] = {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(setuptools, "setup", lambda **given: told.update(given))
-        runpy.run_path(str(copy / "setup.py"))
-    lines = [line for group, points in told["entry_points"].items() for line in (f"[{group}]", *points)]
-    write("gem_bundle-0.dist-info/METADATA", metadata.distribution("gem-bundle").read_text("METADATA") or "")(
-        copy
-    )
+    # In a program of its own: setuptools warns of what was imported before it.
+    done = run(copy, "-c", SETUP)
+    assert done.returncode == 0, done.stderr
+    told: dict[str, list[str]] = json.loads(done.stdout)
+    lines = [line for group, points in told.items() for line in (f"[{group}]", *points)]
+    known = f"Metadata-Version: 2.1\nName: gem-bundle\nVersion: {metadata.version('gem-bundle')}\n"
+    write("gem_bundle-0.dist-info/METADATA", known)(copy)
     write("gem_bundle-0.dist-info/entry_points.txt", "\n".join(lines))(copy)
 
 
