@@ -24,7 +24,6 @@ from gem_delta.connection import (
 from gem_delta.into import BATCH_ONLY, DeltaTargetOptions, SaveMode
 from gem_delta.layout import check_layout
 from gem_delta.log import has_files, read_metadata
-from gem_delta.replacing import check_replaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -168,6 +167,8 @@ class DeltaTarget(NeedsDelta, Target[DeltaTargetOptions]):
             written = history.written(facts)
         yield from check_layout(self.options, facts, written, there, new=self._is_new)
         if self.options.replace_where is not None and not facts.streaming:
+            from gem_delta.replacing import check_replaced
+
             yield from check_replaced(self.options.replace_where, facts, there)
             if self.options.save_mode == "append":
                 message = "`replace_where` has no effect: `save_mode: append` replaces nothing"
