@@ -89,10 +89,14 @@ def refusing(expired: set[str], store: WSGIApplication) -> WSGIApplication:
         store: Who answers the other requests.
     """
 
+    one_at_a_time = threading.Lock()
+
     def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         token = environ.get("HTTP_X_AMZ_SECURITY_TOKEN")
         if token not in expired:
-            return store(environ, start)
+            # The store looks whether an object is there, and makes it: to S3 that is one act.
+            with one_at_a_time:
+                return store(environ, start)
         environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         said = EXPIRED.format(token=token, request=uuid.uuid4().hex).encode()
         start("400 Bad Request", [("Content-Type", "application/xml"), ("Content-Length", str(len(said)))])
