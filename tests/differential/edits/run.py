@@ -170,7 +170,9 @@ def try_edits(
 
         firsts: dict[int, First] = {}
         declared = declared_edits(seed, before, target)
-        for edit in [*declared, *edits(recorded, before, target, random, EACH * 4)]:
+        for edit in [*edits(recorded, before, target, random, EACH * 4), *declared]:
+            if made == most and edit not in declared:
+                continue
             after = small(only(edit.values, target))
             new = plan_of(after, registry)
             if new is None or json.dumps(after) == json.dumps(before) or _is_undefined(new, after):
@@ -195,8 +197,6 @@ def try_edits(
                     break
             yield Tried(seed, Edit(edit.kind, after, edit.node), before, said, truth, judged)
             made += edit not in declared
-            if made == most:
-                return
 
 
 def judge(edit: Edit, said: TargetChanges, truth: Truth) -> Judged:
