@@ -72,8 +72,8 @@ def test_targets_of_a_group_import_one_after_the_other(beside: Path, monkeypatch
     switch = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(import_function, ["jobs_of_many:clean"] * 40))
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(import_function, ["jobs_of_many:clean"] * 24))
     finally:
         sys.setswitchinterval(switch)
     assert len(set(found)) == 1

@@ -158,6 +158,7 @@ def test_checkpoints_of_other_sparks_are_read(version: str) -> None:
     assert [column for column, _ in rows] == ["id", "at", "n", "matched"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("version", ["4.0.1", "4.1.1", "4.2.0"])
 def test_one_that_is_damaged_anywhere_is_no_traceback(version: str, tmp_path: Path) -> None:
     for number, file in enumerate(

@@ -155,6 +155,7 @@ def test_sources_without_names_are_told_with_the_way_out(tmp_path: Path, version
     assert "enableSourceEvolution" in f"{wrong.message} {wrong.hint}"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_one_that_is_damaged_is_a_diagnostic_or_planned_without_what_is_lost(
     tmp_path: Path, version: str
@@ -184,6 +185,7 @@ def test_where_spark_does_not_tell_what_keeps_state_that_is_a_note(
     assert "which operators have kept state can't be known" in found.notes[-1]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_is_shown_of_one_that_is_damaged_can_be_printed(tmp_path: Path, version: str) -> None:
     made = plan(COUNTED.replace("SPARK", UNNAMED), str(beside(tmp_path, version, "joined_files"))).definition
