@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import socket
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from gem_bundle.run import lost_java
 from gem_bundle.run.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -28,21 +26,6 @@ class Process:
 
     def poll(self) -> int | None:
         return self._statuses.pop(0) if len(self._statuses) > 1 else self._statuses[0]
-
-
-@pytest.fixture
-def listening() -> Iterator[int]:
-    """A port at which somebody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield server.getsockname()[1]
-
-
-@pytest.fixture
-def closed() -> int:
-    """A port at which nobody listens any more."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
 
 
 def connect(monkeypatch: pytest.MonkeyPatch, port: int, process: Process | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -102,21 +101,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     shown = [1000.0]
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: shown[0]))
     return shown
-
-
-@pytest.fixture
-def listening() -> Iterator[int]:
-    """A port at which somebody listens, and never answers."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield server.getsockname()[1]
-
-
-@pytest.fixture
-def closed() -> int:
-    """A port at which nobody listens any more."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
 
 
 @pytest.mark.parametrize(

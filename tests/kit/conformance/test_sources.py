@@ -36,6 +36,7 @@ from gem_rows.source import RowsSource
 from gem_socket.source import SocketSource
 from gem_table.source import TableSource
 from tests.conftest import has_iceberg
+from tests.kit.conformance.tried import options_tried, with_reasons
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -517,20 +518,8 @@ UNTRIED: dict[type[Source[Any]], dict[str, tuple[str, ...]]] = {
 
 
 def test_what_a_source_says_of_its_options_is_tried() -> None:
-    suites = [
-        suite
-        for suite in globals().values()
-        if isinstance(suite, type) and issubclass(suite, SourceConformance) and hasattr(suite, "gem")
-    ]
-    tried = {
-        (suite.gem, edit.option)
-        for suite in suites
-        if getattr(suite, "test_says_what_another_value_does", None)
-        for edit in suite.edited()
-    }
-    options = {(suite.gem, name) for suite in suites for name in suite.gem.options_type.model_fields}
-    untried = {(gem, name) for gem, why in UNTRIED.items() for names in why.values() for name in names}
-    assert {option for option in options - tried if option[0] not in UNTRIED_GEMS} == untried
+    tried, left = options_tried(globals(), SourceConformance)
+    assert {option for option in left if option[0] not in UNTRIED_GEMS} == with_reasons(UNTRIED)
     assert not {gem for gem, _ in tried} & UNTRIED_GEMS.keys()
 
 

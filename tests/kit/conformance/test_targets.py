@@ -23,6 +23,7 @@ from gem_python.foreach_batch import ForeachBatchTarget
 from gem_table.target import TableTarget
 from tests.conftest import has_iceberg
 from tests.kit.conformance.test_sources import JAAS, LOGIN, LOGINS, NO_LOGIN, PEM
+from tests.kit.conformance.tried import options_tried, with_reasons
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -477,17 +478,4 @@ UNTRIED: dict[type[Target[Any]], dict[str, tuple[str, ...]]] = {
 
 
 def test_what_a_target_says_of_its_options_is_tried() -> None:
-    suites = [
-        suite
-        for suite in globals().values()
-        if isinstance(suite, type) and issubclass(suite, TargetConformance) and hasattr(suite, "gem")
-    ]
-    tried = {
-        (suite.gem, edit.option)
-        for suite in suites
-        if getattr(suite, "test_says_what_another_value_does", None)
-        for edit in suite.edited()
-    }
-    options = {(suite.gem, name) for suite in suites for name in suite.gem.options_type.model_fields}
-    untried = {(gem, name) for gem, why in UNTRIED.items() for names in why.values() for name in names}
-    assert options - tried == untried
+    assert options_tried(globals(), TargetConformance).left == with_reasons(UNTRIED)

@@ -47,6 +47,7 @@ from gem_python.transform import PythonTransform
 from gem_rest.rest_enrich import RestEnrich
 from gem_sql.query import Sql
 from tests.conftest import has_processors_of_rows
+from tests.kit.conformance.tried import options_tried, with_reasons
 from tests.rest_service import RestService
 
 if TYPE_CHECKING:
@@ -804,12 +805,4 @@ UNTRIED: dict[type[Transform[Any]], dict[str, tuple[str, ...]]] = {
 
 
 def test_what_a_gem_says_of_its_options_is_tried() -> None:
-    suites = [
-        suite
-        for suite in globals().values()
-        if isinstance(suite, type) and issubclass(suite, TransformConformance) and hasattr(suite, "gem")
-    ]
-    tried = {(suite.gem, edit.option) for suite in suites for edit in suite.edited()}
-    options = {(suite.gem, name) for suite in suites for name in suite.gem.options_type.model_fields}
-    untried = {(gem, name) for gem, why in UNTRIED.items() for names in why.values() for name in names}
-    assert options - tried == untried
+    assert options_tried(globals(), TransformConformance).left == with_reasons(UNTRIED)
