@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 200
 
-
-_NAMING = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+SOURCE_NAMING = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+"""The setting with which checkpoints know their sources by names, from Spark 4.2 on."""
 
 
 def analysed(df: DataFrame) -> DataFrame:
@@ -136,7 +136,7 @@ class StreamReadContext:
 
         # Where it is switched off, for a checkpoint that was made without names, Spark refuses a name.
         try:
-            return (self.spark.conf.get(_NAMING, "false") or "").lower() == "true"
+            return (self.spark.conf.get(SOURCE_NAMING, "false") or "").lower() == "true"
         except PySparkException:  # A session that keeps it to itself wouldn't have had it set either.
             return False
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.withheld import without_logins
 from gem_bundle.check.stages.versions import installed_spark
-from gem_bundle.contexts import is_over_connect
+from gem_bundle.contexts import SOURCE_NAMING, is_over_connect
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.files import advice
 from gem_bundle.types import is_remote
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint, UnseenError
     from gem_bundle.pipeline.model import Trigger
-
-_NAMING = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 
 
 def has_source_evolution(settings: Mapping[str, str], trigger: Trigger | None = None) -> bool:
@@ -33,9 +31,9 @@ def has_source_evolution(settings: Mapping[str, str], trigger: Trigger | None = 
     if trigger is not None and trigger.kind == "continuous":
         return False
     major, minor = (int(part) for part in (installed_spark() or "4.2").split(".")[:2])
-    if (major, minor) < (4, 2) or settings.get(_NAMING, "true").lower() != "true":
+    if (major, minor) < (4, 2) or settings.get(SOURCE_NAMING, "true").lower() != "true":
         return False
-    return not _is_refused(_NAMING)
+    return not _is_refused(SOURCE_NAMING)
 
 
 def _is_refused(key: str) -> bool:

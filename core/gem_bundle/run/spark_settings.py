@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from gem_bundle.contexts import SOURCE_NAMING
 from gem_bundle.settings import LISTS, PATH_LISTS, setting_text
 
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ def streaming_defaults(spark_version: str) -> dict[str, object]:
     if _minor(spark_version) < (4, 2):
         return {}
     found: dict[str, object] = {
-        "spark.sql.streaming.queryEvolution.enableSourceEvolution": True,
+        SOURCE_NAMING: True,
         "spark.sql.streaming.offsetLog.formatVersion": 2,
         # A query that died before its first offsets has left files: it begins with them, as in Spark 4.1.
         "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": False,

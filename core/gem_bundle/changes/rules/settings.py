@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.canonical import DECIDING
 from gem_bundle.changes.comparison import told
+from gem_bundle.contexts import SOURCE_NAMING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from gem_bundle.changes.comparison import Comparison
     from gem_bundle.changes.model import Change
 
-_NAMES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
-_FORMAT = "spark.sql.streaming.offsetLog.formatVersion"
 _LATER = (4, 2)
 
 
@@ -32,7 +31,7 @@ def _settings(both: Comparison) -> Iterator[Change]:
             continue
         what = f"the setting `{key}` was {told(old.get(key))} and is {told(new.get(key))}"
         node = both.new.target
-        if key == _NAMES:
+        if key == SOURCE_NAMING:
             yield both.change(
                 "refused",
                 "GB440",
