@@ -48,8 +48,8 @@ class Comparison:
         self.old = old
         self.new = new
         self.plan = plan
-        self.before = Flow(old)
         self.after = Flow(new)
+        self.before = Flow(old, self.after)
 
     @cached_property
     def pairs(self) -> list[tuple[NodeRecord, NodeRecord]]:

@@ -43,10 +43,12 @@ class Flow:
 
     Args:
         side: The side.
+        other: The other side's: what the same transform makes of the same columns is found out once.
     """
 
-    def __init__(self, side: Side) -> None:
+    def __init__(self, side: Side, other: Flow | None = None) -> None:
         self.side = side
+        self._other = other
         self._lineages: dict[tuple[str, str], Lineage | None] = {}
         self._never_null: dict[tuple[str, str], Mapping[str, bool | None]] = {}
         self._for_rows: dict[tuple[frozenset[str], str], dict[tuple[str, int], set[str]]] = {}
@@ -66,6 +68,8 @@ class Flow:
         gem = self.side.gems.get(name)
         if gem is None or gem.kind != "transform":
             return None
+        if self._other is not None and self._is_the_same_in(self._other.side, name):
+            return self._other.lineage(name, output)
         node = self.side.nodes[name]
         # Only the keys of its inputs are asked for, and a recorded node has them too.
         inputs = inputs_of(node, self.side.facts)  # type: ignore[arg-type]
@@ -74,6 +78,18 @@ class Flow:
             return transform.lineage_output(output, *inputs) if output else transform.lineage(*inputs)
         except Exception:  # noqa: BLE001 (a gem's bug must not take the comparison down)
             return None
+
+    def _is_the_same_in(self, other: Side, name: str) -> bool:
+        """Whether a node of that name does the same there, with inputs of which the same is known."""
+        node = self.side.nodes[name]
+        there = other.nodes.get(name)
+        # The order of an option's entries may decide: a route asks one condition after the other.
+        if name not in other.gems or there != node or repr(there.options) != repr(node.options):
+            return False
+        ours, theirs = (inputs_of(node, side.facts) for side in (self.side, other))  # type: ignore[arg-type]
+        return ours == theirs and all(
+            one.qualifiers == two.qualifiers for one, two in zip(ours, theirs, strict=True)
+        )
 
     def keeps(self, name: str) -> bool:
         """Whether a node keeps state, or may."""

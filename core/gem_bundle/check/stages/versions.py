@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from gem_bundle.check.report import at_key, at_operator, at_option
@@ -174,8 +174,12 @@ class TargetSpark:
         return replace(finding, message=message, hint=finding.hint or self.hint)
 
 
+@cache
 def installed_spark() -> str | None:
-    """The version of the installed pyspark, without importing it; None where there is none."""
+    """The version of the installed pyspark, without importing it; None where there is none.
+
+    A plan asks for each of its targets, and each time a file of the distribution would be read.
+    """
     from importlib.metadata import PackageNotFoundError, version
 
     try:
