@@ -41,7 +41,7 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "plugins-help": (plugins.help_text, 21),
     "plugins-check": (plugins.check, 21),
     "long-chain": (limits.chain, 9),
-    "hostile-files": (limits.hostile_files, 3),
+    "hostile-files": (limits.hostile_files, 5),
     "limits": (limits.limits, 5),
     "hostile-expressions": (limits.hostile_expressions, 9),
     "expressions": (limits.expressions, 9),

@@ -24,6 +24,7 @@ from gem_kafka.source import KafkaSource
 from gem_kafka.target import KafkaTarget
 from gem_kafka.writing import KafkaTargetOptions
 from tests.gems.certificates import CERTIFICATE, KEY, LOCKED_KEY, PASSWORD
+from tests.ports import free_port
 from tests.samples import examples
 
 if TYPE_CHECKING:
@@ -72,8 +73,7 @@ def deaf() -> Iterator[str]:
 @pytest.fixture
 def closed() -> str:
     """An address where nobody listens."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        return f"127.0.0.1:{server.getsockname()[1]}"
+    return f"127.0.0.1:{free_port()}"
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from gem_bundle import Column, StreamReadContext
 from gem_socket.source import SocketSource
 from tests.gems.draining import make
+from tests.ports import free_port
 
 
 def source(**raw):
@@ -45,8 +46,7 @@ def serving(*lines):
 @pytest.fixture
 def closed_port():
     """A port where nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
+    return free_port()
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from gem_bundle.backfill.journal import Journal
 from gem_bundle.backfill.near import Near
 from gem_bundle.backfill.parts import Bound, parts_of, rows_of
 from gem_bundle.backfill.rules import Wanted, judge
+from gem_bundle.changes.begun import Begun, JournalError, begun_anew, damaged_journal
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.damage import check_checkpoint, has_source_evolution
 from gem_bundle.changes.history import record_of, what_ran
@@ -238,8 +239,10 @@ class _Backfill:
 
     def _look(self, plan: Plan) -> SparkCheckpoint | None:
         target = self._wanted.target
+        begun = self._begun(plan)
+        location = self._location if begun is None else str(begun.location)
         try:
-            checkpoint = read_checkpoint(self._location, last=_CHECKPOINTS_READ)
+            checkpoint = read_checkpoint(location, last=_CHECKPOINTS_READ)
         except UnseenError as error:
             message = f"the checkpoint of target `{target}` can't be seen from here: {error}, at "
             message += self._location
@@ -252,7 +255,20 @@ class _Backfill:
             raise PipelineError(broken)
         return checkpoint
 
+    def _begun(self, plan: Plan) -> Begun | None:
+        """What a `run --fresh` that was killed has left: the live run goes on there."""
+        try:
+            return begun_anew(self._location)
+        except JournalError as error:
+            target = self._wanted.target
+            place = plan.definition.locator.place(plan.node(target).path, key=True)
+            damaged = damaged_journal(target, self._location, error)
+            raise PipelineError([damaged.moved(place)]) from error
+
     def _read_record(self, plan: Plan) -> Record | None:
+        begun = self._begun(plan)
+        if begun is not None:
+            return begun.record
         record, wrong = record_of(self._wanted.target, plan.definition.record(self._wanted.target))
         if self._wanted.replaces and any(diagnostic.is_error for diagnostic in wrong):
             raise PipelineError(wrong)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.changes.begun import JournalError, begun_anew, damaged_journal
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.damage import check_checkpoint, unseen
 from gem_bundle.changes.history import record_of, what_ran
@@ -36,6 +37,8 @@ class Inspection:
         checkpoint: What Spark left; None when there is none, or it can't be seen.
         record: What ran on it.
         diagnostics: What is wrong with either.
+        kept: Where the old checkpoint is kept or will be, while a `run --fresh` that was killed waits for the
+            next run to end it: checkpoint and record are the new ones then. Empty where none does.
     """
 
     target: str
@@ -43,6 +46,7 @@ class Inspection:
     checkpoint: SparkCheckpoint | None
     record: Record | None
     diagnostics: tuple[Diagnostic, ...] = ()
+    kept: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """The whole as JSON takes it."""
@@ -50,6 +54,7 @@ class Inspection:
         return {
             "location": without_logins(self.location),
             "exists": found is not None,
+            "fresh": {"kept": self.kept} if self.kept else None,
             "query": found.query if found else "",
             "next_batch": found.next_batch if found else 0,
             "unfinished_batch": found.unfinished if found else None,
@@ -76,21 +81,26 @@ def inspect(definition: Definition, targets: Iterable[str]) -> list[Inspection]:
 def _inspect(definition: Definition, target: str) -> Inspection:
     location = definition.checkpoint(target)
     place = definition.locator.place(definition.nodes[target].path, key=True)
-    checkpoint = None
+    checkpoint = begun = None
     found: list[Diagnostic] = []
     try:
-        checkpoint = read_checkpoint(location, LAST)
+        begun = begun_anew(location)
+    except JournalError as error:
+        found.append(damaged_journal(target, location, error))
+    try:
+        checkpoint = read_checkpoint(location if begun is None else str(begun.location), LAST)
         found += check_checkpoint(target, checkpoint, source_evolution=False)
         if checkpoint is not None:
             _ = checkpoint.operators
     except UnseenError as error:
         checkpoint = None
         found.append(unseen(target, location, error))
-    record, wrong = record_of(target, definition.record(target))
+    record, wrong = (begun.record, []) if begun else record_of(target, definition.record(target))
     found += [diagnostic for diagnostic in wrong if diagnostic.is_error]
     if record is not None:
         record = what_ran(record, checkpoint)
-    return Inspection(target, location, checkpoint, record, tuple(d.moved(place) for d in found))
+    kept = str(begun.kept) if begun else ""
+    return Inspection(target, location, checkpoint, record, tuple(d.moved(place) for d in found), kept)
 
 
 def _micro_batches(checkpoint: SparkCheckpoint) -> Iterator[dict[str, Any]]:
@@ -127,6 +137,11 @@ def lines_of(inspection: Inspection) -> Iterator[Line]:
             yield "", "There is no checkpoint yet: nothing has run."
         return
     yield "place", without_logins(inspection.location)
+    if inspection.kept:
+        yield (
+            "fresh",
+            f"killed before it was done: the next run ends it, and keeps the old one as {inspection.kept}",
+        )
     yield "query", found.query or "unknown"
     yield "next", _next(found)
     if found.watermark:

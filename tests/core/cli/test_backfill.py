@@ -11,7 +11,11 @@ import pytest
 from gem_bundle.backfill.api import BackfillReport, StepDone
 from gem_bundle.backfill.compare import Differences
 from gem_bundle.backfill.interval import Interval
+from gem_bundle.changes.begun import journal_of
+from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.errors import PipelineError
 from gem_bundle.semantics import RowsReplaced
+from tests.core.cli.left_by_runs import killed_while_it_began_anew, left_by_a_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,6 +72,26 @@ def test_what_can_not_be_done_is_told_before_spark_starts(cli: Cli) -> None:
     assert "error[GB454]" in result.stderr
     result = cli("backfill", "fares.yaml", "--target", "tables", *days)
     assert "error[GB108]" in result.stderr
+
+
+@pytest.mark.parametrize("renamed", [0, 1, 2])
+def test_what_a_killed_run_has_begun_anew_is_where_the_live_run_goes_on(
+    cli: Cli, fares: Path, monkeypatch: pytest.MonkeyPatch, renamed: int
+) -> None:
+    left_by_a_run(fares, "rides")
+    (fares.parent / "rides").mkdir()
+    kept = killed_while_it_began_anew(fares, "table", renamed)
+
+    def judged(*_: Any) -> Any:
+        raise PipelineError([Diagnostic("GB503", "error", "nothing was against it")])
+
+    monkeypatch.setattr("gem_bundle.backfill.api.open_for", judged)
+    result = cli("backfill", "fares.yaml", *DAYS)
+    assert (result.exit_code, "nothing was against it" in result.stderr) == (1, True), result.stderr
+    journal_of(kept.with_name("table")).write_text("{", encoding="utf-8")
+    result = cli("backfill", "fares.yaml", *DAYS)
+    assert result.exit_code == 1
+    assert "fares.yaml:6:3: error[GB407]: target `table` can't begin with new state" in result.stderr
 
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 import fsspec
 import pytest
 
+from gem_bundle.changes.begun import journal_of
 from gem_bundle.changes.record import Accepted, Record, write_record
 from tests.core.changes.test_record import VERSION
+from tests.core.cli.left_by_runs import killed_while_it_began_anew, left_by_a_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +69,31 @@ def test_it_tells_of_each_target_in_words(cli: Cli, clicks: Path) -> None:
     assert "spark.sql.shuffle.partitions = 2" in "\n".join(lines)
     assert "history no record: what ran before records were kept isn't known" in lines
     assert lines[-2:] == ["other", "There is no checkpoint yet: nothing has run."]
+
+
+@pytest.mark.parametrize("renamed", [0, 1, 2])
+def test_it_tells_what_a_killed_run_has_begun_anew(
+    cli: Cli, project: Callable[..., Path], renamed: int
+) -> None:
+    file = project("clicks.yaml", PIPELINE)
+    left_by_a_run(file, "numbers")
+    kept = killed_while_it_began_anew(file, "table", renamed)
+    lines = told(cli, "clicks.yaml", "--target", "table")
+    assert lines[1:5] == [
+        f"place {file.parent}/checkpoints/clicks/table",
+        f"fresh killed before it was done: the next run ends it, and keeps the old one as {kept}",
+        "query q",
+        "next micro-batch 1: all that were begun are done",
+    ]
+    assert lines[-1].endswith(f", begun where {kept} ended")
+    result = cli("checkpoint", "show", "clicks.yaml", "--format", "json")
+    targets = json.loads(result.stdout)["targets"]
+    assert targets["table"]["fresh"] == {"kept": str(kept)}
+    assert targets["other"]["fresh"] is None
+    journal_of(kept.with_name("table")).write_text("{", encoding="utf-8")
+    result = cli("checkpoint", "show", "clicks.yaml", "--target", "table")
+    assert result.exit_code == 1
+    assert "clicks.yaml:8:3: error[GB407]: target `table` can't begin with new state" in result.stderr
 
 
 def test_it_tells_which_versions_ran(cli: Cli, clicks: Path) -> None:

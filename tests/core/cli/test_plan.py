@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gem_bundle.changes.begun import journal_of, staging_of
-from gem_bundle.changes.canonical import version_of
+from gem_bundle.changes.begun import journal_of
 from gem_bundle.changes.history import keep_versions
 from gem_bundle.changes.planning import hold_to_plan
-from gem_bundle.changes.record import Record, write_record
 from gem_bundle.check import check_file
 from gem_bundle.errors import PipelineError
 from gem_bundle.pipeline.loader import LoadOptions
+from tests.core.cli.left_by_runs import killed_while_it_began_anew, left_by_a_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,23 +46,6 @@ def written(folder: Path, text: str, name: str = "shop.yaml") -> Path:
     file = folder / name
     file.write_text(text, encoding="utf-8")
     return file
-
-
-def left_by_a_run(file: Path) -> None:
-    """What a run of each target leaves: a checkpoint with one micro-batch, and the record beside it."""
-    plan = check_file(str(file), LoadOptions(environment={})).plan
-    assert plan is not None
-    for node in plan.definition.of_kind("target"):
-        location = plan.definition.checkpoint(node.id)
-        for name, content in {
-            "metadata": '{"id": "q"}',
-            "offsets/0": 'v2\n{"batchWatermarkMs": 0, "conf": {}}\nclicks:{"logOffset": 0}',
-            "commits/0": 'v1\n{"nextBatchWatermarkMs": 0}',
-        }.items():
-            path = file.parent / location / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, encoding="utf-8")
-        write_record(location, Record(node.id, (version_of(plan, node.id),), "q"))
 
 
 def test_nothing_has_changed(cli: Cli, tmp_path: Path) -> None:
@@ -362,17 +342,7 @@ def test_new_state_that_a_killed_run_has_begun_is_what_the_next_run_goes_on_with
     written(tmp_path, TEXT.replace("count(*)", "sum(n)"))
     assert cli("plan", str(file), "--target", "out").exit_code == 1
     out = tmp_path / "checkpoints" / "shop" / "out"
-    kept = out.with_name("out.until-1")
-    shutil.copytree(out, staging_of(out))
-    plan = check_file(str(file), LoadOptions(environment={})).plan
-    assert plan is not None
-    version = replace(version_of(plan, "out"), first_batch=1, continues=str(kept))
-    journal = {"format": 1, "kept": kept.name, "record": Record("out", (version,), "q").as_json()}
-    journal_of(out).write_text(json.dumps(journal), encoding="utf-8")
-    if renamed > 0:
-        out.rename(kept)
-    if renamed > 1:
-        staging_of(out).rename(out)
+    killed_while_it_began_anew(file, "out", renamed)
     result = cli("plan", str(file), "--target", "out")
     assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "target out: same")
     assert journal_of(out).exists()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from gem_bundle.plugins import load_registry
-from tests.core.cli.test_plan import left_by_a_run, written
+from tests.core.cli.left_by_runs import left_by_a_run
+from tests.core.cli.test_plan import written
 
 if TYPE_CHECKING:
     from collections.abc import Callable

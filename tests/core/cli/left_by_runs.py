@@ -1,0 +1,67 @@
+"""What runs leave beside a pipeline, without one: checkpoints with their records, and new state half in place."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gem_bundle.changes.begun import journal_of, staging_of
+from gem_bundle.changes.canonical import version_of
+from gem_bundle.changes.record import Record, write_record
+from gem_bundle.check import check_file
+from gem_bundle.pipeline.loader import LoadOptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gem_bundle.pipeline.plan import Plan
+
+
+def plan_of(file: Path) -> Plan:
+    """A pipeline that is right."""
+    plan = check_file(str(file), LoadOptions(environment={})).plan
+    assert plan is not None
+    return plan
+
+
+def left_by_a_run(file: Path, source: str = "clicks") -> None:
+    """What a run of each target leaves: a checkpoint with one micro-batch, and the record beside it."""
+    plan = plan_of(file)
+    for node in plan.definition.of_kind("target"):
+        location = plan.definition.checkpoint(node.id)
+        for name, content in {
+            "metadata": '{"id": "q"}',
+            "offsets/0": f'v2\n{{"batchWatermarkMs": 0, "conf": {{}}}}\n{source}:{{"logOffset": 0}}',
+            "commits/0": 'v1\n{"nextBatchWatermarkMs": 0}',
+        }.items():
+            path = file.parent / location / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+        write_record(location, Record(node.id, (version_of(plan, node.id),), "q"))
+
+
+def killed_while_it_began_anew(file: Path, target: str, renamed: int) -> Path:
+    """What a `run --fresh` of the pipeline as it is now leaves that was killed behind its journal.
+
+    Args:
+        file: The pipeline.
+        target: The id of the target, which has run.
+        renamed: How many of the two checkpoints had been given their names: first the old, then the new one.
+
+    Returns:
+        Where the old checkpoint is kept, or will be.
+    """
+    plan = plan_of(file)
+    folder = file.parent / plan.definition.checkpoint(target)
+    kept = folder.with_name(f"{folder.name}.until-1")
+    shutil.copytree(folder, staging_of(folder))
+    version = replace(version_of(plan, target), first_batch=1, continues=str(kept))
+    journal = {"format": 1, "kept": kept.name, "record": Record(target, (version,), "q").as_json()}
+    journal_of(folder).write_text(json.dumps(journal), encoding="utf-8")
+    if renamed > 0:
+        folder.rename(kept)
+    if renamed > 1:
+        staging_of(folder).rename(folder)
+    return kept
