@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from gem_bundle.check.stages.inference import inputs_of
+from gem_bundle.expressions import is_blind_to_duplicates
 from gem_bundle.expressions.functions import BY_CHANCE, BY_CODE, BY_PLACE, CURRENT_TIME
 from gem_bundle.lineage import Lineage, Made, column_keys, uses_at
 from gem_bundle.operators import WatermarkOperator
@@ -51,6 +52,7 @@ class Flow:
         self._other = other
         self._lineages: dict[tuple[str, str], Lineage | None] = {}
         self._never_null: dict[tuple[str, str], Mapping[str, bool | None]] = {}
+        self._left_out: dict[str, bool] = {}
         self._for_rows: dict[tuple[frozenset[str], str], dict[tuple[str, int], set[str]]] = {}
 
     def lineage(self, name: str, output: str = "") -> Lineage | None:
@@ -93,7 +95,55 @@ class Flow:
 
     def keeps(self, name: str) -> bool:
         """Whether a node keeps state, or may."""
-        return any(operator.node == name and self.side.may_keep(operator) for operator in self.side.operators)
+        kept = any(operator.node == name and self.side.may_keep(operator) for operator in self.side.operators)
+        return kept and not self.leaves_out(name)
+
+    def leaves_out(self, name: str) -> bool:
+        """Whether Spark forms a node's groups not at all, since those behind come to the same without.
+
+        So its rule `RemoveRedundantAggregates` has it: what is aggregated of them goes by their keys alone,
+        and it makes no difference to it how often a row is there.
+        """
+        if name not in self._left_out:
+            lineage = self.lineage(name)
+            self._left_out[name] = (
+                self._forms_groups(name)
+                and lineage is not None
+                and self._functions(lineage, self.needed(name)) == []
+                and all(map(self._takes_each_once, self.side.paths(name)))
+            )
+        return self._left_out[name]
+
+    def _takes_each_once(self, path: list[tuple[str, int]]) -> bool:
+        """Whether the first node with state on a path forms groups, blind to how often a row is there."""
+        for name, _ in path:
+            lineage = self.lineage(name)
+            if lineage is None:
+                return False
+            if self._forms_groups(name):
+                functions = self._functions(lineage, self.needed(name))
+                return functions is not None and all(map(is_blind_to_duplicates, functions))
+            if any(operator.kind != "filter" for operator in self.side.operators if operator.node == name):
+                return False
+        return False
+
+    def _forms_groups(self, name: str) -> bool:
+        """Whether all that a node does with state is to form groups, and not by sessions."""
+        kept = [operator for operator in self.side.stateful if operator.node == name]
+        return [operator.kind for operator in kept] == ["aggregate"] and not getattr(
+            kept[0], "sessions", False
+        )
+
+    def _functions(self, lineage: Lineage, needed: set[str]) -> list[str] | None:
+        """The aggregate functions that are needed of a node that forms groups; None where not known."""
+        kept = lineage.kept
+        if kept is None or kept.rows:
+            return None
+        read = needed | kept.reads
+        made = [kept.values[name] for name in kept.values if not name or name in read or ALL in read]
+        if None in made:
+            return None
+        return [function for functions in made for function in functions or ()]
 
     def keeps_rows(self, name: str) -> bool:
         """Whether a node that keeps state keeps rows, as a join does, or may."""

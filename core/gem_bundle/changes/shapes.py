@@ -87,7 +87,7 @@ def operators_of(flow: Flow) -> list[Operator]:
     return [
         operator
         for operator in flow.side.kept_on_paths
-        if not _finds_no_duplicates(flow, operator)
+        if not _finds_no_duplicates(flow, operator) and not flow.leaves_out(operator.node)
         for _ in range(joins_of(flow, operator) if isinstance(operator, JoinOperator) else 1)
     ]
 
@@ -106,6 +106,8 @@ def _finds_no_duplicates(flow: Flow, operator: Operator) -> bool:
         passed = {use for key in lineage.kept.keys if key.rule == "=" for use in key.uses or ()}
         groups = before.kept if before is not None else None
         if before is None or groups is None or not groups.are_told_by(of_input(passed, 0), before.columns):
+            return False
+        if flow.leaves_out(edge.node):
             return False
     return not any(_computes(flow, path) for path in flow.side.paths(operator.node))
 

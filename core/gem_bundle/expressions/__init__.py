@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.analysis import calls_functions as calls_functions
     from gem_bundle.expressions.analysis import limited as limited
     from gem_bundle.expressions.buffers import buffers_of as buffers_of
+    from gem_bundle.expressions.buffers import is_blind_to_duplicates as is_blind_to_duplicates
     from gem_bundle.expressions.buffers import is_the_same_again as is_the_same_again
     from gem_bundle.expressions.buffers import meaning_of as meaning_of
     from gem_bundle.expressions.buffers import takes_first as takes_first
@@ -80,7 +81,7 @@ _HOMES = {
         "calls_functions",
         "limited",
     ),
-    "buffers": ("buffers_of", "is_the_same_again", "meaning_of", "takes_first"),
+    "buffers": ("buffers_of", "is_blind_to_duplicates", "is_the_same_again", "meaning_of", "takes_first"),
     "casts": ("Casts", "casts_of", "check_types"),
     "findings": (
         "check_expression",

@@ -92,6 +92,16 @@ def asked_of(
     return frozenset[str]().union(*(_needed(part, resolved) for part in parts if part is not None))
 
 
+def constant_of(tree: exp.Expr) -> bool | None:
+    """Whether Spark's optimizer makes `true` or `false` of a condition; None where it makes neither.
+
+    Args:
+        tree: The condition.
+    """
+    value = _value(tree)
+    return value if isinstance(value, bool) else None
+
+
 def nulls_left_out(
     tree: exp.Expr, resolved: Callable[[Sequence[str]], str | None]
 ) -> frozenset[frozenset[str]]:
@@ -280,13 +290,14 @@ def _value(tree: exp.Expr) -> Any:
         return None if all(_value(choice) is None for choice in node.expressions) else _UNKNOWN
     if isinstance(node, exp.DPipe):
         return _of_values(node, str, lambda one, other: one + other)
-    if type(node) in _COMPARE:
+    if type(node) in _COMPARE or isinstance(node, exp.NullSafeEQ):
         values = [_value(node.this), _value(node.expression)]
         if None in values:
-            return None
+            return None if type(node) in _COMPARE else _UNKNOWN
         # Of a text and a number Spark casts one.
         alike = all(isinstance(v, str) for v in values) or all(isinstance(v, Decimal) for v in values)
-        return _COMPARE[type(node)](*values) if alike else _UNKNOWN
+        compare = _COMPARE[exp.EQ if isinstance(node, exp.NullSafeEQ) else type(node)]
+        return compare(*values) if alike else _UNKNOWN
     if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
         made = _TEXTS.get(node.name.lower())
         value = _value(node.expressions[0])

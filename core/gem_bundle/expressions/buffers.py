@@ -25,6 +25,10 @@ _SAME_AGAIN = tuple(
     f"('{name}', "
     for name in sorted((_ITSELF - {"bit_xor"}) | {"approx_count_distinct", "first", "first_value"})
 )
+# `EliminateDistinct.isDuplicateAgnostic`, with what Spark makes such functions of.
+_BLIND_TO_DUPLICATES = tuple(
+    f"('{name}', " for name in sorted((_ITSELF - {"bit_xor"}) | _FIRST | {"collect_set"})
+)
 _TAKES_FIRST = tuple(f"('{name}', " for name in sorted(_FIRST))
 _ONE_OF = " is one of "
 _ONE_OF_THEM = _FIRST | {"max", "min"}
@@ -107,6 +111,15 @@ def is_the_same_again(function: str) -> bool:
     return _ONE_OF in function or function.startswith(_SAME_AGAIN)
 
 
+def is_blind_to_duplicates(function: str) -> bool:
+    """Whether Spark knows that an aggregate function comes to the same where each row is there once only.
+
+    Args:
+        function: The function, as `buffers_of` tells it.
+    """
+    return function.startswith(_BLIND_TO_DUPLICATES)
+
+
 def takes_first(function: str) -> bool:
     """Whether an aggregate function gives the value of whichever row comes first, or last.
 
@@ -134,6 +147,7 @@ def _aggregates(
     tree: exp.Expr, columns: Sequence[Column] | None
 ) -> Iterator[tuple[str, list[str], str, str]]:
     """The aggregate functions in order: name, arguments, what tells them apart, of which rows they are."""
+    from gem_bundle.expressions.asked import constant_of
     from gem_bundle.expressions.functions import AGGREGATES
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.expressions.walk import shape
@@ -145,14 +159,21 @@ def _aggregates(
             if texts == ["*"] and name != "count" and columns is not None and len(columns) == 1:
                 texts = [f"`{columns[0].name}`"]  # a star is all columns, of which there is one
             known = columns_of(names_in(call) or (), [(0, columns)])
-            only = ""
+            only, counts = "", True
             around = call.parent
             while isinstance(around, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
-                only += f" {type(around).__name__}"
-                if isinstance(around, exp.Filter | exp.WithinGroup):
-                    where = around.expression
-                    only += f" {shape(where, columns_of(names_in(where) or (), [(0, columns)]))}"
+                known_condition = (
+                    constant_of(around.expression.this) if isinstance(around, exp.Filter) else None
+                )
+                counts = counts and known_condition is not False
+                if not known_condition:
+                    only += f" {type(around).__name__}"
+                    if isinstance(around, exp.Filter | exp.WithinGroup):
+                        where = around.expression
+                        only += f" {shape(where, columns_of(names_in(where) or (), [(0, columns)]))}"
                 around = around.parent
+            if not counts:
+                continue  # `EliminateAggregateFilter`: what no row counts for is known, and nothing is kept
             yield name, texts, _counted(name, texts) or repr(shape(call, known)), only
 
 

@@ -765,6 +765,49 @@ def test_an_aggregate_that_nobody_reads_is_kept_nowhere() -> None:
     assert of_one(steps, steps.replace("sum(n)", "sum(n + 1)")) == "mixed"
 
 
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        # There are no distinct rows: their order, and whether they are made at all, is nothing to Spark.
+        ("max(n)", "continues"),
+        ("last(n, true)", "continues"),
+        ("bool_or(n > 1)", "continues"),
+        ("collect_set(n)", "continues"),
+        ("max(n) filter (where n > 1)", "continues"),
+        ("count(*) filter (where 42 <=> 10L)", "continues"),
+        ("count(n)", "refused"),
+        ("count(*) filter (where 1 < 2)", "refused"),
+        ("approx_count_distinct(n)", "refused"),
+    ],
+)
+def test_distinct_rows_are_left_out_before_what_is_blind_to_duplicates(function: str, expected: str) -> None:
+    steps = f"""
+  timely: {{gem: watermark, input: clicks, options: {{column: at, delay: 1 minute}}}}
+  once: {{gem: sql, input: timely, options: {{query: "select distinct page, n, at from timely"}}}}
+  last: {{gem: aggregate, input: once, options: {{group_by: [at], aggregates: {{m: "{function}"}}}}}}
+"""
+    assert of_one(steps, steps.replace("page, n, at", "n, page, at"), "append") == expected
+
+
+def test_groups_that_nobody_reads_anything_of_are_left_out_too() -> None:
+    steps = """
+  timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 minute}}
+  groups: {gem: aggregate, input: timely, options: {group_by: [page, n, at], aggregates: {c: count(*)}}}
+  last: {gem: aggregate, input: groups, options: {group_by: [at], aggregates: {m: max(n)}}}
+"""
+    assert of_one(steps, steps.replace("[page, n, at]", "[n, page, at]"), "append") == "continues"
+    assert of_one(steps, steps.replace("max(n)", "max(c)"), "append") == "refused"
+    between = steps.replace(
+        "  last: {gem: aggregate, input: groups", "  BETWEEN\n  last: {gem: aggregate, input: more"
+    )
+    computed = between.replace(
+        "BETWEEN", "more: {gem: with_columns, input: groups, options: {columns: {k: n + 1}}}"
+    )
+    assert of_one(computed, computed.replace("[page, n, at]", "[n, page, at]"), "append") == "continues"
+    spread = between.replace("BETWEEN", "more: {gem: repartition, input: groups, options: {partitions: 2}}")
+    assert of_one(spread, spread.replace("[page, n, at]", "[n, page, at]"), "append") == "refused"
+
+
 def test_a_filter_behind_distinct_rows_is_put_before_them() -> None:
     steps = """
   once: {gem: sql, input: clicks, options: {query: "select distinct page, n from clicks"}}

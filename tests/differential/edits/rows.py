@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -190,15 +191,22 @@ _STYLES = {
 }
 
 
+_MORE = 5
+"""How many times as many rows there are each time that all styles have had their turn."""
+
+
 def again(seed: str, number: int) -> str:
-    """The seed of other rows for the same edit: of each style by turns."""
+    """The seed of other rows for the same edit: of each style by turns, and then of each with more rows."""
     return f"{seed}#{list(_STYLES)[number % len(_STYLES)]}{number}"
 
 
 def style_of(seed: str) -> Style:
     """What the rows of a seed are like."""
-    name = seed.partition("#")[2].rstrip("0123456789")
-    return _STYLES[name] if name else _COMMON
+    found = re.fullmatch(r"([a-z]+)(\d+)", seed.partition("#")[2])
+    if found is None:
+        return _COMMON
+    style = _STYLES[found[1]]
+    return style._replace(rows=style.rows * _MORE ** (int(found[2]) // len(_STYLES)))
 
 
 def write_phase(folder: Path, schema: str, phase: str, seed: str) -> None:

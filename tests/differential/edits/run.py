@@ -36,7 +36,7 @@ Judged = Literal["right", "better", "refused missed", "worse", "a little worse",
 EACH = 4
 """How many edits of one pipeline are tried."""
 
-AGAIN: dict[Judged, int] = {"worse": 12, "unshown": 9, "a little worse": 2}
+AGAIN: dict[Judged, int] = {"worse": 24, "unshown": 9, "a little worse": 2}
 """On how many other rows an edit is tried that was called worse than it was on the first."""
 
 _MOST_NODES = 9
