@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MODULE = "tests.benchmarks.scale"
 FILES = 16
 # As much work in all, but less of it in rows: the broker that hands them out is on the same processors.
-OF_FILES, OF_A_TOPIC = 1, 8
+OF_FILES, OF_A_TOPIC = 1, 16
 PYTHON_ROWS = 400_000
 SQL_ROWS = 6_000_000
 

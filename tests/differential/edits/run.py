@@ -37,7 +37,7 @@ EACH = 4
 """How many edits of one pipeline are tried."""
 
 AGAIN: dict[Judged, int] = {"worse": 24, "unshown": 9, "a little worse": 2}
-"""On how many other rows an edit is tried that was called worse than it was on the first."""
+"""On how many other rows an edit is tried that is called worse than it was on those before."""
 
 _MOST_NODES = 9
 _STATELESS_SHARE = 3
@@ -187,14 +187,13 @@ def try_edits(
             said = compare(kept, version, new, target, registry=registry, checkpoint=checkpoint)
             judged = judge(edit, said, truth)
             # Over other rows the checkpoint is another one, and this verdict goes by the checkpoint.
-            tries = 0 if checkpoint is not None else AGAIN.get(judged, 0)
-            for number in range(tries):
+            number = 0
+            while checkpoint is None and number < AGAIN.get(judged, 0):
                 # What makes no difference to some rows may make one to others.
                 further = known.of(again(seed, number), [before, after], partial(find, number, new))
                 if _shows_more(further, truth):
                     truth, judged = further, judge(edit, said, further)
-                if judged not in AGAIN:
-                    break
+                number += 1
             yield Tried(seed, Edit(edit.kind, after, edit.node), before, said, truth, judged)
             made += edit not in declared
 
