@@ -1028,27 +1028,6 @@ def test_another_watermark_is_nothing_to_groups_without_event_time() -> None:
     assert of_one(by_page, without.replace("input: timely", "input: clicks")) == "continues"
 
 
-@pytest.mark.parametrize(
-    ("condition", "expected"),
-    [
-        ("l.page = r.name", "from_now_on"),
-        # By these rows are let go, and of event time they ask that there is one.
-        ("l.page = r.name and l.at between r.seen and r.seen + interval 1 hour", "refused"),
-        ("l.page = r.name and l.at = r.seen", "refused"),
-    ],
-)
-def test_a_join_that_keeps_rows_for_ever_drops_late_ones_by_what_there_is_now(
-    condition: str, expected: str
-) -> None:
-    first = "  ta: {gem: watermark, input: a, options: {column: at, delay: 1 hour}}"
-    steps = f"""
-{first}
-  tb: {{gem: watermark, input: b, options: {{column: seen, delay: 1 hour}}}}
-  last: {{gem: join, inputs: {{l: ta, r: tb}}, options: {{condition: "{condition}"}}}}
-"""
-    assert of_two(steps, steps.replace(f"{first}\n", "").replace("l: ta", "l: a")) == expected
-
-
 def test_a_group_of_all_rows_comes_out_with_each_micro_batch_that_a_watermark_makes() -> None:
     with_it = GROUPED.replace("group_by: [BY], ", "")
     without = with_it.replace(

@@ -23,7 +23,7 @@ from gem_bundle.changes.rules.state import knows_rows
 from gem_bundle.diagnostics import listed_names
 from gem_bundle.gem import Transform
 from gem_bundle.lineage import Lineage, Made, column_keys
-from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
+from gem_bundle.operators import AggregateOperator, DeduplicateOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -255,7 +255,7 @@ def _lateness(
             f"{what}: the rows that {named} keeps may get another shape by it, and Spark may refuse them"
         )
         return both.of_state("refused", code, message, node, difference=what, **details)
-    if effect == "mixed" and all(_tells_all(both, name) or _lets_nothing_go(both, name) for name in states):
+    if effect == "mixed" and all(_tells_all(both, name) for name in states):
         message = f"{what}; from now on {named} drops late rows by what there is now, and it lets nothing go"
         return both.change("from_now_on", code, message, node, **details)
     if effect == "mixed":
@@ -288,24 +288,6 @@ def _tells_all(both: Comparison, node: str) -> bool:
     forgets = any(not isinstance(o, DeduplicateOperator) or o.by_event_time for o in operators)
     before = {now: name for name, now in both.now.items()}.get(node, node)
     return not forgets and tells_all(both.before, before) and tells_all(both.after, node)
-
-
-def _lets_nothing_go(both: Comparison, node: str) -> bool:
-    """Whether a node is an inner join that keeps rows for ever, before and now, and drops late ones only."""
-    before = {now: name for name, now in both.now.items()}.get(node, node)
-    operators = [
-        operator
-        for side, name in ((both.old, before), (both.new, node))
-        for operator in side.stateful
-        if operator.node == name
-    ]
-    return bool(operators) and all(
-        isinstance(operator, JoinOperator)
-        and operator.how == "inner"
-        and operator.event_time_key is False
-        and operator.bounded == (False, False)
-        for operator in operators
-    )
 
 
 def _recalls(both: Comparison, node: str) -> bool:
