@@ -210,6 +210,30 @@ class Flow:
         """The columns behind a node that somebody reads: Spark leaves out the others."""
         return self._needed[0].get(name, {ALL})
 
+    def needed_on_paths(self, name: str) -> list[set[str]]:
+        """The same on each way to the target: where there are several Spark plans the node for each."""
+        paths = self.side.paths(name)
+        return [self._needed_on(path) for path in paths] if len(paths) > 1 else [self.needed(name)]
+
+    def _needed_on(self, path: list[tuple[str, int]]) -> set[str]:
+        target, position = path[-1]
+        wanted, output = self.needed_of(target, position), self.side.nodes[target].inputs[position].output
+        asked: _Asked = {}
+        for reader, at in reversed(path[:-1]):
+            wanted = self._read_for(reader, at, wanted, output, asked)
+            output = self.side.nodes[reader].inputs[at].output
+        return wanted
+
+    def read_for(self, name: str, position: int, wanted: set[str]) -> set[str]:
+        """The columns of the input at a position that a node reads when some of its own are read."""
+        return self._read_for(name, position, wanted, "", {})
+
+    def _read_for(self, name: str, position: int, wanted: set[str], output: str, asked: _Asked) -> set[str]:
+        facts = self.side.facts.get(self.side.nodes[name].inputs[position].key)
+        every = set((facts and column_keys(facts.columns)) or {ALL})
+        lineage = self.lineage(name, output)
+        return every if lineage is None else self._read(name, position, lineage, wanted, every, asked)
+
     def needed_of(self, name: str, position: int) -> set[str]:
         """The columns of the input at a position that a node reads, for itself or for those behind it."""
         return self._needed[1].get((name, position), {ALL})

@@ -73,12 +73,17 @@ class Shape(NamedTuple):
 def shapes(flow: Flow) -> list[Shape]:
     """What Spark keeps for a query, operator by operator."""
     orders: dict[str, Iterator[list[str]]] = {}
+    needs: dict[int, Iterator[set[str]]] = {}
     found = []
     empty = in_empty_branches(flow)
     for operator in operators_of(flow):
-        # Each path has an order of its own.
-        order = next(orders.setdefault(operator.node, results_in_order(flow, operator.node)), None)
-        found.append(_shape(flow, operator, order)._replace(empty=operator.node in empty))
+        node = operator.node
+        # Each path has an order of its own, and columns that are read on it.
+        order = next(orders.setdefault(node, results_in_order(flow, node)), None)
+        each = range(joins_of(flow, operator) if isinstance(operator, JoinOperator) else 1)
+        read = (columns for columns in flow.needed_on_paths(node) for _ in each)
+        needed = next(needs.setdefault(id(operator), read), flow.needed(node))
+        found.append(_shape(flow, operator, order, needed)._replace(empty=node in empty))
     return found
 
 
@@ -126,8 +131,11 @@ def _computes(flow: Flow, path: list[tuple[str, int]]) -> bool:
     return False
 
 
-def _shape(flow: Flow, operator: Operator, order: list[str] | None) -> Shape:
-    """What Spark keeps for an operator; of an aggregation in the order of its results, if that is known."""
+def _shape(flow: Flow, operator: Operator, order: list[str] | None, read: set[str]) -> Shape:
+    """What Spark keeps for an operator, of whose columns some are read behind it.
+
+    Of an aggregation it is in the order of its results, if that is known.
+    """
     node = operator.node
     kind: str = operator.kind
     if isinstance(operator, JoinOperator):
@@ -147,9 +155,9 @@ def _shape(flow: Flow, operator: Operator, order: list[str] | None) -> Shape:
     if keys is not None and isinstance(operator, JoinOperator):
         keys += (None,) * keys_from_behind(flow, operator)
     if kept.rows and not kept.values:
-        shape = _with_rows(flow, Shape(node, kind, keys, None, kept_by=by), kept)
+        shape = _with_rows(flow, Shape(node, kind, keys, None, kept_by=by), kept, read)
         return _with_nulls(flow, shape, kept)
-    needed = flow.needed(node) | kept.reads
+    needed = read | kept.reads
     buffers: dict[str, tuple[str, ...]] = {}
     results = frozenset(c for c in kept.values if not c or c in needed or "*" in needed)
     for column in kept.values if order is None else order:
@@ -172,8 +180,8 @@ def _with_nulls(flow: Flow, shape: Shape, kept: Kept) -> Shape:
     return shape._replace(never_null=tuple(made.never_null(coming) for made in kept.parts or kept.keys))
 
 
-def _with_rows(flow: Flow, shape: Shape, kept: Kept) -> Shape:
-    """With the columns of both inputs that somebody reads, if they are known, and what is asked of them."""
+def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str]) -> Shape:
+    """With the columns of both inputs that are read for some behind it, and what is asked of them."""
     node = shape.node
     found: dict[str, str | None] = {}
     asked: set[str] = set()
@@ -182,6 +190,9 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept) -> Shape:
     compared = {use for made in kept.parts or kept.keys for use in made.uses or ()}
     for side, position in enumerate(kept.sides or range(len(flow.side.nodes[node].inputs))):
         edge, needed = kept_of(flow, node, position)
+        if edge == flow.side.nodes[node].inputs[position] and read != flow.needed(node):
+            here = flow.read_for(node, position, read)  # on this path; others read other columns
+            needed = here if ALL in needed else needed if ALL in here else needed & here
         facts = flow.side.facts.get(edge.key)
         keys = column_keys(facts.columns) if facts is not None else None
         if facts is None or facts.columns is None or keys is None:

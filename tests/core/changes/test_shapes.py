@@ -808,6 +808,32 @@ def test_groups_that_nobody_reads_anything_of_are_left_out_too() -> None:
     assert of_one(spread, spread.replace("[page, n, at]", "[n, page, at]"), "append") == "refused"
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [("s", "m", "refused"), ("s", "s + 1 as s", "from_now_on"), ("s", "s, m", "refused")],
+)
+def test_of_what_is_read_on_two_ways_each_keeps_what_it_needs(old: str, new: str, expected: str) -> None:
+    steps = """
+  sums: {gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {s: sum(n), m: max(x)}}}
+  some: {gem: select, input: sums, options: {columns: [page, COLUMNS]}}
+  last: {gem: union, inputs: [sums, some], options: {allow_missing_columns: true}}
+"""
+    assert of_one(steps.replace("COLUMNS", old), steps.replace("COLUMNS", new)) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [("n", "x", "refused"), ("n", "n, at", "refused"), ("n", "n + 1 as n", "from_now_on")],
+)
+def test_so_does_a_join(old: str, new: str, expected: str) -> None:
+    steps = """
+  pairs: {gem: join, inputs: {l: a, r: b}, options: {condition: l.page = r.name}}
+  some: {gem: select, input: pairs, options: {columns: [page, COLUMNS]}}
+  last: {gem: union, inputs: [pairs, some], options: {allow_missing_columns: true}}
+"""
+    assert of_two(steps.replace("COLUMNS", old), steps.replace("COLUMNS", new)) == expected
+
+
 def test_a_filter_behind_distinct_rows_is_put_before_them() -> None:
     steps = """
   once: {gem: sql, input: clicks, options: {query: "select distinct page, n from clicks"}}
