@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.analysis import analyse, parsed
@@ -55,10 +56,6 @@ _OBJECTS = frozenset(
 )
 _SEVERAL_BUFFERS = frozenset(
     [
-        "approx_count_distinct",
-        "corr",
-        "covar_pop",
-        "covar_samp",
         "regr_avgx",
         "regr_avgy",
         "regr_count",
@@ -70,7 +67,10 @@ _SEVERAL_BUFFERS = frozenset(
         "regr_syy",
     ]
 )
-_DEVIATION = "0.05"  # of `approx_count_distinct`, where none is given
+_COVARIANCES = ("covar_samp", "covar_pop")
+_SUMS_OF_PAIRS = {**dict.fromkeys(_COVARIANCES, 4), "corr": 6}
+_MOST_BITS = 16
+_DEVIATION = 0.05  # of `approx_count_distinct`, where none is given
 _WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
 
 
@@ -132,14 +132,16 @@ def takes_first(function: str) -> bool:
 def meaning_of(function: str) -> str:
     """What is kept for an aggregate function: the greatest of equal values is the least of them.
 
-    Of a variance and of a deviation the same is kept, and what is made of it is another matter.
+    Of a variance and of a deviation the same is kept, of both covariances too, and what is made of it is
+    another matter.
 
     Args:
         function: The function, as `buffers_of` tells it.
     """
     name, comma, rest = function.partition(",")
-    if name[2:-1] in _SECOND_MOMENTS:
-        return f"('{_SECOND_MOMENTS[0]}'{comma}{rest}"
+    for alike in (_SECOND_MOMENTS, _COVARIANCES):
+        if name[2:-1] in alike:
+            return f"('{alike[0]}'{comma}{rest}"
     return function.partition(_ONE_OF)[2] or function
 
 
@@ -196,9 +198,12 @@ def _buffers(name: str, arguments: list[str], columns: Sequence[Column] | None) 
     if name in _OBJECTS:
         return ("binary",)
     kinds = [analyse(text, columns).column.type for text in arguments]
+    if name in _SUMS_OF_PAIRS:
+        return ("double!",) * _SUMS_OF_PAIRS[name]
+    if name == "approx_count_distinct":
+        return ("bigint",) * words if (words := _words(arguments[1:])) else (f"{name}({arguments[1:]})",)
     if name in _SEVERAL_BUFFERS:
-        told = kinds[:1] if name == "approx_count_distinct" and arguments[1:] in ([], [_DEVIATION]) else kinds
-        return (f"{name}({', '.join(map(str, told))})",)
+        return (f"{name}({', '.join(map(str, kinds))})",)
     if name in {"avg", "mean", "try_avg"} and kinds and kinds[0] is None:
         return ("double", "bigint")
     if not kinds or kinds[0] is None:
@@ -217,6 +222,16 @@ def _buffers(name: str, arguments: list[str], columns: Sequence[Column] | None) 
         # Unlike a count, and the moments, it is kept in what might be null.
         return (_widened(kind), "bigint") if kind.startswith("decimal(") else ("double", "bigint")
     return None
+
+
+def _words(deviation: Sequence[str]) -> int:
+    """How many words Spark's `HyperLogLogPlusPlusHelper` keeps for a deviation; 0 where it can't be told."""
+    try:
+        allowed = float(deviation[0]) if deviation else _DEVIATION
+        bits = math.ceil(2 * math.log2(1.106 / allowed))
+    except (ValueError, ZeroDivisionError):
+        return 0
+    return (1 << bits) // 10 + 1 if 4 <= bits <= _MOST_BITS else 0
 
 
 def _sum(kind: str) -> tuple[str, ...] | None:

@@ -498,6 +498,13 @@ def test_what_is_kept_of_decimals(old: str, new: str, expected: str) -> None:
         ),
         ("approx_count_distinct(n)", "approx_count_distinct(n, 0.05)", "mixed"),
         ("approx_count_distinct(n)", "approx_count_distinct(n, 0.01)", "refused"),
+        # Of whatever it is, and next to whatever: words of bits, as many as its deviation asks for.
+        ("approx_count_distinct(n)", "approx_count_distinct(page)", "mixed"),
+        ("approx_count_distinct(n) + max(bigint(n))", "max(bigint(n)) + approx_count_distinct(n)", "mixed"),
+        ("corr(x, n) + covar_pop(x, n)", "covar_pop(x, n) + corr(x, n)", "mixed"),
+        ("covar_pop(x, n)", "covar_samp(x, n)", "from_now_on"),
+        ("covar_pop(x, n)", "skewness(x)", "mixed"),
+        ("covar_pop(x, n)", "kurtosis(x)", "refused"),
     ],
 )
 def test_functions_that_are_kept_alike(old: str, new: str, expected: str) -> None:

@@ -239,9 +239,10 @@ def _shows_more(other: Truth, truth: Truth) -> bool:
 
 
 def _skips(said: TargetChanges) -> bool:
-    """Whether rows are skipped for nothing but that a place is read no more, or on fewer ways."""
+    """Whether rows are skipped because a place is read no more, on fewer ways, or from the newest on alone."""
     return {change.code for change in said.changes if change.verdict == "skipped"} <= {
         "GB411",
+        "GB412",
         "GB414",
         "GB418",
     }
