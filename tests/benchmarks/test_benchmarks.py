@@ -52,13 +52,17 @@ def test_a_step_of_a_declared_test_is_few_jobs(
     assert scheduler.numTotalJobs() - before <= most * declared_tests.STEPS
 
 
-@pytest.mark.parametrize("work", [scale.PYTHON, scale.SQL], ids=["python", "sql"])
 @pytest.mark.parametrize(
-    ("source", "effort"),
-    [(scale.FROM_FILES, scale.OF_FILES), (scale.FROM_KAFKA, scale.OF_A_TOPIC)],
-    ids=["files", "kafka"],
+    ("source", "work", "effort"),
+    [
+        (scale.FROM_FILES, scale.PYTHON, scale.OF_FILES),
+        (scale.FROM_FILES, scale.SQL, scale.OF_FILES),
+        (scale.FROM_KAFKA, scale.PYTHON, scale.PYTHON_OF_A_TOPIC),
+        (scale.FROM_KAFKA, scale.SQL, scale.SQL_OF_A_TOPIC),
+    ],
+    ids=["python over files", "sql over files", "python over kafka", "sql over kafka"],
 )
-def test_what_is_measured_on_a_cluster_is_right(source: str, effort: int, work: str, tmp_path: Path) -> None:
+def test_what_is_measured_on_a_cluster_is_right(source: str, work: str, effort: int, tmp_path: Path) -> None:
     data = "localhost:9092" if source == scale.FROM_KAFKA else str(tmp_path / "data")
     file = scale.write(tmp_path, "spark://127.0.0.1:7077", source, data, work, effort)
     assert check_file(file).diagnostics == []
