@@ -22,7 +22,7 @@ MODULE = "tests.benchmarks.scale"
 FILES = 16
 # As much work in all, but less of it in rows: the broker that hands them out is on the same processors.
 OF_FILES = 1
-# Deeper than this Spark can't read an expression.
+# Of calls within each other Spark's analyzer casts one an iteration, and gives up after a hundred.
 PYTHON_OF_A_TOPIC, SQL_OF_A_TOPIC = 16, 8
 PYTHON_ROWS = 400_000
 SQL_ROWS = 6_000_000
