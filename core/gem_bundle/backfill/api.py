@@ -214,8 +214,9 @@ class _Backfill:
         self._options = options
         self._wanted = options.wanted
         self._location = plan.definition.checkpoint(self._wanted.target)
-        self._checkpoint = self._look(plan)
-        self._record = self._read_record(plan)
+        begun = self._begun(plan)
+        self._checkpoint = self._look(plan, begun)
+        self._record = self._read_record(plan, begun)
         judged = judge(
             plan,
             self._wanted,
@@ -237,9 +238,8 @@ class _Backfill:
         # So that what can't be read is said before Java starts.
         parts_of(self.plan, self._wanted.target, self._wanted.interval, self._near, self._bound())
 
-    def _look(self, plan: Plan) -> SparkCheckpoint | None:
+    def _look(self, plan: Plan, begun: Begun | None) -> SparkCheckpoint | None:
         target = self._wanted.target
-        begun = self._begun(plan)
         location = self._location if begun is None else str(begun.location)
         try:
             checkpoint = read_checkpoint(location, last=_CHECKPOINTS_READ)
@@ -265,8 +265,7 @@ class _Backfill:
             damaged = damaged_journal(target, self._location, error)
             raise PipelineError([damaged.moved(place)]) from error
 
-    def _read_record(self, plan: Plan) -> Record | None:
-        begun = self._begun(plan)
+    def _read_record(self, plan: Plan, begun: Begun | None) -> Record | None:
         if begun is not None:
             return begun.record
         record, wrong = record_of(self._wanted.target, plan.definition.record(self._wanted.target))
@@ -369,7 +368,7 @@ class _Backfill:
         written = -1
         for number in range(1, _TRIES + 1):
             if number > 1:
-                self._checkpoint = self._look(self.plan)
+                self._checkpoint = self._look(self.plan, self._begun(self.plan))
             bound = self._bound(written)
             parts = parts_of(self.plan, self._wanted.target, interval, self._near, bound)
             report.sources = {reader: read.part for reader, read in parts.items()}

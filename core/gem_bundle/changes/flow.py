@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
 
     from gem_bundle.changes.sides import Side
+    from gem_bundle.facts import Facts
     from gem_bundle.gem import Transform
+    from gem_bundle.lineage import Kept
 
 IS_NULL = re.compile(
     r"\(<class 'sqlglot\.expressions\.core\.Is'>, \(\('this', \('[^']*',\)\), "
@@ -72,9 +74,7 @@ class Flow:
             return None
         if self._other is not None and self._is_the_same_in(self._other.side, name):
             return self._other.lineage(name, output)
-        node = self.side.nodes[name]
-        # Only the keys of its inputs are asked for, and a recorded node has them too.
-        inputs = inputs_of(node, self.side.facts)  # type: ignore[arg-type]
+        inputs = _inputs_in(self.side, name)
         try:
             transform = cast("Transform", gem)
             return transform.lineage_output(output, *inputs) if output else transform.lineage(*inputs)
@@ -88,7 +88,7 @@ class Flow:
         # The order of an option's entries may decide: a route asks one condition after the other.
         if name not in other.gems or there != node or repr(there.options) != repr(node.options):
             return False
-        ours, theirs = (inputs_of(node, side.facts) for side in (self.side, other))  # type: ignore[arg-type]
+        ours, theirs = (_inputs_in(side, name) for side in (self.side, other))
         return ours == theirs and all(
             one.qualifiers == two.qualifiers for one, two in zip(ours, theirs, strict=True)
         )
@@ -139,8 +139,7 @@ class Flow:
         kept = lineage.kept
         if kept is None or kept.rows:
             return None
-        read = needed | kept.reads
-        made = [kept.values[name] for name in kept.values if not name or name in read or ALL in read]
+        made = values_for(kept, needed).values()
         if None in made:
             return None
         return [function for functions in made for function in functions or ()]
@@ -220,18 +219,26 @@ class Flow:
         wanted, output = self.needed_of(target, position), self.side.nodes[target].inputs[position].output
         asked: _Asked = {}
         for reader, at in reversed(path[:-1]):
-            wanted = self._read_for(reader, at, wanted, output, asked)
+            wanted = self.read_for(reader, at, wanted, output, asked)
             output = self.side.nodes[reader].inputs[at].output
         return wanted
 
-    def read_for(self, name: str, position: int, wanted: set[str]) -> set[str]:
-        """The columns of the input at a position that a node reads when some of its own are read."""
-        return self._read_for(name, position, wanted, "", {})
+    def read_for(
+        self, name: str, position: int, wanted: set[str], output: str = "", asked: _Asked | None = None
+    ) -> set[str]:
+        """The columns of the input at a position that a node reads when some of its own are read.
 
-    def _read_for(self, name: str, position: int, wanted: set[str], output: str, asked: _Asked) -> set[str]:
+        Args:
+            name: The node.
+            position: The position of the input.
+            wanted: The columns of its output that are read.
+            output: Which of its outputs.
+            asked: What conditions ask of the rows of nodes before them, as `_read` has it.
+        """
         facts = self.side.facts.get(self.side.nodes[name].inputs[position].key)
         every = set((facts and column_keys(facts.columns)) or {ALL})
         lineage = self.lineage(name, output)
+        asked = {} if asked is None else asked
         return every if lineage is None else self._read(name, position, lineage, wanted, every, asked)
 
     def needed_of(self, name: str, position: int) -> set[str]:
@@ -365,6 +372,12 @@ class Flow:
         return needed, by_edge
 
 
+def _inputs_in(side: Side, name: str) -> list[Facts]:
+    """What is known of a node's inputs."""
+    # Only the keys of its inputs are asked for, and a recorded node has them too.
+    return inputs_of(side.nodes[name], side.facts)  # type: ignore[arg-type]
+
+
 def _without_conditions(lineage: Lineage) -> Lineage:
     """The same without what its condition reads of rows, and not of pairs."""
     kept = lineage.kept
@@ -384,6 +397,17 @@ def _unites(lineage: Lineage) -> bool:
 def _asks_for_nulls(made: Made) -> bool:
     """Whether something is nothing but whether a column is null, or isn't."""
     return made.uses is not None and _ASKS_FOR_NULLS.match(made.rule) is not None
+
+
+def values_for(kept: Kept, needed: Set[str]) -> dict[str, Mapping[str, tuple[str, ...]] | None]:
+    """What is kept for the columns that are read, by those behind it or by the node itself.
+
+    Args:
+        kept: What the node keeps.
+        needed: The columns that are read behind it.
+    """
+    read = needed | kept.reads
+    return {name: made for name, made in kept.values.items() if not name or name in read or ALL in read}
 
 
 def read_of(lineage: Lineage, position: int, wanted: Set[str], every: Iterable[str]) -> set[str]:

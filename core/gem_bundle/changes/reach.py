@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.conditions import IS_TRUE, UNCHANGED
-from gem_bundle.changes.flow import ALL
+from gem_bundle.changes.flow import ALL, values_for
 from gem_bundle.expressions import meaning_of
 from gem_bundle.lineage import Kept, Lineage, Made
 
@@ -272,7 +272,6 @@ def other_state(
 def _functions(kept: Kept, needed: Set[str]) -> set[str | None]:
     """What is kept of each group, whatever the columns are called that it ends up in."""
     found: set[str | None] = set()
-    for column, functions in kept.values.items():
-        if not column or ALL in needed or column in needed | kept.reads:
-            found |= {None} if functions is None else set(map(meaning_of, functions))
+    for functions in values_for(kept, needed).values():
+        found |= {None} if functions is None else set(map(meaning_of, functions))
     return found

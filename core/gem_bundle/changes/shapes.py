@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.changes.conditions import asked_behind, is_always_there
 from gem_bundle.changes.emptied import in_empty_branches
-from gem_bundle.changes.flow import ALL, of_input
+from gem_bundle.changes.flow import ALL, of_input, values_for
 from gem_bundle.changes.joins import (
     asked_just_before,
     is_event_time,
@@ -157,13 +157,13 @@ def _shape(flow: Flow, operator: Operator, order: list[str] | None, read: set[st
     if kept.rows and not kept.values:
         shape = _with_rows(flow, Shape(node, kind, keys, None, kept_by=by), kept, read)
         return _with_nulls(flow, shape, kept)
-    needed = read | kept.reads
     buffers: dict[str, tuple[str, ...]] = {}
-    results = frozenset(c for c in kept.values if not c or c in needed or "*" in needed)
-    for column in kept.values if order is None else order:
-        if column not in results:
+    needed = values_for(kept, read)
+    results = frozenset(needed)
+    for column in needed if order is None else order:
+        if column not in needed:
             continue
-        functions = kept.values[column]
+        functions = needed[column]
         if functions is None:
             return _with_nulls(flow, Shape(node, kind, keys, None, results, kept_by=by), kept)
         for text, types in functions.items():

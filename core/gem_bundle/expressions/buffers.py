@@ -149,7 +149,6 @@ def _aggregates(
     tree: exp.Expr, columns: Sequence[Column] | None
 ) -> Iterator[tuple[str, list[str], str, str]]:
     """The aggregate functions in order: name, arguments, what tells them apart, of which rows they are."""
-    from gem_bundle.expressions.asked import constant_of
     from gem_bundle.expressions.functions import AGGREGATES
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.expressions.walk import shape
@@ -161,22 +160,31 @@ def _aggregates(
             if texts == ["*"] and name != "count" and columns is not None and len(columns) == 1:
                 texts = [f"`{columns[0].name}`"]  # a star is all columns, of which there is one
             known = columns_of(names_in(call) or (), [(0, columns)])
-            only, counts = "", True
-            around = call.parent
-            while isinstance(around, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
-                known_condition = (
-                    constant_of(around.expression.this) if isinstance(around, exp.Filter) else None
-                )
-                counts = counts and known_condition is not False
-                if not known_condition:
-                    only += f" {type(around).__name__}"
-                    if isinstance(around, exp.Filter | exp.WithinGroup):
-                        where = around.expression
-                        only += f" {shape(where, columns_of(names_in(where) or (), [(0, columns)]))}"
-                around = around.parent
-            if not counts:
+            only = _of_which(call, columns)
+            if only is None:
                 continue  # `EliminateAggregateFilter`: what no row counts for is known, and nothing is kept
             yield name, texts, _counted(name, texts) or repr(shape(call, known)), only
+
+
+def _of_which(call: exp.Expr, columns: Sequence[Column] | None) -> str | None:
+    """What tells the rows that a call is about from others, and their order; None where it is about none."""
+    from gem_bundle.expressions.asked import constant_of
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.expressions.walk import shape
+
+    found = ""
+    around = call.parent
+    while isinstance(around, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
+        constant = constant_of(around.expression.this) if isinstance(around, exp.Filter) else None
+        if constant is False:
+            return None
+        if constant is None:
+            found += f" {type(around).__name__}"
+            if isinstance(around, exp.Filter | exp.WithinGroup):
+                where = around.expression
+                found += f" {shape(where, columns_of(names_in(where) or (), [(0, columns)]))}"
+        around = around.parent
+    return found
 
 
 def _counted(name: str, arguments: list[str]) -> str | None:
