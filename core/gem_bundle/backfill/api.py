@@ -20,10 +20,10 @@ from gem_bundle.backfill.journal import Journal
 from gem_bundle.backfill.near import Near
 from gem_bundle.backfill.parts import Bound, parts_of, rows_of
 from gem_bundle.backfill.rules import Wanted, judge
-from gem_bundle.changes.begun import Begun, JournalError, begun_anew, damaged_journal
+from gem_bundle.changes.begun import GoesOn, JournalError, damaged_journal, goes_on
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.damage import check_checkpoint, has_source_evolution
-from gem_bundle.changes.history import record_of, what_ran
+from gem_bundle.changes.history import what_ran
 from gem_bundle.changes.record import Record
 from gem_bundle.changes.ways import KINDS_OF_TIME
 from gem_bundle.contexts import ReadContext, WriteContext
@@ -214,9 +214,9 @@ class _Backfill:
         self._options = options
         self._wanted = options.wanted
         self._location = plan.definition.checkpoint(self._wanted.target)
-        begun = self._begun(plan)
-        self._checkpoint = self._look(plan, begun)
-        self._record = self._read_record(plan, begun)
+        live = self._live(plan)
+        self._checkpoint = self._look(plan, live)
+        self._record = self._read_record(plan, live)
         judged = judge(
             plan,
             self._wanted,
@@ -238,11 +238,10 @@ class _Backfill:
         # So that what can't be read is said before Java starts.
         parts_of(self.plan, self._wanted.target, self._wanted.interval, self._near, self._bound())
 
-    def _look(self, plan: Plan, begun: Begun | None) -> SparkCheckpoint | None:
+    def _look(self, plan: Plan, live: GoesOn) -> SparkCheckpoint | None:
         target = self._wanted.target
-        location = self._location if begun is None else str(begun.location)
         try:
-            checkpoint = read_checkpoint(location, last=_CHECKPOINTS_READ)
+            checkpoint = read_checkpoint(live.location, last=_CHECKPOINTS_READ)
         except UnseenError as error:
             message = f"the checkpoint of target `{target}` can't be seen from here: {error}, at "
             message += self._location
@@ -255,20 +254,18 @@ class _Backfill:
             raise PipelineError(broken)
         return checkpoint
 
-    def _begun(self, plan: Plan) -> Begun | None:
-        """What a `run --fresh` that was killed has left: the live run goes on there."""
+    def _live(self, plan: Plan) -> GoesOn:
+        """Where the live run goes on."""
         try:
-            return begun_anew(self._location)
+            return goes_on(self._location)
         except JournalError as error:
             target = self._wanted.target
             place = plan.definition.locator.place(plan.node(target).path, key=True)
             damaged = damaged_journal(target, self._location, error)
             raise PipelineError([damaged.moved(place)]) from error
 
-    def _read_record(self, plan: Plan, begun: Begun | None) -> Record | None:
-        if begun is not None:
-            return begun.record
-        record, wrong = record_of(self._wanted.target, plan.definition.record(self._wanted.target))
+    def _read_record(self, plan: Plan, live: GoesOn) -> Record | None:
+        record, wrong = live.record(self._wanted.target, plan.definition.record(self._wanted.target))
         if self._wanted.replaces and any(diagnostic.is_error for diagnostic in wrong):
             raise PipelineError(wrong)
         return record
@@ -368,7 +365,7 @@ class _Backfill:
         written = -1
         for number in range(1, _TRIES + 1):
             if number > 1:
-                self._checkpoint = self._look(self.plan, self._begun(self.plan))
+                self._checkpoint = self._look(self.plan, self._live(self.plan))
             bound = self._bound(written)
             parts = parts_of(self.plan, self._wanted.target, interval, self._near, bound)
             report.sources = {reader: read.part for reader, read in parts.items()}

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
+from gem_bundle.changes.history import record_of
 from gem_bundle.changes.record import Record
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import describe_error
@@ -28,6 +29,32 @@ class Begun(NamedTuple):
     location: Path
     kept: Path
     record: Record
+
+
+class GoesOn(NamedTuple):
+    """Where the next run of a target goes on.
+
+    Args:
+        own: The target's own checkpoint location.
+        begun: What is to take the place of the checkpoint there, if something is.
+    """
+
+    own: str
+    begun: Begun | None = None
+
+    @property
+    def location(self) -> str:
+        """Where the checkpoint lies that the next run continues from."""
+        return self.own if self.begun is None else str(self.begun.location)
+
+    def record(self, target: str, beside: str) -> tuple[Record | None, list[Diagnostic]]:
+        """The record of what ran there, or is going to, or why it can't be read.
+
+        Args:
+            target: The id of the target.
+            beside: Beside what it is: `Definition.record`.
+        """
+        return record_of(target, beside) if self.begun is None else (self.begun.record, [])
 
 
 def journal_of(folder: Path) -> Path:
@@ -65,6 +92,18 @@ def begun_anew(location: str) -> Begun | None:
         ) from error
     staging = staging_of(folder)
     return Begun(staging if staging.is_dir() else folder, kept, record)
+
+
+def goes_on(location: str) -> GoesOn:
+    """Where the next run goes on that has a checkpoint location.
+
+    Args:
+        location: The checkpoint location.
+
+    Raises:
+        JournalError: When something was begun there whose journal can't be read.
+    """
+    return GoesOn(location, begun_anew(location))
 
 
 def damaged_journal(target: str, location: str, error: JournalError) -> Diagnostic:

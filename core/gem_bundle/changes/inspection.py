@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle.changes.begun import JournalError, begun_anew, damaged_journal
+from gem_bundle.changes.begun import GoesOn, JournalError, damaged_journal, goes_on
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.damage import check_checkpoint, unseen
-from gem_bundle.changes.history import record_of, what_ran
+from gem_bundle.changes.history import what_ran
 from gem_bundle.changes.withheld import without_logins
 from gem_bundle.files import numbered
 
@@ -81,25 +81,26 @@ def inspect(definition: Definition, targets: Iterable[str]) -> list[Inspection]:
 def _inspect(definition: Definition, target: str) -> Inspection:
     location = definition.checkpoint(target)
     place = definition.locator.place(definition.nodes[target].path, key=True)
-    checkpoint = begun = None
+    next_run = GoesOn(location)
+    checkpoint = None
     found: list[Diagnostic] = []
     try:
-        begun = begun_anew(location)
+        next_run = goes_on(location)
     except JournalError as error:
         found.append(damaged_journal(target, location, error))
     try:
-        checkpoint = read_checkpoint(location if begun is None else str(begun.location), LAST)
+        checkpoint = read_checkpoint(next_run.location, LAST)
         found += check_checkpoint(target, checkpoint, source_evolution=False)
         if checkpoint is not None:
             _ = checkpoint.operators
     except UnseenError as error:
         checkpoint = None
         found.append(unseen(target, location, error))
-    record, wrong = (begun.record, []) if begun else record_of(target, definition.record(target))
+    record, wrong = next_run.record(target, definition.record(target))
     found += [diagnostic for diagnostic in wrong if diagnostic.is_error]
     if record is not None:
         record = what_ran(record, checkpoint)
-    kept = str(begun.kept) if begun else ""
+    kept = str(next_run.begun.kept) if next_run.begun else ""
     return Inspection(target, location, checkpoint, record, tuple(d.moved(place) for d in found), kept)
 
 

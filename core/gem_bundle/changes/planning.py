@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.begun import JournalError, begun_anew, damaged_journal
+from gem_bundle.changes.begun import JournalError, damaged_journal, goes_on
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.compare import compare, compare_with_checkpoint, new_target
 from gem_bundle.changes.damage import check_checkpoint, has_source_evolution, unseen
-from gem_bundle.changes.history import record_of, what_ran
+from gem_bundle.changes.history import what_ran
 from gem_bundle.changes.model import Change, TargetChanges
 from gem_bundle.changes.record import Accepted, recorded_targets
 from gem_bundle.changes.rules.sources import reads_only_new
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
-    from gem_bundle.changes.begun import Begun
+    from gem_bundle.changes.begun import GoesOn
     from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.changes.model import Verdict
     from gem_bundle.changes.record import VersionRecord
@@ -110,12 +110,12 @@ def _of_target(
 ) -> tuple[list[TargetChanges], list[Diagnostic]]:
     location = plan.definition.checkpoint(node.id)
     try:
-        begun = begun_anew(location)
+        next_run = goes_on(location)
     except JournalError as error:
         return [], [damaged_journal(node.id, location, error)]
     try:
-        checkpoint = read_checkpoint(location if begun is None else str(begun.location), last=2)
-        return _judged(plan, node, checkpoint, environment, installed, begun)
+        checkpoint = read_checkpoint(next_run.location, last=2)
+        return _judged(plan, node, checkpoint, environment, installed, next_run)
     except UnseenError as error:
         return [], [unseen(node.id, location, error)]
 
@@ -126,14 +126,14 @@ def _judged(
     checkpoint: SparkCheckpoint | None,
     environment: Mapping[str, str] | None,
     installed: Callable[[], Registry],
-    begun: Begun | None,
+    next_run: GoesOn,
 ) -> tuple[list[TargetChanges], list[Diagnostic]]:
     """What becomes of a target that has that checkpoint, or is given it by the next run.
 
     Raises:
         UnseenError: When a part of the checkpoint can't be looked at.
     """
-    record, wrong = (begun.record, []) if begun else record_of(node.id, plan.definition.record(node.id))
+    record, wrong = next_run.record(node.id, plan.definition.record(node.id))
     if wrong:
         # By what Spark left alone less is known, and too little where there may be a record.
         return [], [d if d.is_error else replace(d, code="GB406", severity="error") for d in wrong]
