@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gem_bundle.plugins import load_registry
 from tests.differential.edits.known import Known
-from tests.differential.edits.run import EditTally, Tried, try_edits
+from tests.differential.edits.run import FURTHER, EditTally, Tried, try_edits
 from tests.differential.edits.truth import Experiments
 from tests.differential.engine import started
 
@@ -37,7 +37,7 @@ def work(seed: str, job: int, jobs: int, count: int, truths: Path | None = None)
         number = job
         done = 0
         while done < count:
-            for tried in try_edits(f"{seed}:{number}", experiments, registry, known=known):
+            for tried in try_edits(f"{seed}:{number}", experiments, registry, known=known, further=FURTHER):
                 tally.add(tried)
                 done += 1
                 _tell(tried)

@@ -175,7 +175,7 @@ _HOURS, _DAYS, _WEEKS = (
     )
     for gap in (timedelta(hours=2), timedelta(days=2), timedelta(days=10))
 )
-_STYLES = {
+STYLES = {
     "dense": _DENSE,
     "closed": _CLOSED,
     "wide": _WIDE,
@@ -197,7 +197,7 @@ _MORE = 5
 
 def again(seed: str, number: int) -> str:
     """The seed of other rows for the same edit: of each style by turns, and then of each with more rows."""
-    return f"{seed}#{list(_STYLES)[number % len(_STYLES)]}{number}"
+    return f"{seed}#{list(STYLES)[number % len(STYLES)]}{number}"
 
 
 def style_of(seed: str) -> Style:
@@ -205,8 +205,8 @@ def style_of(seed: str) -> Style:
     found = re.fullmatch(r"([a-z]+)(\d+)", seed.partition("#")[2])
     if found is None:
         return _COMMON
-    style = _STYLES[found[1]]
-    return style._replace(rows=style.rows * _MORE ** (int(found[2]) // len(_STYLES)))
+    style = STYLES[found[1]]
+    return style._replace(rows=style.rows * _MORE ** (int(found[2]) // len(STYLES)))
 
 
 def write_phase(folder: Path, schema: str, phase: str, seed: str) -> None:

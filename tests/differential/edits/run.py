@@ -22,7 +22,7 @@ from gem_bundle.pipeline.loader import LoadOptions, load_values
 from tests.differential.edits.declared import declared_edits
 from tests.differential.edits.draw import Edit, Recorded, edits, needed
 from tests.differential.edits.known import Known
-from tests.differential.edits.rows import again
+from tests.differential.edits.rows import STYLES, again
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +38,9 @@ EACH = 4
 
 AGAIN: dict[Judged, int] = {"worse": 24, "unshown": 9, "a little worse": 2}
 """On how many other rows an edit is tried that is called worse than it was on those before."""
+
+FURTHER = 2
+"""On how many other rows an edit is tried that is called harmless beside rows of state, and was on the first."""
 
 _MOST_NODES = 9
 _STATELESS_SHARE = 3
@@ -124,7 +127,12 @@ class EditTally:
 
 
 def try_edits(
-    seed: str, experiments: Experiments, registry: Registry, most: int = EACH, known: Known | None = None
+    seed: str,
+    experiments: Experiments,
+    registry: Registry,
+    most: int = EACH,
+    known: Known | None = None,
+    further: int = 0,
 ) -> Iterator[Tried]:
     """The edits of the pipeline of a seed, tried one after the other; none where it is not worth it.
 
@@ -134,6 +142,7 @@ def try_edits(
         registry: The gems.
         most: How many are tried at most.
         known: What became of those that were tried before.
+        further: On how many other rows one is tried that is called harmless beside rows of state, and was.
     """
     recorded = Recorded(seed)
     drawn = recorded.drawn()
@@ -190,10 +199,20 @@ def try_edits(
             number = 0
             while checkpoint is None and number < AGAIN.get(judged, 0):
                 # What makes no difference to some rows may make one to others.
-                further = known.of(again(seed, number), [before, after], partial(find, number, new))
-                if _shows_more(further, truth):
-                    truth, judged = further, judge(edit, said, further)
+                other = known.of(again(seed, number), [before, after], partial(find, number, new))
+                if _shows_more(other, truth):
+                    truth, judged = other, judge(edit, said, other)
                 number += 1
+            if (
+                checkpoint is None
+                and judged == "right"
+                and truth.kept
+                and _SAID[said.verdict] < _LEVEL["wrong"]
+            ):
+                for number in Random(f"{seed}:{made}").sample(range(len(STYLES)), further):
+                    other = known.of(again(seed, number), [before, after], partial(find, number, new))
+                    if _shows_more(other, truth):
+                        truth, judged = other, judge(edit, said, other)
             yield Tried(seed, Edit(edit.kind, after, edit.node), before, said, truth, judged)
             made += edit not in declared
 
