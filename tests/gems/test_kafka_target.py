@@ -270,11 +270,11 @@ def wait_for(kafka: Broker, topic: str, count: int, query: StreamingQuery) -> li
     """The values of a topic, once it has so many: a query that never idles says nothing of progress."""
     from time import monotonic
 
-    end = monotonic() + 90
+    deadline = monotonic() + 90
     while sum(kafka.end_offsets(topic).values()) < count:
         failure = query.exception()
         assert failure is None, str(failure)
-        assert monotonic() < end, f"only {kafka.end_offsets(topic)} after 90 seconds"
+        assert monotonic() < deadline, f"only {kafka.end_offsets(topic)} after 90 seconds"
         query.awaitTermination(1)
     return sorted(record.value or b"" for record in kafka.consume(topic))
 
