@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gem_bundle import Column, Pipeline, PipelineError
-from gem_bundle.check import check_file
 from gem_bundle.pipeline.groups import UNDIVIDED, groups_of
 from gem_bundle.run.engine import Engine
 from gem_filter.expect import Expect
+from tests.checked import plan_of
 from tests.core.streams import check
 from tests.gems.draining import forget_last_commit
 from tests.gems.transforms import findings, made, stream_of
@@ -204,8 +204,7 @@ def test_unique_within_each_micro_batch_of_a_group(spark: SparkSession, tmp_path
         lines = "".join(json.dumps({"id": i, "amount": amount}) + "\n" for i, amount in pairs)
         (tmp_path / "orders" / f"{number}.json").write_text(lines)
 
-    plan = check_file(file).plan
-    assert plan is not None
+    plan = plan_of(file)
     with TemporaryDirectory() as folder:
         answers = list(Engine(spark, folder).ask(plan))
     assert [(a.target, a.streaming, a.error) for a in answers] == [("good", True, None), ("bad", True, None)]
@@ -338,8 +337,7 @@ def test_a_value_is_remembered_within_the_watermark_and_over_restarts(
     write_orders(tmp_path, 1, (1, 1, "10:05"), (3, 1, "10:05"), (4, 1, "10:05"))
     assert run(file, available_now=True).ok
     forget_last_commit(tmp_path / "checkpoints/shop/all")
-    plan = check_file(file).plan
-    assert plan is not None
+    plan = plan_of(file)
     with TemporaryDirectory() as folder:
         answers = list(Engine(spark, folder).ask(plan))
     assert [(a.target, a.streaming, a.error) for a in answers] == [("good", True, None), ("bad", True, None)]

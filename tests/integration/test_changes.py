@@ -13,6 +13,7 @@ from gem_bundle.changes.planning import plan_changes
 from gem_bundle.changes.record import read_record
 from gem_bundle.check import check_file
 from gem_bundle.errors import PipelineError
+from tests.checked import plan_of
 from tests.integration.pipelines import add_rows, run, write_pipeline
 
 if TYPE_CHECKING:
@@ -149,8 +150,7 @@ def begun(case: Edit, folder: Path) -> Path:
 
 
 def planned(file: Path) -> TargetChanges:
-    plan = check_file(str(file)).plan
-    assert plan is not None
+    plan = plan_of(str(file))
     (found,), wrong = plan_changes(plan)
     assert not wrong
     return found
@@ -533,7 +533,6 @@ def test_keys_that_spark_keeps_are_those_that_a_plan_expects(spark: SparkSession
     assert {target.target: target.verdict for target in found} == dict.fromkeys("abcdefg", "continues")
 
     other = write_pipeline(tmp_path, KEPT.replace("k string, n int", "k string, n bigint"), "other.yaml")
-    changed = check_file(other).plan
-    assert changed is not None
+    changed = plan_of(other)
     refused = {target.target for target in plan_changes(changed)[0] if target.verdict == "refused"}
     assert refused == set("cef"), "those that have `n` in their keys"

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gem_bundle.changes.planning import plan_changes
-from gem_bundle.check import check_file
 from gem_bundle.errors import PipelineError
 from gem_bundle.run.groups import GroupQuery
+from tests.checked import plan_of
 from tests.gems.draining import forget_last_commit
 from tests.integration.kill_series import kill_often
 from tests.integration.pipelines import add_rows, command, events, finish, run, write_pipeline
@@ -72,8 +72,7 @@ def ids(spark: SparkSession, place: Path) -> list[int]:
 
 
 def planned(file: Path) -> dict[str, str]:
-    plan = check_file(file).plan
-    assert plan is not None
+    plan = plan_of(file)
     found, wrong = plan_changes(plan)
     assert wrong == []
     assert {c.code for changes in found for c in changes.changes if c.stops} <= {"GB447"}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gem_bundle.check.checker import check_file
 from gem_bundle.errors import PipelineError
 from gem_bundle.run.elsewhere import has_class
+from tests.checked import plan_of
 from tests.integration.pipelines import add_rows, command, events, finish, run, write_pipeline
 from tests.samples import some_of
 
@@ -84,8 +84,7 @@ targets:
 
 
 def test_the_classes_that_gems_ask_for_are_in_their_jars(spark: SparkSession, tmp_path: Path) -> None:
-    plan = check_file(write_pipeline(tmp_path, WITH_JARS)).plan
-    assert plan is not None
+    plan = plan_of(write_pipeline(tmp_path, WITH_JARS))
     for name, gem in plan.gems.items():
         assert list(gem.jars()), name
         assert list(gem.jar_classes()), name

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from gem_bundle.check import check_file
 from gem_bundle.run.environment import find_jars
+from tests.checked import plan_of
 from tests.counting import ROOT
 from tests.integration.pipelines import add_rows, run, write_pipeline
 
@@ -67,8 +67,7 @@ def test_a_run_starts_spark_and_nothing_else_and_resolves_no_jar(
 ) -> None:
     file = write_pipeline(tmp_path, INTO["delta"])
     add_rows(tmp_path / "in", "1.json", [{"id": 1, "amount": 10}])
-    plan = check_file(file).plan
-    assert plan is not None
+    plan = plan_of(file)
     assert find_jars(plan)  # from now on the cache has them
 
     done = subprocess.run(

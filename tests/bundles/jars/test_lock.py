@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import gem_bundler.jars.lock
-from gem_bundle.check import check_file
 from gem_bundle.errors import GemError
 from gem_bundle.run.jars import Jar
 from gem_bundler.jars.lock import (
@@ -22,6 +21,7 @@ from gem_bundler.jars.lock import (
     read_jar_lock,
     vendor,
 )
+from tests.checked import plan_of
 from tests.core.test_ivy import Repository
 
 if TYPE_CHECKING:
@@ -91,8 +91,7 @@ def test_what_a_pipeline_s_gems_ask_for(tmp_path: Path) -> None:
         '[jars]\npackages = ["a:store:1"]\nexclude = ["a:huge"]\n'
         'overrides = {"a:b" = "2"}\nrepositories = ["https://maven.example.com"]\n'
     )
-    plan = check_file(tmp_path / "clicks.yaml").plan
-    assert plan is not None
+    plan = plan_of(tmp_path / "clicks.yaml")
     request = JarRequest.of([plan, plan], {})
 
     assert request.coordinates == ("a:store:1", DELTA, KAFKA)

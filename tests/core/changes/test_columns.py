@@ -8,6 +8,7 @@ import pytest
 
 from gem_bundle.changes.planning import plan_against, plan_changes
 from gem_bundle.check import check_file
+from tests.checked import plan_of
 from tests.core.changes.edits import verdict
 from tests.integration.pipelines import add_rows, run, write_pipeline
 
@@ -54,8 +55,7 @@ def test_what_is_refused_is_what_delta_refuses(
     quoted = ", ".join(f'"{column}"' for column in columns.split(", "))
     file = write_pipeline(tmp_path, PIPELINE.format(columns=quoted, options=options))
 
-    plan = check_file(file).plan
-    assert plan is not None
+    plan = plan_of(file)
     ((changes,), _) = plan_changes(plan)
 
     assert ("GB436" in {change.code for change in changes.changes}) is refused

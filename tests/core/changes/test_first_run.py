@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gem_bundle.changes.planning import plan_changes
-from gem_bundle.check import check_file
 from gem_bundle.errors import PipelineError
+from tests.checked import plan_of
 from tests.integration.pipelines import add_rows, run, write_pipeline
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ targets:
 
 
 def planned(file: Path) -> dict[str, TargetChanges]:
-    plan = check_file(file).plan
-    assert plan is not None
+    plan = plan_of(file)
     found, wrong = plan_changes(plan)
     assert wrong == []
     return {changes.target: changes for changes in found}

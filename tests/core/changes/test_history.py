@@ -11,8 +11,8 @@ import pytest
 from gem_bundle.changes.checkpoint import Commit, Offsets, SparkCheckpoint
 from gem_bundle.changes.history import MOST_VERSIONS, keep_versions, record_of, what_ran, with_version
 from gem_bundle.changes.record import Accepted, Record, read_record, record_file, write_record
-from gem_bundle.check.checker import check_file
 from gem_bundle.files import below
+from tests.checked import plan_of
 from tests.core.changes.test_record import RECORD, VERSION
 
 if TYPE_CHECKING:
@@ -144,8 +144,7 @@ targets:
 def kept(tmp_path: Path, root: str, more: str = "") -> list[str]:
     file = tmp_path / "small.yaml"
     file.write_text(PIPELINE.replace("ROOT", root) + more)
-    plan = check_file(file).plan
-    assert plan is not None
+    plan = plan_of(file)
     return [str(diagnostic) for diagnostic in keep_versions(plan, ["out"])]
 
 

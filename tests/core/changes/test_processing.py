@@ -9,9 +9,9 @@ import pytest
 from gem_bundle.changes.checkpoint import read_checkpoint
 from gem_bundle.changes.history import keep_versions
 from gem_bundle.changes.planning import plan_changes
-from gem_bundle.check import check_file
 from gem_bundle.errors import PipelineError
 from gem_bundle.run.api import RunOptions, run_file
+from tests.checked import plan_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,9 +35,7 @@ LOGS = {
 
 def checked(folder: Path, text: str) -> Plan:
     (folder / "shop.yaml").write_text(text)
-    found = check_file(folder / "shop.yaml").plan
-    assert found is not None
-    return found
+    return plan_of(folder / "shop.yaml")
 
 
 def left(folder: Path, log: str, ran: str = "") -> None:

@@ -9,6 +9,7 @@ import pytest
 from gem_bundle.changes.planning import plan_against, plan_changes
 from gem_bundle.check import check_file
 from gem_bundle.check.streaming.processors import processor_states
+from tests.checked import plan_of
 from tests.integration.pipelines import add_rows, run, write_pipeline
 
 if TYPE_CHECKING:
@@ -148,8 +149,7 @@ def test_what_is_refused_is_what_spark_refuses(
         add_rows(tmp_path / "in", f"{number}.json", [{"device": "a", "value": 1}])
         if number == 0:
             assert run(file, available_now=True).ok
-    plan = check_file(file).plan
-    assert plan is not None
+    plan = plan_of(file)
     ((changes,), _) = plan_changes(plan)
 
     accepted = tuple((change.code, "") for change in changes.changes)

@@ -10,25 +10,16 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.begun import journal_of, staging_of
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.record import Record, write_record
-from gem_bundle.check import check_file
 from gem_bundle.pipeline.loader import LoadOptions
+from tests.checked import plan_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gem_bundle.pipeline.plan import Plan
-
-
-def plan_of(file: Path) -> Plan:
-    """A pipeline that is right."""
-    plan = check_file(str(file), LoadOptions(environment={})).plan
-    assert plan is not None
-    return plan
-
 
 def left_by_a_run(file: Path, source: str = "clicks") -> None:
     """What a run of each target leaves: a checkpoint with one micro-batch, and the record beside it."""
-    plan = plan_of(file)
+    plan = plan_of(file, LoadOptions(environment={}))
     for node in plan.definition.of_kind("target"):
         location = plan.definition.checkpoint(node.id)
         for name, content in {
@@ -53,7 +44,7 @@ def killed_while_it_began_anew(file: Path, target: str, renamed: int) -> Path:
     Returns:
         Where the old checkpoint is kept, or will be.
     """
-    plan = plan_of(file)
+    plan = plan_of(file, LoadOptions(environment={}))
     folder = file.parent / plan.definition.checkpoint(target)
     kept = folder.with_name(f"{folder.name}.until-1")
     shutil.copytree(folder, staging_of(folder))

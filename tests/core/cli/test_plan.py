@@ -11,9 +11,9 @@ import pytest
 from gem_bundle.changes.begun import journal_of
 from gem_bundle.changes.history import keep_versions
 from gem_bundle.changes.planning import hold_to_plan
-from gem_bundle.check import check_file
 from gem_bundle.errors import PipelineError
 from gem_bundle.pipeline.loader import LoadOptions
+from tests.checked import plan_of
 from tests.core.cli.left_by_runs import killed_while_it_began_anew, left_by_a_run
 
 if TYPE_CHECKING:
@@ -311,9 +311,7 @@ def test_what_a_run_has_accepted_that_had_nothing_to_do_is_not_asked_again(cli: 
     left_by_a_run(written(tmp_path, most))
 
     def edit(text: str) -> Plan:
-        plan = check_file(str(written(tmp_path, text)), LoadOptions(environment={})).plan
-        assert plan is not None
-        return plan
+        return plan_of(str(written(tmp_path, text)), LoadOptions(environment={}))
 
     edited = most.replace("max(n)", "min(n)")
     plan = edit(edited.replace("n > 0", "n > 1"))
