@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gem_bundle.expressions.functions import BY_CHANCE
 from gem_bundle.expressions.spark_parser import exp
-from gem_bundle.expressions.trees import bare, parts_of
-from gem_bundle.expressions.walk import UNIT_FIRST, shape
+from gem_bundle.expressions.trees import UNIT_FIRST, bare, parts_of, shape
 from gem_bundle.lineage import NEVER_TRUE
 
 if TYPE_CHECKING:

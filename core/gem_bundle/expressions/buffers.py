@@ -151,7 +151,7 @@ def _aggregates(
     """The aggregate functions in order: name, arguments, what tells them apart, of which rows they are."""
     from gem_bundle.expressions.functions import AGGREGATES
     from gem_bundle.expressions.spark_parser import exp
-    from gem_bundle.expressions.walk import shape
+    from gem_bundle.expressions.trees import shape
 
     for call in tree.find_all(exp.Anonymous, bfs=False):
         name = call.name.lower()
@@ -170,7 +170,7 @@ def _of_which(call: exp.Expr, columns: Sequence[Column] | None) -> str | None:
     """What tells the rows that a call is about from others, and their order; None where it is about none."""
     from gem_bundle.expressions.asked import constant_of
     from gem_bundle.expressions.spark_parser import exp
-    from gem_bundle.expressions.walk import shape
+    from gem_bundle.expressions.trees import shape
 
     found = ""
     around = call.parent

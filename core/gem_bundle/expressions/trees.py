@@ -1,4 +1,4 @@
-"""What is read off the trees of expressions: names, types, intervals, literals.
+"""What is read off the trees of expressions: names, types, intervals, literals, and which are the same.
 
 Imports sqlglot, whose trees these are.
 """
@@ -22,8 +22,10 @@ from gem_bundle.expressions.kinds import (
 from gem_bundle.schema import DataType, StructField
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+UNIT_FIRST = frozenset({"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff"})
+"""The functions whose first argument of three is a unit, which looks like a column."""
 _TYPES = {
     exp.DType.BIGINT: BIGINT,
     exp.DType.BINARY: DataType("binary"),
@@ -68,6 +70,38 @@ def parts_of(node: exp.Expr) -> list[str] | None:
         before = parts_of(node.this)
         return None if before is None else [*before, node.expression.name]
     return None
+
+
+def shape(node: object, columns: Mapping[tuple[str, ...], tuple[str, ...]] | None = None) -> object:
+    """What makes two expressions the same for Spark: not case, brackets, or the name of the input.
+
+    Args:
+        node: The expression's tree.
+        columns: Which columns its names are, where there may be several of one name.
+    """
+    if isinstance(node, list):
+        return tuple(shape(item, columns) for item in node)
+    if not isinstance(node, exp.Expr):
+        return node
+    node = bare(node)
+    if isinstance(node, exp.Alias):
+        return shape(node.this, columns)
+    parts = parts_of(node)
+    if parts is not None:
+        known = (columns or {}).get(tuple(parts))
+        return tuple(part.lower() for part in parts[-1:]) if known is None else known
+    if isinstance(node, exp.Anonymous):
+        return (node.name.lower(), tuple(_argument(given, columns) for given in node.expressions))
+    return (type(node), tuple((key, shape(value, columns)) for key, value in node.args.items() if value))
+
+
+def _argument(node: exp.Expr, columns: Mapping[tuple[str, ...], tuple[str, ...]] | None) -> object:
+    """The form of an argument, with the name that it is given: that of a field, as in ``struct(at as t)``."""
+    found = shape(node, columns)
+    if not isinstance(node, exp.Alias):
+        return found
+    parts = parts_of(bare(node.this))
+    return found if parts is not None and parts[-1].lower() == node.alias.lower() else (found, node.alias)
 
 
 def means_all_columns(star: exp.Star) -> bool:

@@ -78,7 +78,7 @@ def made_over(
         if tree is None:
             return Made(" ".join(expression.split()), None)
         from gem_bundle.expressions.nulls import nulls_in
-        from gem_bundle.expressions.walk import shape
+        from gem_bundle.expressions.trees import shape
 
         names = names_in(tree)
         rule = repr(shape(tree, columns_of(names or (), inputs)))
@@ -110,8 +110,7 @@ def _is_value(name: Sequence[str], inputs: Iterable[tuple[int, Sequence[Column] 
 def names_in(tree: exp.Expr) -> list[list[str]] | None:
     """The names of all columns in an expression, in order; None where some may be of something else."""
     from gem_bundle.expressions.spark_parser import exp
-    from gem_bundle.expressions.trees import means_all_columns, parts_of
-    from gem_bundle.expressions.walk import UNIT_FIRST, shape
+    from gem_bundle.expressions.trees import UNIT_FIRST, means_all_columns, parts_of, shape
 
     found: list[list[str]] = []
     waiting: list[exp.Expr] = [tree]

@@ -33,11 +33,13 @@ from gem_bundle.expressions.pretty import Pretty
 from gem_bundle.expressions.results import BRANCHES, Value, concatenated, operands, result_of
 from gem_bundle.expressions.scope import Meaning, Problem, Scope
 from gem_bundle.expressions.trees import (
+    UNIT_FIRST,
     bare,
     field_name,
     interval_type,
     number_type,
     parts_of,
+    shape,
     type_of_cast,
     written,
 )
@@ -45,14 +47,12 @@ from gem_bundle.facts import Unsteady
 from gem_bundle.schema import DataType, with_article, without_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 
-__all__ = ["Value", "Walk", "references_in", "shape"]
+__all__ = ["Value", "Walk", "references_in"]
 
 UNKNOWN = Value()
-UNIT_FIRST = frozenset({"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff"})
-"""The functions whose first argument of three is a unit, which looks like a column."""
 _TIMES_OF_DAY = frozenset({"hour", "minute", "second"})
 _SUFFIXES = frozenset({DataType("smallint"), DataType("bigint")})
 _WHOLE_FIELDS = frozenset({"year", "quarter", "month", "week", "day", "dayofweek", "doy", "hour", "minute"})
@@ -745,38 +745,6 @@ def references_in(tree: exp.Expr) -> list[list[str]] | None:
         else:
             waiting.extend(node.expressions[1 if len(node.expressions) == 3 else 0 :])
     return found
-
-
-def shape(node: object, columns: Mapping[tuple[str, ...], tuple[str, ...]] | None = None) -> object:
-    """What makes two expressions the same for Spark: not case, brackets, or the name of the input.
-
-    Args:
-        node: The expression's tree.
-        columns: Which columns its names are, where there may be several of one name.
-    """
-    if isinstance(node, list):
-        return tuple(shape(item, columns) for item in node)
-    if not isinstance(node, exp.Expr):
-        return node
-    node = bare(node)
-    if isinstance(node, exp.Alias):
-        return shape(node.this, columns)
-    parts = parts_of(node)
-    if parts is not None:
-        known = (columns or {}).get(tuple(parts))
-        return tuple(part.lower() for part in parts[-1:]) if known is None else known
-    if isinstance(node, exp.Anonymous):
-        return (node.name.lower(), tuple(_argument(given, columns) for given in node.expressions))
-    return (type(node), tuple((key, shape(value, columns)) for key, value in node.args.items() if value))
-
-
-def _argument(node: exp.Expr, columns: Mapping[tuple[str, ...], tuple[str, ...]] | None) -> object:
-    """The form of an argument, with the name that it is given: that of a field, as in ``struct(at as t)``."""
-    found = shape(node, columns)
-    if not isinstance(node, exp.Alias):
-        return found
-    parts = parts_of(bare(node.this))
-    return found if parts is not None and parts[-1].lower() == node.alias.lower() else (found, node.alias)
 
 
 def _names(tree: exp.Expr) -> set[str]:
