@@ -131,8 +131,16 @@ def load_settings(start: Path, environment: Mapping[str, str] | None = None) -> 
     )
 
 
+def settings_file(start: Path) -> Path | None:
+    """The settings file of the project that a folder is in: of the nearest folder that has one.
+
+    Args:
+        start: The folder, or a file in it.
+    """
+    return next(_nearest(start), None)
+
+
 def _nearest(start: Path) -> Iterator[Path]:
-    """The settings file of the nearest folder that has one."""
     start = start.absolute()
     for folder in (start, *start.parents):
         own, shared = folder / FILE, folder / _PYPROJECT

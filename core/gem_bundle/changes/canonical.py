@@ -83,7 +83,6 @@ def version_of(
     *,
     first_batch: int = 0,
     environment: Mapping[str, str] | None = None,
-    code: Path | None = None,
 ) -> VersionRecord:
     """What a record keeps of the part of a pipeline that leads to a target.
 
@@ -94,7 +93,6 @@ def version_of(
         target: The id of the target.
         first_batch: The first micro-batch that it will run.
         environment: Environment variables, for the project's settings; None is the process's.
-        code: The folder with the modules that its functions are from; by default the pipeline file's.
     """
     definition = plan.definition
     own, spark = _versions()
@@ -104,7 +102,7 @@ def version_of(
             readers.setdefault(path[0], []).append(reader_name(plan, path))
     clean = _Cleaner(definition)
     nodes = tuple(
-        _node(plan, plan.node(name), tuple(sorted(readers.get(name, ()))), clean, code)
+        _node(plan, plan.node(name), tuple(sorted(readers.get(name, ()))), clean)
         for name in plan.upstream([target])
     )
     said = _settings(plan, target, clean, environment)
@@ -119,7 +117,7 @@ def version_of(
         folder=str(definition.folder),
         checkpoint=clean.place(definition.checkpoint(target)),
         nodes=nodes,
-        operators=_operators(plan, target, clean, code or definition.folder),
+        operators=_operators(plan, target, clean, definition.modules or definition.folder),
         settings={key: value for key, value in said.items() if key in FROZEN},
         deciding={
             key: value
@@ -172,7 +170,7 @@ def _any_of(texts: list[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(re.escape(text) for text in sorted(texts, key=len, reverse=True)))
 
 
-def _node(plan: Plan, node: Node, readers: tuple[str, ...], clean: _Cleaner, code: Path | None) -> NodeRecord:
+def _node(plan: Plan, node: Node, readers: tuple[str, ...], clean: _Cleaner) -> NodeRecord:
     gem = plan.gems[node.id]
     facts = inputs_of(node, plan.facts)[0] if node.kind == "target" else plan.facts[node.id]
     columns = facts.columns
@@ -191,7 +189,7 @@ def _node(plan: Plan, node: Node, readers: tuple[str, ...], clean: _Cleaner, cod
         mode=node.mode if node.kind == "source" else "",
         output_mode=node.output_mode if node.kind == "target" else "",
         trigger=str(node.trigger) if node.kind == "target" else "",
-        functions=_functions(code or plan.definition.folder, gem),
+        functions=_functions(plan.definition.modules or plan.definition.folder, gem),
         places={option: tuple(map(clean.place, texts)) for option, texts in sorted(places.items())},
         readers=readers if node.kind == "source" and node.mode == "stream" else (),
         columns=None if columns is None else tuple((clean(c.name), _clean(c.type, clean)) for c in columns),
@@ -361,7 +359,8 @@ def _settings(
     plan: Plan, target: str, clean: _Cleaner, environment: Mapping[str, str] | None
 ) -> dict[str, str]:
     """What is said of Spark's settings, by whoever wins."""
-    said: dict[str, str] = dict(load_settings(plan.definition.folder, environment).spark)
+    definition = plan.definition
+    said: dict[str, str] = dict(load_settings(definition.project or definition.folder, environment).spark)
     for name in plan.upstream([target]):
         said |= plan.gems[name].session_settings()
     said |= plan.definition.spark

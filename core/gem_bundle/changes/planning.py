@@ -12,21 +12,25 @@ from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.compare import compare, compare_with_checkpoint, new_target
 from gem_bundle.changes.damage import check_checkpoint, has_source_evolution, unseen
+from gem_bundle.changes.first_run import (
+    PASSED,
+    first_run,
+    first_run_after,
+    left_over,
+    moved_target,
+    reads_what_is_there,
+    target_elsewhere,
+)
 from gem_bundle.changes.history import what_ran
 from gem_bundle.changes.model import Change, TargetChanges
-from gem_bundle.changes.record import Accepted, recorded_targets
-from gem_bundle.changes.rules.sources import reads_only_new
+from gem_bundle.changes.record import Accepted
 from gem_bundle.changes.sides import new_side
 from gem_bundle.changes.unnamed import by_order
 from gem_bundle.errors import PipelineError
-from gem_bundle.files import split
-from gem_bundle.gem import Target
-from gem_bundle.pipeline.model import IN_GROUP
 from gem_bundle.plugins import load_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
-    from pathlib import Path
 
     from gem_bundle.changes.begun import GoesOn
     from gem_bundle.changes.checkpoint import SparkCheckpoint
@@ -63,7 +67,7 @@ def plan_changes(
         found += changes
         wrong += [d.moved(plan.definition.locator.place(node.path, key=True)) for d in more]
     if not chosen:
-        found += [_gone(plan, name) for name in _left(plan)]
+        found += [_gone(plan, name) for name in left_over(plan)]
     return found, wrong
 
 
@@ -139,12 +143,11 @@ def _judged(
         return [], [d if d.is_error else replace(d, code="GB406", severity="error") for d in wrong]
     new = version_of(plan, node.id, environment=environment)
     if checkpoint is None or (record is None and node.group):
-        moved = _moved(plan, node, checkpoint)
+        moved = moved_target(plan, node, checkpoint)
         if moved is not None:
             return [TargetChanges(node.id, (moved,))], []
     if checkpoint is None:
-        anew = _into_what_is_there(plan, node)
-        return [anew or new_target(plan, new)], []
+        return [first_run(plan, node, new)], []
     # Continuous processing names no sources, whatever the settings: that is another matter.
     evolution = has_source_evolution(plan.definition.spark, node.trigger) and not checkpoint.continuous
     broken = check_checkpoint(node.id, checkpoint, source_evolution=evolution)
@@ -198,84 +201,11 @@ def _by_processing(
     return replace(found, changes=(*found.changes, change))
 
 
-def _moved(plan: Plan, node: Node, checkpoint: SparkCheckpoint | None) -> Change | None:
-    """What becomes of rows when a target has another query's checkpoint than before; None if it hasn't."""
-    place = plan.definition.locator.place((*node.path, "group"))
-    query = f"the group `{node.group}`" if node.group else "a query of its own"
-    if checkpoint is not None:
-        message = (
-            f"target `{node.id}` joins {query}, whose query has run: what that has read goes past the target"
-        )
-        hint = f"Give the group another name, or take that on purpose: `--accept GB447:{node.id}`."
-        if not checkpoint.commits:
-            return None
-        return Change("skipped", "GB447", message, node.id, node.path, place, hint, after=node.group)
-    folder, own = split(plan.definition.record(node.id))
-    former = [
-        name
-        for name in recorded_targets(folder)
-        if name.rpartition(IN_GROUP)[2] == node.identity and name != own
-    ]
-    anew = _reads_what_is_there(plan, node.id)
-    if not former or (anew and node.output_mode == "complete"):
-        return None
-    group = former[0].rpartition(IN_GROUP)[0]
-    before = f"the group `{group}`" if group else "a query of its own"
-    message = f"target `{node.id}` was in {before} and is in {query} now, which has no checkpoint: "
-    message += (
-        "what its sources have is read from where they begin, and written once more" if anew else _PASSED
-    )
-    hint = f"Put it back, or take that on purpose: `--accept GB447:{node.id}`."
-    verdict: Verdict = "again" if anew else "skipped"
-    return Change(verdict, "GB447", message, node.id, node.path, place, hint, group, node.group)
-
-
-def _into_what_is_there(plan: Plan, node: Node) -> TargetChanges | None:
-    """What a first run does that writes to where there are rows already; None where there are none."""
-    gem = plan.gems[node.id]
-    begins = _reads_what_is_there(plan, node.id)
-    if not isinstance(gem, Target) or not begins or node.output_mode == "complete":
-        return None
-    anew = gem.begins_anew()
-    if anew is None:
-        return None
-    message = (
-        f"target `{node.id}` has no checkpoint, so what its sources have is read from the beginning, and "
-        f"{anew.why}"
-    )
-    hint = anew.hint or (
-        "If its checkpoint is elsewhere, or it had another id, say so with `checkpoints` or `was`. If what "
-        f"is there came from somewhere else, run with `--accept GB435:{node.id}`."
-    )
-    place = plan.definition.locator.place(node.path, key=True)
-    change = Change(anew.effect, "GB435", message, node.id, node.path, place, hint)
-    return TargetChanges(node.id, (change,))
-
-
-_PASSED = (
-    "its sources begin with what comes after the start, and what has come since the last run is never read"
-)
-
-
-def _reads_what_is_there(plan: Plan, target: str) -> bool:
-    """Whether a first run of a target reads some of what its sources have already."""
-    return any(not reads_only_new(plan.gems[name]) for name in plan.streaming_sources(target))
-
-
-def _left(plan: Plan) -> list[str]:
-    """The targets that have a checkpoint with a record, and that the pipeline doesn't have any more."""
-    root = f"{plan.definition.checkpoints.rstrip('/')}/{plan.definition.name}"
-    now = {node.identity for node in plan.definition.of_kind("target")}
-    names = {name.rpartition(IN_GROUP)[2] for name in recorded_targets(root)}
-    return sorted(names - now)
-
-
 def plan_against(
     plan: Plan,
     before: Plan,
     targets: Iterable[str] = (),
     environment: Mapping[str, str] | None = None,
-    code: Path | None = None,
 ) -> list[TargetChanges]:
     """What becomes of rows when one pipeline takes the place of another.
 
@@ -284,7 +214,6 @@ def plan_against(
         before: The pipeline as it was.
         targets: The ids of the targets to look at; by default all.
         environment: Environment variables, for the project's settings; None is the process's.
-        code: The folder with the modules that the functions of the other one are from; by default its own.
     """
     former = {node.identity: node for node in before.definition.of_kind("target")}
     found: list[TargetChanges] = []
@@ -298,15 +227,26 @@ def plan_against(
             found.append(TargetChanges(node.id, (_regrouped(plan, before, node, old),)))
             continue
         if old is None:
-            found.append(_renamed_or_new(plan, before, node, new, former))
+            found.append(first_run_after(plan, node, new, before, former))
             continue
-        record = version_of(before, old.id, environment=environment, code=code)
+        record = version_of(before, old.id, environment=environment)
+        elsewhere = _elsewhere(plan, node, record, new)
         ran = new_side(record, before, old.id)
-        found.append(compare(record, new, plan, node.id, ran=ran))
+        found.append(elsewhere or compare(record, new, plan, node.id, ran=ran))
     if not chosen:
         now = {node.identity for node in plan.definition.of_kind("target")}
         found += [_gone(plan, node.id) for node in former.values() if node.identity not in now]
     return found
+
+
+def _elsewhere(plan: Plan, node: Node, record: VersionRecord, new: VersionRecord) -> TargetChanges | None:
+    """What becomes of rows when a target's checkpoint would lie in another place; None where it doesn't."""
+    before, after = (v.checkpoint.removeprefix(f"{v.folder}/") for v in (record, new))
+    if before == after:
+        return None
+    if not new.nodes[-1].places or record.nodes[-1].places != new.nodes[-1].places:
+        return new_target(plan, new)
+    return target_elsewhere(plan, node, record.checkpoint, new.checkpoint) or new_target(plan, new)
 
 
 def _shared(node: Node) -> str:
@@ -323,50 +263,13 @@ def _regrouped(plan: Plan, before: Plan, node: Node, old: Node) -> Change:
     verdict: Verdict = "skipped"
     if joins:
         message += ", whose query has run: what that has read goes past the target"
-    elif _reads_what_is_there(plan, node.id):
+    elif reads_what_is_there(plan, node.id):
         verdict = "again"
         message += ", which has no checkpoint: what its sources have is written once more"
     else:
-        message += f", which has no checkpoint: {_PASSED}"
+        message += f", which has no checkpoint: {PASSED}"
     hint = f"Put it back, or take that on purpose: `--accept GB447:{node.id}`."
     return Change(verdict, "GB447", message, node.id, node.path, place, hint, old.group, node.group)
-
-
-def _renamed_or_new(
-    plan: Plan,
-    before: Plan,
-    node: Node,
-    version: VersionRecord,
-    former: Mapping[str, Node],
-) -> TargetChanges:
-    """A target that the other version doesn't have under this id."""
-    now = {other.identity for other in plan.definition.of_kind("target")}
-    places = version.nodes[-1].places
-    for other in former.values():
-        if other.identity in now or other.gem != node.gem or not places:
-            continue
-        record = version_of(before, other.id)
-        if next(n for n in record.nodes if n.id == other.id).places == places:
-            return renamed_target(plan, node, other.id)
-    return new_target(plan, version)
-
-
-def renamed_target(plan: Plan, node: Node, former: str) -> TargetChanges:
-    """A target that has another id, and so a new checkpoint, where its old one has rows already.
-
-    Args:
-        plan: The checked pipeline.
-        node: The target.
-        former: The id that it had.
-    """
-    anew = _reads_what_is_there(plan, node.id)
-    message = f"target `{former}` is called `{node.id}` now and has no checkpoint under that name: "
-    message += "all that was read is read again, and written to where it is already" if anew else _PASSED
-    verdict: Verdict = "again" if anew else "skipped"
-    place = plan.definition.locator.place(node.path, key=True)
-    hint = f"Write `was: {former}` at `{node.id}` if it is the same target."
-    change = Change(verdict, "GB435", message, node.id, node.path, place, hint, former, node.id)
-    return TargetChanges(node.id, (change,))
 
 
 def _gone(plan: Plan, target: str) -> TargetChanges:

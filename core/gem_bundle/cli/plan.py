@@ -127,7 +127,7 @@ def _plan(
         return found, [*diagnostics, *more], len(unknown)
     with TemporaryDirectory(prefix="gem-bundle-plan-") as work:
         try:
-            former, code = check_version(
+            former = check_version(
                 Path(against),
                 checked.plan.definition,
                 LoadOptions(parameters, profile, skip_env=True),
@@ -137,4 +137,4 @@ def _plan(
             return [], [*diagnostics, *error.diagnostics], 0
         if former.plan is None:
             return [], [*diagnostics, *(d for d in former.diagnostics if d.is_error)], 0
-        return plan_against(checked.plan, former.plan, targets, code=code), diagnostics, 0
+        return plan_against(checked.plan, former.plan, targets), diagnostics, 0

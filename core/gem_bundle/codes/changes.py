@@ -538,8 +538,10 @@ CHANGES = (
             Without a checkpoint all that the sources have is read, from their beginning, or nothing of it
             where they begin at the newest. Where the target has rows already, they come once more; into a
             folder of files they are never written, since its log takes micro-batches for known by their
-            number. So it is when a checkpoint was moved or removed, or when a target was given another
-            id. A table that somebody else has filled is meant to be added to: then accept it.
+            number. So it is when a checkpoint was moved or removed, when the pipeline was given another name
+            or another place for its checkpoints, or when a target was given another id. Records beside the
+            checkpoints tell which target wrote there before, whatever it is called now. A table that somebody
+            else has filled is meant to be added to: then accept it.
         """,
         breaks="""
             $ gem-bundle run clicks.yaml

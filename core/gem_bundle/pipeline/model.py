@@ -304,6 +304,8 @@ class Definition:
         variables: The values of the environment variables that it refers to, which may be secrets.
         within: What is in a file that the pipeline brings along, by its path relative to the pipeline file;
             None where it doesn't bring that. None where files lie in `folder`.
+        modules: The folder with the Python modules that it names, where that isn't `folder`.
+        project: The folder from which its project's settings are looked up, where that isn't `folder`.
     """
 
     name: str
@@ -323,6 +325,8 @@ class Definition:
     sections: dict[str, Any] = field(default_factory=dict)
     variables: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     within: "Callable[[str], bytes | None] | None" = field(default=None, compare=False, repr=False)
+    modules: "FilePath | None" = field(default=None, compare=False, repr=False)
+    project: "FilePath | None" = field(default=None, compare=False, repr=False)
 
     def of_kind(self, kind: "Kind") -> list[Node]:
         """The nodes of a kind, in the order of the file."""

@@ -1,0 +1,220 @@
+"""What the first run of a target does, which has no checkpoint: it may have had one under another name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_bundle.changes.canonical import version_of
+from gem_bundle.changes.compare import new_target
+from gem_bundle.changes.history import record_of
+from gem_bundle.changes.model import Change, TargetChanges
+from gem_bundle.changes.record import recorded_targets
+from gem_bundle.changes.rules.sources import reads_only_new
+from gem_bundle.files import split
+from gem_bundle.gem import Target
+from gem_bundle.pipeline.model import IN_GROUP
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gem_bundle.changes.checkpoint import SparkCheckpoint
+    from gem_bundle.changes.model import Verdict
+    from gem_bundle.changes.record import NodeRecord, VersionRecord
+    from gem_bundle.pipeline.model import Node
+    from gem_bundle.pipeline.plan import Plan
+
+PASSED = (
+    "its sources begin with what comes after the start, and what has come since the last run is never read"
+)
+"""What becomes of rows that no checkpoint tells a source to begin with."""
+
+
+def reads_what_is_there(plan: Plan, target: str) -> bool:
+    """Whether a first run of a target reads some of what its sources have already.
+
+    Args:
+        plan: The checked pipeline.
+        target: The id of the target.
+    """
+    return any(not reads_only_new(plan.gems[name]) for name in plan.streaming_sources(target))
+
+
+def first_run(plan: Plan, node: Node, version: VersionRecord) -> TargetChanges:
+    """What becomes of rows when a target runs that has no checkpoint.
+
+    Args:
+        plan: The checked pipeline.
+        node: The target.
+        version: What is going to run.
+    """
+    former = _recorded_elsewhere(plan, version)
+    found = _into_what_is_there(plan, node, former)
+    if found is None and former:
+        found = renamed_target(plan, node, former)
+    return found or new_target(plan, version)
+
+
+def first_run_after(
+    plan: Plan, node: Node, version: VersionRecord, before: Plan, others: Mapping[str, Node]
+) -> TargetChanges:
+    """What becomes of rows when a target runs that another version of the pipeline doesn't have.
+
+    Args:
+        plan: The checked pipeline.
+        node: The target.
+        version: What is going to run.
+        before: The other version.
+        others: The targets of the other version that may have become this one.
+    """
+    for other in others.values():
+        if _is_gone(plan, other.identity) and _writes_there(version, version_of(before, other.id).nodes[-1]):
+            return renamed_target(plan, node, other.id) or new_target(plan, version)
+    return new_target(plan, version)
+
+
+def renamed_target(plan: Plan, node: Node, former: str) -> TargetChanges | None:
+    """A target that has another id, and so a new checkpoint, where its old one has rows already.
+
+    Args:
+        plan: The checked pipeline.
+        node: The target.
+        former: The id that it had.
+
+    Returns:
+        None where it writes all that it wrote anew.
+    """
+    message = f"target `{former}` is called `{node.id}` now and has no checkpoint under that name"
+    return _begun_anew(plan, node, message, _was(node, former), former, node.id)
+
+
+def target_elsewhere(plan: Plan, node: Node, former: str, location: str) -> TargetChanges | None:
+    """A target whose checkpoint would lie in another place, where its old one has rows already.
+
+    Args:
+        plan: The checked pipeline.
+        node: The target.
+        former: The location of the checkpoint that it had.
+        location: That of the one that it gets.
+
+    Returns:
+        None where it writes all that it wrote anew.
+    """
+    message = f"target `{node.id}` had its checkpoint at {former}, and gets a new one at {location}"
+    hint = (
+        "Let `pipeline` and `checkpoints` say what they said. Or move the checkpoints along before the next "
+        "run, with the records beside them."
+    )
+    return _begun_anew(plan, node, message, hint, former, location)
+
+
+def moved_target(plan: Plan, node: Node, checkpoint: SparkCheckpoint | None) -> Change | None:
+    """What becomes of rows when a target has another query's checkpoint than before; None if it hasn't.
+
+    Args:
+        plan: The checked pipeline.
+        node: The target.
+        checkpoint: What Spark left of the query that it is in now, if that has run.
+    """
+    place = plan.definition.locator.place((*node.path, "group"))
+    query = f"the group `{node.group}`" if node.group else "a query of its own"
+    if checkpoint is not None:
+        message = (
+            f"target `{node.id}` joins {query}, whose query has run: what that has read goes past the target"
+        )
+        hint = f"Give the group another name, or take that on purpose: `--accept GB447:{node.id}`."
+        if not checkpoint.commits:
+            return None
+        return Change("skipped", "GB447", message, node.id, node.path, place, hint, after=node.group)
+    folder, own = split(plan.definition.record(node.id))
+    former = [
+        name
+        for name in recorded_targets(folder)
+        if name.rpartition(IN_GROUP)[2] == node.identity and name != own
+    ]
+    anew = reads_what_is_there(plan, node.id)
+    if not former or (anew and node.output_mode == "complete"):
+        return None
+    group = former[0].rpartition(IN_GROUP)[0]
+    before = f"the group `{group}`" if group else "a query of its own"
+    message = f"target `{node.id}` was in {before} and is in {query} now, which has no checkpoint: "
+    message += (
+        "what its sources have is read from where they begin, and written once more" if anew else PASSED
+    )
+    hint = f"Put it back, or take that on purpose: `--accept GB447:{node.id}`."
+    verdict: Verdict = "again" if anew else "skipped"
+    return Change(verdict, "GB447", message, node.id, node.path, place, hint, group, node.group)
+
+
+def left_over(plan: Plan) -> dict[str, str]:
+    """The targets that have a record and aren't in the pipeline any more, each with its record's place.
+
+    Args:
+        plan: The checked pipeline.
+    """
+    root = f"{plan.definition.checkpoints.rstrip('/')}/{plan.definition.name}"
+    names = {name.rpartition(IN_GROUP)[2]: f"{root}/{name}" for name in recorded_targets(root)}
+    return {name: names[name] for name in sorted(names) if _is_gone(plan, name)}
+
+
+def _is_gone(plan: Plan, identity: str) -> bool:
+    return all(node.identity != identity for node in plan.definition.of_kind("target"))
+
+
+def _recorded_elsewhere(plan: Plan, version: VersionRecord) -> str:
+    """The target that is no more and wrote to where this one is going to; an empty text for none."""
+    if not version.nodes[-1].places:
+        return ""
+    for name, location in left_over(plan).items():
+        record, _ = record_of(name, location)
+        ran = record.newest if record is not None else None
+        if ran is not None and _writes_there(version, ran.nodes[-1]):
+            return name
+    return ""
+
+
+def _writes_there(version: VersionRecord, other: NodeRecord) -> bool:
+    """Whether a target writes to where another one does, or did."""
+    target = version.nodes[-1]
+    return bool(target.places) and (target.gem, target.places) == (other.gem, other.places)
+
+
+def _into_what_is_there(plan: Plan, node: Node, former: str) -> TargetChanges | None:
+    """What a first run does that writes to where there are rows already; None where there are none."""
+    gem = plan.gems[node.id]
+    begins = reads_what_is_there(plan, node.id)
+    if not isinstance(gem, Target) or not begins or node.output_mode == "complete":
+        return None
+    anew = gem.begins_anew()
+    if anew is None:
+        return None
+    message = (
+        f"target `{node.id}` has no checkpoint, so what its sources have is read from the beginning, and "
+        f"{anew.why}"
+    )
+    hint = anew.hint or (
+        "If its checkpoint is elsewhere, or it had another id, say so with `checkpoints` or `was`. If what "
+        f"is there came from somewhere else, run with `--accept GB435:{node.id}`."
+    )
+    if former:
+        hint = _was(node, former)
+    place = plan.definition.locator.place(node.path, key=True)
+    change = Change(anew.effect, "GB435", message, node.id, node.path, place, hint, former or None, node.id)
+    return TargetChanges(node.id, (change,))
+
+
+def _was(node: Node, former: str) -> str:
+    return f"Write `was: {former}` at `{node.id}` if it is the same target."
+
+
+def _begun_anew(
+    plan: Plan, node: Node, message: str, hint: str, before: str, after: str
+) -> TargetChanges | None:
+    """What becomes of the rows of a target that loses its checkpoint; None where all are written anew."""
+    anew = reads_what_is_there(plan, node.id)
+    if anew and node.output_mode == "complete":
+        return None
+    what = "all that was read is read again, and written to where it is already" if anew else PASSED
+    verdict: Verdict = "again" if anew else "skipped"
+    place = plan.definition.locator.place(node.path, key=True)
+    change = Change(verdict, "GB435", f"{message}: {what}", node.id, node.path, place, hint, before, after)
+    return TargetChanges(node.id, (change,))
