@@ -248,9 +248,12 @@ class _Judge:
     def check_column(self, column: TimeColumn, found: Trace, record: Record | None) -> None:
         """Whether rows that are there have the time that they would get now."""
         versions = what_ran(record, self._checkpoint).versions if record is not None else ()
-        if not versions:
-            why = f"no record tells how `{column}` of the rows was made that are there"
-            self.refuse("GB451", why, f"The next run keeps a record. {_INTO}")
+        untold = versions[0].first_batch if versions else None
+        if untold != 0:
+            # No later run tells it either: its record begins where that run does.
+            these = "are there" if untold is None else f"micro-batches before {untold} have written"
+            why = f"no record tells how `{column}` of the rows was made that {these}"
+            self.refuse("GB451", why, _INTO)
             return
         if found.origin is None:
             why = f"how `{column}` is made can't be followed to the sources"

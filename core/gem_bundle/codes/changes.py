@@ -736,8 +736,10 @@ CHANGES = (
             An interval is on the column of the target's rows that has the event time, or on the one that
             `--column` names. It has to be a time or a date. Rows that are there have to have the time
             that they would get now: where an edit has changed how the column is made, a row may lie in
-            the interval now and have lain outside of it, and would be there twice. The column of the
-            sources that `--partition` names has to be a date.
+            the interval now and have lain outside of it, and would be there twice. What tells it is the
+            record beside the checkpoint, which has to begin with micro-batch 0: older gem-bundles kept
+            none, and of more than 50 versions only the last 50 are kept. The column of the sources that
+            `--partition` names has to be a date.
         """,
         breaks=_TO_TABLE + _BACKFILL,
         keeps=_TO_TABLE + _BACKFILL + " --column at",

@@ -242,6 +242,26 @@ def test_without_a_record_that_can_not_be_known(tmp_path: Path) -> None:
     assert "no record tells how `at` of the rows was made" in problem.message
 
 
+def test_of_rows_that_were_written_before_the_record_it_can_not_be_known_either(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, SOURCES + FILTER + TARGET)
+    wanted = Wanted("out", Interval(hour(1), hour(2)))
+    version = version_of(plan, "out")
+    later = replace(version, first_batch=2)
+    (problem,) = judge(plan, wanted, left(plan), Record("out", (later,), "query")).problems
+    assert problem.code == "GB451"
+    assert problem.message.endswith(
+        "no record tells how `at` of the rows was made that micro-batches before 2 have written"
+    )
+    assert "--into" in problem.hint
+    # New state is no new table: rows of the old checkpoint are there too.
+    fresh = replace(later, continues="out.until-2")
+    assert len(judge(plan, wanted, left(plan), Record("out", (fresh,), "query")).problems) == 1
+    told = Record("out", (version, fresh), "query")
+    assert judge(plan, wanted, left(plan), told).problems == ()
+    for elsewhere in (replace(wanted, into="copy"), replace(wanted, compare=True)):
+        assert judge(plan, elsewhere, left(plan), Record("out", (later,), "query")).problems == ()
+
+
 def test_the_live_run_must_have_run(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, SOURCES + FILTER + TARGET)
     wanted = Wanted("out", Interval(hour(1), hour(2)))

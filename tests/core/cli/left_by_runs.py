@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.begun import journal_of, staging_of
 from gem_bundle.changes.canonical import version_of
-from gem_bundle.changes.record import Record, write_record
+from gem_bundle.changes.record import Record, read_record, write_record
 from gem_bundle.pipeline.loader import LoadOptions
 from tests.checked import plan_of
 
@@ -49,7 +49,10 @@ def killed_while_it_began_anew(file: Path, target: str, renamed: int) -> Path:
     kept = folder.with_name(f"{folder.name}.until-1")
     shutil.copytree(folder, staging_of(folder))
     version = replace(version_of(plan, target), first_batch=1, continues=str(kept))
-    journal = {"format": 1, "kept": kept.name, "record": Record(target, (version,), "q").as_json()}
+    ran = read_record(plan.definition.record(target))
+    assert ran is not None
+    record = replace(ran, versions=(*ran.versions, version))
+    journal = {"format": 1, "kept": kept.name, "record": record.as_json()}
     journal_of(folder).write_text(json.dumps(journal), encoding="utf-8")
     if renamed > 0:
         folder.rename(kept)
