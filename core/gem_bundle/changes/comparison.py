@@ -68,6 +68,17 @@ class Comparison:
         known = {node.id for node, _ in self.pairs}
         return [node for node in self.old.version.nodes if node.id not in known]
 
+    def no_more(self, node: NodeRecord) -> str:
+        """What has become of a node that no longer leads to the target, as the end of a sentence.
+
+        Args:
+            node: The node as it was.
+        """
+        nodes = self.plan.definition.nodes.values()
+        if any(other.kind == node.kind and other.identity == identity(node) for other in nodes):
+            return f"is no longer before target `{self.new.target}`"
+        return "is no more"
+
     @cached_property
     def _renamed(self) -> dict[str, NodeRecord]:
         """Transforms that have another id and are the same: to Spark their ids are nothing."""

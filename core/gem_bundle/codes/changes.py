@@ -358,7 +358,8 @@ CHANGES = (
         "a transform is no more",
         why="""
             Rows from now on go without it. Where state lies behind it, that was made with it and
-            gets into new results.
+            gets into new results. It may stand in the file for other targets yet: it is no
+            longer before the one that the plan names.
         """,
         breaks=_edit(_by(_FILTER("user > 0")), _PLAIN),
         keeps=_edit(_PLAIN, _PLAIN),

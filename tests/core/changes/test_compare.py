@@ -89,6 +89,47 @@ def test_a_source_that_is_new_or_gone() -> None:
     assert codes(verdict(two, one)) == [("skipped", "GB411"), ("continues", "GB421")]
 
 
+JOINED = """
+pipeline: shop
+sources:
+  clicks: {gem: file, options: {format: json, path: data, schema: "n int"}}
+  more: {gem: file, options: {format: json, path: more, schema: "n int"}}
+  names: {gem: file, mode: batch, options: {format: json, path: names, schema: "n int"}}
+transforms:
+  known: {gem: join, inputs: [more, names], options: {on: [n]}}
+  some: {gem: filter, input: known, options: {condition: n > 0}}
+  once: {gem: deduplicate, input: some, options: {columns: [n]}}
+  both: {gem: union, inputs: [clicks, once]}
+targets:
+  all: {gem: noop, input: both}
+  out: {gem: noop, input: both}
+"""
+ALONE = """
+pipeline: shop
+sources:
+  clicks: {gem: file, options: {format: json, path: data, schema: "n int"}}
+transforms:
+  some: {gem: filter, input: clicks, options: {condition: n > 5}, was: other}
+targets:
+  all: {gem: noop, input: some}
+  out: {gem: noop, input: clicks}
+"""
+
+
+def test_what_stands_in_the_file_for_other_targets_is_not_called_no_more() -> None:
+    parted = JOINED.replace("out: {gem: noop, input: both", "out: {gem: noop, input: clicks")
+    renamed = parted.replace("  some: {", "  few: {was: some, ").replace("input: some", "input: few")
+    # In the last one `some` is the name of another node.
+    for text, told in (
+        (parted, "is no longer before target `out`"),
+        (renamed, "is no longer before target `out`"),
+        (ALONE, "is no more"),
+    ):
+        changes = verdict(JOINED, text).changes
+        assert {change.node for change in changes} == {"more", "names", "known", "some", "once", "both"}
+        assert all(f"`{change.node}`" in change.message and told in change.message for change in changes)
+
+
 def test_the_project_has_moved() -> None:
     old, new = plan(BASE), plan(BASE, "/elsewhere")
     found = compare(version_of(old, "out"), version_of(new, "out"), new, "out")

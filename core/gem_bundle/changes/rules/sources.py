@@ -67,11 +67,11 @@ def _table(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Tol
 
 
 def _no_table(both: Comparison, node: NodeRecord) -> Told:
-    what = f"source `{node.id}` is no more"
+    what = f"source `{node.id}` {both.no_more(node)}"
     reach = Reach().join(_from_table(both.before, node.id, set(both.now)), both.now)
     if reach.states:
         return Told(tell(both, reach, "GB411", what, node.id, before=node.gem), reach)
-    return Told(both.change("from_now_on", "GB411", what, before=node.gem))
+    return Told(both.change("from_now_on", "GB411", what, node.id, before=node.gem))
 
 
 def _from_table(flow: Flow, name: str, known: set[str]) -> Reach:
@@ -204,7 +204,7 @@ def _removed(both: Comparison, node: NodeRecord) -> Change:
     return both.change(
         "skipped",
         "GB411",
-        f"source `{node.id}` is no more: what waits there since the last run is never read",
+        f"source `{node.id}` {both.no_more(node)}: what waits there since the last run is never read",
         node.id,
         hint="Run the old version once more with `--available-now`, and then this one with "
         f"`--accept GB411:{node.id}`. Or keep the source.",

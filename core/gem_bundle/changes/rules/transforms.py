@@ -84,7 +84,7 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
 
 
 def _removed(both: Comparison, node: NodeRecord) -> Iterator[Told]:
-    what = f"transform `{node.id}` (`{node.gem}`) is no more"
+    what = f"transform `{node.id}` (`{node.gem}`) {both.no_more(node)}"
     taint = _between(both.old, both.before, node, {other.id for other in both.removed})
     if both.before.watermarks(node.id):
         yield Told(_lateness(both, both.before.states_behind(node.id), "GB421", what, node.id, "mixed"))
