@@ -123,6 +123,7 @@ class Change:
             "hint": self.hint,
             "before": self.before,
             "after": self.after,
+            "accepted": self.accepted,
         }
 
 
@@ -149,6 +150,11 @@ class TargetChanges:
     def stops(self) -> bool:
         """Whether a run of the target doesn't start."""
         return any(change.stops for change in self.changes)
+
+    @property
+    def accepted(self) -> bool:
+        """Whether a run of it starts for nothing but that somebody has taken all that would stop it."""
+        return self.verdict in STOPS and not self.stops
 
     def with_new_state(self) -> TargetChanges:
         """The same changes as they are for a target that begins with new state where it ended."""

@@ -70,6 +70,10 @@ def test_every_change_is_told_at_its_line(cli: Cli, tmp_path: Path) -> None:
     assert any("mixed[GB423]" in line and "the state of `counts`" in line for line in lines)
     assert lines[-1].startswith(f"{file}: 1 mixed, 1 from_now_on. ")
     assert cli("plan", str(file), "--target", "all").exit_code == 0
+    colours = cli("plan", str(file), color=True).stdout
+    assert "\x1b[33m\x1b[1mfrom_now_on[GB423]:\x1b[0m" in colours
+    assert "\x1b[31m\x1b[1mmixed\x1b[0m\n" in colours
+    assert "\x1b" not in result.stdout
 
 
 def test_as_json(cli: Cli, tmp_path: Path) -> None:
@@ -92,7 +96,9 @@ def test_as_json(cli: Cli, tmp_path: Path) -> None:
         "before": "n > 0",
         "after": "n > 1",
     }
-    assert set(change) == {"verdict", "node", "path", "line", "code", "message", "hint", "before", "after"}
+    assert set(change) == {
+        *("verdict", "node", "path", "line", "code", "message", "hint", "before", "after", "accepted")
+    }
 
 
 def test_as_markdown_against_another_version(cli: Cli, tmp_path: Path) -> None:
@@ -326,9 +332,45 @@ def test_what_a_run_has_accepted_that_had_nothing_to_do_is_not_asked_again(cli: 
     result = cli("plan", str(file), "--target", "out")
     assert result.exit_code == 0
     assert result.stdout.count("mixed[GB423] (accepted): ") == 2
+    lines = cli("plan", str(file), "--target", "out", "--markdown").stdout.splitlines()
+    assert lines[0] == f"### ⚠️ `{file}`: mixed (accepted)"
+    assert sum(line.startswith("| mixed (accepted) | ") for line in lines) == 2
+    found = json.loads(cli("plan", str(file), "--target", "out", "--format", "json").stdout)
+    assert found["ok"] is True
+    assert [change["accepted"] for change in found["targets"]["out"]["changes"]] == [True, True]
     # That was of this version, and of no other one.
     with pytest.raises(PipelineError):
         hold_to_plan(edit(edited.replace("n > 0", "n > 2")), ["out"])
+
+
+def called(source: str, transform: str, target: str) -> str:
+    """The pipeline with other ids, each with the former ones that it says."""
+    text = TEXT
+    kinds = {"input: clicks": source, "input: counts": transform}
+    for former, said in (("clicks", source), ("counts", transform), ("out", target)):
+        text = text.replace(f"  {former}: {{", f"  {said}, ")
+    for read, said in kinds.items():
+        text = text.replace(read, f"input: {said.partition(':')[0]}")
+    return text
+
+
+def test_what_was_renamed_twice_has_its_former_ids_the_newest_first(cli: Cli, tmp_path: Path) -> None:
+    once = called("visits: {was: clicks", "sums: {was: counts", "shown: {was: out")
+    twice = called("views: {was: [visits, clicks]", "many: {was: [sums, counts]", "seen: {was: [shown, out]")
+    turned = called("views: {was: [clicks, visits]", "many: {was: [sums, counts]", "seen: {was: [shown, out]")
+    file = written(tmp_path, TEXT)
+    left_by_a_run(file)
+    for text in (once, twice):
+        written(tmp_path, text)
+        result = cli("plan", str(file))
+        assert result.exit_code == 0, result.output
+        assert result.stdout.splitlines()[-1] == f"{file}: 2 continues. All rows are right."
+    assert "target `out` is called `seen` now, and nothing is lost" in result.stdout
+    former = written(tmp_path, once, "once.yaml")
+    assert "\ntarget seen: continues\n" in cli("plan", str(file), "--against", str(former)).stdout
+    # The checkpoint knows a node by the id that it had first, which is the last one.
+    written(tmp_path, turned)
+    assert "target seen: again" in cli("plan", str(file)).stdout
 
 
 @pytest.mark.parametrize("renamed", [0, 1, 2])

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.formats.text import counted, meaning
-from gem_bundle.changes.model import STOPS, worst
+from gem_bundle.changes.formats.text import counted, is_accepted, meaning
+from gem_bundle.changes.model import worst
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gem_bundle.changes.model import TargetChanges
+    from gem_bundle.changes.model import Change, TargetChanges
     from gem_bundle.diagnostics import Diagnostic
 
-_SIGNS = {"skipped": "❌", "again": "❌", "mixed": "❌", "refused": "❌", "from_now_on": "⚠️"}
+_ACCEPTED = " (accepted)"
 
 
 def as_markdown(
@@ -31,29 +31,37 @@ def as_markdown(
 
 
 def _lines(file: str, targets: list[TargetChanges], errors: list[Diagnostic], unknown: int) -> Iterator[str]:
-    verdicts = [target.verdict for target in targets]
-    verdict = worst(verdicts)
+    verdict = worst(target.verdict for target in targets)
+    stops, accepted = any(target.stops for target in targets), is_accepted(targets)
     if errors:
-        title = counted(verdicts, unknown) if targets else "not known"
+        title = counted(targets, unknown) if targets else "not known"
         yield f"### ❌ `{file}`: {title}"
     else:
-        yield f"### {_SIGNS.get(verdict, '✅')} `{file}`: {verdict}"
+        sign = "❌" if stops else "⚠️" if accepted or verdict == "from_now_on" else "✅"
+        yield f"### {sign} `{file}`: {verdict}{_ACCEPTED * accepted}"
     yield ""
-    said = meaning(verdicts, len(errors))
-    yield said + (" A run stops before it starts." if verdict in STOPS else "")
+    said = meaning(targets, len(errors))
+    yield said + (" A run stops before it starts." if stops else "")
     if errors:
         yield from _table("severity", ((e.severity, e.line, e.code, e.message, e.hint) for e in errors))
     for target in targets:
         if not target.changes and not target.notes:
             continue
         yield ""
-        yield f"**{target.target}**: {target.verdict}"
-        rows = ((c.verdict, c.place.line, c.code, c.message, c.hint) for c in target.changes)
+        yield f"**{target.target}**: {_verdict(target)}"
+        rows = (
+            (_verdict(c), c.place.line, c.code, c.message, "" if c.accepted else c.hint)
+            for c in target.changes
+        )
         if target.changes:
             yield from _table("verdict", rows)
         for note in target.notes:
             yield ""
             yield note
+
+
+def _verdict(found: Change | TargetChanges) -> str:
+    return found.verdict + _ACCEPTED * found.accepted
 
 
 def _table(kind: str, rows: Iterable[tuple[str, int, str, str, str]]) -> Iterator[str]:
