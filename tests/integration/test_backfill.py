@@ -480,6 +480,38 @@ def test_only_the_folders_that_are_named_are_read(spark: SparkSession, tmp_path:
 
 
 @a_backfill
+def test_only_the_days_of_a_table_that_are_named_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    def add_ids(*ids: int) -> None:
+        # Of the time that rows have Delta knows nothing, so that it can't pass over their files by it.
+        made = spark.createDataFrame([(n,) for n in ids], "id int").selectExpr(
+            "id", "id * 86400000l as ms", "date_from_unix_date(id) as day"
+        )
+        made.write.format("delta").partitionBy("day").mode("append").save(str(tmp_path / "in"))
+
+    text = FROM_TABLE.replace(", START", "").replace(
+        "{rate: id * 2}", "{at: timestamp_millis(ms), rate: id * 2}"
+    )
+    add_ids(2, 3, 4)
+    file = write_pipeline(tmp_path, text)
+    run(file, available_now=True)
+    add_ids(3)  # the live run hasn't read it yet
+    write_pipeline(tmp_path, text.replace("id * 2", "id * 10"))
+    for number in (2, 4):  # what isn't read can't fail
+        (part,) = (tmp_path / f"in/day=1970-01-{number + 1:02}").glob("*.parquet")
+        part.write_text("no Parquet")
+        (part.parent / f".{part.name}.crc").unlink()
+    day = datetime(1970, 1, 4, tzinfo=UTC), datetime(1970, 1, 5, tzinfo=UTC)
+
+    report = backfill(file, *day, column="at", partition="Day")
+
+    assert report.status == "finished", report.diagnostics
+    assert rows(spark, tmp_path, "id", "rate") == [(2, 4), (3, 30), (4, 8)]
+    # With a margin the broken ones are read.
+    margin = timedelta(hours=1)
+    assert backfill(file, *day, column="at", partition="Day", margin=margin).status == "failed"
+
+
+@a_backfill
 def test_what_a_stream_of_a_table_was_not_to_read_stays_out(spark: SparkSession, tmp_path: Path) -> None:
     table = f"delta.`{tmp_path}/in`"
     spark.sql(

@@ -325,7 +325,7 @@ def test_nodes_that_say_what_they_were_called_go_on(spark: SparkSession, tmp_pat
     assert run(file, available_now=True).ok
     add_rows(tmp_path / "in", "2.json", SECOND)
     text = (
-        COUNTS.replace("  clicks: {", "  visits: {was: clicks, ")
+        COUNTS.replace("  clicks: {", "  visits: {was: [views, clicks], ")
         .replace("input: clicks", "input: visits")
         .replace("  counts: {", "  sums: {was: counts, ")
         .replace("  out: {gem: delta, input: counts", "  table: {was: out, gem: delta, input: sums")
