@@ -26,6 +26,7 @@ def plan(installed: Installed, name: str | None, root: Path, run: RunOptions) ->
     Returns:
         The exit status: 1 when a start would be stopped, or the pipeline has errors.
     """
+    from gem_bundle.changes.accepting import check_accepted
     from gem_bundle.changes.formats.text import as_text, summary
     from gem_bundle.changes.planning import plan_changes
     from gem_bundle.check.checker import check_definition
@@ -53,7 +54,7 @@ def plan(installed: Installed, name: str | None, root: Path, run: RunOptions) ->
             targets, wrong = plan_changes(checked.plan, run.targets, run.environment)
             known = (target.with_new_state() if target.target in run.fresh else target for target in targets)
             targets = [target.accepting(run.accept) for target in known]
-            found += wrong
+            found += [*wrong, *check_accepted(checked.plan, (t.target for t in targets), run.accept)]
             unknown = len({diagnostic.node for diagnostic in wrong if diagnostic.is_error})
     print_diagnostics(in_order(diagnostic for diagnostic in found if diagnostic.severity != "note"))
     if targets or unknown:

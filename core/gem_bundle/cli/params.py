@@ -99,15 +99,15 @@ class Acceptance(_PairType):
         ctx: click.Context | None,
     ) -> tuple[str, str]:
         """The code and the node, which is empty where the code is taken for all of them."""
-        from gem_bundle.codes import CODES
+        from gem_bundle.changes.accepting import why_not
 
         if isinstance(value, tuple):
             return value[0], value[1]
-        code, _, node = str(value).strip().partition(":")
-        # Those before them are of checkpoints, those behind of backfills: they are no changes.
-        if code.upper() not in CODES or not "GB410" <= code.upper() < "GB450":
-            self.fail(f"`{value}` is not a code of a change, such as GB423, or GB423:some_node.", param, ctx)
-        return code.upper(), node.strip()
+        code, _, node = (part.strip() for part in str(value).partition(":"))
+        why = why_not(code.upper())
+        if why:
+            self.fail(f"`{value}` {why}.", param, ctx)
+        return code.upper(), node
 
 
 class Address(_AddressType):

@@ -206,6 +206,17 @@ CHANGES = (
             $ gem-bundle run clicks.yaml --fresh table
         """,
     ),
+    warning(
+        "GB408",
+        "an `--accept` takes nothing",
+        why="""
+            `run --accept GB423:slow` takes a change of the node `slow` that would stop the run. Where no
+            node is called so, now or in a version that has run, no change is taken by it: most likely
+            the id is misspelt. The run goes on, for what would stop it stops it still.
+        """,
+        breaks="$ gem-bundle run clicks.yaml --accept GB423:scren",
+        keeps="$ gem-bundle run clicks.yaml --accept GB423:screen",
+    ),
     error(
         "GB410",
         "a source is new",

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gem_bundle.changes.accepting import check_accepted
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.damage import check_checkpoint, has_source_evolution
 from gem_bundle.changes.history import keep_versions, record_of
@@ -109,6 +110,9 @@ def run_pipeline(
         if plan.definition.mode == "stream":
             _guard_checkpoints(plan, written, targets, stack, options)
             held = [node.id for node in plan.restartable(targets)]
+            for warning in check_accepted(written, held, options.accept) if warn is not None else ():
+                assert warn is not None
+                warn(warning)
             accepted = hold_to_plan(written, held, options.accept, options.environment, options.fresh)
             places = {node.id: plan.definition.checkpoint(node.id) for node in plan.restartable(targets)}
             if places or options.serve is not None:

@@ -134,6 +134,9 @@ def test_a_start_is_stopped_before_anything_happens(
     assert main(package, ["--plan", "--accept", "GB423:totals"]) == 0
     assert f"mixed[GB423] (accepted): {words}\n" in capsys.readouterr().out
     assert main(package, ["--plan", "--accept", "GB423:clicks"]) == 1
+    assert "GB408" not in capsys.readouterr().err
+    assert main(package, ["--plan", "--accept", "GB423:total"]) == 1
+    assert "warning[GB408]: nothing is accepted by `GB423:total`: it names no node" in capsys.readouterr().err
     assert main(package, ["--plan", "--fresh", "tables"]) == 1
     assert "error[GB108]" in capsys.readouterr().err
     assert main(package, ["--plan", "--fresh", "table"]) == 0

@@ -8,6 +8,7 @@ import pytest
 
 from gem_bundle.cli.params import Acceptance
 from tests.core.cli.conftest import PIPELINE
+from tests.core.cli.left_by_runs import left_by_a_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         (["orders.yaml", "--accept", "GB402"], "`GB402` is not a code of a change"),
         (["orders.yaml", "--accept", "GB454"], "`GB454` is not a code of a change"),
         (["orders.yaml", "--accept", "some:GB423"], "`some:GB423` is not a code of a change"),
+        (["orders.yaml", "--accept", "GB444:some"], "`GB444:some` never stops a run, so there is nothing to"),
         (["orders.yaml", "--allow-control"], "`--allow-control` is about the server that `--serve` starts"),
     ],
 )
@@ -46,6 +48,32 @@ def test_a_change_is_accepted_by_its_code_and_the_node_that_it_is_for(
     said: str, taken: tuple[str, str]
 ) -> None:
     assert Acceptance().convert(said, None, None) == taken
+
+
+COUNTED = """pipeline: shop
+sources:
+  clicks: {gem: file, options: {format: json, path: data, schema: "page string"}}
+transforms:
+  counts: {gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {n: count(*)}}}
+targets:
+  out: {gem: console, input: counts, output_mode: update}
+"""
+
+
+def test_a_change_that_is_accepted_of_another_node_is_told_and_stops(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text(COUNTED)
+    left_by_a_run(file)
+    file.write_text(COUNTED.replace("count(*)", "count(page)"))
+    result = cli("run", file, "--accept", "GB423:cuonts")
+    assert result.exit_code == 1
+    first, second = (result.stderr.index(f"{said}[GB4") for said in ("warning", "error"))
+    assert first < second
+    assert "warning[GB408]: nothing is accepted by `GB423:cuonts`: it names no node" in result.stderr
+    assert "Did you mean `counts`?" in result.stderr
+    assert "error[GB423]: mixed: transform `counts`" in result.stderr
+    assert "GB408" not in cli("run", file, "--accept", "GB423:cuonts", "--quiet").stderr
+    assert "GB408" not in cli("run", file, "--accept", "GB423:out").stderr
 
 
 @pytest.mark.usefixtures("acme")
