@@ -145,7 +145,9 @@ def of_table(tree: Any, position: int, facts: Facts, names: list[str], made: Fac
         return None
     rows = made_of(conditions[0], columns, position=position) if conditions else Made()
     kept = _groups(group, keys, columns, position)
-    values = {name: buffers_of(texts[name], columns, keys) for name in aggregates}
+    # Of several groupings an aggregate of a key has more than its one value: it is asked of all rows.
+    alike = () if several_times_over(group) else keys
+    values = {name: buffers_of(texts[name], columns, alike) for name in aggregates}
     rule = Made(" ".join([rows.rule, *(key.rule for key in kept.keys)]), uses_of([rows, *kept.keys]))
     lineage = Lineage(found, rule, replace(kept, values=values, taken=rows), asks=asks)
     if having is not None:
