@@ -624,6 +624,21 @@ class Target(Gem[OptionsT]):
         """
         return None
 
+    def takes_over(self) -> OptionChange | None:
+        """What becomes of rows when it goes on from a checkpoint that another gem has written with.
+
+        Called by `gem-bundle plan` and before a run for a target whose gem isn't the one that ran last,
+        without a JVM and without a network. Its place then gets micro-batches from the middle: their numbers
+        don't begin with 0, and what came before isn't there.
+
+        Returns:
+            ``from_now_on`` where the rows that come from now on are in its place, and can be read there;
+            ``mixed`` where they can't be read; ``refused`` where the query fails. None, which is the default,
+            leaves it to the rule: ``mixed`` for a gem with a `write_stream` of its own, for a sink may keep a
+            log of its micro-batches that has to be whole, else ``from_now_on``.
+        """
+        return None
+
     @classmethod
     def can_reject(cls) -> bool:
         """Whether there are options with which it `rejects`."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from gem_bundle import (
     MICRO_BATCH_TRIGGERS,
     Field,
+    OptionChange,
     Options,
     Target,
     TargetSemantics,
@@ -39,6 +40,10 @@ class ConsoleTarget(Target[ConsoleOptions]):
         grouped="none",
     )
     example = {"num_rows": 50, "truncate": False}
+
+    def takes_over(self) -> OptionChange:
+        """What was printed doesn't matter."""
+        return OptionChange("from_now_on")
 
     def write(self, df: "DataFrame", context: WriteContext) -> None:  # noqa: ARG002 (nothing is there)
         """Print the first rows."""

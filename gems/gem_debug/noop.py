@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle import MICRO_BATCH_TRIGGERS, NoOptions, Target, TargetSemantics, WriteContext
+from gem_bundle import MICRO_BATCH_TRIGGERS, NoOptions, OptionChange, Target, TargetSemantics, WriteContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -21,6 +21,10 @@ class NoopTarget(Target[NoOptions]):
         counts_rows=True,
         grouped="none",
     )
+
+    def takes_over(self) -> OptionChange:
+        """It keeps nothing."""
+        return OptionChange("from_now_on")
 
     def write(self, df: DataFrame, context: WriteContext) -> None:  # noqa: ARG002 (nothing is there)
         """Compute the rows."""

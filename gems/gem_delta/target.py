@@ -130,6 +130,10 @@ class DeltaTarget(NeedsDelta, Target[DeltaTargetOptions]):
             "again", "the table has rows already, and takes those of a new checkpoint for others"
         )
 
+    def takes_over(self) -> OptionChange:
+        """A table takes micro-batches from any number on."""
+        return OptionChange("from_now_on")
+
     def change(self, option: str, before: Any) -> OptionChange | None:
         """Another table gets what comes from now on; how a table is partitioned stays."""
         if option in {"path", "table"}:

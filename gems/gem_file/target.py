@@ -49,6 +49,7 @@ _CODECS = {
     "orc": ("none", "uncompressed", "snappy", "zlib", "lzo", "lz4", "zstd", "brotli"),
     "avro": ("uncompressed", "snappy", "deflate", "bzip2", "xz", "zstandard"),
 }
+_HALF_A_LOG = "the new folder's log begins in the middle, so Spark can't read what is written there"
 # The files of a folder's log, by the micro-batch that they end with.
 _LOGGED = re.compile(r"(\d+)(?:\.compact)?")
 # What a reader has to be told, for all files of a folder alike.
@@ -198,14 +199,15 @@ class FileTarget(Target[FileTargetOptions]):
             "Write into another folder, or move this one away.",
         )
 
+    def takes_over(self) -> OptionChange:
+        """The folder has no log of the micro-batches before."""
+        return OptionChange("mixed", _HALF_A_LOG, "Give the target another id, so that it begins anew.")
+
     def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
         """Another folder has no log of the micro-batches before, and one folder is of one kind of files."""
         if option == "path":
-            return OptionChange(
-                "mixed",
-                "the new folder's log begins in the middle, so Spark can't read what is written there",
-                "Give the target another id, so that it begins anew, or keep the folder.",
-            )
+            hint = "Give the target another id, so that it begins anew, or keep the folder."
+            return OptionChange("mixed", _HALF_A_LOG, hint)
         if option in {"format", "partition_by"}:
             return OptionChange(
                 "mixed",

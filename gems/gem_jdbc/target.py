@@ -70,6 +70,10 @@ class JdbcTarget(Target[JdbcTargetOptions]):
         """The table."""
         return {"table": [self.options.place(self.options.table)]}
 
+    def takes_over(self) -> OptionChange:
+        """A table takes micro-batches from any number on."""
+        return OptionChange("from_now_on")
+
     def change(self, option: str, before: Any) -> OptionChange | None:
         """Another database gets what comes from now on; a key the table that is there has to have."""
         upsert = self.options.upsert

@@ -59,6 +59,10 @@ class KafkaTarget(Target[KafkaTargetOptions]):
         topic = self.options.topic
         return {} if topic is None else {"topic": self.options.places([topic])}
 
+    def takes_over(self) -> OptionChange:
+        """A topic has no log of micro-batches."""
+        return OptionChange("from_now_on")
+
     def change(self, option: str, before: Any) -> OptionChange | None:
         """Another topic or cluster gets what comes from now on; another content of records too."""
         if option == "bootstrap_servers" and set(before or ()) & set(self.options.bootstrap_servers):

@@ -10,6 +10,7 @@ from gem_bundle import (
     Called,
     Field,
     GemError,
+    OptionChange,
     Target,
     TargetSemantics,
     WriteContext,
@@ -70,6 +71,10 @@ class ForeachTarget(Target[ForeachOptions]):
         if options.rejects:
             # Each micro-batch is asked for what was refused of it, which Spark's sink can't be.
             self.semantics = replace(self.semantics, triggers=MICRO_BATCH_TRIGGERS, counts_rows=False)
+
+    def takes_over(self) -> OptionChange:
+        """The function, or class, gets the rows from now on."""
+        return OptionChange("from_now_on")
 
     def rejects(self) -> bool:
         """Whether what is returned for a row counts."""

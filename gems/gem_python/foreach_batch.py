@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle import Called, Field, Target, TargetSemantics, WriteContext
+from gem_bundle import Called, Field, OptionChange, Target, TargetSemantics, WriteContext
 from gem_python.calling import FunctionOptions, load, user_code
 
 if TYPE_CHECKING:
@@ -62,6 +62,10 @@ class ForeachBatchTarget(Target[ForeachBatchOptions]):
             self.semantics = replace(
                 self.semantics, delivery="exactly_once", condition=condition, grouped="exactly_once"
             )
+
+    def takes_over(self) -> OptionChange:
+        """The function gets the micro-batches from now on."""
+        return OptionChange("from_now_on")
 
     def rejects(self) -> bool:
         """Whether the function can tell of rows that were refused."""

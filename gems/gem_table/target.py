@@ -157,8 +157,21 @@ class TableTarget(Target[TableTargetOptions]):
         given = {name.lower(): str(value).lower() for name, value in options.spark_options.items()}
         return "new" if given.get("mergeschema") == "true" else "same"
 
+    def takes_over(self) -> OptionChange:
+        """A table of files has a log of micro-batches, from the first one on."""
+        form = "iceberg" if self.options.catalog is not None else (self.options.format or "").lower()
+        if form and form not in _FILES:
+            return OptionChange("from_now_on")
+        where = "" if form else "it may be a table of files, as new ones are by default: "
+        hint = "Give the target another id, so that it begins anew."
+        return OptionChange(
+            "refused",
+            f"{where}the log of its files begins in the middle, and Spark fails in the first micro-batch",
+            hint if form else f"{hint} If it is one of another kind, such as Delta, accept the change.",
+        )
+
     def change(self, option: str, before: Any) -> OptionChange | None:
-        """Another table gets what comes from now on."""
+        """Another table gets what comes from now on, unless it is one of files."""
         given = self.options.merge
         if option == "merge" and given is not None and isinstance(before, dict):
             return given.change(before)
@@ -171,6 +184,9 @@ class TableTarget(Target[TableTargetOptions]):
         if option == "path":
             return OptionChange("continues", "the table that is there keeps its files where they are")
         if option in {"table", "catalog"}:
+            taken = self.takes_over()
+            if taken.effect != "from_now_on":
+                return taken
             return OptionChange("from_now_on", "the new table gets what comes from now on, the old one stays")
         if option == "partition_by" and (self.options.format or "").lower() in _FILES:
             return OptionChange(

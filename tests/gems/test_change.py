@@ -78,6 +78,32 @@ def test_from_where_a_first_run_reads() -> None:
     assert gem("source", "rate").begins() == "from what comes after the start"  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("name", REGISTRY.names("target"))
+def test_every_target_says_whether_it_takes_over_a_checkpoint(name: str) -> None:
+    target = gem("target", name, **REGISTRY.get("target", name).load().example)
+    if target.semantics.restartable:  # type: ignore[attr-defined]
+        assert target.takes_over() is not None  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("options", "effect"),
+    [
+        ({"format": "parquet"}, "refused"),
+        ({"format": "JSON"}, "refused"),
+        ({}, "refused"),
+        ({"format": "delta"}, "from_now_on"),
+        ({"catalog": {"kind": "hadoop", "warehouse": "lake"}}, "from_now_on"),
+    ],
+)
+def test_a_table_of_files_takes_no_micro_batches_from_the_middle(
+    options: dict[str, Any], effect: str
+) -> None:
+    name = "lake.shop.clicks"
+    table = gem("target", "table", table=name, **options)
+    assert table.takes_over().effect == effect  # type: ignore[attr-defined]
+    assert said("target", "table", "table", "lake.shop.others", table=name, **options) == effect
+
+
 def test_places() -> None:
     assert said("source", "file", "path", "a", format="json", path="b") == "refused"
     assert said("source", "delta", "path", "a", path="b") == "refused"

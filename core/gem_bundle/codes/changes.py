@@ -478,7 +478,10 @@ CHANGES = (
         "GB430",
         "a target has another gem",
         why="""
-            Rows from now on go to the new kind of place; what was written stays where it is.
+            Rows from now on go to the new kind of place; what was written stays where it is. Whether
+            a place can begin in the middle, its gem says: a folder of files has a log that Spark
+            can't read then, and a table of files fails in the first micro-batch. Of a gem that says
+            nothing and has a sink of its own, the worse is assumed.
         """,
         breaks=_edit(_PLAIN, _source() + _rest(target="{gem: noop, input: clicks}")),
         keeps=_edit(_PLAIN, _PLAIN),
@@ -490,7 +493,7 @@ CHANGES = (
         why="""
             Rows from now on go there; earlier ones stay where they are. A folder of files has a
             log of its own that begins in the middle then, so Spark can't read what is written
-            there.
+            there, and fails where the folder is that of a table.
         """,
         breaks=_edit(
             _source() + _rest(target="{gem: file, input: clicks, options: {format: json, path: out}}"),

@@ -117,6 +117,7 @@ transforms:
 targets:
   out: {gem: console, input: all}
 """
+_TABLE = "gem: table, input: chosen, options: {table: pages, format: parquet}"
 TWO = COLUMNS + "  more: {gem: noop, input: chosen}\n"
 
 
@@ -277,6 +278,27 @@ EDITS = [
         (("gem: file, input: named, options: {format: json, path: out}", "gem: noop, input: named"),),
         "from_now_on",
         ("GB430",),
+    ),
+    Edit(
+        "a folder of files in the place of another gem's target",
+        (("gem: delta, input: chosen, options: {", "gem: file, input: chosen, options: {format: json, "),),
+        "mixed",
+        ("GB430",),
+        COLUMNS,
+    ),
+    Edit(
+        "a table of files in the place of another gem's target",
+        (("gem: delta, input: chosen, options: {path: out}", _TABLE),),
+        "refused",
+        ("GB430",),
+        COLUMNS,
+    ),
+    Edit(
+        "another table of files",
+        (("table: pages", "table: others"),),
+        "refused",
+        ("GB431",),
+        COLUMNS.replace("gem: delta, input: chosen, options: {path: out}", _TABLE),
     ),
     Edit(
         "another trigger",

@@ -22,6 +22,8 @@ def codes(found: TargetChanges) -> list[tuple[str, str]]:
 def test_an_edit_has_its_verdict(edit: Edit) -> None:
     found = edited_verdict(edit)
     assert (found.verdict, tuple(change.code for change in found.changes)) == (edit.verdict, edit.codes)
+    of_targets = [change for change in found.changes if change.code in {"GB430", "GB431", "GB432"}]
+    assert all(change.hint for change in of_targets if change.stops)
 
 
 def test_a_change_says_where_it_stands_what_it_was_and_what_it_is() -> None:

@@ -212,11 +212,26 @@ class Sending(Target[SilentOptions]):
     """Send rows."""
 
 
+class Sinking(Sending):
+    """Write rows with a sink."""
+
+    def write_stream(self, df, context):
+        return df.writeStream.format("sink")
+
+
+class Breaking(Sending):
+    """Fail."""
+
+    def takes_over(self):
+        raise KeyError("lost")
+
+
 @hookimpl
 def gem_bundle_register_gems(register):
     for gem in ("Passing", "Keeping", "Failing"):
         register("transform", gem.lower(), f"silent_gems:{gem}")
-    register("target", "sending", "silent_gems:Sending")
+    for gem in ("Sending", "Sinking", "Breaking"):
+        register("target", gem.lower(), f"silent_gems:{gem}")
 '''
 SAID = TEXT.replace("  all: {gem: file, input: some", "  all: {gem: file, input: odd").replace(
     "targets:", "  odd: {gem: GEM, input: some, options: {level: 1}}\ntargets:"
@@ -250,6 +265,32 @@ def test_of_gems_that_say_nothing_it_is_the_rule_and_no_knowledge(
     (change,) = found["changes"]
     assert f"`level` was `1` and is `2`{why}" in change["message"]
     assert "this is the rule and not knowledge" in change["message"]
+
+
+@pytest.mark.parametrize(
+    ("gem", "verdict", "why"),
+    [
+        ("sending", "from_now_on", "rows from now on go there"),
+        ("sinking", "mixed", "its sink may keep a log of micro-batches"),
+        ("breaking", "from_now_on", "the gem fails in `takes_over`: KeyError: 'lost'"),
+    ],
+)
+def test_of_a_checkpoint_of_another_gem_the_worse_is_said_where_nothing_is_known(
+    cli: Cli, install: Installer, tmp_path: Path, gem: str, verdict: str, why: str
+) -> None:
+    install("silent", SILENT)
+    former = written(tmp_path, TEXT, "before.yaml")
+    text = TEXT.replace(
+        "all: {gem: file, input: some, options: {format: json, path: all}",
+        f"all: {{gem: {gem}, input: some, options: {{level: 1}}",
+    )
+    file = written(tmp_path, text)
+    result = cli("plan", str(file), "--against", str(former), "--target", "all", "--format", "json")
+    (change,) = json.loads(result.stdout)["targets"]["all"]["changes"]
+    assert (change["verdict"], change["code"]) == (verdict, "GB430")
+    assert f"target `all` was a `file` and is a `{gem}`: {why}" in change["message"]
+    assert f"the gem `{gem}` doesn't say what that means: this is the rule" in change["message"]
+    assert ("another id" in change["hint"]) is (verdict == "mixed")
 
 
 def test_a_damaged_record_is_told(cli: Cli, tmp_path: Path) -> None:

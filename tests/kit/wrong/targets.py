@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
-from gem_bundle import MICRO_BATCH_TRIGGERS, Field, Target, TargetSemantics, WriteContext
+from gem_bundle import (
+    MICRO_BATCH_TRIGGERS,
+    Field,
+    GemError,
+    OptionChange,
+    Target,
+    TargetSemantics,
+    WriteContext,
+)
 from tests.kit.wrong.right import NOT_INSTALLED, Filing, FolderOptions, TargetSuite
 
 if TYPE_CHECKING:
@@ -209,3 +217,22 @@ class TestSaysNoRowIsWrittenOtherwise(TargetSuite):
     gem = SaysNoRowIsWrittenOtherwise
     edits = [("greeting", "hello, ")]
     caught_by = {"test_says_what_another_value_does"}
+
+
+class SaysItBeginsInTheMiddle(Filing):
+    """Say that a checkpoint of another gem is taken over, and need the first micro-batch."""
+
+    semantics = TargetSemantics(delivery="exactly_once", condition="Nobody else writes into the folder.")
+
+    def takes_over(self) -> OptionChange:
+        return OptionChange("from_now_on")
+
+    def write_batch(self, df: DataFrame, batch_id: int, context: WriteContext) -> None:
+        if batch_id and not any(self.options.place().iterdir()):
+            raise GemError("GB508", "the micro-batches before aren't there")
+        super().write_batch(df, batch_id, context)
+
+
+class TestSaysItBeginsInTheMiddle(TargetSuite):
+    gem = SaysItBeginsInTheMiddle
+    caught_by = {"test_takes_over_as_it_says"}

@@ -6,8 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import RULE_ONLY, told
+from gem_bundle.changes.model import STOPS
 from gem_bundle.changes.rules.options import differences
+from gem_bundle.errors import describe_error
+from gem_bundle.gem import Target
 from gem_bundle.operators import AggregateOperator
+from gem_bundle.semantics import OptionChange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
     from gem_bundle.changes.comparison import Comparison
     from gem_bundle.changes.model import Change
     from gem_bundle.changes.record import NodeRecord
+    from gem_bundle.gem import Gem
 
 # Real-time processing goes on from micro-batches, and they from it: measured without state, and with this.
 _IN_REAL_TIME = frozenset({"aggregate", "deduplicate"})
@@ -24,16 +29,7 @@ def compare_target(both: Comparison) -> Iterator[Change]:
     """The changes of the target itself."""
     old, new = both.old.nodes[both.old.target], both.new.nodes[both.new.target]
     if old.gem != new.gem:
-        yield both.change(
-            "from_now_on",
-            "GB430",
-            f"target `{new.id}` was a `{old.gem}` and is a `{new.gem}`: rows from now on go there, what was "
-            "written stays where it is",
-            new.id,
-            key="gem",
-            before=old.gem,
-            after=new.gem,
-        )
+        yield _replaced(both, old, new)
     else:
         for found in differences(old, new, both.new.gems.get(new.id), stateful=False):
             what = f"target `{new.id}`: `{found.option}` was {told(found.before)} and is {told(found.after)}"
@@ -47,7 +43,7 @@ def compare_target(both: Comparison) -> Iterator[Change]:
                 what,
                 new.id,
                 option=found.option,
-                hint=found.change.hint,
+                hint=_hint(both, found.change),
                 before=found.before,
                 after=found.after,
             )
@@ -66,6 +62,55 @@ def compare_target(both: Comparison) -> Iterator[Change]:
     yield from _output(both, old, new)
     yield from _output_mode(both, old, new)
     yield from _trigger(both, old, new)
+
+
+def _replaced(both: Comparison, old: NodeRecord, new: NodeRecord) -> Change:
+    """Another gem that goes on from the checkpoint."""
+    change, known = taken_over(both.new.gems.get(new.id))
+    why = change.why or "rows from now on go there, what was written stays where it is"
+    return both.change(
+        change.effect,
+        "GB430",
+        f"target `{new.id}` was a `{old.gem}` and is a `{new.gem}`: {why}"
+        + ("" if known else RULE_ONLY.format(new.gem)),
+        new.id,
+        key="gem",
+        hint=_hint(both, change),
+        before=old.gem,
+        after=new.gem,
+    )
+
+
+def taken_over(gem: Gem | None) -> tuple[OptionChange, bool]:
+    """What becomes of rows when a target goes on from another gem's checkpoint, and whether it says so.
+
+    Args:
+        gem: The target; None when it can't be made.
+    """
+    rule = OptionChange("from_now_on")
+    if not isinstance(gem, Target) or type(gem).write_stream is not Target.write_stream:
+        rule = OptionChange("mixed", _LOG, _BEGIN_ELSEWHERE)
+    if not isinstance(gem, Target):
+        return rule, False
+    try:
+        said = gem.takes_over()
+    except Exception as error:  # noqa: BLE001 (a gem's bug must not take the comparison down)
+        return replace(rule, why=f"the gem fails in `takes_over`: {describe_error(error)}"), False
+    return (rule, False) if said is None else (said, True)
+
+
+_LOG = (
+    "its sink may keep a log of micro-batches, which would begin in the middle, so that what is written "
+    "can't be read"
+)
+_BEGIN_ELSEWHERE = (
+    "Give the target another id, so that it begins anew. If its sink keeps no such log, accept the change."
+)
+
+
+def _hint(both: Comparison, change: OptionChange) -> str:
+    """What to do about what a gem says of a target: whoever is stopped is told something."""
+    return change.hint or both.elsewhere * (change.effect in STOPS)
 
 
 def _output(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Change]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from gem_bundle.changes.rules.options import meaning_of
+from gem_bundle.changes.rules.targets import taken_over
 from gem_bundle.testing.conformance.edits import (
     CONTINUES,
     FROM_NOW_ON,
@@ -20,34 +21,72 @@ from gem_bundle.testing.conformance.edits import (
     is_untrue,
 )
 from gem_bundle.testing.conformance.inputs import Folder
-from gem_bundle.testing.conformance.streams import counted, write_stream
-from gem_bundle.testing.conformance.suite import applies, fail_for
+from gem_bundle.testing.conformance.streams import counted, difference, run_to_the_end, write_stream
+from gem_bundle.testing.conformance.suite import applies, fail, fail_for
 from gem_bundle.testing.conformance.writing import Writing, is_seen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from gem_bundle.gem import Gem, Target
     from gem_bundle.semantics import OutputMode
     from gem_bundle.testing.conformance.suite import GemConformance
 
 
+# What is found when a checkpoint of another gem is taken over.
+_TAKEN = {
+    FROM_NOW_ON: "the rows from then on are there, and can be read",
+    MIXED: "the rows from then on can't be read, or aren't what is there",
+    REFUSED: "the query fails",
+}
+
+
 def _goes_on(suite: type[GemConformance], gem: Gem) -> bool:
-    """Whether there is an edit to try, and rows can be seen that streams write which were stopped."""
+    """Whether rows can be seen that streams write which were stopped."""
     semantics = cast("Target", gem).semantics
-    return semantics.streaming and semantics.restartable and is_seen(suite) and has_edits(suite, gem)
+    return semantics.streaming and semantics.restartable and is_seen(suite)
+
+
+def _is_edited(suite: type[GemConformance], gem: Gem) -> bool:
+    """Whether there is an edit to try besides."""
+    return _goes_on(suite, gem) and has_edits(suite, gem)
 
 
 class TargetChangeTests(EditTests, Writing):
     """What a target says of changes is true."""
 
     @pytest.mark.spark
-    @applies(_goes_on)
+    @applies(_is_edited)
     def test_says_what_another_value_does(self) -> None:
         """What `change` and `Field(change=…)` say is true of a query that goes on with another value."""
         place = self.folder.name
         found = [self._wrong(edit, f"{place}_{number}") for number, edit in enumerate(self.tried())]
         fail_for([problem for problem in found if problem])
+
+    @pytest.mark.spark
+    @applies(_goes_on)
+    def test_takes_over_as_it_says(self) -> None:
+        """What `takes_over` says is true of a query that goes on from a checkpoint of another gem."""
+        gem, given = self.live(), self._given_rows()
+        run_to_the_end(self._stream(given).writeStream.format("noop"), self._checkpoint())
+        given.add(self.rows(2))
+        said, known = taken_over(gem)
+        truth = self._taken(gem, given)
+        if is_untrue(said.effect, truth):
+            who = "the gem says" if known else "the gem says nothing, which counts as"
+            fail(f"of going on from another gem's checkpoint {who} `{said.effect}`. In Spark {_TAKEN[truth]}")
+
+    def _taken(self, gem: Any, given: Folder) -> str:
+        """What is there when the gem goes on from a checkpoint of another one, in words."""
+        try:
+            self._write(gem, given)
+        except Exception:  # noqa: BLE001 (whatever Spark says, it doesn't go on)
+            return REFUSED
+        try:
+            return MIXED if difference(self.written_with(gem), self.rows(2)) else FROM_NOW_ON
+        except Exception:  # noqa: BLE001 (whatever it is, what is there can't be read any more)
+            return MIXED
 
     def _wrong(self, edit: Edit, place: str) -> str:
         """What is untrue of what the gem says of an edit; empty when nothing is."""
@@ -113,8 +152,10 @@ class TargetChangeTests(EditTests, Writing):
 
     def _write(self, gem: Any, given: Folder) -> None:
         mode: OutputMode = "append" if "append" in gem.semantics.output_modes else "update"
-        checkpoint = self.folder.with_name(f"{self.folder.name}_checkpoint")
-        write_stream(gem, self._stream(given), checkpoint, mode, self._name())
+        write_stream(gem, self._stream(given), self._checkpoint(), mode, self._name())
+
+    def _checkpoint(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}_checkpoint")
 
     def _seen(self, gem: Any) -> Counter[str]:
         return counted(self.written_with(gem))
