@@ -16,6 +16,7 @@ from gem_bundle import (
     TargetSemantics,
     WriteContext,
 )
+from gem_bundle.merging import merged_or_added
 from gem_bundle.types import local_path
 from gem_delta.connection import (
     NeedsDelta,
@@ -142,8 +143,15 @@ class DeltaTarget(NeedsDelta, Target[DeltaTargetOptions]):
         for name, given in (("merge", options.merge), ("history", options.history)):
             if option == name and given is not None and before is not None:
                 return given.change(before)
-            if option == name:
-                return OptionChange("mixed", "what comes from now on is written in another way")
+        if option == "merge":
+            return merged_or_added(options.merge)
+        if option == "history":
+            written = "from now on" if options.history is None else "so far"
+            return OptionChange(
+                "mixed",
+                f"the rows that are written {written} are no versions, and stand beside some",
+                "Write into another table, under another id.",
+            )
         if option == "partition_by":
             return OptionChange(
                 "refused",

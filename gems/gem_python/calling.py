@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle import Field, GemError, Options, import_function
+from gem_bundle import Field, GemError, OptionChange, Options, import_function
 from gem_bundle.types import FunctionReference
 
 if TYPE_CHECKING:
@@ -29,6 +29,21 @@ class FunctionOptions(Options):
         passed=False,
         description="Further arguments, passed by name.",
         examples=[{"threshold": 0.5}],
+    )
+
+
+def of_another_function(option: str) -> OptionChange | None:
+    """What another function, or other arguments, mean where a target goes on.
+
+    Args:
+        option: The option that has another value.
+    """
+    if option not in {"function", "arguments"}:
+        return None
+    return OptionChange(
+        "mixed",
+        "whether what it writes from now on fits what is there already is up to the function",
+        "If it does, accept the change; else let it write elsewhere, and give the target another id.",
     )
 
 

@@ -16,7 +16,13 @@ from gem_bundle import (
     WriteContext,
     import_function,
 )
-from gem_python.calling import FunctionOptions, check_call, check_pickles, user_code
+from gem_python.calling import (
+    FunctionOptions,
+    check_call,
+    check_pickles,
+    of_another_function,
+    user_code,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,6 +81,10 @@ class ForeachTarget(Target[ForeachOptions]):
     def takes_over(self) -> OptionChange:
         """The function, or class, gets the rows from now on."""
         return OptionChange("from_now_on")
+
+    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
+        """What was written stays, whatever is called from now on."""
+        return of_another_function(option)
 
     def rejects(self) -> bool:
         """Whether what is returned for a row counts."""

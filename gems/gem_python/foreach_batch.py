@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle import Called, Field, OptionChange, Target, TargetSemantics, WriteContext
-from gem_python.calling import FunctionOptions, load, user_code
+from gem_python.calling import FunctionOptions, load, of_another_function, user_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +26,7 @@ class ForeachBatchOptions(FunctionOptions):
         description="Say that the function leaves every row once even when it gets a micro-batch twice, "
         "for example because it merges, or keeps the batch id beside the data. The target then counts as "
         "exactly-once; nothing else changes.",
+        change="continues",
     )
 
     rejects: bool = Field(
@@ -66,6 +67,10 @@ class ForeachBatchTarget(Target[ForeachBatchOptions]):
     def takes_over(self) -> OptionChange:
         """The function gets the micro-batches from now on."""
         return OptionChange("from_now_on")
+
+    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
+        """What was written stays, whatever is called from now on."""
+        return of_another_function(option)
 
     def rejects(self) -> bool:
         """Whether the function can tell of rows that were refused."""

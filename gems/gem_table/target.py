@@ -17,7 +17,7 @@ from gem_bundle import (
     WriteContext,
 )
 from gem_bundle.expressions import missing_names
-from gem_bundle.merging import MergeOptions
+from gem_bundle.merging import MergeOptions, merged_or_added
 from gem_bundle.types import DataPath, StringList, TableName
 from gem_table.catalog import CatalogOptions, check_name, missing_iceberg
 
@@ -176,7 +176,7 @@ class TableTarget(Target[TableTargetOptions]):
         if option == "merge" and given is not None and isinstance(before, dict):
             return given.change(before)
         if option == "merge":
-            return OptionChange("mixed", "what comes from now on is written in another way")
+            return merged_or_added(given)
         if option == "catalog" and self.options.catalog is not None and isinstance(before, dict):
             changed = self.options.catalog.change(before)
             if changed.effect == "continues":

@@ -112,8 +112,6 @@ _NAMES = {
         write_non_ascii_character_as_code_point record_name record_namespace root_tag declaration
         array_element_name spark_options
     """,
-    ("target", "foreach"): """function arguments""",
-    ("target", "foreach_batch"): """function arguments idempotent""",
     ("target", "jdbc"): """
         user password driver jar batch_size num_partitions query_timeout create_table_options
         create_table_column_types spark_options

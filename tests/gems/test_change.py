@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gem_bundle.changes.rules.options import without_a_word
+from gem_bundle.changes.rules.options import meaning_of, without_a_word
 from gem_bundle.options import metadata
 from gem_bundle.plugins import load_registry
 from tests.gems.changes_by_default import BY_DEFAULT
@@ -102,6 +102,42 @@ def test_a_table_of_files_takes_no_micro_batches_from_the_middle(
     table = gem("target", "table", table=name, **options)
     assert table.takes_over().effect == effect  # type: ignore[attr-defined]
     assert said("target", "table", "table", "lake.shop.others", table=name, **options) == effect
+
+
+DELTA: dict[str, Any] = {"path": "clicks"}
+ICEBERG: dict[str, Any] = {"table": "lake.shop.clicks", "format": "iceberg"}
+JOBS: dict[str, Any] = {"function": "jobs:save"}
+MERGE: dict[str, Any] = {"on": ["id"]}
+HISTORY: dict[str, Any] = {"keys": ["id"], "sequence_by": "at"}
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "before", "options", "why", "hint"),
+    [
+        ("foreach_batch", "function", "jobs:keep", JOBS, "up to the function", "accept the change"),
+        ("foreach_batch", "arguments", {"a": 1}, JOBS, "up to the function", "accept the change"),
+        ("foreach", "function", "jobs:keep", JOBS, "up to the function", "accept the change"),
+        ("delta", "merge", None, {**DELTA, "merge": MERGE}, "a key may be there", "another id"),
+        ("delta", "merge", MERGE, DELTA, "are added beside those with their key", "another id"),
+        ("delta", "history", None, {**DELTA, "history": HISTORY}, "are no versions", "another id"),
+        ("delta", "history", HISTORY, DELTA, "are no versions", "another id"),
+        ("table", "merge", None, {**ICEBERG, "merge": MERGE}, "a key may be there", "another id"),
+        ("table", "merge", MERGE, ICEBERG, "are added beside those with their key", "another id"),
+    ],
+)
+def test_rows_that_are_written_in_another_way_are_told_of(
+    name: str, option: str, before: Any, options: dict[str, Any], why: str, hint: str
+) -> None:
+    found = gem("target", name, **options).change(option, before)
+    assert found is not None
+    assert found.effect == "mixed"
+    assert why in found.why
+    assert hint in found.hint
+
+
+def test_that_a_function_is_idempotent_changes_no_row() -> None:
+    target = gem("target", "foreach_batch", **JOBS)
+    assert meaning_of(target, "idempotent", True, stateful=False)[0].effect == "continues"
 
 
 def test_places() -> None:

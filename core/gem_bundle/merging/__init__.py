@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gem_bundle.merging.options import MergeOptions as MergeOptions
     from gem_bundle.merging.options import check_keys as check_keys
     from gem_bundle.merging.options import check_rows as check_rows
+    from gem_bundle.merging.options import merged_or_added as merged_or_added
     from gem_bundle.merging.ordering import NO_SEQUENCE as NO_SEQUENCE
     from gem_bundle.merging.ordering import is_orderable as is_orderable
     from gem_bundle.merging.ordering import refused as refused
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "naming": ("SOURCE", "TARGET", "remembered_name"),
-    "options": ("MergeOptions", "check_keys", "check_rows"),
+    "options": ("MergeOptions", "check_keys", "check_rows", "merged_or_added"),
     "ordering": ("NO_SEQUENCE", "is_orderable", "refused"),
     "sessions": ("SessionBeside",),
     "upserts": ("Upserts", "schema_of"),

@@ -388,6 +388,27 @@ class MergeOptions(Options):
         return OptionChange("from_now_on", "changes that come from now on are merged by the new rules")
 
 
+def merged_or_added(merge: MergeOptions | None) -> OptionChange:
+    """What it means to a table that rows change those with their key from now on, or no longer do.
+
+    Args:
+        merge: How they do from now on; None when they are added.
+    """
+    if merge is not None:
+        return OptionChange(
+            "mixed",
+            "rows from now on change those with their key, and as rows were added so far, a key may be there "
+            "several times",
+            "Be certain that the keys of the rows there are unique, and accept the change. Else write into "
+            "another table, under another id.",
+        )
+    return OptionChange(
+        "mixed",
+        "rows from now on are added beside those with their key, which they changed so far",
+        "Write into another table, under another id. Or accept the change, if that is meant.",
+    )
+
+
 def check_rows(
     sequence_by: Iterable[str], delete_when: str | None, facts: Facts, option: str
 ) -> Iterator[Finding]:
