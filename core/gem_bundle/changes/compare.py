@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint
-    from gem_bundle.changes.record import VersionRecord
+    from gem_bundle.changes.record import NodeRecord, VersionRecord
     from gem_bundle.changes.sides import Side
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.plugins import Registry
@@ -55,7 +55,7 @@ def compare(
         checkpoint: What Spark left of it, which tells where there is no state.
     """
     if old.is_same(new):
-        return TargetChanges(target)
+        return TargetChanges(target, notes=unseen_code(zip(old.nodes, new.nodes, strict=True)))
     before = old_side(old, load_registry() if registry is None else registry) if ran is None else ran
     both = Comparison(before, new_side(new, plan, target), plan, checkpoint)
     stateless = _without_state(before, checkpoint) if checkpoint is not None else frozenset()
@@ -75,7 +75,7 @@ def compare(
     changes += compare_columns(both)
     changes += compare_settings(both)
     changes += [told.change for told in named if told.reach is None]
-    return TargetChanges(target, tuple(in_order(changes)))
+    return TargetChanges(target, tuple(in_order(changes)), unseen_code(both.pairs))
 
 
 def new_target(plan: Plan, version: VersionRecord) -> TargetChanges:
@@ -124,6 +124,25 @@ def compare_with_checkpoint(plan: Plan, version: VersionRecord, checkpoint: Spar
         "known; the next run keeps a record"
     )
     return TargetChanges(target.id, tuple(in_order(changes)), (note,))
+
+
+def unseen_code(nodes: Iterable[tuple[NodeRecord, NodeRecord]]) -> tuple[str, ...]:
+    """What can't be known of the functions whose code was found neither then nor now, as notes.
+
+    Args:
+        nodes: The nodes that both versions have, as they were and as they are.
+    """
+    return tuple(
+        f"whether the code of {_named(new.options.get(option))}, which `{new.id}` calls, has changed "
+        "can't be known: there is no source of it that can be read"
+        for old, new in nodes
+        for option, digest in new.functions.items()
+        if not digest and not old.functions.get(option) and old.options.get(option) == new.options.get(option)
+    )
+
+
+def _named(reference: object) -> str:
+    return f"`{reference}`" if isinstance(reference, str) else "the function"  # whose name isn't kept
 
 
 def _without_state(ran: Side, checkpoint: SparkCheckpoint) -> frozenset[str]:

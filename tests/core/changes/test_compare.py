@@ -257,6 +257,29 @@ def test_the_code_of_a_function_has_changed() -> None:
     assert (change.code, change.node) == ("GB424", "clean")
 
 
+UNSEEN = """
+    pipeline: shop
+    sources: {ticks: {gem: rate}}
+    transforms:
+      clean: {gem: python, input: ticks, options: {function: "compiled:clean"}}
+      whole: {gem: filter, input: clean, options: {condition: "true"}}
+    targets: {out: {gem: foreach, input: whole, options: {function: "json.decoder:JSONDecoder"}}}
+"""
+
+
+@pytest.mark.parametrize("edited", [UNSEEN, UNSEEN.replace('"true"', "1 = 1")], ids=["same", "edited"])
+def test_of_a_function_whose_code_is_not_found_it_is_not_known(edited: str) -> None:
+    found = verdict(UNSEEN, edited)
+    assert "GB424" not in {change.code for change in found.changes}
+    (note,) = found.notes
+    assert note.startswith("whether the code of `compiled:clean`, which `clean` calls, has changed")
+
+
+def test_another_function_is_told_of_whether_its_code_is_found_or_not() -> None:
+    found = verdict(UNSEEN, UNSEEN.replace("compiled:clean", "compiled:other"))
+    assert ("GB423", found.notes) == (found.changes[0].code, ())
+
+
 @pytest.mark.parametrize("mode", ["append", "update"])
 def test_a_filter_behind_a_join_is_put_before_it_where_it_is_about_one_side(mode: str) -> None:
     pairs = """
