@@ -7,7 +7,6 @@ Kerberos, logins through Java classes) is left to the run, and the preflight say
 
 from __future__ import annotations
 
-import re
 import time
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -17,6 +16,7 @@ from uuid import uuid4
 from gem_bundle import Finding
 from gem_bundle.diagnostics import listed_names
 from gem_kafka.login import Unchecked, client_settings, said
+from gem_kafka.matching import java_pattern
 from gem_kafka.offsets import EARLIEST, topic_partitions
 from gem_kafka.reach import Causes, answering, check_tls
 
@@ -90,11 +90,9 @@ def first_offsets(
 
 
 def _check_pattern(pattern: str, topics: Iterable[str]) -> list[Finding]:
-    try:
-        java = re.compile(pattern)
-    except re.error:
-        return []  # Java's expressions know more than Python's
-    if any(java.fullmatch(topic) for topic in topics):
+    java = java_pattern(pattern)
+    # Spark looks for it within a name.
+    if java is None or any(java.search(topic) for topic in topics):
         return []
     return [
         Finding(

@@ -48,8 +48,8 @@ class KafkaSourceOptions(ConnectionOptions):
     subscribe_pattern: str | None = Field(
         None,
         min_length=1,
-        description="A Java regular expression for the names of the topics to read; topics that "
-        "appear later are read too.",
+        description="A Java regular expression for the names of the topics to read, which is looked "
+        "for within them; topics that appear later are read too.",
         examples=["clicks-.*"],
     )
     assign: Assignment | None = Field(

@@ -19,7 +19,9 @@ from gem_bundle import (
     SourceSemantics,
     StreamReadContext,
 )
+from gem_bundle.diagnostics import listed_names
 from gem_kafka.connection import KAFKA_CLASS, KAFKA_JAR
+from gem_kafka.matching import java_pattern
 from gem_kafka.offsets import EARLIEST, LATEST, PerPartition
 from gem_kafka.reading import ENDS, STARTS, STREAM_ONLY, KafkaSourceOptions
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 PREVIEW_OFFSETS = 1000
+_FROM_THE_BEGINNING = "a topic that is new is read from its beginning"
 
 
 class KafkaSource(Source[KafkaSourceOptions]):
@@ -89,10 +92,18 @@ class KafkaSource(Source[KafkaSourceOptions]):
         return None
 
     def _other_topics(self, option: str, before: Any) -> OptionChange:
-        lost = set(before or ()) - set(self.options.topics or ()) if option == "subscribe" else {"unknown"}
-        if option == "subscribe" and not lost and before:
-            return OptionChange("continues", "a topic that is new is read from its beginning")
-        what = "the checkpoint has offsets of a topic that isn't read any more"
+        if before is None:
+            # It takes the place of another option, of which is told what becomes of its topics.
+            return OptionChange("continues", _FROM_THE_BEGINNING)
+        what = "the checkpoint may have offsets of a topic that isn't read any more"
+        if option != "subscribe_pattern" and _is_known(before):
+            topics = {name: self._reads(name, before) for name in before}
+            lost = [name for name, read in topics.items() if read is False]
+            unsure = [name for name, read in topics.items() if read is None]
+            if not lost and not unsure:
+                return OptionChange("continues", _FROM_THE_BEGINNING)
+            what = f"the checkpoint has offsets of {listed_names(lost or unsure)}, which "
+            what += "isn't read any more" if lost else "may not be read any more, or not all of it"
         if self.options.fail_on_data_loss:
             return OptionChange(
                 "refused",
@@ -100,6 +111,28 @@ class KafkaSource(Source[KafkaSourceOptions]):
                 "With `fail_on_data_loss: false` it goes on, and what waits there is never read.",
             )
         return OptionChange("skipped", f"{what}: what waits there is never read")
+
+    def _reads(self, topic: str, before: Any) -> bool | None:
+        """Whether all of a topic that was read is read on; None where that can't be told.
+
+        Args:
+            topic: The topic.
+            before: The topics, or their partitions.
+        """
+        options = self.options
+        if options.subscribe_pattern is not None:
+            # Spark looks for it within a name, and by one of its settings has Kafka compare the whole name.
+            pattern = java_pattern(options.subscribe_pattern)
+            if pattern is not None and pattern.fullmatch(topic):
+                return True
+            return None if pattern is None or pattern.search(topic) else False
+        if topic not in (options.topics or ()):
+            return False
+        if options.assign is None:
+            return True
+        if not isinstance(before, dict):
+            return None  # it may have other partitions too
+        return set(before[topic]) <= set(options.assign[topic]) or None
 
     def jars(self) -> tuple[str, ...]:
         """Spark's connector for Kafka."""
@@ -199,6 +232,13 @@ class KafkaSource(Source[KafkaSourceOptions]):
     def _refuse(findings: Iterable[Finding]) -> None:
         for finding in findings:
             raise GemError(finding.code, finding.message, finding.hint, finding.option)
+
+
+def _is_known(before: Any) -> bool:
+    """Whether topics, or their partitions, were kept: not where they came from the environment."""
+    if isinstance(before, dict):
+        return all(isinstance(partitions, list) for partitions in before.values())
+    return isinstance(before, list) and all(isinstance(topic, str) for topic in before)
 
 
 class _Preview(KafkaSource):

@@ -61,6 +61,25 @@ KAFKA: dict[str, Any] = {"bootstrap_servers": ["b1:9092"], "subscribe": ["clicks
         ("subscribe", ["clicks"], {}, "continues"),
         ("subscribe", ["clicks", "old"], {}, "refused"),
         ("subscribe", ["clicks", "old"], {"fail_on_data_loss": False}, "skipped"),
+        ("subscribe", None, {}, "continues"),
+        ("subscribe_pattern", "click.*", {}, "refused"),
+        ("subscribe_pattern", "click.*", {"fail_on_data_loss": False}, "skipped"),
+        ("subscribe", ["clicks"], {"subscribe_pattern": "click.*"}, "continues"),
+        ("subscribe_pattern", None, {"subscribe_pattern": "click.*"}, "continues"),
+        ("subscribe", ["clicks", "old"], {"subscribe_pattern": "click.*"}, "refused"),
+        ("subscribe", ["old"], {"subscribe_pattern": "click.*", "fail_on_data_loss": False}, "skipped"),
+        # By default Spark looks for a pattern within a name, and by one of its settings it doesn't.
+        ("subscribe", ["clicks"], {"subscribe_pattern": "lick"}, "refused"),
+        # What only Java knows, and what means something else to it.
+        ("subscribe", ["clicks"], {"subscribe_pattern": r"\p{Ll}+"}, "refused"),
+        ("subscribe", ["c&"], {"subscribe_pattern": "[a-c&&c]+"}, "refused"),
+        ("subscribe", ["clicks"], {"assign": {"clicks": [0, 1]}}, "refused"),
+        ("assign", {"clicks": [0, 1]}, {}, "continues"),
+        ("assign", {"old": [0]}, {}, "refused"),
+        ("assign", {"clicks": [0, 1]}, {"subscribe_pattern": "c.*"}, "continues"),
+        ("assign", {"clicks": [0]}, {"assign": {"clicks": [0, 1]}}, "continues"),
+        ("assign", {"clicks": [0, 1]}, {"assign": {"clicks": [1]}}, "refused"),
+        ("subscribe", {"environment": True}, {}, "refused"),
         ("bootstrap_servers", ["b1:9092", "b2:9092"], {}, "continues"),
         ("bootstrap_servers", ["b2:9092"], {}, "skipped"),
         ("starting_offsets", "latest", {"starting_offsets": "earliest"}, "continues"),
@@ -68,7 +87,26 @@ KAFKA: dict[str, Any] = {"bootstrap_servers": ["b1:9092"], "subscribe": ["clicks
     ],
 )
 def test_kafka_sources(option: str, before: Any, options: dict[str, Any], effect: str | None) -> None:
-    assert said("source", "kafka", option, before, **{**KAFKA, **options}) == effect
+    given = {"subscribe": None} if {"subscribe_pattern", "assign"} & set(options) else {}
+    assert said("source", "kafka", option, before, **{**KAFKA, **given, **options}) == effect
+
+
+@pytest.mark.parametrize(
+    ("before", "options", "why"),
+    [
+        (["clicks", "old"], {}, "the checkpoint has offsets of `old`, which isn't read any more"),
+        (["old"], {"subscribe_pattern": "c.*"}, "the checkpoint has offsets of `old`, which isn't read any"),
+        (["clicks"], {"subscribe_pattern": "lick"}, "the checkpoint has offsets of `clicks`, which may not"),
+        (["clicks"], {"assign": {"clicks": [0]}}, "the checkpoint has offsets of `clicks`, which may not"),
+    ],
+)
+def test_topics_that_are_not_read_any_more_are_named(
+    before: list[str], options: dict[str, Any], why: str
+) -> None:
+    given = {"subscribe": None} if options else {}
+    found = gem("source", "kafka", **{**KAFKA, **given, **options}).change("subscribe", before)
+    assert found is not None
+    assert found.why.startswith(why)
 
 
 def test_from_where_a_first_run_reads() -> None:

@@ -126,7 +126,7 @@ def test_assigned_partitions_and_topics_by_pattern(spark: SparkSession, kafka: B
     kafka.produce(orders, ["order 1"], partition=1)
     kafka.produce(views, ["view"])
     assert values(batch(spark, kafka_source(kafka, assign={orders: [1]}))) == ["order 1"]
-    by_pattern = kafka_source(kafka, subscribe_pattern=rf"{prefix}\.(orders|views)-.*")
+    by_pattern = kafka_source(kafka, subscribe_pattern=rf"{prefix}\.(orders|views)-")
     assert values(batch(spark, by_pattern)) == ["order 0", "order 1", "view"]
     by_name = kafka_source(kafka, subscribe=f"{orders},{views}")
     assert values(batch(spark, by_name)) == ["order 0", "order 1", "view"]
@@ -139,6 +139,13 @@ def test_a_stream_continues_where_it_was(kafka: Broker, drain: Any) -> None:
     assert run() == ["a", "b"]
     kafka.produce(topic, ["c"])
     assert run() == ["a", "b", "c"]
+    assert run.batches == [1]
+    run.source = kafka_source(kafka, subscribe_pattern=f"{topic}.*")
+    change = run.source.change("subscribe", [topic])
+    assert change is not None
+    assert change.effect == "continues"
+    kafka.produce(topic, ["d"])
+    assert run() == ["a", "b", "c", "d"]
     assert run.batches == [1]
 
 

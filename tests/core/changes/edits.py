@@ -488,6 +488,20 @@ EDITS = [
         ("GB422",),
         ORDERS,
     ),
+    Edit(
+        "a pattern that has the topics",
+        (("subscribe: orders", 'subscribe_pattern: "ord.*"'),),
+        "continues",
+        ("GB415", "GB415"),
+        ORDERS,
+    ),
+    Edit(
+        "a pattern that has them not",
+        (("subscribe: orders", 'subscribe_pattern: "clicks.*"'),),
+        "refused",
+        ("GB415", "GB415"),
+        ORDERS,
+    ),
     Edit("another table to write", (("path: out", "path: out2"),), "from_now_on", ("GB431",), ORDERS),
     Edit(
         "another topic to write", (("topic: copies", "topic: others"),), "from_now_on", ("GB431",), PASSED_ON
