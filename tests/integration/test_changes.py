@@ -80,6 +80,10 @@ sources:
 targets:
   out: {gem: noop, input: ticks}
 """
+TABLE = PLAIN.replace(
+    "gem: file, input: clicks, options: {format: json, path: out}",
+    "gem: table, input: clicks, options: {format: json, table: former_clicks}",
+)
 FIRST = [{"k": "a", "n": n, "at": "2024-01-31 10:00:00"} for n in (9, 8, 7, 6, 5)]
 SECOND = [{"k": "a", "n": n, "at": "2024-01-31 11:00:00"} for n in (50, 40, 10, 20, 30)]
 
@@ -124,6 +128,7 @@ REFUSED = {
     ),
     "other columns of duplicates": Edit(ONCE, "columns: [k]", "columns: [k, n]", "refused", "GB422"),
     "another kind of join": Edit(PAIRS, "a.k = b.k and a.n = b.n", "a.k = b.k", "refused", "GB422"),
+    "another table of files": Edit(TABLE, "former_clicks", "later_clicks", "refused", "GB431"),
     "another folder to read": Edit(PLAIN, "path: in", "path: in2", "refused", "GB414"),
 }
 
