@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.begun import JournalError, damaged_journal, goes_on
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
-from gem_bundle.changes.compare import compare, compare_with_checkpoint, new_target
+from gem_bundle.changes.compare import compare, compare_with_checkpoint, new_target, unseen_code
 from gem_bundle.changes.damage import check_checkpoint, has_source_evolution, unseen
 from gem_bundle.changes.first_run import (
     PASSED,
@@ -159,7 +159,7 @@ def _judged(
         if "" in checkpoint.kinds:
             found = replace(found, notes=(*found.notes, _UNKNOWN_STATE))
     elif ran.is_same(new):
-        found = TargetChanges(node.id)
+        found = TargetChanges(node.id, notes=unseen_code(zip(ran.nodes, new.nodes, strict=True)))
     else:
         found = compare(ran, new, plan, node.id, registry=installed(), checkpoint=checkpoint)
     found = _by_processing(

@@ -293,6 +293,23 @@ def test_of_a_checkpoint_of_another_gem_the_worse_is_said_where_nothing_is_known
     assert ("another id" in change["hint"]) is (verdict == "mixed")
 
 
+def test_where_the_code_of_a_function_is_not_found_a_target_that_is_the_same_has_a_note(
+    cli: Cli, tmp_path: Path
+) -> None:
+    text = TEXT.replace(
+        "all: {gem: file, input: some, options: {format: json, path: all}",
+        'all: {gem: foreach, input: some, options: {function: "math:sqrt"}',
+    )
+    file = written(tmp_path, text)
+    left_by_a_run(file)
+    found = json.loads(cli("plan", str(file), "--target", "all", "--format", "json").stdout)["targets"]["all"]
+    assert (found["verdict"], found["changes"]) == ("same", [])
+    assert found["notes"] == [
+        "whether the code of `math:sqrt`, which `all` calls, has changed can't be known: there is no source of "
+        "it that can be read"
+    ]
+
+
 def test_a_damaged_record_is_told(cli: Cli, tmp_path: Path) -> None:
     file = written(tmp_path, TEXT)
     left_by_a_run(file)
