@@ -82,12 +82,14 @@ class StateStore:
         partitions: How many partitions it has.
         keys: The names and types of the columns of its keys; None when they can't be told.
         values: The same of its values.
+        nullable: Which of the values may be null; None when that can't be told.
     """
 
     name: str
     partitions: int | None = None
     keys: tuple[tuple[str, str], ...] | None = None
     values: tuple[tuple[str, str], ...] | None = None
+    nullable: tuple[bool, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,19 +429,26 @@ def _store(folder: str, described: Mapping[str, Any]) -> StateStore:
     name = str(described.get("storeName", ""))
     inner = [] if name in {"", "default"} else [name]
     keys, values = _schemas(below(folder, "0", *inner, "_metadata"))
-    return StateStore(name, _number(described.get("numPartitions")), keys, values)
+    return StateStore(
+        name,
+        _number(described.get("numPartitions")),
+        None if keys is None else _fields(keys),
+        None if values is None else _fields(values),
+        None if values is None else tuple(field.get("nullable") is not False for field in values["fields"]),
+    )
 
 
 Columns = tuple[tuple[str, str], ...]
+Schema = dict[str, Any]
 
 
-def _schemas(folder: str) -> tuple[Columns | None, Columns | None]:
-    """The columns of keys and values, out of a file with texts of Java's around two schemas in JSON."""
+def _schemas(folder: str) -> tuple[Schema | None, Schema | None]:
+    """The schemas of keys and values, out of a file with texts of Java's around two of them in JSON."""
     try:
         text = open_folder(folder).read("schema").decode("utf-8", "replace")
     except _NO_FILE:
         return None, None
-    found: list[Columns] = []
+    found: list[Schema] = []
     decoder = json.JSONDecoder()
     at = text.find('{"type":"struct"')
     while at >= 0 and len(found) < 2:
@@ -448,10 +457,9 @@ def _schemas(folder: str) -> tuple[Columns | None, Columns | None]:
             check_plain(schema)
         except (ValueError, RecursionError):
             break
-        columns = _fields(schema)
-        if columns is None:
+        if _fields(schema) is None:
             break
-        found.append(columns)
+        found.append(schema)
         at = text.find('{"type":"struct"', end)
     return (found[0], found[1]) if len(found) == 2 else (None, None)
 

@@ -672,8 +672,8 @@ CHANGES = (
         why="""
             It was made before gem-bundle kept a record beside it, or by another program. What
             Spark itself left is compared: the names of sources, the kinds of operators with
-            state, the settings. Rules of filters, columns and aggregates can't be. The next run
-            keeps a record.
+            state, the types of their keys and what aggregates keep, the settings. Rules of
+            filters and of columns can't be. The next run keeps a record.
         """,
         breaks="""
             checkpoints: made/by/another/program
