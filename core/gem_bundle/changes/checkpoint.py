@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from gem_bundle.files import Folder
 
 _LOG_VERSIONS = ("v1", "v2")
+# The version, what the micro-batch has of its own, and an offset of each source, of which there is one.
+_LEAST_OFFSETS = 3
 _LARGEST_ZIP = 32_000_000
 # No file, or a folder where one should be: stores tell one for the other.
 _NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
@@ -294,6 +296,8 @@ def _last_offsets(location: str, last: int) -> tuple[tuple[Offsets, ...], str]:
     wrong = ""
     for batch in batches[-last:]:
         lines, problem = _log(folder, batch)
+        if not problem and len(lines) < _LEAST_OFFSETS:
+            problem = "is cut off"
         if not problem:
             found.append(_offsets(batch, lines))
         elif batch == batches[-1]:
