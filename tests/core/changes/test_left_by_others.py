@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import zipfile
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -321,6 +322,18 @@ def test_what_is_shown_of_one_that_is_damaged_can_be_printed(tmp_path: Path, ver
             assert json.dumps(shown.as_dict(), ensure_ascii=False).encode()
             told += bool(shown.diagnostics)
     assert told > 10
+
+
+@pytest.mark.parametrize("keys", [None, 1234])
+def test_how_many_rows_state_has_is_told_or_said_to_be_unknown(tmp_path: Path, keys: int | None) -> None:
+    made = plan(COUNTED.replace("SPARK", UNNAMED), str(beside(tmp_path, VERSIONS[-1], "aggregation")))
+    if keys is not None:
+        with zipfile.ZipFile(tmp_path / "checkpoints/shop/out/state/0/0/6.zip", "w") as snapshot:
+            snapshot.writestr("metadata", f'v1\n{{"numKeys": {keys}}}')
+    (shown,) = inspect(made.definition, ["out"])
+    (state,) = [text for about, text in lines_of(shown) if about == "state"]
+    unknown = "rows not known (only RocksDB's snapshots tell)"
+    assert (unknown if keys is None else "1,234 rows behind micro-batch 5") in state
 
 
 @pytest.mark.parametrize(
