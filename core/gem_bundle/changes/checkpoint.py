@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.files import Folder
 
+_PARTITIONS = "spark.sql.shuffle.partitions"
 _LOG_VERSIONS = ("v1", "v2")
 # The version, what the micro-batch has of its own, and an offset of each source, of which there is one.
 _LEAST_OFFSETS = 3
@@ -170,8 +171,15 @@ class SparkCheckpoint:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """The settings that it froze."""
+        """The settings that it froze, as its log has them."""
         return {} if self.newest is None else self.newest.settings
+
+    @cached_property
+    def frozen(self) -> Mapping[str, str]:
+        """The settings that it froze, with the number of partitions that its state has."""
+        # Spark 4.2 writes it into the log from the first restart on only.
+        partitions = self.partitions
+        return {**self.settings} | ({_PARTITIONS: str(partitions)} if partitions is not None else {})
 
     @cached_property
     def operators(self) -> tuple[StateOperator, ...]:

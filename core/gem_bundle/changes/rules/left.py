@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from gem_bundle.changes.comparison import Comparison
     from gem_bundle.changes.model import Change
 
-_PARTITIONS = "spark.sql.shuffle.partitions"
-
 
 def compare_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change]:
     """What can be said of an edit by what Spark left alone.
@@ -87,11 +85,7 @@ def _named(kinds: Sequence[str]) -> str:
 
 def _settings_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change]:
     """The settings that the pipeline gives, and that the checkpoint has otherwise."""
-    frozen = dict(checkpoint.settings)
-    partitions = checkpoint.partitions
-    if partitions is not None:
-        # Spark 4.2 writes them into the log from the first restart on only.
-        frozen[_PARTITIONS] = str(partitions)
+    frozen = checkpoint.frozen
     for key, value in both.new.version.settings.items():
         if key in frozen and frozen[key] != value:
             yield both.change(

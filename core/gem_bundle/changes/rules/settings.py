@@ -29,26 +29,35 @@ def _settings(both: Comparison) -> Iterator[Change]:
     for key in sorted({*old, *new}):
         if old.get(key) == new.get(key):
             continue
-        what = f"the setting `{key}` was {told(old.get(key))} and is {told(new.get(key))}"
+        before, after = old.get(key), new.get(key)
+        what = f"the setting `{key}` was {told(before)} and is {told(after)}"
         node = both.new.target
+        kept = both.frozen(key)
         if key == SOURCE_NAMING:
+            named = _is_on(before) if both.names_sources is None else both.names_sources
+            if named != _is_on(after):
+                yield both.change(
+                    "refused",
+                    "GB440",
+                    f"{what}: a checkpoint has named sources from its first run on or never",
+                    hint="Put the setting back, or begin a new checkpoint.",
+                    before=before,
+                    after=after,
+                )
+        elif after is None or kept != after:
+            value = "the value" if kept is None or kept == before else told(kept)
             yield both.change(
-                "refused",
+                "continues",
                 "GB440",
-                f"{what}: a checkpoint has named sources from its first run on or never",
-                hint="Put the setting back, or begin a new checkpoint.",
-                before=old.get(key),
-                after=new.get(key),
+                f"{what}; the checkpoint of `{node}` keeps {value} of its first run, so it has no effect",
+                hint=both.for_new_values,
+                before=before,
+                after=after,
             )
-            continue
-        yield both.change(
-            "continues",
-            "GB440",
-            f"{what}; the checkpoint of `{node}` keeps the value of its first run, so it has no effect",
-            hint=both.for_new_values,
-            before=old.get(key),
-            after=new.get(key),
-        )
+
+
+def _is_on(value: str | None) -> bool:
+    return value is None or value.lower() == "true"
 
 
 def _deciding(both: Comparison) -> Iterator[Change]:
