@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.canonical import DECIDING
 from gem_bundle.changes.comparison import told
+from gem_bundle.changes.zone import TIME_ZONE
 from gem_bundle.contexts import SOURCE_NAMING
 
 if TYPE_CHECKING:
@@ -66,11 +67,21 @@ def _deciding(both: Comparison) -> Iterator[Change]:
     if old is None or new is None:
         return
     stateful = both.old.stateful or both.new.stateful
-    for key in sorted({*old, *new}):
+    for key in sorted({*old, *new, TIME_ZONE}):
         before, after = (found.get(key, DECIDING.get(key, "")) for found in (old, new))
-        if before == after:
-            continue
         one, other = (told(value) if value else _by_default(key) for value in (before, after))
+        put_back = "Put it back"
+        if key == TIME_ZONE:
+            zones = [value or side.version.zone for value, side in ((before, both.old), (after, both.new))]
+            if zones[0] == zones[1] or (before == after and "" in zones):
+                continue
+            if not before and zones[0]:
+                one = _of_machine(zones[0])
+                put_back = f"Write `{key}: {zones[0]}` under `spark`"
+            if not after and zones[1]:
+                other = _of_machine(zones[1])
+        elif before == after:
+            continue
         what = f"the setting `{key}` was {one} and is {other}, by which expressions may give other values"
         if stateful:
             yield both.of_state(
@@ -79,7 +90,7 @@ def _deciding(both: Comparison) -> Iterator[Change]:
                 f"{what}: state that was made by the old one gets into new results",
                 "",
                 difference=what,
-                hint=both.or_begin_anew("Put it back"),
+                hint=both.or_begin_anew(put_back),
                 before=before or None,
                 after=after or None,
             )
@@ -94,7 +105,11 @@ def _deciding(both: Comparison) -> Iterator[Change]:
 
 
 def _by_default(key: str) -> str:
-    return "the machine's own" if key == "spark.sql.session.timeZone" else "Spark's default"
+    return "the machine's own" if key == TIME_ZONE else "Spark's default"
+
+
+def _of_machine(zone: str) -> str:
+    return f"{_by_default(TIME_ZONE)} {told(zone)}"
 
 
 def _versions(both: Comparison) -> Iterator[Change]:
