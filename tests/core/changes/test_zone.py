@@ -83,6 +83,7 @@ def test_another_machine_with_another_one_is_told(text: str, verdict: str) -> No
     found = compare(before, now, plan(text), "out")
     (change,) = found.changes
     assert (change.verdict, change.code) == (verdict, "GB448")
+    assert (change.before, change.after) == ("Asia/Tokyo", "Europe/Oslo")
     assert "was the machine's own `Asia/Tokyo` and is the machine's own `Europe/Oslo`" in change.message
     if change.stops:
         assert "`spark.sql.session.timeZone: Asia/Tokyo` under `spark`" in change.hint

@@ -80,6 +80,7 @@ def _deciding(both: Comparison) -> Iterator[Change]:
                 put_back = f"Write `{key}: {zones[0]}` under `spark`"
             if not after and zones[1]:
                 other = _of_machine(zones[1])
+            before, after = zones
         elif before == after:
             continue
         what = f"the setting `{key}` was {one} and is {other}, by which expressions may give other values"
