@@ -215,7 +215,7 @@ def _checkpoint(folder: Path) -> None:
     """What Spark leaves after a micro-batch, as far as a plan looks at it."""
     for name, content in {
         "metadata": '{"id": "593617ef-6385-44dd-9a2e-f3717d7dd811"}',
-        "offsets/0": "v2\n{}\n",
+        "offsets/0": "v2\n{}\nrows:-",
         "commits/0": "v1\n{}\n",
     }.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

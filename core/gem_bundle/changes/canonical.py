@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from gem_bundle.changes.functions import function_hash
 from gem_bundle.changes.record import InputRecord, NodeRecord, OperatorRecord, VersionRecord
 from gem_bundle.changes.withheld import ENVIRONMENT, SECRET, withheld, without_logins
+from gem_bundle.changes.zone import TIME_ZONE, effective_zone
 from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.check.stages.versions import installed_spark
 from gem_bundle.check.streaming.processors import processor_states
@@ -21,7 +22,7 @@ from gem_bundle.pipeline.document import Unknown
 from gem_bundle.pipeline.plan import paths_behind, reader_name
 from gem_bundle.pipeline.secrets import HIDDEN, FromEnvironment, Secret, UnresolvedSecret, hidden
 from gem_bundle.settings import load_settings
-from gem_bundle.types import FunctionReference
+from gem_bundle.types import FunctionReference, is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -64,7 +65,7 @@ DECIDING = {
     "spark.sql.caseSensitive": "false",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
-    "spark.sql.session.timeZone": "",
+    TIME_ZONE: "",
     "spark.sql.storeAssignmentPolicy": "ANSI",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
 }
@@ -106,6 +107,8 @@ def version_of(
         for name in plan.upstream([target])
     )
     said = _settings(plan, target, clean, environment)
+    # What lies elsewhere is run elsewhere, and may be looked at from here.
+    elsewhere = TIME_ZONE in said or is_remote(definition.checkpoint(target))
     return VersionRecord(
         first_batch=first_batch,
         started=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -124,6 +127,7 @@ def version_of(
             for key, value in said.items()
             if (key in DECIDING or key.startswith(_LEGACY)) and value.lower() != DECIDING.get(key, "").lower()
         },
+        zone="" if elsewhere else effective_zone(said),
     )
 
 

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
     from gem_bundle.files import Folder
 
+_PARTITIONS = "spark.sql.shuffle.partitions"
 _LOG_VERSIONS = ("v1", "v2")
+# The version, what the micro-batch has of its own, and an offset of each source, of which there is one.
+_LEAST_OFFSETS = 3
 _LARGEST_ZIP = 32_000_000
 # No file, or a folder where one should be: stores tell one for the other.
 _NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
@@ -82,12 +85,14 @@ class StateStore:
         partitions: How many partitions it has.
         keys: The names and types of the columns of its keys; None when they can't be told.
         values: The same of its values.
+        nullable: Which of the values may be null; None when that can't be told.
     """
 
     name: str
     partitions: int | None = None
     keys: tuple[tuple[str, str], ...] | None = None
     values: tuple[tuple[str, str], ...] | None = None
+    nullable: tuple[bool, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +171,15 @@ class SparkCheckpoint:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """The settings that it froze."""
+        """The settings that it froze, as its log has them."""
         return {} if self.newest is None else self.newest.settings
+
+    @cached_property
+    def frozen(self) -> Mapping[str, str]:
+        """The settings that it froze, with the number of partitions that its state has."""
+        # Spark 4.2 writes it into the log from the first restart on only.
+        partitions = self.partitions
+        return {**self.settings} | ({_PARTITIONS: str(partitions)} if partitions is not None else {})
 
     @cached_property
     def operators(self) -> tuple[StateOperator, ...]:
@@ -292,6 +304,8 @@ def _last_offsets(location: str, last: int) -> tuple[tuple[Offsets, ...], str]:
     wrong = ""
     for batch in batches[-last:]:
         lines, problem = _log(folder, batch)
+        if not problem and len(lines) < _LEAST_OFFSETS:
+            problem = "is cut off"
         if not problem:
             found.append(_offsets(batch, lines))
         elif batch == batches[-1]:
@@ -427,19 +441,26 @@ def _store(folder: str, described: Mapping[str, Any]) -> StateStore:
     name = str(described.get("storeName", ""))
     inner = [] if name in {"", "default"} else [name]
     keys, values = _schemas(below(folder, "0", *inner, "_metadata"))
-    return StateStore(name, _number(described.get("numPartitions")), keys, values)
+    return StateStore(
+        name,
+        _number(described.get("numPartitions")),
+        None if keys is None else _fields(keys),
+        None if values is None else _fields(values),
+        None if values is None else tuple(field.get("nullable") is not False for field in values["fields"]),
+    )
 
 
 Columns = tuple[tuple[str, str], ...]
+Schema = dict[str, Any]
 
 
-def _schemas(folder: str) -> tuple[Columns | None, Columns | None]:
-    """The columns of keys and values, out of a file with texts of Java's around two schemas in JSON."""
+def _schemas(folder: str) -> tuple[Schema | None, Schema | None]:
+    """The schemas of keys and values, out of a file with texts of Java's around two of them in JSON."""
     try:
         text = open_folder(folder).read("schema").decode("utf-8", "replace")
     except _NO_FILE:
         return None, None
-    found: list[Columns] = []
+    found: list[Schema] = []
     decoder = json.JSONDecoder()
     at = text.find('{"type":"struct"')
     while at >= 0 and len(found) < 2:
@@ -448,10 +469,9 @@ def _schemas(folder: str) -> tuple[Columns | None, Columns | None]:
             check_plain(schema)
         except (ValueError, RecursionError):
             break
-        columns = _fields(schema)
-        if columns is None:
+        if _fields(schema) is None:
             break
-        found.append(columns)
+        found.append(schema)
         at = text.find('{"type":"struct"', end)
     return (found[0], found[1]) if len(found) == 2 else (None, None)
 

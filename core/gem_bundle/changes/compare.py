@@ -11,16 +11,18 @@ from gem_bundle.changes.rules.arrangement import compare_arrangements
 from gem_bundle.changes.rules.columns import compare_columns, tell_of_names
 from gem_bundle.changes.rules.empty import tell_of_empty
 from gem_bundle.changes.rules.firsts import tell_of_firsts
-from gem_bundle.changes.rules.left import SPARK_NAMES, compare_left, kinds_of
+from gem_bundle.changes.rules.left import compare_left
 from gem_bundle.changes.rules.moved import compare_moved
 from gem_bundle.changes.rules.names import compare_names
 from gem_bundle.changes.rules.processors import refuse_other_schemas
 from gem_bundle.changes.rules.settings import compare_settings
 from gem_bundle.changes.rules.sources import begin_of, compare_sources
 from gem_bundle.changes.rules.state import refuse_other_state
+from gem_bundle.changes.rules.stores import SPARK_NAMES, kinds_of, untold
 from gem_bundle.changes.rules.targets import compare_target
 from gem_bundle.changes.rules.transforms import compare_transforms
 from gem_bundle.changes.sides import new_side, old_side
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.plugins import load_registry
 
 if TYPE_CHECKING:
@@ -119,11 +121,17 @@ def compare_with_checkpoint(plan: Plan, version: VersionRecord, checkpoint: Spar
         ),
         *compare_left(both, checkpoint),
     ]
-    note = (
+    notes = [
         "whether filters, columns and aggregates are those that ran, and what keys are made of, can't be "
         "known; the next run keeps a record"
-    )
-    return TargetChanges(target.id, tuple(in_order(changes)), (note,))
+    ]
+    nodes = [] if "" in checkpoint.kinds else untold(both, checkpoint)
+    if nodes and not any(change.verdict == "refused" for change in changes):
+        notes.append(
+            f"whether Spark takes the state of {listed_names(nodes)} can't be known: not all of what it "
+            "keeps can be compared, so that it may refuse to go on"
+        )
+    return TargetChanges(target.id, tuple(in_order(changes)), tuple(notes))
 
 
 def unseen_code(nodes: Iterable[tuple[NodeRecord, NodeRecord]]) -> tuple[str, ...]:

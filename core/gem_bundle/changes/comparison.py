@@ -130,8 +130,13 @@ class Comparison:
         Args:
             key: The setting.
         """
-        kept = {} if self._checkpoint is None else self._checkpoint.settings
+        kept = {} if self._checkpoint is None else self._checkpoint.frozen
         return kept.get(key) or self.old.version.settings.get(key)
+
+    @property
+    def names_sources(self) -> bool | None:
+        """Whether the checkpoint has named sources; None where nothing is known of it."""
+        return None if self._checkpoint is None else self._checkpoint.named
 
     @cached_property
     def now(self) -> dict[str, str]:

@@ -202,7 +202,9 @@ def _order(item: tuple[str, Any]) -> tuple[int, str]:
 
 def _operator(operator: StateOperator) -> str:
     parts = [f"operator {operator.id} ({operator.name or 'unknown'})"]
-    if operator.rows is not None:
+    if operator.rows is None:
+        parts.append("rows not known (only RocksDB's snapshots tell)")
+    else:
         parts.append(f"{operator.rows:,} rows behind micro-batch {operator.rows_batch}")
     parts.append(f"{_size(operator.bytes)} in files")
     partitions = {store.partitions for store in operator.stores if store.partitions is not None}

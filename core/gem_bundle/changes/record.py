@@ -157,6 +157,7 @@ class VersionRecord:
             its gems say them.
         deciding: The settings that decide on what expressions give, as far as they are said, and not Spark's
             defaults; None in a record of an earlier gem-bundle, which kept none.
+        zone: The time zone that it had where no setting gave one; empty where that isn't known.
         accepted: The changes that were taken on purpose with it.
         continues: The location of the checkpoint whose offsets this one began with (`run --fresh`); else
             empty.
@@ -175,6 +176,7 @@ class VersionRecord:
     operators: tuple[OperatorRecord, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     deciding: Mapping[str, str] | None = None
+    zone: str = ""
     accepted: tuple[Accepted, ...] = ()
     continues: str = ""
 
@@ -185,14 +187,17 @@ class VersionRecord:
     def is_same(self, other: VersionRecord) -> bool:
         """Whether both are one version: all is equal but when each started, and what was accepted for it.
 
-        A mapping in another order is another one: columns come in it, and conditions are asked in it.
+        A mapping in another order is another one: columns come in it, and conditions are asked in it. Time
+        zones are compared where both are known.
         """
         one, two = ([json.dumps(node.options) for node in version.nodes] for version in (self, other))
-        return _timeless(self) == _timeless(other) and one == two
+        known = bool(self.zone and other.zone)
+        return _timeless(self, with_zone=known) == _timeless(other, with_zone=known) and one == two
 
 
-def _timeless(version: VersionRecord) -> VersionRecord:
-    return replace(version, first_batch=0, started="", accepted=(), continues="")
+def _timeless(version: VersionRecord, *, with_zone: bool) -> VersionRecord:
+    zone = version.zone if with_zone else ""
+    return replace(version, first_batch=0, started="", accepted=(), continues="", zone=zone)
 
 
 def _plain(value: object) -> dict[str, Any]:

@@ -675,8 +675,8 @@ CHANGES = (
         why="""
             It was made before gem-bundle kept a record beside it, or by another program. What
             Spark itself left is compared: the names of sources, the kinds of operators with
-            state, the settings. Rules of filters, columns and aggregates can't be. The next run
-            keeps a record.
+            state, the types of their keys and what aggregates keep, the settings. Rules of
+            filters and of columns can't be. The next run keeps a record.
         """,
         breaks="""
             checkpoints: made/by/another/program
@@ -711,7 +711,9 @@ CHANGES = (
             By the session's time zone a day begins and a text becomes a time; other settings say what an
             overflow gives, or which names are one. No checkpoint keeps them, so that a run with another value
             goes by it at once: rows from now on are made by it, and state that was made by the old one gets
-            into new results. What a machine's own time zone is, a record doesn't know: give it.
+            into new results. Where no time zone is given it is the machine's own. A record knows that one
+            where Spark and the checkpoint are on the machine, and of a server or a cluster it doesn't: give
+            it.
         """,
         breaks=_edit(
             "spark: {spark.sql.session.timeZone: UTC}\n" + _by(_COUNT("count(*)"), target=_UPDATE),

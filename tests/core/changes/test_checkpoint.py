@@ -25,7 +25,7 @@ def healthy(folder: Path, version: str = "v2") -> Path:
     for log in ("offsets", "commits"):
         (folder / log).mkdir(parents=True)
         for batch in range(12):
-            (folder / log / str(batch)).write_text(f"{version if log == 'offsets' else 'v1'}\n{{}}\n")
+            (folder / log / str(batch)).write_text(f"{version}\n{{}}\na:1" if log == "offsets" else "v1\n{}")
             (folder / log / f".{batch}.crc").write_bytes(b"\0")
     (folder / "metadata").write_text('{"id":"593617ef-6385-44dd-9a2e-f3717d7dd811"}')
     return folder
@@ -60,6 +60,9 @@ def test_the_log_of_continuous_processing_is_whole(tmp_path: Path) -> None:
         ("offsets/11", "", "`offsets/11` is empty"),
         ("offsets/11", "garbage", "does not begin with a version"),
         ("offsets/11", 'v2\n{"batchWater', "`offsets/11` is cut off"),
+        ("offsets/11", "v1\n", "`offsets/11` is cut off"),
+        ("offsets/11", "v1\n\n", "`offsets/11` is cut off"),
+        ("offsets/11", "v2\n{}\n", "`offsets/11` is cut off"),
         ("commits/11", "", "`commits/11` is empty"),
     ],
 )

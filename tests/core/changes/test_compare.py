@@ -235,9 +235,7 @@ def test_of_settings_that_an_earlier_record_did_not_keep_nothing_is_said() -> No
     assert codes(verdict(BASE, zone)) == [("mixed", "GB448")]
     assert not verdict(BASE, zone, ran=lambda version: replace(version, deciding=None)).changes
     found = verdict(BASE, zone).changes[0]
-    assert found.message.startswith(
-        "the setting `spark.sql.session.timeZone` was the machine's own and is `Asia/Tokyo`"
-    )
+    assert found.message.startswith("the setting `spark.sql.session.timeZone` was the machine's own")
     assert found.with_new_state().verdict == "from_now_on"
 
 

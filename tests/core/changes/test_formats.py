@@ -108,3 +108,23 @@ def test_where_it_is_not_known_what_becomes_of_a_target_the_summary_is_an_error(
     assert summary([], 1) == ("1 not known. The errors say why.", "error")
     assert summary([TargetChanges("out")], 1)[1] == "error"
     assert summary([]) == ("no target with a checkpoint", "ok")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "says"),
+    [
+        ("same", "What can be compared goes on. The notes say what can't be known."),
+        ("continues", "What can be compared goes on. The notes say what can't be known."),
+        ("from_now_on", f"{MEANINGS['from_now_on']} The notes say what can't be known."),
+        ("new", f"{MEANINGS['new']} The notes say what can't be known."),
+        ("refused", MEANINGS["refused"]),
+    ],
+)
+def test_what_cant_be_known_is_not_summed_up_as_right(verdict: Verdict, says: str) -> None:
+    """A note of any target counts: the summary is about all of them."""
+    worst = TargetChanges("out", (Change(verdict, "GB446", "it is"),))
+    unsure = TargetChanges("other", (), ("whether it is so can't be known",))
+    for targets in ([worst, unsure], [replace(worst, notes=unsure.notes)]):
+        assert summary(targets)[0].endswith(f". {says}")
+        assert says in as_markdown("p.yaml", targets).splitlines()[2]
+    assert summary([worst])[0].endswith(f". {MEANINGS[verdict]}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import zipfile
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ from tests.core.changes.edits import plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from gem_bundle.changes.model import Change
 
 LEFT = Path(__file__).with_name("checkpoints")
 VERSIONS = sorted(folder.name for folder in LEFT.iterdir())
@@ -87,6 +90,7 @@ def test_it_is_planned_as_far_as_spark_tells(
     assert wrong == []
     assert found.verdict == verdict
     assert code in {change.code for change in found.changes}
+    assert all(change.hint for change in found.changes if change.stops)
     assert any("can't be known" in note for note in found.notes)
 
 
@@ -108,6 +112,124 @@ def test_keys_of_other_types_are_refused(tmp_path: Path, version: str, text: str
     (refused,) = [change for change in found.changes if change.verdict == "refused"]
     assert (refused.code, refused.node) == ("GB422", "counts")
     assert why in refused.message
+
+
+def stopping(folder: Path, text: str) -> Change:
+    """What keeps a run from going on, which is one change, and about state."""
+    (found,), wrong = plan_changes(plan(text.replace("SPARK", UNNAMED), str(folder)))
+    assert wrong == []
+    (stops,) = [change for change in found.changes if change.stops]
+    assert stops.node == "counts"
+    assert "to begin anew" in stops.hint
+    return stops
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("aggregates", "schema", "verdict", "code", "why"),
+    [
+        (
+            "n: avg(n)",
+            "n int",
+            "refused",
+            "GB422",
+            "values in the checkpoint are (bigint), not (double, bigint)",
+        ),
+        ("n: sum(n)", "n double", "refused", "GB422", "values in the checkpoint are (bigint), not (double)"),
+        ("n: sum(n), m: max(n)", "n int", "refused", "GB422", "are (bigint), not (bigint, int)"),
+        ("n: sum(n), m: sum(o)", "n int, o int", "refused", "GB422", "are (bigint), not (bigint, bigint)"),
+        ("n: count(n)", "n int", "mixed", "GB423", "has `sum` where the query keeps `count`"),
+        ("n: max(n)", "n bigint", "mixed", "GB423", "has `sum` where the query keeps `max`"),
+    ],
+)
+def test_values_of_other_aggregates_are_told(
+    tmp_path: Path, version: str, aggregates: str, schema: str, verdict: str, code: str, why: str
+) -> None:
+    text = COUNTED.replace("n: sum(n)", aggregates).replace("n int", schema)
+    stops = stopping(beside(tmp_path, version, "aggregation"), text)
+    assert (stops.verdict, stops.code) == (verdict, code)
+    assert why in stops.message
+
+
+@pytest.mark.parametrize(
+    ("aggregates", "schema"),
+    [
+        ("n: sum(n)", "n bigint"),
+        # A sum of short decimals is one of whole numbers to Spark.
+        ("n: sum(n)", "n decimal(8,2)"),
+        # The same under two names, and what Spark may find to be the same.
+        ("n: sum(n), m: sum(N), o: sum(n + 0)", "n int"),
+    ],
+)
+def test_values_that_are_kept_alike_are_taken(tmp_path: Path, aggregates: str, schema: str) -> None:
+    folder = beside(tmp_path, VERSIONS[-1], "aggregation")
+    text = COUNTED.replace("n: sum(n)", aggregates).replace("n int", schema).replace("SPARK", UNNAMED)
+    (found,), _ = plan_changes(plan(text, str(folder)))
+    assert found.verdict == "continues"
+    assert len(found.notes) == 1
+
+
+def test_what_was_never_null_must_stay_so(tmp_path: Path) -> None:
+    folder = beside(tmp_path, VERSIONS[-1], "aggregation")
+    file = folder / "checkpoints/shop/out/state/0/0/_metadata/schema"
+    left, value = (
+        b'{"name":"sum","type":"long","nullable":true',
+        b'{"name":"count","type":"long","nullable":false',
+    )
+    file.write_bytes(file.read_bytes().replace(left, value))
+    stops = stopping(folder, COUNTED)
+    assert stops.verdict == "refused"
+    assert "its values (bigint) may be null now" in stops.message
+
+
+def test_duplicates_are_of_one_kind_or_the_other(tmp_path: Path) -> None:
+    """Spark has two operators for that, which keep other things."""
+    once = ONCE.replace("input: a, options: {columns: [id]", "input: timely, options: {columns: [id, at]")
+    once = once.replace(
+        "transforms:",
+        "transforms:\n  timely: {gem: watermark, input: a, options: {column: at, delay: 1 minute}}",
+    )
+    folder = beside(tmp_path, VERSIONS[-1], "aggregation")
+    operator = folder / "checkpoints/shop/out/state/0"
+    shutil.rmtree(operator)
+    shutil.copytree(LEFT / VERSIONS[-1] / "joined/state/1", operator)
+    (found,), _ = plan_changes(plan(once.replace("SPARK", UNNAMED), str(folder)))
+    assert (found.verdict, len(found.notes)) == ("continues", 1)
+    within = once.replace("columns: [id, at]", "columns: [id, at], within_watermark: true")
+    (found,), _ = plan_changes(plan(within.replace("SPARK", UNNAMED), str(folder)))
+    (refused,) = [change for change in found.changes if change.stops]
+    assert (refused.verdict, refused.code, refused.node) == ("refused", "GB422", "once")
+    assert "one of `dedupe` in the checkpoint, not of `dedupeWithinWatermark`" in refused.message
+
+
+JOINED = """
+pipeline: shop
+SPARKsources:
+  a: {gem: file, options: {format: json, path: a, schema: "id string, at timestamp, n int"}}
+  b: {gem: file, options: {format: json, path: b, schema: "id string, at timestamp, n int"}}
+transforms:
+  left: {gem: watermark, input: a, options: {column: at, delay: 30 seconds}}
+  right: {gem: watermark, input: b, options: {column: at, delay: 1 minute}}
+  once: {gem: deduplicate, input: left, options: {columns: [id, at]}}
+  counts:
+    gem: join
+    inputs: {l: once, r: right}
+    options: {condition: l.id = r.id and r.at between l.at and l.at + interval 30 seconds}
+  some: {gem: select, input: counts, options: {columns: {id: l.id, at: l.at, n: r.n}}}
+targets:
+  out: {gem: file, input: some, options: {format: parquet, path: out}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("aggregation", COUNTED.replace("sum(n)", '"regr_slope(n, n)"')), ("joined", JOINED)],
+)
+def test_values_that_cant_be_told_are_a_note(tmp_path: Path, name: str, text: str) -> None:
+    folder = beside(tmp_path, VERSIONS[-1], name)
+    (found,), _ = plan_changes(plan(text.replace("SPARK", UNNAMED), str(folder)))
+    assert found.verdict == "continues"
+    assert "whether Spark takes the state of `counts` can't be known" in found.notes[-1]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -200,6 +322,18 @@ def test_what_is_shown_of_one_that_is_damaged_can_be_printed(tmp_path: Path, ver
             assert json.dumps(shown.as_dict(), ensure_ascii=False).encode()
             told += bool(shown.diagnostics)
     assert told > 10
+
+
+@pytest.mark.parametrize("keys", [None, 1234])
+def test_how_many_rows_state_has_is_told_or_said_to_be_unknown(tmp_path: Path, keys: int | None) -> None:
+    made = plan(COUNTED.replace("SPARK", UNNAMED), str(beside(tmp_path, VERSIONS[-1], "aggregation")))
+    if keys is not None:
+        with zipfile.ZipFile(tmp_path / "checkpoints/shop/out/state/0/0/6.zip", "w") as snapshot:
+            snapshot.writestr("metadata", f'v1\n{{"numKeys": {keys}}}')
+    (shown,) = inspect(made.definition, ["out"])
+    (state,) = [text for about, text in lines_of(shown) if about == "state"]
+    unknown = "rows not known (only RocksDB's snapshots tell)"
+    assert (unknown if keys is None else "1,234 rows behind micro-batch 5") in state
 
 
 @pytest.mark.parametrize(

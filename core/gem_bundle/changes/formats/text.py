@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 PaintedAs = Literal["place", "error", "warning", "note", "hint", "ok"]
 UNKNOWN = "The errors say why."
 """What stands in place of a verdict's meaning where nothing is known of a target."""
+_ALL_RIGHT = frozenset({"same", "continues"})
+_COMPARED = "What can be compared goes on."
 
 
 def role(found: Change | TargetChanges) -> PaintedAs:
@@ -87,7 +89,9 @@ def meaning(targets: Sequence[TargetChanges], unknown: int = 0) -> str:
         return f"{UNKNOWN} {MEANINGS[worse]}" if worse in STOPS else UNKNOWN
     if is_accepted(targets):
         return f"{MEANINGS[worse]} That is accepted and stops no run."
-    return MEANINGS[worse]
+    if worse in STOPS or not any(target.notes for target in targets):
+        return MEANINGS[worse]
+    return f"{_COMPARED if worse in _ALL_RIGHT else MEANINGS[worse]} The notes say what can't be known."
 
 
 def is_accepted(targets: Sequence[TargetChanges]) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.canonical import DECIDING
 from gem_bundle.changes.comparison import told
+from gem_bundle.changes.zone import TIME_ZONE
 from gem_bundle.contexts import SOURCE_NAMING
 
 if TYPE_CHECKING:
@@ -29,26 +30,35 @@ def _settings(both: Comparison) -> Iterator[Change]:
     for key in sorted({*old, *new}):
         if old.get(key) == new.get(key):
             continue
-        what = f"the setting `{key}` was {told(old.get(key))} and is {told(new.get(key))}"
+        before, after = old.get(key), new.get(key)
+        what = f"the setting `{key}` was {told(before)} and is {told(after)}"
         node = both.new.target
+        kept = both.frozen(key)
         if key == SOURCE_NAMING:
+            named = _is_on(before) if both.names_sources is None else both.names_sources
+            if named != _is_on(after):
+                yield both.change(
+                    "refused",
+                    "GB440",
+                    f"{what}: a checkpoint has named sources from its first run on or never",
+                    hint="Put the setting back, or begin a new checkpoint.",
+                    before=before,
+                    after=after,
+                )
+        elif after is None or kept != after:
+            value = "the value" if kept is None or kept == before else told(kept)
             yield both.change(
-                "refused",
+                "continues",
                 "GB440",
-                f"{what}: a checkpoint has named sources from its first run on or never",
-                hint="Put the setting back, or begin a new checkpoint.",
-                before=old.get(key),
-                after=new.get(key),
+                f"{what}; the checkpoint of `{node}` keeps {value} of its first run, so it has no effect",
+                hint=both.for_new_values,
+                before=before,
+                after=after,
             )
-            continue
-        yield both.change(
-            "continues",
-            "GB440",
-            f"{what}; the checkpoint of `{node}` keeps the value of its first run, so it has no effect",
-            hint=both.for_new_values,
-            before=old.get(key),
-            after=new.get(key),
-        )
+
+
+def _is_on(value: str | None) -> bool:
+    return value is None or value.lower() == "true"
 
 
 def _deciding(both: Comparison) -> Iterator[Change]:
@@ -57,11 +67,22 @@ def _deciding(both: Comparison) -> Iterator[Change]:
     if old is None or new is None:
         return
     stateful = both.old.stateful or both.new.stateful
-    for key in sorted({*old, *new}):
+    for key in sorted({*old, *new, TIME_ZONE}):
         before, after = (found.get(key, DECIDING.get(key, "")) for found in (old, new))
-        if before == after:
-            continue
         one, other = (told(value) if value else _by_default(key) for value in (before, after))
+        put_back = "Put it back"
+        if key == TIME_ZONE:
+            zones = [value or side.version.zone for value, side in ((before, both.old), (after, both.new))]
+            if zones[0] == zones[1] or (before == after and "" in zones):
+                continue
+            if not before and zones[0]:
+                one = _of_machine(zones[0])
+                put_back = f"Write `{key}: {zones[0]}` under `spark`"
+            if not after and zones[1]:
+                other = _of_machine(zones[1])
+            before, after = zones
+        elif before == after:
+            continue
         what = f"the setting `{key}` was {one} and is {other}, by which expressions may give other values"
         if stateful:
             yield both.of_state(
@@ -70,7 +91,7 @@ def _deciding(both: Comparison) -> Iterator[Change]:
                 f"{what}: state that was made by the old one gets into new results",
                 "",
                 difference=what,
-                hint=both.or_begin_anew("Put it back"),
+                hint=both.or_begin_anew(put_back),
                 before=before or None,
                 after=after or None,
             )
@@ -85,7 +106,11 @@ def _deciding(both: Comparison) -> Iterator[Change]:
 
 
 def _by_default(key: str) -> str:
-    return "the machine's own" if key == "spark.sql.session.timeZone" else "Spark's default"
+    return "the machine's own" if key == TIME_ZONE else "Spark's default"
+
+
+def _of_machine(zone: str) -> str:
+    return f"{_by_default(TIME_ZONE)} {told(zone)}"
 
 
 def _versions(both: Comparison) -> Iterator[Change]:
