@@ -73,7 +73,17 @@ DECIDING = {
 
 The time zone's is that of the machine. No checkpoint keeps them."""
 
+PLANNING = {
+    "spark.sql.constraintPropagation.enabled": "true",
+    "spark.sql.optimizer.excludedRules": "",
+}
+"""The settings by which Spark puts conditions before other state, with their defaults.
+
+No checkpoint keeps them."""
+
 _LEGACY = "spark.sql.legacy."  # each of them brings back what an expression gave in an earlier Spark
+
+_KEPT = DECIDING | PLANNING
 
 _QUERY = re.compile(r"(?<=\w)\?\S*=\S*")
 
@@ -125,7 +135,7 @@ def version_of(
         deciding={
             key: value
             for key, value in said.items()
-            if (key in DECIDING or key.startswith(_LEGACY)) and value.lower() != DECIDING.get(key, "").lower()
+            if (key in _KEPT or key.startswith(_LEGACY)) and value.lower() != _KEPT.get(key, "").lower()
         },
         zone="" if elsewhere else effective_zone(said),
     )

@@ -24,7 +24,8 @@ UNCHANGED = frozenset({"=", "union"})
 SEMI = frozenset({"left_semi", "left_anti"})
 """How joins are called that only decide which rows of their first input stay."""
 _EQUALITY = "sqlglot.expressions.core.EQ'"
-_EQUALITIES = (f"(<class '{_EQUALITY}", "(<class 'sqlglot.expressions.core.NullSafeEQ'")
+EQUALITIES = (f"(<class '{_EQUALITY}", "(<class 'sqlglot.expressions.core.NullSafeEQ'")
+"""How the rules of conditions begin that want two things to be equal."""
 
 
 def pushed_below(flow: Flow, name: str, output: str = "", *, pairs: bool = False) -> set[str]:
@@ -56,7 +57,8 @@ def pushed_below(flow: Flow, name: str, output: str = "", *, pairs: bool = False
     wanted = of_input(lineage.rows.uses, 0)
     if semi and not wanted:
         return set()
-    return _below(flow, inputs[0], wanted, lineage.rows, semi=semi, pairs=pairs)
+    equal = bool(lineage.equals)
+    return _below(flow, inputs[0], wanted, lineage.rows, semi=semi, pairs=pairs, equal=equal)
 
 
 def never_lacking_before(flow: Flow, name: str) -> dict[str, bool | None]:
@@ -95,7 +97,14 @@ def _is_semi_join(flow: Flow, name: str) -> bool:
 
 
 def _below(
-    flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, *, semi: bool = False, pairs: bool = False
+    flow: Flow,
+    edge: InputRecord,
+    wanted: set[str],
+    rows: Made,
+    *,
+    semi: bool = False,
+    pairs: bool = False,
+    equal: bool = False,
 ) -> set[str]:
     """Those among the nodes from an input on, for a condition over some of its columns.
 
@@ -107,13 +116,14 @@ def _below(
         semi: It is one of a semi join, which goes before an aggregation as a whole, and only with an
             equality: Spark's rule `PushDownLeftSemiAntiJoin`.
         pairs: As `pushed_below` has it.
+        equal: It wants something to be equal.
     """
     before, made = edge.node, flow.lineage(edge.node, edge.output)
     if made is None or (made.kept is not None and made.rows.uses is None):
         # By what it keeps isn't known, so that the condition may be about that.
         if flow.keeps(before):
             return {before}
-        return _below_unknown(flow, before, wanted, rows, semi=semi, pairs=pairs)
+        return _below_unknown(flow, before, wanted, rows, semi=semi, pairs=pairs, equal=equal)
     several = not semi and rows.rule.startswith(_CONJUNCTION)
     if made.kept is not None and made.kept.rows:
         sides = {
@@ -122,7 +132,7 @@ def _below(
             for use in made.columns[column].uses or ("?:",)
         }
         # With both sides' columns it becomes a part of the join's condition, and what is equal a key.
-        key = rows.rule.startswith(_EQUALITIES) or _CONJUNCTION in rows.rule
+        key = equal or rows.rule.startswith(EQUALITIES) or _CONJUNCTION in rows.rule
         gets_before = pairs or not rows.uses or several or len(sides) == 1 or key
         return {before} if gets_before else set()
     if made.kept is not None:
@@ -131,8 +141,7 @@ def _below(
         groups = bool(made.kept.values) and not flow.drops_duplicates(before)
         gets_before = gets_before and (groups or _is_distinct(flow, before))
         # Of columns of one name it is known that they are to be equal, and there is no condition.
-        equal = _EQUALITY in rows.rule or "sqlglot" not in rows.rule
-        gets_before = gets_before and (not semi or equal)
+        gets_before = gets_before and (not semi or _EQUALITY in rows.rule or "sqlglot" not in rows.rule)
         return {before} if gets_before else set()
     if not semi and not several and wanted & flow.marked(before):
         return set()
@@ -142,6 +151,8 @@ def _below(
     if made.expands and any(step is not None and step.rule not in UNCHANGED for step in steps):
         return set()
     uses = {use for step in steps if step is not None for use in step.uses or ()}
+    if rows.rule == "=" and len(steps) == 1 and steps[0] is not None and steps[0].rule not in UNCHANGED:
+        rows = replace(rows, rule=steps[0].rule)  # the column is the condition, which Spark puts in its place
     inputs = flow.side.nodes[before].inputs
     if len(inputs) > 1 and any(step is not None and step.rule == "=" for step in steps):
         inputs = inputs if len({use.partition(":")[0] for use in uses}) == 1 else ()
@@ -149,12 +160,12 @@ def _below(
     for position, other in enumerate(inputs):
         moved = of_input(uses, position)
         if moved or not wanted:
-            found |= _below(flow, other, moved, rows, semi=semi, pairs=pairs)
+            found |= _below(flow, other, moved, rows, semi=semi, pairs=pairs, equal=equal)
     return found
 
 
 def _below_unknown(
-    flow: Flow, name: str, wanted: set[str], rows: Made, *, semi: bool, pairs: bool
+    flow: Flow, name: str, wanted: set[str], rows: Made, *, semi: bool, pairs: bool, equal: bool
 ) -> set[str]:
     """Those before a transform of which it isn't known what it makes of what.
 
@@ -165,7 +176,7 @@ def _below_unknown(
         facts = flow.side.facts.get(edge.key)
         given = set(column_keys(facts.columns) or ()) if facts is not None else set()
         for columns in [wanted] if wanted <= given else [{key} for key in sorted(given)]:
-            found |= _below(flow, edge, columns, rows, semi=semi, pairs=pairs)
+            found |= _below(flow, edge, columns, rows, semi=semi, pairs=pairs, equal=equal)
     return found
 
 

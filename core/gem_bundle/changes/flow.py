@@ -11,7 +11,7 @@ from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.expressions import is_blind_to_duplicates
 from gem_bundle.expressions.functions import BY_CHANCE, BY_CODE, BY_PLACE, CURRENT_TIME
 from gem_bundle.lineage import Lineage, Made, column_keys, uses_at
-from gem_bundle.operators import WatermarkOperator
+from gem_bundle.operators import AggregateOperator, DeduplicateOperator, WatermarkOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
@@ -191,6 +191,22 @@ class Flow:
             for position, edge in enumerate(self.side.nodes[name].inputs)
             for key, never in self.never_null(edge.node, edge.output).items()
         }
+
+    @cached_property
+    def by_event_time(self) -> frozenset[str]:
+        """The nodes that keep state by the watermark, or may: a query has one, of all that are set."""
+        marking = [name for name in self.side.order if self.watermarks(name)]
+        behind = {other for name in marking for other in self.side.behind(name)}
+        return frozenset(name for name in behind if self.keeps(name) and not self._is_timeless(name))
+
+    def _is_timeless(self, name: str) -> bool:
+        """Whether it is known that a node lets nothing go, and takes nothing for late."""
+        operators = [operator for operator in self.side.stateful if operator.node == name]
+        return bool(operators) and all(
+            (isinstance(o, AggregateOperator) and o.event_time is False)
+            or (isinstance(o, DeduplicateOperator) and o.by_event_time is False)
+            for o in operators
+        )
 
     def watermarks(self, name: str) -> bool:
         """Whether a node sets a watermark, by which those behind it tell what is late."""

@@ -13,7 +13,7 @@ from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, column_keys, same
 from gem_bundle.operators import LACKING, JoinOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Set
+    from collections.abc import Iterator, Mapping, Set
 
     from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.record import InputRecord
@@ -26,6 +26,10 @@ _ASKED_BEFORE = {
     "left_anti": frozenset("0"),
     "right": frozenset("1"),
 }
+# How the rule of a comparison begins, and ends, that is of two columns as they are.
+_COLUMNS_COMPARED = re.compile(
+    r"\(<class '[^']*\.(EQ|NullSafeEQ)'>, \(\('this', \('[^']*',\)\), \('expression', \('[^']*',\)\)\)\)"
+)
 # What a semi join is put before.
 _PASSED = frozenset({"filter", "generate", "repartition", "union"})
 _BY_CHANCE = re.compile(rf"(?i)[.'](?:{'|'.join(sorted(BY_CHANCE))}|monotonically_?increasing_?id)'")
@@ -50,13 +54,31 @@ def keys_from_behind(flow: Flow, join: JoinOperator) -> int:
     known |= {(pair, False) for pair, times in pairs.items() if times % 2}
     found = set()
     for _, behind, columns in conditions_behind(flow, join.node):
-        for equal in behind.equals:
-            sides = [as_made_before(columns, Made("both", side)).uses for side in equal.sides]
+        for sides, takes_nulls in _equal_sides(behind, columns):
             places = [{use.partition(":")[0] for use in side or ()} for side in sides]
             if [len(of_side) for of_side in places] != [1, 1] or places[0] == places[1]:
                 continue
-            found.add((frozenset(sides), equal.takes_nulls))
+            found.add((frozenset(sides), takes_nulls))
     return sum(2 if takes_nulls else 1 for _, takes_nulls in found - known)
+
+
+def _equal_sides(
+    behind: Lineage, known: Mapping[str, Made]
+) -> Iterator[tuple[list[frozenset[str] | None], bool]]:
+    """What a condition behind a join wants to be equal, and whether nulls are.
+
+    Args:
+        behind: What the node with the condition does.
+        known: How the columns before it are made of those that come to the join.
+    """
+    for equal in behind.equals:
+        yield [as_made_before(known, Made("both", side)).uses for side in equal.sides], equal.takes_nulls
+    if behind.rows.rule == "=" and len(behind.rows.uses or ()) == 1:
+        # A column is the condition, and may have been computed as one.
+        made = known.get(next(iter(behind.rows.uses or ())).partition(":")[2], Made())
+        compared = _COLUMNS_COMPARED.fullmatch(made.rule)
+        if compared is not None:
+            yield [frozenset([use]) for use in sorted(made.uses or ())], compared[1] == "NullSafeEQ"
 
 
 def joined_how(flow: Flow, join: JoinOperator) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gem_bundle.changes.below import states_below
 from gem_bundle.changes.conditions import IS_TRUE, UNCHANGED
 from gem_bundle.changes.flow import ALL, values_for
 from gem_bundle.expressions import meaning_of
@@ -114,7 +115,39 @@ def reach_from(
                 reach.target.add(found)
             continue
         reach.taints[other] = _through(flow, other, coming, reach)
+        if flow.side.nodes[name].kind == "transform" and _asks_otherwise(flow, other, coming):
+            for output in flow.outputs(other):
+                reach.states |= states_below(flow, other, output)
+        if flow.watermarks(other) and any(_moves(taint, flow.marked(other)) for taint in coming):
+            reach.states |= {state for state in flow.by_event_time if flow.recalls(state)}
     return reach
+
+
+def _asks_otherwise(flow: Flow, name: str, coming: list[Taint]) -> bool:
+    """Whether what a node asks of rows is different for what is about its inputs.
+
+    Of a table Spark carries the conditions over what a join wants to be equal.
+    """
+    for position, (edge, taint) in enumerate(zip(flow.side.nodes[name].inputs, coming, strict=True)):
+        if not taint:
+            continue
+        if not flow.side.is_streaming(edge.node):
+            return True
+        for output in flow.outputs(name):
+            lineage = flow.lineage(name, output)
+            made = (
+                ()
+                if lineage is None
+                else [lineage.rows, *lineage.columns.values()][: None if lineage.expands else 1]
+            )
+            if taint.columns and (lineage is None or any(taint.touches(one, position) for one in made)):
+                return True
+    return False
+
+
+def _moves(taint: Taint, marked: set[str]) -> bool:
+    """Whether the watermark of some columns is another one for what is different about rows."""
+    return taint.rows or bool(taint.nulls) or bool(taint.columns & (marked | {ALL}))
 
 
 def _coming(flow: Flow, edge: InputRecord, first: str, reach: Reach) -> Taint:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.facts import Column, Facts
 
+_COMPARES = re.compile(r"=|<>|\bequal_null\b", re.IGNORECASE)
 # Of which inputs the terms of a join's condition are asked before it, where they are about that one alone.
 _ASKED_BEFORE = {
     "inner": frozenset("01"),
@@ -135,7 +137,7 @@ def equalities(condition: str, columns: Sequence[Column] | None) -> tuple[Equali
         condition: A boolean expression.
         columns: The columns it is over.
     """
-    tree = parsed(condition) if "=" in condition else None
+    tree = parsed(condition) if _COMPARES.search(condition) else None
     if tree is None:
         return ()
     found = []
@@ -148,13 +150,57 @@ def equalities(condition: str, columns: Sequence[Column] | None) -> tuple[Equali
 
 def _equal_terms(tree: exp.Expr) -> Iterator[tuple[list[str], bool]]:
     """What a condition wants to be equal, as texts, and whether nulls are."""
-    from gem_bundle.expressions.join_terms import conjuncts
     from gem_bundle.expressions.spark_parser import exp
 
-    for term in conjuncts(tree):
-        if isinstance(term, exp.EQ | exp.NullSafeEQ):
-            texts = [side.sql(dialect="spark") for side in (term.this, term.expression)]
-            yield texts, isinstance(term, exp.NullSafeEQ)
+    for term in _terms(tree):
+        sides = term.expressions if isinstance(term, exp.Anonymous) else (term.this, term.expression)
+        yield [side.sql(dialect="spark") for side in sides], not isinstance(term, exp.EQ | exp.NEQ)
+
+
+def _terms(node: exp.Expr, *, wanted: bool = True) -> Iterator[exp.Expr]:
+    """The comparisons for equality that hold where a condition does, in whatever words it says so.
+
+    Args:
+        node: The condition.
+        wanted: Whether it is to hold, or its contrary.
+    """
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.expressions.trees import bare
+
+    node = bare(node)
+    if isinstance(node, exp.Not):
+        yield from _terms(node.this, wanted=not wanted)
+    elif isinstance(node, exp.And if wanted else exp.Or):
+        yield from _terms(node.this, wanted=wanted)
+        yield from _terms(node.expression, wanted=wanted)
+    elif isinstance(node, exp.Or | exp.And):
+        # One that can't be leaves the other.
+        sides = [side for side in (node.this, node.expression) if _always(side) is not (not wanted)]
+        if len(sides) == 1:
+            yield from _terms(sides[0], wanted=wanted)
+    elif isinstance(node, exp.EQ | exp.NullSafeEQ) and isinstance(bare(node.expression), exp.Boolean):
+        yield from _terms(node.this, wanted=wanted is bool(bare(node.expression).this))
+    elif isinstance(node, exp.NEQ):
+        yield from [] if wanted else [node]
+    elif wanted and isinstance(node, exp.EQ | exp.NullSafeEQ):
+        yield node
+    elif wanted and isinstance(node, exp.Anonymous) and node.name.lower() == "equal_null":
+        yield from [node] if len(node.expressions) == 2 else []
+
+
+def _always(node: exp.Expr) -> bool | None:
+    """What a condition without columns is, as far as that is easily told."""
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.expressions.trees import bare
+
+    node = bare(node)
+    if isinstance(node, exp.Boolean):
+        return bool(node.this)
+    if isinstance(node, exp.EQ | exp.NEQ):
+        sides = bare(node.this), bare(node.expression)
+        if all(isinstance(side, exp.Literal) and not side.is_string for side in sides):
+            return (float(sides[0].this) == float(sides[1].this)) is isinstance(node, exp.EQ)
+    return None
 
 
 def _equal(

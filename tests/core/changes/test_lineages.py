@@ -170,12 +170,11 @@ def test_a_checkpoint_without_state_tells_that_a_function_keeps_none(
 def test_state_that_is_others_is_none_of_a_function(tmp_path: Path) -> None:
     text = CALLED.replace(
         "  clean:",
-        "  counts: {gem: aggregate, input: wide, options: {group_by: [page], aggregates: {n: sum(n)}}}\n  clean:",
-    ).replace("gem: python, input: wide", "gem: python, input: counts")
-    text = text.replace("input: clean}", "input: clean, output_mode: update}")
+        "  once: {gem: deduplicate, input: wide, options: {columns: [page]}}\n  clean:",
+    ).replace("gem: python, input: wide", "gem: python, input: once")
     before, after = plan(text), plan(text.replace("least: 1", "least: 2"))
     for number, (names, expected) in enumerate(
-        [(["stateStoreSave"], "from_now_on"), (["stateStoreSave", "dedupe"], "mixed")]
+        [(["dedupe"], "from_now_on"), (["dedupe", "stateStoreSave"], "mixed")]
     ):
         checkpoint = left(tmp_path / str(number), *names)
         found = compare(

@@ -37,7 +37,9 @@ def work(seed: str, job: int, jobs: int, count: int, truths: Path | None = None)
         number = job
         done = 0
         while done < count:
-            for tried in try_edits(f"{seed}:{number}", experiments, registry, known=known, further=FURTHER):
+            for tried in try_edits(
+                f"{seed}:{number}", experiments, registry, known=known, further=FURTHER, asked=True
+            ):
                 tally.add(tried)
                 done += 1
                 _tell(tried)

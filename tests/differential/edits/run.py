@@ -19,6 +19,7 @@ from gem_bundle.changes.record import Record
 from gem_bundle.check.checker import check_definition
 from gem_bundle.pipeline.document import Document
 from gem_bundle.pipeline.loader import LoadOptions, load_values
+from tests.differential.edits.asked import asking
 from tests.differential.edits.declared import declared_edits
 from tests.differential.edits.draw import Edit, Recorded, edits, needed
 from tests.differential.edits.known import Known
@@ -133,6 +134,8 @@ def try_edits(
     most: int = EACH,
     known: Known | None = None,
     further: int = 0,
+    *,
+    asked: bool = False,
 ) -> Iterator[Tried]:
     """The edits of the pipeline of a seed, tried one after the other; none where it is not worth it.
 
@@ -143,6 +146,7 @@ def try_edits(
         most: How many are tried at most.
         known: What became of those that were tried before.
         further: On how many other rows one is tried that is called harmless beside rows of state, and was.
+        asked: Some pipelines ask for more before their target, or are edited to.
     """
     recorded = Recorded(seed)
     drawn = recorded.drawn()
@@ -153,6 +157,7 @@ def try_edits(
     before = small(only(drawn.values, target))
     node = before["targets"][target]
     before["targets"][target] = {"gem": "noop", **{k: v for k, v in node.items() if k in _TARGET_KEYS}}
+    before, more = asking(recorded, seed, before, target) if asked else (before, [])
     old = plan_of(before, registry)
     if old is None or _is_undefined(old, before) or len(old.order) > _MOST_NODES:
         return
@@ -178,7 +183,7 @@ def try_edits(
             return firsts[number]
 
         firsts: dict[int, First] = {}
-        declared = declared_edits(seed, before, target)
+        declared = [*more, *declared_edits(seed, before, target)]
         for edit in [*edits(recorded, before, target, random, EACH * 4), *declared]:
             if made == most and edit not in declared:
                 continue

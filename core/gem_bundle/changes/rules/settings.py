@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.canonical import DECIDING
+from gem_bundle.changes.canonical import DECIDING, PLANNING
 from gem_bundle.changes.comparison import told
 from gem_bundle.changes.zone import TIME_ZONE
 from gem_bundle.contexts import SOURCE_NAMING
@@ -67,8 +67,9 @@ def _deciding(both: Comparison) -> Iterator[Change]:
     if old is None or new is None:
         return
     stateful = both.old.stateful or both.new.stateful
+    defaults = DECIDING | PLANNING
     for key in sorted({*old, *new, TIME_ZONE}):
-        before, after = (found.get(key, DECIDING.get(key, "")) for found in (old, new))
+        before, after = (found.get(key, defaults.get(key, "")) for found in (old, new))
         one, other = (told(value) if value else _by_default(key) for value in (before, after))
         put_back = "Put it back"
         if key == TIME_ZONE:
@@ -83,7 +84,14 @@ def _deciding(both: Comparison) -> Iterator[Change]:
             before, after = zones
         elif before == after:
             continue
-        what = f"the setting `{key}` was {one} and is {other}, by which expressions may give other values"
+        if key in PLANNING and not stateful:
+            continue
+        does = (
+            "Spark may ask conditions before other state"
+            if key in PLANNING
+            else "expressions may give other values"
+        )
+        what = f"the setting `{key}` was {one} and is {other}, by which {does}"
         if stateful:
             yield both.of_state(
                 "mixed",

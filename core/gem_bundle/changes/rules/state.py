@@ -9,6 +9,7 @@ from gem_bundle.changes.flow import ALL
 from gem_bundle.changes.renames import joins_behind_names, joins_of_the_same_rows
 from gem_bundle.changes.shapes import bare, fit, shapes
 from gem_bundle.diagnostics import listed_names
+from gem_bundle.operators import AggregateOperator, DeduplicateOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -91,7 +92,7 @@ def _tell_of_values(
         if moved and new.node not in called:
             by_order = f"Spark tells what the state of `{new.node}` has by its order"
             reasons[new.node] = f"{by_order}, and takes one value for another now"
-        elif why := _other_nulls(old, new):
+        elif why := _other_nulls(old, new) or _other_time(both, old, new):
             reasons.setdefault(new.node, why)
     found = [change for change, _ in changes]
     for name, why in reasons.items():
@@ -125,6 +126,28 @@ def _other_nulls(old: Shape, new: Shape) -> str:
             f"the state of `{new.node}` has rows without {_columns(taken)}, and where that is read from "
             "files Spark takes what is missing for 0, or for an empty text, now"
         )
+    return ""
+
+
+def _other_time(both: Comparison, old: Shape, new: Shape) -> str:
+    """Why a state lets go what it kept for ever, or the other way round.
+
+    Of a union the first input tells whether its rows carry a watermark.
+    """
+    if both.is_rewritten or not (both.before.recalls(old.node) or both.after.recalls(new.node)):
+        return ""  # then all groups are kept, or none of it comes out
+    before, after = (
+        {
+            o.event_time
+            for o in side.stateful
+            if o.node == node and isinstance(o, AggregateOperator | DeduplicateOperator)
+        }
+        for side, node in ((both.old, old.node), (both.new, new.node))
+    )
+    if (before, after) == ({True}, {False}):
+        return f"`{new.node}` let go by the watermark what it keeps for ever now"
+    if (before, after) == ({False}, {True}):
+        return f"`{new.node}` kept for ever what it lets go by the watermark now"
     return ""
 
 

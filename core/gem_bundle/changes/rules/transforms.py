@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.changes.below import asks_the_same, states_below
 from gem_bundle.changes.comparison import RULE_ONLY, Told, origin, told
-from gem_bundle.changes.conditions import UNCHANGED, never_lacking_before, pushed_below
+from gem_bundle.changes.conditions import UNCHANGED, never_lacking_before
 from gem_bundle.changes.flow import ALL
 from gem_bundle.changes.groups import duplicates_of_other_rows, states_of_other_groups
 from gem_bundle.changes.reach import (
@@ -61,13 +62,22 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
         # What goes no further is missed by those that read it before.
         reach = reach.join(reach_from(both.before, then, taint), both.now)
     if both.after.watermarks(node.id):
-        yield Told(_lateness(both, both.after.states_behind(node.id), "GB420", what, node.id, "mixed"))
+        yield Told(
+            _lateness(
+                both,
+                both.after.states_behind(node.id) | both.after.by_event_time,
+                "GB420",
+                what,
+                node.id,
+                "mixed",
+            )
+        )
         if not taint:
             return
-    below = pushed_below(both.after, node.id)
+    below = states_below(both.after, node.id)
     if both.new.nodes[both.new.target].output_mode == "update":
         # Groups that get no rows any more don't come out again; the rows that a join has kept do.
-        below = {name for name in below if both.after.keeps_rows(name)}
+        below = {name for name in below if both.after.keeps_rows(name) or name in both.after.by_event_time}
     if reach.states and not (taint.rows or taint.nulls):
         reach.states -= joins_behind_names(both, node)
     elif reach.states and not taint.columns:
@@ -87,7 +97,16 @@ def _removed(both: Comparison, node: NodeRecord) -> Iterator[Told]:
     what = f"transform `{node.id}` (`{node.gem}`) {both.no_more(node)}"
     taint = _between(both.old, both.before, node, {other.id for other in both.removed})
     if both.before.watermarks(node.id):
-        yield Told(_lateness(both, both.before.states_behind(node.id), "GB421", what, node.id, "mixed"))
+        yield Told(
+            _lateness(
+                both,
+                both.before.states_behind(node.id) | both.before.by_event_time,
+                "GB421",
+                what,
+                node.id,
+                "mixed",
+            )
+        )
         if not taint:
             return
     if both.before.keeps(node.id):
@@ -95,7 +114,7 @@ def _removed(both: Comparison, node: NodeRecord) -> Iterator[Told]:
         yield Told(both.of_state("refused", "GB422", message, node.id, difference=what, before=node.gem))
         return
     reach = Reach().join(reach_from(both.before, node.id, taint), both.now)
-    reach.states |= {both.now[name] for name in pushed_below(both.before, node.id) if name in both.now}
+    reach.states |= {both.now[name] for name in states_below(both.before, node.id) if name in both.now}
     before = _origin_of(both.old, node, {other.id for other in both.removed})
     if before in both.now:
         reach = reach_from(both.after, both.now[before], taint).join(reach, {n: n for n in reach.states})
@@ -146,7 +165,7 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
             what += RULE_ONLY.format(new.gem)
         details = {"option": found.option, "before": found.before, "after": found.after}
         if both.after.watermarks(new.id) and effect in {"from_now_on", "mixed"}:
-            states = both.after.states_behind(new.id)
+            states = both.after.states_behind(new.id) | both.after.by_event_time
             yield Told(_lateness(both, states, "GB426", what, new.id, effect, **details))
         elif effect in {"from_now_on", "mixed"}:
             own = effect == "mixed" and other_state(
@@ -171,6 +190,7 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
         former = old.functions.get(option)
         if former is not None and digest != former and old.options.get(option) == new.options.get(option):
             reach = reach_from(both.after, new.id, _ANY, own_state=True)
+            reach.states |= _pushed(both, old, new)
             what = f"transform `{new.id}`: the code of {told(new.options.get(option))} has changed"
             if new.id in both.new.stateless:
                 what += ", which has kept no state: if it keeps some now, Spark refuses to go on"
@@ -194,12 +214,14 @@ def _never_null(both: Comparison, old: NodeRecord, new: NodeRecord) -> dict[str,
 def _pushed(both: Comparison, old: NodeRecord, new: NodeRecord) -> set[str]:
     """The aggregations that another filter behind them gets before."""
     found: set[str] = set()
+    if asks_the_same((both.before, old.id), (both.after, new.id)):
+        return found
     different = both.outputs(old, new)
     for output in {*both.before.outputs(old.id), *both.after.outputs(new.id)}:
         if output in different and not (different[output].rows or different[output].nulls):
             continue
-        found |= {both.now[n] for n in pushed_below(both.before, old.id, output) if n in both.now}
-        found |= pushed_below(both.after, new.id, output)
+        found |= {both.now[n] for n in states_below(both.before, old.id, output) if n in both.now}
+        found |= states_below(both.after, new.id, output)
     return found
 
 
@@ -304,7 +326,7 @@ def _replaced(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[To
         return
     taint = local_taint(both.before.lineage(old.id), both.after.lineage(new.id))
     if both.before.watermarks(old.id) or both.after.watermarks(new.id):
-        states = both.after.states_behind(new.id)
+        states = both.after.states_behind(new.id) | both.after.by_event_time
         yield Told(_lateness(both, states, "GB420", what, new.id, "mixed", **details))
         if not taint:
             return

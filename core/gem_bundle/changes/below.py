@@ -1,0 +1,279 @@
+"""What state Spark may put a condition before that stands behind it: all of it that can't be ruled out.
+
+Spark's optimizer takes conditions apart, puts in their place what computed columns are made of, asks for what
+they would be null without, and carries them over what a join wants to be equal. Which state has been kept
+without a condition, or with it, is told here by what no rule of it can do. For the exact form of what is kept
+there is `gem_bundle.changes.conditions`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from gem_bundle.changes.conditions import SEMI, UNCHANGED, never_lacking_before, pushed_below
+from gem_bundle.changes.flow import ALL, of_input
+from gem_bundle.lineage import column_keys, uses_of
+from gem_bundle.operators import JoinOperator
+
+if TYPE_CHECKING:
+    from gem_bundle.changes.flow import Flow
+    from gem_bundle.changes.record import InputRecord
+    from gem_bundle.lineage import Lineage
+
+_NODE = r"<class 'sqlglot\.expressions\.core\.{}'>"
+_OR, _AND = (re.compile(_NODE.format(name)) for name in ("Or", "And"))
+_CONTRARY = re.compile(rf"{_NODE.format('Not')}, \(\('this', \({_NODE.format('(Or|And|Not|Case|If)')}")
+_BRANCHES = re.compile(rf"{_NODE.format('(Case|If)')}|\('(if|iff|nvl2)',")
+# What is never null itself: by that Spark makes a conjunction of branches.
+_NEVER_NULL = re.compile(
+    rf"{_NODE.format('(Is|NullSafeEQ)')}|\('(isnull|isnotnull|equal_null|coalesce|ifnull|nvl|nvl2)',"
+)
+_TAKEN_APART = re.compile(r"(?i)explode|inline")
+_LAMBDA = re.compile(_NODE.format("Lambda"))
+_FALSE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', False)"
+_TRUE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', True)"
+
+
+_ALL_OF = {0: "left", 1: "right"}
+"""The joins of which all rows of an input stay, by its position."""
+
+
+class _Asked(NamedTuple):
+    """A condition on its way.
+
+    Args:
+        columns: The columns that it is over; `ALL` may be any.
+        parts: Spark may take it apart, or make another one of it.
+        either: It is one or the other, so that it asks for no value, and nothing of it goes anywhere alone.
+    """
+
+    columns: frozenset[str]
+    parts: bool
+    either: bool
+
+    def over(self, columns: set[str] | None, *, computed: bool = False) -> _Asked:
+        """The same over what its columns are made of; None is unknown.
+
+        Args:
+            columns: Those.
+            computed: Some are computed, and may be conditions themselves.
+        """
+        return _Asked(
+            frozenset({ALL} if columns is None else columns),
+            self.parts or computed or columns is None,
+            self.either and not computed and columns is not None,
+        )
+
+
+def states_below(flow: Flow, name: str, output: str = "") -> set[str]:
+    """The nodes with state before a transform into whose state its condition may get.
+
+    Those too whose state goes by a watermark that the condition may get before: the watermark of a query is
+    one, and goes by the rows that get to each of its columns.
+
+    Args:
+        flow: The version.
+        name: A transform, which keeps no state.
+        output: The one of its outputs that is meant.
+    """
+    node = flow.side.nodes[name]
+    lineage = flow.lineage(name, output)
+    if node.kind != "transform" or flow.keeps(name):
+        return set()
+    found: set[str] = set()
+    if lineage is None:
+        for edge in node.inputs:
+            found |= _below(flow, edge, _Asked(frozenset({ALL}), parts=True, either=False))
+        return found
+    if lineage.only_nulls and not lineage.nulls_left_out(never_lacking_before(flow, name)):
+        return set()  # it leaves out nothing
+    if not _asks(flow, name, lineage):
+        return set()
+    if joins_rows(flow, name) and SEMI.issuperset(_joined_how(flow, name)):
+        return {state for state in pushed_below(flow, name, output) if flow.recalls(state)}
+    for position, edge in enumerate(node.inputs):
+        asked = _asked_of(flow, name, lineage, position)
+        if asked is not None:
+            found |= _below(flow, edge, asked)
+    return found
+
+
+def asks_the_same(before: tuple[Flow, str], after: tuple[Flow, str]) -> bool:
+    """Whether a join asks the same of each of its inputs, and only of pairs anything else.
+
+    Args:
+        before: What ran, with the id of the node.
+        after: What is going to run, with the id of the node.
+    """
+    found = []
+    for flow, name in (before, after):
+        lineage = flow.lineage(name)
+        if lineage is None or not joins_rows(flow, name) or _has_parts(lineage.rows.rule):
+            return False
+        if len({use.partition(":")[0] for use in lineage.rows.uses or ()}) < 2:
+            return False
+        found.append((lineage.asks, _joined_how(flow, name)))
+    return found[0] == found[1] and not SEMI & set(found[0][1])
+
+
+def _joined_how(flow: Flow, name: str) -> list[str]:
+    return [o.how for o in flow.side.operators if isinstance(o, JoinOperator) and o.node == name]
+
+
+def joins_rows(flow: Flow, name: str) -> bool:
+    """Whether a node is nothing but a join.
+
+    Args:
+        flow: The version.
+        name: The node.
+    """
+    operators = [operator for operator in flow.side.operators if operator.node == name]
+    return bool(operators) and all(isinstance(operator, JoinOperator) for operator in operators)
+
+
+def _asks(flow: Flow, name: str, lineage: Lineage) -> bool:
+    """Whether a node leaves rows out, or may."""
+    if (
+        lineage.expands
+        or lineage.rows.uses is None
+        or lineage.rows.uses
+        or len(flow.side.nodes[name].inputs) > 1
+    ):
+        return True
+    rule = lineage.rows.rule
+    return rule.startswith("(") and not rule.startswith(_TRUE)
+
+
+def _asked_of(flow: Flow, name: str, lineage: Lineage, position: int) -> _Asked | None:
+    """What a node asks of one of its inputs; None for nothing."""
+    rule, uses = lineage.rows.rule, lineage.rows.uses
+    if uses is None:
+        return _Asked(frozenset({ALL}), parts=True, either=False)
+    operators = [operator for operator in flow.side.operators if operator.node == name]
+    if operators and all(
+        isinstance(o, JoinOperator) and o.how in {_ALL_OF.get(position), "full"} for o in operators
+    ):
+        return None  # all rows of it stay
+    columns = set(of_input(uses, position)) | set(of_input(lineage.asks or (), position))
+    if lineage.expands:
+        # An array that is taken apart is asked for its elements.
+        made = uses_of(m for m in lineage.columns.values() if _TAKEN_APART.search(m.rule))
+        if made is None:
+            return _Asked(frozenset({ALL}), parts=True, either=False)
+        if not made and not rule.startswith("("):
+            return None  # what several columns are made rows of stays behind
+        columns |= of_input(made, position)
+    several = len(flow.side.nodes[name].inputs) > 1
+    if joins_rows(flow, name) and not _has_parts(rule) and len({use.partition(":")[0] for use in uses}) > 1:
+        columns = set(of_input(lineage.asks or (), position))  # of pairs nothing else is asked before
+    if not columns and (several or not rule.startswith("(")):
+        return None
+    return _Asked(
+        frozenset(columns), several or lineage.expands or _has_parts(rule), _is_either(rule) and not several
+    )
+
+
+def _has_parts(rule: str) -> bool:
+    """Whether Spark may take a condition apart: a conjunction, also in other words."""
+    if _AND.search(rule) or _LAMBDA.search(rule):
+        return True
+    if _BRANCHES.search(rule) and _NEVER_NULL.search(rule):
+        return True
+    return bool(_OR.search(rule)) and bool(_CONTRARY.search(rule) or _FALSE in rule or _TRUE in rule)
+
+
+def _is_either(rule: str) -> bool:
+    return rule.startswith("(<class 'sqlglot.expressions.core.Or'>") and not _has_parts(rule)
+
+
+def _below(flow: Flow, edge: InputRecord, asked: _Asked) -> set[str]:
+    before, made = edge.node, flow.lineage(edge.node, edge.output)
+    node = flow.side.nodes[before]
+    if node.kind != "transform":
+        return set()
+    found: set[str] = set()
+    marked = asked.columns & flow.marked(before)
+    if marked and not asked.parts:
+        return found  # what is about its column stays behind a watermark
+    if marked:
+        asked = asked._replace(columns=asked.columns - marked)
+        if not asked.columns:
+            return found
+    if flow.watermarks(before):
+        found |= {name for name in flow.by_event_time if flow.recalls(name)}
+    if made is None:
+        found |= {before} if flow.recalls(before) else set()
+        return found.union(*(_below(flow, other, _by_name(flow, other, asked)) for other in node.inputs))
+    if made.kept is not None and flow.keeps(before):
+        if not made.kept.rows and not _goes_through_groups(flow, before, made, asked):
+            return found
+        if made.kept.rows and not asked.parts and len(_sides(made, asked)) > 1:
+            return found  # what it would be null without is told by `gem_bundle.changes.rules.nulls`
+        found |= {before} if flow.recalls(before) else set()
+    return found | _further(flow, before, made, asked)
+
+
+def _by_name(flow: Flow, edge: InputRecord, asked: _Asked) -> _Asked:
+    """A condition before a node of which nothing is known: a column is the one that had its name, or any."""
+    facts = flow.side.facts.get(edge.key)
+    given = column_keys(facts.columns) if facts is not None else None
+    return asked if given is not None and asked.columns <= set(given) else asked.over(None)
+
+
+def _sides(made: Lineage, asked: _Asked) -> set[str]:
+    """The positions of the inputs that a condition is over."""
+    return {
+        use.partition(":")[0]
+        for column in asked.columns & set(made.columns)
+        for use in made.columns[column].uses or ("?:",)
+    }
+
+
+def _goes_through_groups(flow: Flow, name: str, made: Lineage, asked: _Asked) -> bool:
+    """Whether something of a condition may get before groups: what it asks of their keys."""
+    kinds = {operator.kind for operator in flow.side.stateful if operator.node == name}
+    if made.rows.uses is None or ALL in asked.columns:
+        return kinds != {"deduplicate"}
+    if not kinds <= {"aggregate", "except"} or (made.kept is not None and not made.kept.keys):
+        return False  # a removal of duplicates, or a limit
+    keys = set(made.columns) - set(made.kept.values if made.kept is not None else ())
+    over = asked.columns & keys
+    if not over or asked.parts or asked.columns <= keys:
+        return bool(over)
+    if asked.either:
+        return False
+    # As a whole it stays, and asks for what it would be null without.
+    never = flow.never_null(name)
+    return not all(never.get(key) for key in over)
+
+
+def _further(flow: Flow, name: str, made: Lineage, asked: _Asked) -> set[str]:
+    """What is before a node for a condition that goes through it."""
+    inputs = flow.side.nodes[name].inputs
+    found: set[str] = set()
+    if ALL in asked.columns:
+        return found.union(*(_below(flow, edge, asked) for edge in inputs))
+    steps = [made.columns.get(column) for column in asked.columns]
+    computed = any(step is None or step.rule not in UNCHANGED for step in steps)
+    uses = None if None in steps else uses_of(step for step in steps if step is not None)
+    joins = [o for o in flow.side.operators if o.node == name and isinstance(o, JoinOperator)]
+    equal = (
+        (made.rows.uses or frozenset()) if joins and all(j.how not in SEMI for j in joins) else frozenset()
+    )
+    if uses is None:
+        return found.union(*(_below(flow, edge, _by_name(flow, edge, asked)) for edge in inputs))
+    both_sides = len({use.partition(":")[0] for use in uses}) > 1 and any(
+        step is not None and step.rule == "=" for step in steps
+    )
+    if asked.either and both_sides and not computed and not equal & uses:
+        return found
+    for position, edge in enumerate(inputs):
+        columns = of_input(uses, position)
+        if equal & uses:
+            # What a join wants to be equal is asked for the same.
+            columns = columns | of_input(equal, position)
+        if columns or not asked.columns:
+            split = asked.parts or (len(inputs) > 1 and bool(equal & uses))
+            found |= _below(flow, edge, asked._replace(parts=split).over(columns, computed=computed))
+    return found

@@ -1,0 +1,212 @@
+"""Edits of what stands behind state, or beside it, and still gets into it: each was tried in Spark 4.2.
+
+`tests/core/changes/test_below.py` holds the verdicts to them, `tests/integration/test_pushed.py` the truth.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+SOURCES = """pipeline: shop
+sources:
+  a: {gem: file, options: {format: json, path: a, schema: "value string, at timestamp, n int, x double"}}
+  b: {gem: file, options: {format: json, path: b, schema: "name string, seen timestamp, m int, y double"}}
+  s: {gem: file, mode: batch, options: {format: json, path: s, schema: "name string, k int"}}
+transforms:
+"""
+JOIN = "  j: {gem: join, inputs: {l: a, r: b}, options: {condition: l.value = r.name}}\n"
+JOIN_BY_NUMBER = JOIN.replace("l.value = r.name", "l.n = r.m")
+GROUPS = "  g: {gem: aggregate, input: a, options: {group_by: [value, n], aggregates: {c: count(*)}}}\n"
+MARKED = "  w: {gem: watermark, input: a, options: {column: at, delay: 10 minutes}}\n"
+OTHER_MARKED = "  v: {gem: watermark, input: b, options: {column: seen, delay: 10 minutes}}\n"
+WINDOWS = MARKED + (
+    "  g: {gem: aggregate, input: w, options: {window: {column: at, duration: 1 hour}, group_by: [value], "
+    "aggregates: {c: count(*)}}}\n"
+)
+TABLE = "  k: {gem: join, inputs: {l: BEFORE, r: s}, options: {condition: l.n = r.k}}\n"
+BOTH = "  u: {gem: union, inputs: [g, v], options: {allow_missing_columns: true}}\n"
+
+
+class Pushed(NamedTuple):
+    """An edit.
+
+    Args:
+        name: What it is.
+        before: The transforms of version 1.
+        after: Those of version 2.
+        verdict: What is said of it.
+        rows: The rows by which Spark showed it, as `tests.differential.edits.rows` has their styles; empty
+            where nothing is different on any.
+        mode: The target's output mode.
+    """
+
+    name: str
+    before: str
+    after: str
+    verdict: str
+    rows: str = "dense0"
+    mode: str = "append"
+
+    def versions(self) -> tuple[str, str]:
+        """The pipeline files."""
+        return _file(self.before, self.mode), _file(self.after, self.mode)
+
+
+def _file(steps: str, mode: str) -> str:
+    last = steps.strip().splitlines()[-1].partition(":")[0].strip()
+    return f"{SOURCES}{steps}targets:\n  out: {{gem: noop, input: {last}, output_mode: {mode}}}\n"
+
+
+def _filter(condition: str, before: str) -> str:
+    return f'  f: {{gem: filter, input: {before}, options: {{condition: "{condition}"}}}}\n'
+
+
+def _flag(column: str, expression: str, before: str) -> str:
+    return (
+        f'  c: {{gem: with_columns, input: {before}, options: {{columns: {{{column}: "{expression}"}}}}}}\n'
+    )
+
+
+def _in_sql(query: str, before: str) -> str:
+    return f'  f: {{gem: sql, inputs: [{before}, s], options: {{query: "{query}"}}}}\n'
+
+
+def _no_more(name: str, kept: str, more: str, verdict: str = "mixed", **others: str) -> Pushed:
+    return Pushed(name, kept + more, kept, verdict, **others)
+
+
+PUSHED = [
+    # A conjunction in other words.
+    _no_more("a contrary of either", JOIN, _filter("not (n <= 0 or m <= 1)", "j")),
+    _no_more(
+        "a contrary of either over groups",
+        GROUPS,
+        _filter("not (value <> 'home' or c <= 1)", "g"),
+        mode="complete",
+    ),
+    _no_more(
+        "what both of either ask", JOIN, _filter("not (n <= 0 or m <= 1) or n > 3", "j"), rows="values5"
+    ),
+    _no_more("either", JOIN, _filter("n > m or x > 1", "j"), "from_now_on", rows=""),
+    _no_more(
+        "branches", JOIN, _filter("case when n > 0 then m > 1 else false end", "j"), "from_now_on", rows=""
+    ),
+    _no_more("a function of both sides", JOIN, _filter("least(n, m) > 0", "j"), "from_now_on", rows=""),
+    # A column that is a condition.
+    _no_more("a flag", JOIN, _flag("h", "n > 0 and m > 1", "j") + _filter("h", "c")),
+    _no_more(
+        "a flag of groups",
+        GROUPS,
+        _flag("h", "value = 'home' and c > 1", "g") + _filter("h", "c"),
+        mode="complete",
+    ),
+    _no_more("a difference", JOIN, _flag("d", "n - m", "j") + _filter("d > 0", "c")),
+    # What is equal becomes a key.
+    _no_more("a flag of what is equal", JOIN, _flag("h", "n = m", "j") + _filter("h", "c"), "refused"),
+    _no_more("not unequal", JOIN, _filter("not (n <> m)", "j"), "refused"),
+    _no_more("equal or never", JOIN, _filter("n = m or 1 = 2", "j"), "refused"),
+    _no_more("equal is true", JOIN, _filter("(n = m) = true", "j"), "refused"),
+    _no_more("equal with nulls", JOIN, _filter("equal_null(n, m)", "j"), "refused"),
+    # Keys are asked not to be null.
+    _no_more("a key against a result", GROUPS, _filter("c > n", "g"), mode="complete"),
+    Pushed(
+        "a key or a result",
+        GROUPS + _filter("c > 1 or n > 1", "g"),
+        GROUPS,
+        "continues",
+        rows="",
+        mode="complete",
+    ),
+    # Tables.
+    _no_more("a join with a table", JOIN, TABLE.replace("BEFORE", "j")),
+    Pushed(
+        "all rows behind a join with a table",
+        GROUPS + TABLE.replace("BEFORE", "g"),
+        GROUPS + TABLE.replace("BEFORE", "g").replace("condition", "how: left, condition"),
+        "mixed",
+        mode="complete",
+    ),
+    Pushed(
+        "all rows behind a lookup",
+        GROUPS
+        + "  k: {gem: lookup, inputs: [g, s], options: {on: {n: k}, columns: {w: name}, prefer: name, missing: drop}}\n",
+        GROUPS
+        + "  k: {gem: lookup, inputs: [g, s], options: {on: {n: k}, columns: {w: name}, prefer: name}}\n",
+        "mixed",
+        mode="complete",
+    ),
+    Pushed(
+        "a filter of a table",
+        JOIN + _filter("k >= 1", "s") + TABLE.replace("BEFORE, r: s", "j, r: f"),
+        JOIN + _filter("k >= 0", "s") + TABLE.replace("BEFORE, r: s", "j, r: f"),
+        "mixed",
+    ),
+    Pushed(
+        "a filter of a table's column",
+        GROUPS + TABLE.replace("BEFORE", "g") + _filter("k >= 1", "k"),
+        GROUPS + TABLE.replace("BEFORE", "g") + _filter("k >= 0", "k"),
+        "mixed",
+        mode="complete",
+    ),
+    _no_more("a filter of both", JOIN + TABLE.replace("BEFORE", "j"), _filter("x > 1 and k >= 0", "k")),
+    Pushed(
+        "values of a table",
+        GROUPS + _in_sql("select * from g where value in (select name from s where k > 1)", "g"),
+        GROUPS + _in_sql("select * from g where value in (select name from s where k > 0)", "g"),
+        "mixed",
+        mode="complete",
+    ),
+    Pushed(
+        "one value of a table",
+        JOIN_BY_NUMBER + _in_sql("select value, n, m from j where x > (select min(k) + 1 from s)", "j"),
+        JOIN_BY_NUMBER + _in_sql("select value, n, m from j where x > (select min(k) - 1 from s)", "j"),
+        "mixed",
+    ),
+    # Further back, and in a function's own words.
+    Pushed(
+        "before groups and a join",
+        JOIN + "  g: {gem: aggregate, input: j, options: {group_by: [n], aggregates: {c: count(*)}}}\n",
+        JOIN
+        + "  g: {gem: aggregate, input: j, options: {group_by: [n], aggregates: {c: count(*)}}}\n"
+        + _filter("n > 0", "g"),
+        "mixed",
+        mode="update",
+    ),
+    _no_more("in a lambda", GROUPS, _filter("exists(array(value), v -> v = 'home')", "g"), mode="complete"),
+    # A query has one watermark.
+    Pushed(
+        "the other watermark is no more",
+        WINDOWS + OTHER_MARKED.replace("10 minutes", "20 days") + BOTH,
+        WINDOWS + BOTH.replace("v]", "b]"),
+        "mixed",
+        rows="wide2",
+    ),
+    Pushed(
+        "other rows before the other watermark",
+        WINDOWS + _filter("m > 100", "b") + OTHER_MARKED.replace("input: b", "input: f") + BOTH,
+        WINDOWS + _filter("m >= 0", "b") + OTHER_MARKED.replace("input: b", "input: f") + BOTH,
+        "mixed",
+        rows="wide2",
+    ),
+    Pushed(
+        "a filter of the way past the groups",
+        WINDOWS + _filter("x > 3", "w") + BOTH.replace("v]", "f]"),
+        WINDOWS + _filter("x >= 0", "w") + BOTH.replace("v]", "f]"),
+        "mixed",
+        rows="far7",
+    ),
+    Pushed(
+        "a union in another order",
+        MARKED
+        + "  r: {gem: select, input: b, options: {columns: {value: name, at: seen}}}\n"
+        + "  u: {gem: union, inputs: [w, r], options: {allow_missing_columns: true}}\n"
+        + WINDOWS.partition("\n")[2].replace("input: w", "input: u"),
+        MARKED
+        + "  r: {gem: select, input: b, options: {columns: {value: name, at: seen}}}\n"
+        + "  u: {gem: union, inputs: [r, w], options: {allow_missing_columns: true}}\n"
+        + WINDOWS.partition("\n")[2].replace("input: w", "input: u"),
+        "mixed",
+        rows="far7",
+        mode="update",
+    ),
+]
