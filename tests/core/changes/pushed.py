@@ -193,7 +193,7 @@ PUSHED = [
         WINDOWS + _filter("x > 3", "w") + BOTH.replace("v]", "f]"),
         WINDOWS + _filter("x >= 0", "w") + BOTH.replace("v]", "f]"),
         "mixed",
-        rows="far7",
+        rows="weeks11",
     ),
     Pushed(
         "a union in another order",

@@ -339,3 +339,20 @@ def test_tables_side_by_side_are_joined_by_what_is_asked_of_their_rows(written: 
     two = steps.replace("TABLES", f"t l join t r on {condition}")
     assert of_one(one, two, "append") == "continues"
     assert of_one(one, one.replace("l.n = r.n", "l.x = r.x"), "append") == "refused"
+
+
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        ("page, n", "continues"),
+        # A group that leaves the key out has many of it.
+        ("cube(page, n)", "mixed"),
+        ("rollup(page, n)", "mixed"),
+        ("grouping sets ((page, n), (page))", "mixed"),
+    ],
+)
+def test_the_greatest_key_is_the_least_one_where_it_is_grouped_once(groups: str, expected: str) -> None:
+    steps = f"""
+  last: {{gem: sql, input: clicks, options: {{query: "select page, max(n) as m from clicks group by {groups}"}}}}
+"""
+    assert of_one(steps, steps.replace("max(n)", "min(n)"), "complete") == expected
