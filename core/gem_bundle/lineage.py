@@ -23,6 +23,18 @@ NEVER_TRUE = "!"
 _UNCHANGED = frozenset({"=", "union"})
 
 
+class Equality(NamedTuple):
+    """What a condition wants to be equal.
+
+    Args:
+        sides: The columns that each side is made of, each behind the position of its input.
+        takes_nulls: Nulls are equal, as with ``<=>``.
+    """
+
+    sides: tuple[frozenset[str], frozenset[str]]
+    takes_nulls: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Made:
     """How something is made of the columns that go in.
@@ -36,12 +48,14 @@ class Made:
             unknown; a column that is another one as it is, is null where that one is.
         order: Those that it uses in the order in which they stand in it, each as often; where it is left out
             they may stand in any.
+        equals: What is equal where it is true, if it is a condition.
     """
 
     rule: str = ""
     uses: frozenset[str] | None = frozenset()
     nulls: frozenset[str] | None = field(default=None, compare=False)
     order: tuple[str, ...] = field(default=(), compare=False)
+    equals: tuple[Equality, ...] = field(default=(), compare=False)
 
     def never_null(self, known: Mapping[str, bool | None]) -> bool | None:
         """Whether Spark takes it for something that is never null; None where that isn't known.
@@ -56,18 +70,6 @@ class Made:
         if MAYBE_NULL in nulls or False in found:
             return False
         return None if UNCERTAIN in nulls or None in found else True
-
-
-class Equality(NamedTuple):
-    """What a condition wants to be equal.
-
-    Args:
-        sides: The columns that each side is made of, each behind the position of its input.
-        takes_nulls: Nulls are equal, as with ``<=>``.
-    """
-
-    sides: tuple[frozenset[str], frozenset[str]]
-    takes_nulls: bool = False
 
 
 @dataclass(frozen=True, slots=True)

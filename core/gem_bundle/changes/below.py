@@ -46,11 +46,13 @@ class _Asked(NamedTuple):
         columns: The columns that it is over; `ALL` may be any.
         parts: Spark may take it apart, or make another one of it.
         either: It is one or the other, so that it asks for no value, and nothing of it goes anywhere alone.
+        asks: It would be null without some of them, so that Spark asks for those.
     """
 
     columns: frozenset[str]
     parts: bool
     either: bool
+    asks: bool = True
 
     def over(self, columns: set[str] | None, *, computed: bool = False) -> _Asked:
         """The same over what its columns are made of; None is unknown.
@@ -63,6 +65,7 @@ class _Asked(NamedTuple):
             frozenset({ALL} if columns is None else columns),
             self.parts or computed or columns is None,
             self.either and not computed and columns is not None,
+            self.asks or computed or columns is None,
         )
 
 
@@ -170,7 +173,10 @@ def _asked_of(flow: Flow, name: str, lineage: Lineage, position: int) -> _Asked 
     if not columns and (several or not rule.startswith("(")):
         return None
     return _Asked(
-        frozenset(columns), several or lineage.expands or _has_parts(rule), _is_either(rule) and not several
+        frozenset(columns),
+        parts=several or lineage.expands or _has_parts(rule),
+        either=_is_either(rule) and not several,
+        asks=lineage.asks is None or bool(lineage.asks),
     )
 
 
@@ -241,7 +247,7 @@ def _goes_through_groups(flow: Flow, name: str, made: Lineage, asked: _Asked) ->
     over = asked.columns & keys
     if not over or asked.parts or asked.columns <= keys:
         return bool(over)
-    if asked.either:
+    if asked.either or not asked.asks:
         return False
     # As a whole it stays, and asks for what it would be null without.
     never = flow.never_null(name)

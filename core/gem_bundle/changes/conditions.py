@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.flow import of_input
-from gem_bundle.lineage import Lineage, Made, column_keys, uses_of
+from gem_bundle.lineage import Equality, Lineage, Made, column_keys, uses_of
 from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
@@ -152,7 +152,8 @@ def _below(
         return set()
     uses = {use for step in steps if step is not None for use in step.uses or ()}
     if rows.rule == "=" and len(steps) == 1 and steps[0] is not None and steps[0].rule not in UNCHANGED:
-        rows = replace(rows, rule=steps[0].rule)  # the column is the condition, which Spark puts in its place
+        # The column is the condition, which Spark puts in its place.
+        rows, equal = replace(rows, rule=steps[0].rule), equal or bool(steps[0].equals)
     inputs = flow.side.nodes[before].inputs
     if len(inputs) > 1 and any(step is not None and step.rule == "=" for step in steps):
         inputs = inputs if len({use.partition(":")[0] for use in uses}) == 1 else ()
@@ -264,4 +265,10 @@ def as_made_before(known: Mapping[str, Made], made: Made) -> Made:
     found = [known.get(use.partition(":")[2], Made("?", None)) for use in made.uses]
     if made.rule == "=" and len(found) == 1:
         return found[0]
-    return Made("of several" if made.rule == "=" else made.rule, uses_of(found))
+    sides = [[as_made_before(known, Made("both", s)).uses for s in equal.sides] for equal in made.equals]
+    equals = tuple(
+        Equality((one, other), equal.takes_nulls)
+        for equal, (one, other) in zip(made.equals, sides, strict=True)
+        if one is not None and other is not None
+    )
+    return Made("of several" if made.rule == "=" else made.rule, uses_of(found), equals=equals)

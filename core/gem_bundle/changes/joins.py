@@ -26,10 +26,6 @@ _ASKED_BEFORE = {
     "left_anti": frozenset("0"),
     "right": frozenset("1"),
 }
-# How the rule of a comparison begins, and ends, that is of two columns as they are.
-_COLUMNS_COMPARED = re.compile(
-    r"\(<class '[^']*\.(EQ|NullSafeEQ)'>, \(\('this', \('[^']*',\)\), \('expression', \('[^']*',\)\)\)\)"
-)
 # What a semi join is put before.
 _PASSED = frozenset({"filter", "generate", "repartition", "union"})
 _BY_CHANCE = re.compile(rf"(?i)[.'](?:{'|'.join(sorted(BY_CHANCE))}|monotonically_?increasing_?id)'")
@@ -71,14 +67,13 @@ def _equal_sides(
         behind: What the node with the condition does.
         known: How the columns before it are made of those that come to the join.
     """
-    for equal in behind.equals:
-        yield [as_made_before(known, Made("both", side)).uses for side in equal.sides], equal.takes_nulls
     if behind.rows.rule == "=" and len(behind.rows.uses or ()) == 1:
         # A column is the condition, and may have been computed as one.
         made = known.get(next(iter(behind.rows.uses or ())).partition(":")[2], Made())
-        compared = _COLUMNS_COMPARED.fullmatch(made.rule)
-        if compared is not None:
-            yield [frozenset([use]) for use in sorted(made.uses or ())], compared[1] == "NullSafeEQ"
+        for equal in made.equals:
+            yield list(equal.sides), equal.takes_nulls
+    for equal in behind.equals:
+        yield [as_made_before(known, Made("both", side)).uses for side in equal.sides], equal.takes_nulls
 
 
 def joined_how(flow: Flow, join: JoinOperator) -> str:

@@ -130,19 +130,20 @@ def _is_of_pairs(term: exp.Expr, inputs: Sequence[Sequence[Column] | None]) -> b
     return isinstance(node, exp.NEQ) or node.find(exp.EQ, exp.NEQ, exp.NullSafeEQ) is None
 
 
-def equalities(condition: str, columns: Sequence[Column] | None) -> tuple[Equality, ...]:
+def equalities(condition: str, columns: Sequence[Column] | None, position: int = 0) -> tuple[Equality, ...]:
     """What a condition wants to be equal, as `gem_bundle.lineage.Lineage.equals` has it.
 
     Args:
         condition: A boolean expression.
         columns: The columns it is over.
+        position: The position of the input they belong to.
     """
     tree = parsed(condition) if _COMPARES.search(condition) else None
     if tree is None:
         return ()
     found = []
     for texts, takes_nulls in _equal_terms(tree):
-        one, other = (made_over(text, [(0, columns)], {}).uses for text in texts)
+        one, other = (made_over(text, [(position, columns)], {}).uses for text in texts)
         if one and other:
             found.append(Equality((one, other), takes_nulls))
     return tuple(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.analysis import parsed
@@ -35,7 +36,13 @@ def made_of(
         position: The position of the input they belong to.
         earlier: What else it may name: columns of the same projection, by name in lower case.
     """
-    return made_over(expression, [(position, columns)], earlier or {})
+    made = made_over(expression, [(position, columns)], earlier or {})
+    if "=" not in expression and "<>" not in expression and "equal_null" not in expression.lower():
+        return made
+    from gem_bundle.expressions.pairs import equalities
+
+    found = equalities(expression, columns, position)
+    return replace(made, equals=found) if found else made
 
 
 def made_of_inputs(expression: str, inputs: Sequence[Sequence[Column] | None]) -> Made:

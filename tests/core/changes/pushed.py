@@ -106,6 +106,20 @@ PUSHED = [
     _no_more("not unequal", JOIN, _filter("not (n <> m)", "j"), "refused"),
     _no_more("equal or never", JOIN, _filter("n = m or 1 = 2", "j"), "refused"),
     _no_more("equal is true", JOIN, _filter("(n = m) = true", "j"), "refused"),
+    _no_more(
+        "a flag of no unequal one",
+        JOIN,
+        _flag("h", "not (n <> m or value = 'cart')", "j") + _filter("h", "c"),
+        "refused",
+    ),
+    _no_more(
+        "a key against a result, with nulls",
+        GROUPS,
+        _filter("equal_null(c, n)", "g"),
+        "continues",
+        rows="",
+        mode="complete",
+    ),
     _no_more("equal with nulls", JOIN, _filter("equal_null(n, m)", "j"), "refused"),
     # Keys are asked not to be null.
     _no_more("a key against a result", GROUPS, _filter("c > n", "g"), mode="complete"),
