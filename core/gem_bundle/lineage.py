@@ -119,6 +119,18 @@ class Kept:
         return bool(self.values) and not self.rows and all(key in known for key in self.keys)
 
 
+class Term(NamedTuple):
+    """One of the conditions that all must hold.
+
+    Args:
+        made: What it is made of.
+        asks: The columns that it would be null without, as `Lineage.asks` has them.
+    """
+
+    made: Made
+    asks: frozenset[str] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Lineage:
     """What a transform makes of what.
@@ -137,6 +149,7 @@ class Lineage:
             behind it, and puts a semi join before it that asks only for columns that go through as they are.
         several: It makes several rows of each that its condition lets through, as windows that overlap do.
         equals: What its condition wants to be equal: behind a join Spark makes keys of the join of that.
+        terms: The conditions that all must hold, each by itself, where its condition is told by them.
         unpacks: All that it computes it takes out of one column that it has computed before, behind the
             others.
     """
@@ -150,6 +163,7 @@ class Lineage:
     expands: bool = field(default=False, compare=False)
     several: bool = field(default=False, compare=False)
     equals: tuple[Equality, ...] = field(default=(), compare=False)
+    terms: tuple[Term, ...] = field(default=(), compare=False)
     unpacks: bool = field(default=False, compare=False)
 
     def nulls_left_out(self, never_null: Mapping[str, bool | None]) -> frozenset[frozenset[str]]:

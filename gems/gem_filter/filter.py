@@ -10,6 +10,7 @@ from gem_bundle.expressions import (
     equalities,
     made_of,
     nulls_left_out,
+    terms_of,
 )
 from gem_bundle.lineage import passed
 from gem_bundle.types import Expression
@@ -64,6 +65,7 @@ class Filter(Transform[FilterOptions]):
             asks=asked_by(condition, [columns]),
             only_nulls=nulls_left_out(condition, [columns]),
             equals=equalities(condition, columns),
+            terms=terms_of(condition, columns),
         )
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":

@@ -14,6 +14,7 @@ from gem_bundle.expressions import (
     equalities,
     made_of,
     nulls_left_out,
+    terms_of,
 )
 from gem_bundle.lineage import NEVER_TRUE, passed, uses_of
 from gem_bundle.types import Expression
@@ -116,7 +117,8 @@ class Route(Transform[RouteOptions]):
         asks = asked_by(condition, [facts.columns])
         only = nulls_left_out(condition, [facts.columns])
         equals = equalities(condition, facts.columns)
-        return Lineage(through, made_of(condition, facts.columns), asks=asks, only_nulls=only, equals=equals)
+        made, terms = made_of(condition, facts.columns), terms_of(condition, facts.columns)
+        return Lineage(through, made, asks=asks, only_nulls=only, equals=equals, terms=terms)
 
     def check(self, *inputs: Facts) -> Iterator[Finding]:
         """Each condition is one, over columns that exist, and depends on the row alone."""

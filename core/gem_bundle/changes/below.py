@@ -19,7 +19,7 @@ from gem_bundle.operators import JoinOperator
 if TYPE_CHECKING:
     from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.record import InputRecord
-    from gem_bundle.lineage import Lineage
+    from gem_bundle.lineage import Lineage, Term
 
 _NODE = r"<class 'sqlglot\.expressions\.core\.{}'>"
 _OR, _AND = (re.compile(_NODE.format(name)) for name in ("Or", "And"))
@@ -69,7 +69,9 @@ class _Asked(NamedTuple):
         )
 
 
-def states_below(flow: Flow, name: str, output: str = "") -> set[str]:
+def states_below(
+    flow: Flow, name: str, output: str = "", unchanged: frozenset[Term] = frozenset()
+) -> set[str]:
     """The nodes with state before a transform into whose state its condition may get.
 
     Those too whose state goes by a watermark that the condition may get before: the watermark of a query is
@@ -79,6 +81,7 @@ def states_below(flow: Flow, name: str, output: str = "") -> set[str]:
         flow: The version.
         name: A transform, which keeps no state.
         output: The one of its outputs that is meant.
+        unchanged: What of its condition doesn't count, as `same_terms` tells it.
     """
     node = flow.side.nodes[name]
     lineage = flow.lineage(name, output)
@@ -95,6 +98,9 @@ def states_below(flow: Flow, name: str, output: str = "") -> set[str]:
         return set()
     if joins_rows(flow, name) and SEMI.issuperset(_joined_how(flow, name)):
         return {state for state in pushed_below(flow, name, output) if flow.recalls(state)}
+    if _is_told_by_terms(flow, name, lineage):
+        asking = [_of_term(term) for term in lineage.terms if term not in unchanged]
+        return found.union(*(_below(flow, node.inputs[0], asked) for asked in asking))
     for position, edge in enumerate(node.inputs):
         asked = _asked_of(flow, name, lineage, position)
         if asked is not None:
@@ -122,6 +128,41 @@ def asks_the_same(before: tuple[Flow, str], after: tuple[Flow, str]) -> bool:
 
 def _joined_how(flow: Flow, name: str) -> list[str]:
     return [o.how for o in flow.side.operators if isinstance(o, JoinOperator) and o.node == name]
+
+
+def same_terms(before: tuple[Flow, str], after: tuple[Flow, str], output: str = "") -> frozenset[Term]:
+    """The parts of a node's condition that it had and has.
+
+    Args:
+        before: What ran, with the id of the node.
+        after: What is going to run, with the id of the node.
+        output: The one of its outputs that is meant.
+    """
+    found = []
+    for flow, name in (before, after):
+        lineage = flow.lineage(name, output)
+        if lineage is None or not _is_told_by_terms(flow, name, lineage):
+            return frozenset()
+        found.append(frozenset(lineage.terms))
+    return found[0] & found[1]
+
+
+def _is_told_by_terms(flow: Flow, name: str, lineage: Lineage) -> bool:
+    """Whether each part of a condition tells by itself: nothing that is equal carries one to another."""
+    terms = lineage.terms
+    plain = len(flow.side.nodes[name].inputs) == 1 and not lineage.expands and not lineage.equals
+    return bool(terms) and plain and all(term.made.uses for term in terms)
+
+
+def _of_term(term: Term) -> _Asked:
+    rule = term.made.rule
+    columns = term.made.uses or frozenset()
+    return _Asked(
+        frozenset(of_input(columns | (term.asks or frozenset()), 0)),
+        parts=_has_parts(rule),
+        either=_is_either(rule),
+        asks=term.asks is None or bool(term.asks),
+    )
 
 
 def joins_rows(flow: Flow, name: str) -> bool:
@@ -207,7 +248,7 @@ def _below(flow: Flow, edge: InputRecord, asked: _Asked) -> set[str]:
         if not asked.columns:
             return found
     if flow.watermarks(before):
-        found |= {name for name in flow.by_event_time if flow.recalls(name)}
+        found |= flow.by_event_time
     if made is None:
         found |= {before} if flow.recalls(before) else set()
         return found.union(*(_below(flow, other, _by_name(flow, other, asked)) for other in node.inputs))

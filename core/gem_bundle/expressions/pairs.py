@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.expressions.analysis import analyse, parsed
 from gem_bundle.expressions.kinds import common_type
 from gem_bundle.expressions.uses import asked_by, made_over
-from gem_bundle.lineage import Equality, Made
+from gem_bundle.lineage import Equality, Made, Term
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -147,6 +147,35 @@ def equalities(condition: str, columns: Sequence[Column] | None, position: int =
         if one and other:
             found.append(Equality((one, other), takes_nulls))
     return tuple(found)
+
+
+def terms_of(condition: str, columns: Sequence[Column] | None) -> tuple[Term, ...]:
+    """The conditions that all must hold for one to hold, as `gem_bundle.lineage.Lineage.terms` has them.
+
+    Args:
+        condition: A boolean expression.
+        columns: The columns it is over.
+    """
+    tree = parsed(condition)
+    if tree is None:
+        return ()
+    texts = [text.sql(dialect="spark") for text in _apart(tree, wanted=True)]
+    return tuple(Term(made_over(text, [(0, columns)], {}), asked_by(text, [columns])) for text in texts)
+
+
+def _apart(node: exp.Expr, *, wanted: bool) -> Iterator[exp.Expr]:
+    """The parts of a condition that all must hold, or of its contrary."""
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.expressions.trees import bare
+
+    node = bare(node)
+    if isinstance(node, exp.Not):
+        yield from _apart(node.this, wanted=not wanted)
+    elif isinstance(node, exp.And if wanted else exp.Or):
+        yield from _apart(node.this, wanted=wanted)
+        yield from _apart(node.expression, wanted=wanted)
+    else:
+        yield node if wanted else exp.Not(this=exp.Paren(this=node.copy()))
 
 
 def _equal_terms(tree: exp.Expr) -> Iterator[tuple[list[str], bool]]:

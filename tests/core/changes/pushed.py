@@ -92,6 +92,21 @@ PUSHED = [
         "branches", JOIN, _filter("case when n > 0 then m > 1 else false end", "j"), "from_now_on", rows=""
     ),
     _no_more("a function of both sides", JOIN, _filter("least(n, m) > 0", "j"), "from_now_on", rows=""),
+    Pushed(
+        "what is asked of a result, beside a key",
+        GROUPS + _filter("value <> 'cart' and c > 1", "g"),
+        GROUPS + _filter("c > 2 and value <> 'cart'", "g"),
+        "continues",
+        rows="",
+        mode="complete",
+    ),
+    Pushed(
+        "what is asked of a result that is a key",
+        GROUPS + _filter("c = n and c > 1", "g"),
+        GROUPS + _filter("c = n and c > 2", "g"),
+        "mixed",
+        mode="complete",
+    ),
     # A column that is a condition.
     _no_more("a flag", JOIN, _flag("h", "n > 0 and m > 1", "j") + _filter("h", "c")),
     _no_more(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle.changes.below import asks_the_same, states_below
+from gem_bundle.changes.below import asks_the_same, same_terms, states_below
 from gem_bundle.changes.comparison import RULE_ONLY, Told, origin, told
 from gem_bundle.changes.conditions import UNCHANGED, never_lacking_before
 from gem_bundle.changes.flow import ALL
@@ -220,8 +220,9 @@ def _pushed(both: Comparison, old: NodeRecord, new: NodeRecord) -> set[str]:
     for output in {*both.before.outputs(old.id), *both.after.outputs(new.id)}:
         if output in different and not (different[output].rows or different[output].nulls):
             continue
-        found |= {both.now[n] for n in states_below(both.before, old.id, output) if n in both.now}
-        found |= states_below(both.after, new.id, output)
+        same = same_terms((both.before, old.id), (both.after, new.id), output)
+        found |= {both.now[n] for n in states_below(both.before, old.id, output, same) if n in both.now}
+        found |= states_below(both.after, new.id, output, same)
     return found
 
 
