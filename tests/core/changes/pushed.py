@@ -102,9 +102,10 @@ PUSHED = [
     ),
     Pushed(
         "what is asked of a result that is a key",
-        GROUPS + _filter("c = n and c > 1", "g"),
         GROUPS + _filter("c = n and c > 2", "g"),
+        GROUPS + _filter("c = n and c > 0", "g"),
         "mixed",
+        rows="values5",
         mode="complete",
     ),
     # A column that is a condition.
