@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.joins import join_condition as join_condition
     from gem_bundle.expressions.kinds import common_type as common_type
     from gem_bundle.expressions.kinds import united_type as united_type
+    from gem_bundle.expressions.made import made_of as made_of
+    from gem_bundle.expressions.made import made_of_inputs as made_of_inputs
     from gem_bundle.expressions.names import backquoted as backquoted
     from gem_bundle.expressions.names import keyed as keyed
     from gem_bundle.expressions.names import reference as reference
@@ -69,8 +71,6 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.trying import tried as tried
     from gem_bundle.expressions.uses import asked_by as asked_by
     from gem_bundle.expressions.uses import has_overlapping_windows as has_overlapping_windows
-    from gem_bundle.expressions.uses import made_of as made_of
-    from gem_bundle.expressions.uses import made_of_inputs as made_of_inputs
     from gem_bundle.expressions.uses import nulls_left_out as nulls_left_out
     from gem_bundle.expressions.uses import tested_by as tested_by
     from gem_bundle.expressions.uses import windows_over as windows_over
@@ -119,6 +119,7 @@ _HOMES = {
         "qualified",
     ),
     "narrowing": ("only_narrows",),
+    "made": ("made_of", "made_of_inputs"),
     "pairs": ("asked_of_pairs", "equal_keys", "equal_parts", "equalities", "kept_by", "terms_of"),
     "readable": ("unreadable_query",),
     "steady": ("check_chance", "check_repeatable", "check_steady", "check_steady_columns"),
@@ -127,8 +128,6 @@ _HOMES = {
         "asked_by",
         "nulls_left_out",
         "has_overlapping_windows",
-        "made_of",
-        "made_of_inputs",
         "tested_by",
         "windows_over",
     ),

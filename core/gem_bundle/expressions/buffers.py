@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.analysis import analyse, parsed
-from gem_bundle.expressions.uses import columns_of, made_of, names_in
+from gem_bundle.expressions.made import made_of
+from gem_bundle.expressions.uses import columns_of, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.analysis import parsed
@@ -19,35 +18,6 @@ if TYPE_CHECKING:
 _WINDOWS = frozenset({"window", "session_window"})
 # They count, or list, what there is, of nothing too.
 _NEVER_NULL = frozenset({"array_agg", "collect_list", "collect_set", "count", "count_if"})
-
-
-def made_of(
-    expression: str,
-    columns: Sequence[Column] | None,
-    *,
-    position: int = 0,
-    earlier: Mapping[str, Made] | None = None,
-) -> Made:
-    """How a column that an expression makes is made.
-
-    Args:
-        expression: An expression without an alias.
-        columns: The columns it is over.
-        position: The position of the input they belong to.
-        earlier: What else it may name: columns of the same projection, by name in lower case.
-    """
-    made = made_over(expression, [(position, columns)], earlier or {})
-    if "=" not in expression and "<>" not in expression and "equal_null" not in expression.lower():
-        return made
-    from gem_bundle.expressions.pairs import equalities
-
-    found = equalities(expression, columns, position)
-    return replace(made, equals=found) if found else made
-
-
-def made_of_inputs(expression: str, inputs: Sequence[Sequence[Column] | None]) -> Made:
-    """How something is made that an expression over several inputs decides."""
-    return made_over(expression, list(enumerate(inputs)), {})
 
 
 def made_over(
