@@ -166,6 +166,8 @@ def test_the_exit_status_is_one_from_skipped_on(
 def test_nothing_is_written_and_no_spark_is_started(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in [name for name in sys.modules if name.startswith("pyspark.")]:
+        monkeypatch.delitem(sys.modules, name)  # another test's, whose session would be asked
     monkeypatch.setitem(sys.modules, "pyspark", None)
     file = written(tmp_path, TEXT)
     left_by_a_run(file)
