@@ -10,7 +10,6 @@ import pytest
 from tests.core.changes.pushed import PUSHED
 from tests.core.changes.test_below import plan
 from tests.differential.edits.truth import Experiments
-from tests.samples import some_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +30,7 @@ def experiments(spark: SparkSession, tmp_path: Path) -> Experiments:
     made.close()
 
 
-@some_of("what gets before state", 2)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("edit", PUSHED, ids=[re.sub(r"\W", "_", edit.name) for edit in PUSHED])
 def test_what_is_said_is_what_spark_does(edit: Pushed, experiments: Experiments) -> None:
     before, after = map(plan, edit.versions())

@@ -33,8 +33,6 @@ _TAKEN_APART = re.compile(r"(?i)explode|inline")
 _LAMBDA = re.compile(_NODE.format("Lambda"))
 _FALSE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', False)"
 _TRUE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', True)"
-
-
 _ALL_OF = {0: "left", 1: "right"}
 """The joins of which all rows of an input stay, by its position."""
 
@@ -253,10 +251,13 @@ def _below(flow: Flow, edge: InputRecord, asked: _Asked) -> set[str]:
         found |= {before} if flow.recalls(before) else set()
         return found.union(*(_below(flow, other, _by_name(flow, other, asked)) for other in node.inputs))
     if made.kept is not None and flow.keeps(before):
-        if not made.kept.rows and not _goes_through_groups(flow, before, made, asked):
-            return found
         if made.kept.rows and not asked.parts and len(_sides(made, asked)) > 1:
-            return found  # what it would be null without is told by `gem_bundle.changes.rules.nulls`
+            return found  # what it would be null without is told by the rules of what a join keeps
+        if not made.kept.rows:
+            if not _goes_through_groups(flow, before, made, asked):
+                return found
+            # What is about results stays.
+            asked = asked._replace(columns=asked.columns - set(made.kept.values))
         found |= {before} if flow.recalls(before) else set()
     return found | _further(flow, before, made, asked)
 
