@@ -130,7 +130,7 @@ def version_of(
         folder=str(definition.folder),
         checkpoint=clean.place(definition.checkpoint(target)),
         nodes=nodes,
-        operators=_operators(plan, target, clean, definition.modules or definition.folder),
+        operators=_operators(plan, target, clean, definition.module_folder),
         settings={key: value for key, value in said.items() if key in FROZEN},
         deciding={
             key: value
@@ -203,7 +203,7 @@ def _node(plan: Plan, node: Node, readers: tuple[str, ...], clean: _Cleaner) -> 
         mode=node.mode if node.kind == "source" else "",
         output_mode=node.output_mode if node.kind == "target" else "",
         trigger=str(node.trigger) if node.kind == "target" else "",
-        functions=_functions(plan.definition.modules or plan.definition.folder, gem),
+        functions=_functions(plan.definition.module_folder, gem),
         places={option: tuple(map(clean.place, texts)) for option, texts in sorted(places.items())},
         readers=readers if node.kind == "source" and node.mode == "stream" else (),
         columns=None if columns is None else tuple((clean(c.name), _clean(c.type, clean)) for c in columns),
@@ -373,8 +373,7 @@ def _settings(
     plan: Plan, target: str, clean: _Cleaner, environment: Mapping[str, str] | None
 ) -> dict[str, str]:
     """What is said of Spark's settings, by whoever wins."""
-    definition = plan.definition
-    said: dict[str, str] = dict(load_settings(definition.project or definition.folder, environment).spark)
+    said: dict[str, str] = dict(load_settings(plan.definition.settings_folder, environment).spark)
     for name in plan.upstream([target]):
         said |= plan.gems[name].session_settings()
     said |= plan.definition.spark

@@ -49,9 +49,9 @@ def first_run(plan: Plan, node: Node, version: VersionRecord) -> TargetChanges:
     """
     former = _recorded_elsewhere(plan, version)
     found = _into_what_is_there(plan, node, former)
-    if found is None and former:
-        found = renamed_target(plan, node, former)
-    return found or new_target(plan, version)
+    if found is None:
+        found = _renamed(plan, node, version, former) if former else new_target(plan, version)
+    return found
 
 
 def first_run_after(
@@ -68,43 +68,35 @@ def first_run_after(
     """
     for other in others.values():
         if _is_gone(plan, other.identity) and _writes_there(version, version_of(before, other.id).nodes[-1]):
-            return renamed_target(plan, node, other.id) or new_target(plan, version)
+            return _renamed(plan, node, version, other.id)
     return new_target(plan, version)
 
 
-def renamed_target(plan: Plan, node: Node, former: str) -> TargetChanges | None:
-    """A target that has another id, and so a new checkpoint, where its old one has rows already.
-
-    Args:
-        plan: The checked pipeline.
-        node: The target.
-        former: The id that it had.
-
-    Returns:
-        None where it writes all that it wrote anew.
-    """
+def _renamed(plan: Plan, node: Node, version: VersionRecord, former: str) -> TargetChanges:
+    """A target that has another id, and so a new checkpoint, where its old one has rows already."""
     message = f"target `{former}` is called `{node.id}` now and has no checkpoint under that name"
-    return _begun_anew(plan, node, message, _was(node, former), former, node.id)
+    return _begun_anew(plan, node, version, message, _was(node, former), former, node.id)
 
 
-def target_elsewhere(plan: Plan, node: Node, former: str, location: str) -> TargetChanges | None:
-    """A target whose checkpoint would lie in another place, where its old one has rows already.
+def target_elsewhere(plan: Plan, node: Node, version: VersionRecord, former: VersionRecord) -> TargetChanges:
+    """What becomes of rows when a target's checkpoint would lie in another place than another version's.
 
     Args:
         plan: The checked pipeline.
         node: The target.
-        former: The location of the checkpoint that it had.
-        location: That of the one that it gets.
-
-    Returns:
-        None where it writes all that it wrote anew.
+        version: What is going to run.
+        former: What ran.
     """
-    message = f"target `{node.id}` had its checkpoint at {former}, and gets a new one at {location}"
+    places = version.nodes[-1].places
+    if not places or places != former.nodes[-1].places:
+        return new_target(plan, version)
+    before, after = former.checkpoint, version.checkpoint
+    message = f"target `{node.id}` had its checkpoint at {before}, and gets a new one at {after}"
     hint = (
         "Let `pipeline` and `checkpoints` say what they said. Or move the checkpoints along before the next "
         "run, with the records beside them."
     )
-    return _begun_anew(plan, node, message, hint, former, location)
+    return _begun_anew(plan, node, version, message, hint, before, after)
 
 
 def moved_target(plan: Plan, node: Node, checkpoint: SparkCheckpoint | None) -> Change | None:
@@ -191,12 +183,11 @@ def _into_what_is_there(plan: Plan, node: Node, former: str) -> TargetChanges | 
         f"target `{node.id}` has no checkpoint, so what its sources have is read from the beginning, and "
         f"{anew.why}"
     )
-    hint = anew.hint or (
+    hint = _was(node, former) if former else anew.hint
+    hint = hint or (
         "If its checkpoint is elsewhere, or it had another id, say so with `checkpoints` or `was`. If what "
         f"is there came from somewhere else, run with `--accept GB435:{node.id}`."
     )
-    if former:
-        hint = _was(node, former)
     place = plan.definition.locator.place(node.path, key=True)
     change = Change(anew.effect, "GB435", message, node.id, node.path, place, hint, former or None, node.id)
     return TargetChanges(node.id, (change,))
@@ -207,12 +198,12 @@ def _was(node: Node, former: str) -> str:
 
 
 def _begun_anew(
-    plan: Plan, node: Node, message: str, hint: str, before: str, after: str
-) -> TargetChanges | None:
-    """What becomes of the rows of a target that loses its checkpoint; None where all are written anew."""
+    plan: Plan, node: Node, version: VersionRecord, message: str, hint: str, before: str, after: str
+) -> TargetChanges:
+    """What becomes of the rows of a target that loses its checkpoint, and may write all of them anew."""
     anew = reads_what_is_there(plan, node.id)
     if anew and node.output_mode == "complete":
-        return None
+        return new_target(plan, version)
     what = "all that was read is read again, and written to where it is already" if anew else PASSED
     verdict: Verdict = "again" if anew else "skipped"
     place = plan.definition.locator.place(node.path, key=True)

@@ -221,6 +221,10 @@ class Flow:
         """The nodes behind a node that keep state, or may."""
         return {other for other in self.side.behind(name) if self.keeps(other)}
 
+    def states_by_watermark(self, name: str) -> set[str]:
+        """The nodes that keep state and get the watermark of a node, behind it or as the query's."""
+        return self.states_behind(name) | self.by_event_time
+
     def needed(self, name: str) -> set[str]:
         """The columns behind a node that somebody reads: Spark leaves out the others."""
         return self._needed[0].get(name, {ALL})

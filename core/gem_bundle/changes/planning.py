@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.begun import JournalError, damaged_journal, goes_on
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
-from gem_bundle.changes.compare import compare, compare_with_checkpoint, new_target, unseen_code
+from gem_bundle.changes.compare import compare, compare_with_checkpoint, unseen_code
 from gem_bundle.changes.damage import check_checkpoint, has_source_evolution, unseen
 from gem_bundle.changes.first_run import (
     PASSED,
@@ -230,23 +230,20 @@ def plan_against(
             found.append(first_run_after(plan, node, new, before, former))
             continue
         record = version_of(before, old.id, environment=environment)
-        elsewhere = _elsewhere(plan, node, record, new)
+        if _within(record) != _within(new):
+            found.append(target_elsewhere(plan, node, new, record))
+            continue
         ran = new_side(record, before, old.id)
-        found.append(elsewhere or compare(record, new, plan, node.id, ran=ran))
+        found.append(compare(record, new, plan, node.id, ran=ran))
     if not chosen:
         now = {node.identity for node in plan.definition.of_kind("target")}
         found += [_gone(plan, node.id) for node in former.values() if node.identity not in now]
     return found
 
 
-def _elsewhere(plan: Plan, node: Node, record: VersionRecord, new: VersionRecord) -> TargetChanges | None:
-    """What becomes of rows when a target's checkpoint would lie in another place; None where it doesn't."""
-    before, after = (v.checkpoint.removeprefix(f"{v.folder}/") for v in (record, new))
-    if before == after:
-        return None
-    if not new.nodes[-1].places or record.nodes[-1].places != new.nodes[-1].places:
-        return new_target(plan, new)
-    return target_elsewhere(plan, node, record.checkpoint, new.checkpoint) or new_target(plan, new)
+def _within(version: VersionRecord) -> str:
+    """Where a checkpoint lies in the pipeline's folder; its whole location where it lies elsewhere."""
+    return version.checkpoint.removeprefix(f"{version.folder}/")
 
 
 def _shared(node: Node) -> str:

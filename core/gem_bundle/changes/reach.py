@@ -9,7 +9,7 @@ from gem_bundle.changes.below import states_below
 from gem_bundle.changes.conditions import IS_TRUE, UNCHANGED
 from gem_bundle.changes.flow import ALL, values_for
 from gem_bundle.expressions import meaning_of
-from gem_bundle.lineage import Kept, Lineage, Made
+from gem_bundle.lineage import Kept, Lineage, Made, uses_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
@@ -133,16 +133,16 @@ def _asks_otherwise(flow: Flow, name: str, coming: list[Taint]) -> bool:
             continue
         if not flow.side.is_streaming(edge.node):
             return True
-        for output in flow.outputs(name):
-            lineage = flow.lineage(name, output)
-            made = (
-                ()
-                if lineage is None
-                else [lineage.rows, *lineage.columns.values()][: None if lineage.expands else 1]
-            )
-            if taint.columns and (lineage is None or any(taint.touches(one, position) for one in made)):
-                return True
+        lineages = [flow.lineage(name, output) for output in flow.outputs(name)]
+        if taint.columns and any(one is None or taint.touches(_asking(one), position) for one in lineages):
+            return True
     return False
+
+
+def _asking(lineage: Lineage) -> Made:
+    """What decides which rows come out: of what is taken apart its elements do too."""
+    made = [lineage.rows, *(lineage.columns.values() if lineage.expands else ())]
+    return Made(uses=uses_of(made))
 
 
 def _moves(taint: Taint, marked: set[str]) -> bool:

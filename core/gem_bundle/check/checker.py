@@ -156,7 +156,7 @@ def check_definition(loaded: Loaded, registry: Registry | None = None, *, discov
 def _settings(definition: Definition) -> tuple[Settings, list[Diagnostic]]:
     """The settings of the pipeline's project, and what is wrong with them."""
     try:
-        return load_settings(definition.project or definition.folder), []
+        return load_settings(definition.settings_folder), []
     except PipelineError as error:
         return Settings(), list(error.diagnostics)
 

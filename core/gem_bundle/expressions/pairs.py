@@ -159,12 +159,12 @@ def terms_of(condition: str, columns: Sequence[Column] | None) -> tuple[Term, ..
     tree = parsed(condition)
     if tree is None:
         return ()
-    texts = [text.sql(dialect="spark") for text in _apart(tree, wanted=True)]
+    texts = [_written(part, wanted=wanted) for part, wanted in _apart(tree)]
     return tuple(Term(made_over(text, [(0, columns)], {}), asked_by(text, [columns])) for text in texts)
 
 
-def _apart(node: exp.Expr, *, wanted: bool) -> Iterator[exp.Expr]:
-    """The parts of a condition that all must hold, or of its contrary."""
+def _apart(node: exp.Expr, *, wanted: bool = True) -> Iterator[tuple[exp.Expr, bool]]:
+    """The parts of a condition that all must hold, or of its contrary, each with whether it is to hold."""
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.expressions.trees import bare
 
@@ -175,7 +175,13 @@ def _apart(node: exp.Expr, *, wanted: bool) -> Iterator[exp.Expr]:
         yield from _apart(node.this, wanted=wanted)
         yield from _apart(node.expression, wanted=wanted)
     else:
-        yield node if wanted else exp.Not(this=exp.Paren(this=node.copy()))
+        yield node, wanted
+
+
+def _written(node: exp.Expr, *, wanted: bool) -> str:
+    from gem_bundle.expressions.spark_parser import exp
+
+    return (node if wanted else exp.Not(this=exp.Paren(this=node.copy()))).sql(dialect="spark")
 
 
 def _equal_terms(tree: exp.Expr) -> Iterator[tuple[list[str], bool]]:
@@ -187,35 +193,28 @@ def _equal_terms(tree: exp.Expr) -> Iterator[tuple[list[str], bool]]:
         yield [side.sql(dialect="spark") for side in sides], not isinstance(term, exp.EQ | exp.NEQ)
 
 
-def _terms(node: exp.Expr, *, wanted: bool = True) -> Iterator[exp.Expr]:
+def _terms(tree: exp.Expr, *, wanted: bool = True) -> Iterator[exp.Expr]:
     """The comparisons for equality that hold where a condition does, in whatever words it says so.
 
     Args:
-        node: The condition.
+        tree: The condition.
         wanted: Whether it is to hold, or its contrary.
     """
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.expressions.trees import bare
 
-    node = bare(node)
-    if isinstance(node, exp.Not):
-        yield from _terms(node.this, wanted=not wanted)
-    elif isinstance(node, exp.And if wanted else exp.Or):
-        yield from _terms(node.this, wanted=wanted)
-        yield from _terms(node.expression, wanted=wanted)
-    elif isinstance(node, exp.Or | exp.And):
-        # One that can't be leaves the other.
-        sides = [side for side in (node.this, node.expression) if _always(side) is not (not wanted)]
-        if len(sides) == 1:
-            yield from _terms(sides[0], wanted=wanted)
-    elif isinstance(node, exp.EQ | exp.NullSafeEQ) and isinstance(bare(node.expression), exp.Boolean):
-        yield from _terms(node.this, wanted=wanted is bool(bare(node.expression).this))
-    elif isinstance(node, exp.NEQ):
-        yield from [] if wanted else [node]
-    elif wanted and isinstance(node, exp.EQ | exp.NullSafeEQ):
-        yield node
-    elif wanted and isinstance(node, exp.Anonymous) and node.name.lower() == "equal_null":
-        yield from [node] if len(node.expressions) == 2 else []
+    for node, holds in _apart(tree, wanted=wanted):
+        if isinstance(node, exp.Or | exp.And):
+            # One that can't be leaves the other.
+            sides = [side for side in (node.this, node.expression) if _always(side) in {None, holds}]
+            if len(sides) == 1:
+                yield from _terms(sides[0], wanted=holds)
+        elif isinstance(node, exp.EQ | exp.NullSafeEQ) and isinstance(bare(node.expression), exp.Boolean):
+            yield from _terms(node.this, wanted=holds is bool(bare(node.expression).this))
+        elif isinstance(node, exp.EQ | exp.NullSafeEQ if holds else exp.NEQ):
+            yield node
+        elif holds and isinstance(node, exp.Anonymous) and node.name.lower() == "equal_null":
+            yield from [node] if len(node.expressions) == 2 else []
 
 
 def _always(node: exp.Expr) -> bool | None:

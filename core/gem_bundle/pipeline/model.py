@@ -328,6 +328,16 @@ class Definition:
     modules: "FilePath | None" = field(default=None, compare=False, repr=False)
     project: "FilePath | None" = field(default=None, compare=False, repr=False)
 
+    @property
+    def module_folder(self) -> "FilePath":
+        """The folder with the Python modules that it names."""
+        return self.modules or self.folder
+
+    @property
+    def settings_folder(self) -> "FilePath":
+        """The folder from which its project's settings are looked up."""
+        return self.project or self.folder
+
     def of_kind(self, kind: "Kind") -> list[Node]:
         """The nodes of a kind, in the order of the file."""
         return [node for node in self.nodes.values() if node.kind == kind]

@@ -10,7 +10,7 @@ from gem_bundle.changes.zone import TIME_ZONE
 from gem_bundle.contexts import SOURCE_NAMING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from gem_bundle.changes.comparison import Comparison
     from gem_bundle.changes.model import Change
@@ -67,25 +67,13 @@ def _deciding(both: Comparison) -> Iterator[Change]:
     if old is None or new is None:
         return
     stateful = both.old.stateful or both.new.stateful
-    defaults = DECIDING | PLANNING
     for key in sorted({*old, *new, TIME_ZONE}):
-        before, after = (found.get(key, defaults.get(key, "")) for found in (old, new))
-        one, other = (told(value) if value else _by_default(key) for value in (before, after))
-        put_back = "Put it back"
-        if key == TIME_ZONE:
-            zones = [value or side.version.zone for value, side in ((before, both.old), (after, both.new))]
-            if zones[0] == zones[1] or (before == after and "" in zones):
-                continue
-            if not before and zones[0]:
-                one = _of_machine(zones[0])
-                put_back = f"Write `{key}: {zones[0]}` under `spark`"
-            if not after and zones[1]:
-                other = _of_machine(zones[1])
-            before, after = zones
-        elif before == after:
-            continue
         if key in PLANNING and not stateful:
             continue
+        found = _zones(both, old, new) if key == TIME_ZONE else _values(key, old, new)
+        if found is None:
+            continue
+        (before, one), (after, other), put_back = found
         does = (
             "Spark may ask conditions before other state"
             if key in PLANNING
@@ -113,12 +101,34 @@ def _deciding(both: Comparison) -> Iterator[Change]:
             )
 
 
-def _by_default(key: str) -> str:
-    return "the machine's own" if key == TIME_ZONE else "Spark's default"
+_Value = tuple[str, str]
+"""What a setting is, empty where that isn't known or Spark's default, and how that is told."""
 
 
-def _of_machine(zone: str) -> str:
-    return f"{_by_default(TIME_ZONE)} {told(zone)}"
+def _values(key: str, old: Mapping[str, str], new: Mapping[str, str]) -> tuple[_Value, _Value, str] | None:
+    """What a setting was and is, and the beginning of what to do; None where it is the same."""
+    before, after = (found.get(key, (DECIDING | PLANNING).get(key, "")) for found in (old, new))
+    if before == after:
+        return None
+    one, other = (told(value) if value else "Spark's default" for value in (before, after))
+    return (before, one), (after, other), "Put it back"
+
+
+def _zones(
+    both: Comparison, old: Mapping[str, str], new: Mapping[str, str]
+) -> tuple[_Value, _Value, str] | None:
+    """The same of the time zone, which is the machine's where no setting gives it."""
+    said = [found.get(TIME_ZONE, "") for found in (old, new)]
+    zones = [one or side.version.zone for one, side in zip(said, (both.old, both.new), strict=True)]
+    if zones[0] == zones[1] or (said[0] == said[1] and "" in zones):
+        return None
+    one, other = (
+        told(value) if value else f"the machine's own {told(zone)}" if zone else "the machine's own"
+        for value, zone in zip(said, zones, strict=True)
+    )
+    is_known = bool(zones[0]) and not said[0]
+    put_back = f"Write `{TIME_ZONE}: {zones[0]}` under `spark`" if is_known else "Put it back"
+    return (zones[0], one), (zones[1], other), put_back
 
 
 def _versions(both: Comparison) -> Iterator[Change]:

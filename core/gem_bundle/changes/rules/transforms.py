@@ -62,16 +62,8 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
         # What goes no further is missed by those that read it before.
         reach = reach.join(reach_from(both.before, then, taint), both.now)
     if both.after.watermarks(node.id):
-        yield Told(
-            _lateness(
-                both,
-                both.after.states_behind(node.id) | both.after.by_event_time,
-                "GB420",
-                what,
-                node.id,
-                "mixed",
-            )
-        )
+        states = both.after.states_by_watermark(node.id)
+        yield Told(_lateness(both, states, "GB420", what, node.id, "mixed"))
         if not taint:
             return
     below = states_below(both.after, node.id)
@@ -97,16 +89,8 @@ def _removed(both: Comparison, node: NodeRecord) -> Iterator[Told]:
     what = f"transform `{node.id}` (`{node.gem}`) {both.no_more(node)}"
     taint = _between(both.old, both.before, node, {other.id for other in both.removed})
     if both.before.watermarks(node.id):
-        yield Told(
-            _lateness(
-                both,
-                both.before.states_behind(node.id) | both.before.by_event_time,
-                "GB421",
-                what,
-                node.id,
-                "mixed",
-            )
-        )
+        states = both.before.states_by_watermark(node.id)
+        yield Told(_lateness(both, states, "GB421", what, node.id, "mixed"))
         if not taint:
             return
     if both.before.keeps(node.id):
@@ -165,7 +149,7 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
             what += RULE_ONLY.format(new.gem)
         details = {"option": found.option, "before": found.before, "after": found.after}
         if both.after.watermarks(new.id) and effect in {"from_now_on", "mixed"}:
-            states = both.after.states_behind(new.id) | both.after.by_event_time
+            states = both.after.states_by_watermark(new.id)
             yield Told(_lateness(both, states, "GB426", what, new.id, effect, **details))
         elif effect in {"from_now_on", "mixed"}:
             own = effect == "mixed" and other_state(
@@ -327,7 +311,7 @@ def _replaced(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[To
         return
     taint = local_taint(both.before.lineage(old.id), both.after.lineage(new.id))
     if both.before.watermarks(old.id) or both.after.watermarks(new.id):
-        states = both.after.states_behind(new.id) | both.after.by_event_time
+        states = both.after.states_by_watermark(new.id)
         yield Told(_lateness(both, states, "GB420", what, new.id, "mixed", **details))
         if not taint:
             return

@@ -53,7 +53,7 @@ def check_called(plan: Plan) -> list[Diagnostic]:
             found.append(gem_failed(definition, node, "called", error))
             continue
         for one in called:
-            findings = _findings(one, definition.modules or definition.folder)
+            findings = _findings(one, definition.module_folder)
             found += [from_finding(definition, node, finding, gem) for finding in findings]
     return found
 

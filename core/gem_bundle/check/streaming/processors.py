@@ -64,7 +64,7 @@ def check_processors(plan: Plan, ancestry: Ancestry) -> Iterator[Diagnostic]:
             # One of a column that got lost on the way is the query's all the same.
             if not ancestry.before(operator, watermarks):
                 yield from _check_watermark(plan, operator)
-            use = processor_use(operator.processor, plan.definition.modules or plan.definition.folder)
+            use = processor_use(operator.processor, plan.definition.module_folder)
             if use is not None:
                 yield from _check_use(plan, operator, use)
 
