@@ -15,7 +15,7 @@ from gem_bundle.gem import Target
 from gem_bundle.pipeline.model import IN_GROUP
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.changes.model import Verdict
@@ -39,15 +39,18 @@ def reads_what_is_there(plan: Plan, target: str) -> bool:
     return any(not reads_only_new(plan.gems[name]) for name in plan.streaming_sources(target))
 
 
-def first_run(plan: Plan, node: Node, version: VersionRecord) -> TargetChanges:
+def first_run(
+    plan: Plan, node: Node, version: VersionRecord, left: Callable[[], Mapping[str, str]]
+) -> TargetChanges:
     """What becomes of rows when a target runs that has no checkpoint.
 
     Args:
         plan: The checked pipeline.
         node: The target.
         version: What is going to run.
+        left: Looks for the targets that are no more, as `left_over` tells them.
     """
-    former = _recorded_elsewhere(plan, version)
+    former = _recorded_elsewhere(version, left)
     found = _into_what_is_there(plan, node, former)
     if found is None:
         found = _renamed(plan, node, version, former) if former else new_target(plan, version)
@@ -152,11 +155,11 @@ def _is_gone(plan: Plan, identity: str) -> bool:
     return all(node.identity != identity for node in plan.definition.of_kind("target"))
 
 
-def _recorded_elsewhere(plan: Plan, version: VersionRecord) -> str:
+def _recorded_elsewhere(version: VersionRecord, left: Callable[[], Mapping[str, str]]) -> str:
     """The target that is no more and wrote to where this one is going to; an empty text for none."""
     if not version.nodes[-1].places:
         return ""
-    for name, location in left_over(plan).items():
+    for name, location in left().items():
         record, _ = record_of(name, location)
         ran = record.newest if record is not None else None
         if ran is not None and _writes_there(version, ran.nodes[-1]):

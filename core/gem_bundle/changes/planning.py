@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.begun import JournalError, damaged_journal, goes_on
@@ -60,14 +60,15 @@ def plan_changes(
     wrong: list[Diagnostic] = []
     chosen = set(targets)
     installed = cache(load_registry)
+    left = cache(partial(left_over, plan))
     for node in plan.restartable(plan.definition.of_kind("target")):
         if chosen and node.id not in chosen:
             continue
-        changes, more = _of_target(plan, node, environment, installed)
+        changes, more = _of_target(plan, node, environment, installed, left)
         found += changes
         wrong += [d.moved(plan.definition.locator.place(node.path, key=True)) for d in more]
     if not chosen:
-        found += [_gone(plan, name) for name in left_over(plan)]
+        found += [_gone(plan, name) for name in left()]
     return found, wrong
 
 
@@ -110,7 +111,11 @@ def hold_to_plan(
 
 
 def _of_target(
-    plan: Plan, node: Node, environment: Mapping[str, str] | None, installed: Callable[[], Registry]
+    plan: Plan,
+    node: Node,
+    environment: Mapping[str, str] | None,
+    installed: Callable[[], Registry],
+    left: Callable[[], Mapping[str, str]],
 ) -> tuple[list[TargetChanges], list[Diagnostic]]:
     location = plan.definition.checkpoint(node.id)
     try:
@@ -119,7 +124,7 @@ def _of_target(
         return [], [damaged_journal(node.id, location, error)]
     try:
         checkpoint = read_checkpoint(next_run.location, last=2)
-        return _judged(plan, node, checkpoint, environment, installed, next_run)
+        return _judged(plan, node, checkpoint, environment, installed, left, next_run)
     except UnseenError as error:
         return [], [unseen(node.id, location, error)]
 
@@ -130,6 +135,7 @@ def _judged(
     checkpoint: SparkCheckpoint | None,
     environment: Mapping[str, str] | None,
     installed: Callable[[], Registry],
+    left: Callable[[], Mapping[str, str]],
     next_run: GoesOn,
 ) -> tuple[list[TargetChanges], list[Diagnostic]]:
     """What becomes of a target that has that checkpoint, or is given it by the next run.
@@ -147,7 +153,7 @@ def _judged(
         if moved is not None:
             return [TargetChanges(node.id, (moved,))], []
     if checkpoint is None:
-        return [first_run(plan, node, new)], []
+        return [first_run(plan, node, new, left)], []
     # Continuous processing names no sources, whatever the settings: that is another matter.
     evolution = has_source_evolution(plan.definition.spark, node.trigger) and not checkpoint.continuous
     broken = check_checkpoint(node.id, checkpoint, source_evolution=evolution)
