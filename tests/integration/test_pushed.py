@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.core.changes.pushed import PUSHED
+from tests.core.changes.pushed import CONSTANTS, PUSHED
 from tests.core.changes.test_below import plan
 from tests.differential.edits.truth import Experiments
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
+EDITS = [*PUSHED, *CONSTANTS]
 OUTCOMES = {"mixed": "wrong", "refused": "refused", "continues": "continues", "from_now_on": "from_now_on"}
 
 
@@ -31,7 +32,7 @@ def experiments(spark: SparkSession, tmp_path: Path) -> Experiments:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("edit", PUSHED, ids=[re.sub(r"\W", "_", edit.name) for edit in PUSHED])
+@pytest.mark.parametrize("edit", EDITS, ids=[re.sub(r"\W", "_", edit.name) for edit in EDITS])
 def test_what_is_said_is_what_spark_does(edit: Pushed, experiments: Experiments) -> None:
     before, after = map(plan, edit.versions())
     first = experiments.first(f"pushed#{edit.rows or 'dense0'}", before, "out")

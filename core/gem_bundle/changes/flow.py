@@ -192,6 +192,22 @@ class Flow:
             for key, never in self.never_null(edge.node, edge.output).items()
         }
 
+    def constant(self, name: str, output: str, key: str) -> str | None:
+        """How a column is made that is the same in each row; None where it is made of what comes in."""
+        lineage = self.lineage(name, output) if self.side.nodes[name].kind == "transform" else None
+        made = lineage.columns.get(key) if lineage is not None else None
+        if made is None or made.uses is None:
+            return None
+        texts = [made.rule]
+        for use in sorted(made.uses):
+            position, _, column = use.partition(":")
+            edge = self.side.nodes[name].inputs[int(position)]
+            text = self.constant(edge.node, edge.output, column)
+            if text is None:
+                return None
+            texts.append(text)
+        return " ".join(text for text in texts if text != "=")
+
     @cached_property
     def by_event_time(self) -> frozenset[str]:
         """The nodes that keep state by the watermark, or may: a query has one, of all that are set."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.changes.conditions import asked_behind, is_always_there
@@ -23,7 +24,7 @@ from gem_bundle.lineage import column_keys
 from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gem_bundle.changes.flow import Flow
     from gem_bundle.lineage import Kept
@@ -55,6 +56,8 @@ class Shape(NamedTuple):
         asked: Of a join the columns without which it keeps no row, by its condition or one behind it.
         taken: Those of them that Spark takes for never null when it reads a row that was kept, whatever its
             schema says.
+        constants: How those of its values are made that are constants of which it isn't known whether they
+            are null.
     """
 
     node: str
@@ -68,6 +71,7 @@ class Shape(NamedTuple):
     empty: bool = False
     asked: frozenset[str] = frozenset()
     taken: frozenset[str] = frozenset()
+    constants: Mapping[str, str] = MappingProxyType({})
 
 
 def shapes(flow: Flow) -> list[Shape]:
@@ -186,6 +190,7 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str]) -> Shape:
     found: dict[str, str | None] = {}
     asked: set[str] = set()
     taken: set[str] = set()
+    constants: dict[str, str] = {}
     # What lacks the key finds no partner, whatever it is read as.
     compared = {use for made in kept.parts or kept.keys for use in made.uses or ()}
     for side, position in enumerate(kept.sides or range(len(flow.side.nodes[node].inputs))):
@@ -206,6 +211,9 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str]) -> Shape:
                 never = never_null.get(key)
                 if not never and asked_just_before(flow, edge, needed, key, asked=key in asks):
                     never = True
+                text = flow.constant(edge.node, edge.output, key) if never is None else None
+                if text is not None:
+                    constants[f"{side}:{key}"] = text
                 found[f"{side}:{key}"] = f"{bare(column.type)}{_NULLS[never]}"
         found[f"|{side}"] = "|"
         asks = {k for k in asks - of_input(compared, position) if not is_always_there(flow, edge, k)}
@@ -214,7 +222,9 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str]) -> Shape:
             # Without its time a row is older than any range takes.
             taken |= {f"{side}:{key}" for key in asks if not is_event_time(flow, edge, key)}
     values, holds = tuple(found.values()), tuple(found)
-    return shape._replace(values=values, holds=holds, asked=frozenset(asked), taken=frozenset(taken))
+    return shape._replace(
+        values=values, holds=holds, asked=frozenset(asked), taken=frozenset(taken), constants=constants
+    )
 
 
 def _asked_of(flow: Flow, node: str, position: int, side: int) -> set[str]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 NEVER: frozenset[str] = frozenset()
 _MAYBE, _UNCERTAIN = frozenset({MAYBE_NULL}), frozenset({UNCERTAIN})
+_BY_ITSELF = _MAYBE | _UNCERTAIN
 _TOTAL = frozenset(
     [
         *("approx_count_distinct", "array", "array_agg", "collect_list", "collect_set", "concat_ws", "count"),
@@ -35,6 +36,8 @@ _LIKE_ITS_ARGUMENTS = frozenset(
         *("substring", "trim", "upper", "year"),
     ]
 )
+# Their forms may be null, but no values make them so, or fail.
+_OF_ANY_VALUE = frozenset({"ceil", "ceiling", "floor", "regexp_replace", "round", "split"})
 _VALUES = (exp.Literal, exp.Boolean, exp.Interval)
 _NEVER_NULL = (exp.Is, exp.NullSafeEQ)
 _DIVIDES = (exp.Div, exp.IntDiv, exp.Mod)
@@ -51,6 +54,13 @@ def nulls_in(tree: exp.Expr, resolve: Resolve) -> frozenset[str]:
         tree: The expression.
         resolve: The same of what a name means.
     """
+    found = _by_form(tree, resolve)
+    if found and found <= _BY_ITSELF and _is_constant(tree):
+        return _of_constant(tree)
+    return found
+
+
+def _by_form(tree: exp.Expr, resolve: Resolve) -> frozenset[str]:
     node = bare(tree)
     parts = parts_of(node)
     if parts is not None:
@@ -68,7 +78,10 @@ def nulls_in(tree: exp.Expr, resolve: Resolve) -> frozenset[str]:
     if isinstance(node, exp.Cast):
         found = nulls_in(node.this, resolve)
         # There is a text for each value.
-        plain = node.is_type("string") or isinstance(bare(node.this), exp.Literal)
+        value = bare(node.this)
+        # A number with a suffix is parsed as one that is tried.
+        is_value = isinstance(value, exp.Literal) and not (isinstance(node, exp.TryCast) and value.is_string)
+        plain = node.is_type("string") or is_value
         return found if plain else found | _UNCERTAIN
     if isinstance(node, exp.Case):
         values = [branch.args["true"] for branch in node.args.get("ifs") or ()]
@@ -79,6 +92,37 @@ def nulls_in(tree: exp.Expr, resolve: Resolve) -> frozenset[str]:
     if isinstance(node, exp.Anonymous):
         return _of_call(node.name.lower(), node.expressions, resolve)
     return _any(node.iter_expressions(), resolve) | _UNCERTAIN
+
+
+def _is_constant(tree: exp.Expr) -> bool:
+    """Whether Spark works an expression out when it plans a query: its rule `ConstantFolding`."""
+    return not any(
+        parts_of(node) is not None
+        or isinstance(node, exp.Star | exp.Query)
+        or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES)
+        for node in tree.walk()
+    )
+
+
+def _of_constant(tree: exp.Expr) -> frozenset[str]:
+    """Of what Spark works out it knows whether it is null; here that is known of nulls and of divisions."""
+    node = bare(tree)
+    if isinstance(node, exp.Null):
+        return _MAYBE
+    parts = [nulls_in(part, lambda _: _UNCERTAIN) for part in node.iter_expressions()]
+    if isinstance(node, _DIVIDES) and not any(parts) and _is_a_number_but_zero(node.expression):
+        return NEVER
+    if isinstance(node, exp.Anonymous) and node.name.lower() in _OF_ANY_VALUE and not any(parts):
+        return NEVER
+    return _MAYBE if isinstance(node, _THROUGH) and _MAYBE in parts else _UNCERTAIN
+
+
+def _is_a_number_but_zero(node: exp.Expr) -> bool:
+    literal = bare(node)
+    try:
+        return isinstance(literal, exp.Literal) and float(literal.this) != 0
+    except ValueError:
+        return False
 
 
 def _of_call(name: str, arguments: Sequence[exp.Expr], resolve: Resolve) -> frozenset[str]:

@@ -1,4 +1,5 @@
-"""Edits of what stands behind state, or beside it, and still gets into it: each was tried in Spark 4.2.
+"""Edits of what stands behind state, or beside it, and still gets into it, and of constants in it: each was tried in
+Spark 4.2.
 
 `tests/core/changes/test_below.py` holds the verdicts to them, `tests/integration/test_pushed.py` the truth.
 """
@@ -239,4 +240,26 @@ PUSHED = [
         rows="far7",
         mode="update",
     ),
+]
+
+
+def _constant(name: str, before: str, after: str, verdict: str) -> Pushed:
+    """An edit of a constant that a join keeps with its rows."""
+    join = JOIN.replace("l: a", "l: c")
+    return Pushed(name, _flag("z", before, "a") + join, _flag("z", after, "a") + join, verdict)
+
+
+# Spark works constants out when it plans, and by that knows which of them are null; one that is null is kept as what
+# may be null.
+CONSTANTS = [
+    _constant(
+        "a constant without such an element",
+        "element_at(split('a b', '/'), 1)",
+        "element_at(split('a b', '/'), 3)",
+        "refused",
+    ),
+    _constant("a constant that is no number", "try_cast('1' as int)", "try_cast('a' as int)", "refused"),
+    _constant("a constant of a division", "1 / 2", "x", "refused"),
+    _constant("a column of a constant's kind", "x", "1 / 2", "mixed"),
+    _constant("a constant of another round value", "round(1.5, 1) + 0", "round(2.5, 1) + 0", "mixed"),
 ]

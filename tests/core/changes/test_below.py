@@ -11,11 +11,13 @@ from gem_bundle.changes.planning import plan_against
 from gem_bundle.check.checker import check_definition
 from gem_bundle.pipeline.document import parse
 from gem_bundle.pipeline.loader import load_document
-from tests.core.changes.pushed import PUSHED
+from tests.core.changes.pushed import CONSTANTS, PUSHED
 
 if TYPE_CHECKING:
     from gem_bundle.pipeline.plan import Plan
     from tests.core.changes.pushed import Pushed
+
+EDITS = [*PUSHED, *CONSTANTS]
 
 
 def plan(text: str) -> Plan:
@@ -24,7 +26,7 @@ def plan(text: str) -> Plan:
     return checked.plan
 
 
-@pytest.mark.parametrize("edit", PUSHED, ids=[re.sub(r"\W", "_", edit.name) for edit in PUSHED])
+@pytest.mark.parametrize("edit", EDITS, ids=[re.sub(r"\W", "_", edit.name) for edit in EDITS])
 def test_what_is_said_of_what_gets_before_state(edit: Pushed) -> None:
     before, after = map(plan, edit.versions())
     (found,) = plan_against(after, before)

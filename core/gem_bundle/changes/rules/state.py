@@ -182,6 +182,8 @@ def _difference(old: Shape, new: Shape) -> str:
         if were == are:
             return f"its values {were} may be null now, and those in the checkpoint never are"
         return f"its values in the checkpoint are {were}, not {are}"
+    if why := _other_constants(old, new):
+        return why
     if None in {old.values, new.values} and old.results is not None and new.results is not None:
         # What the values are isn't known, but of these there are more or fewer.
         more, fewer = new.results - old.results, old.results - new.results
@@ -189,6 +191,25 @@ def _difference(old: Shape, new: Shape) -> str:
             names = listed_names(sorted(more or fewer))
             are = "is" if len(more or fewer) == 1 else "are"
             return f"{names} {are} kept now" if more else f"{names} {are} no longer kept"
+    return ""
+
+
+def _other_constants(old: Shape, new: Shape) -> str:
+    """Which constant of a join's rows is another one, where Spark may find that one null and the other not.
+
+    Spark works them out when it plans, and so knows it; it takes no column that may be null for one that
+    never was.
+    """
+    if old.values is None or new.values is None:
+        return ""
+    before, after = (dict(zip(shape.holds, shape.values or (), strict=True)) for shape in (old, new))
+    for column in sorted(before.keys() & after.keys() & (old.constants.keys() | new.constants.keys())):
+        was_never = column in old.constants or (before[column] or "").endswith("!")
+        may_be = column in new.constants or not (after[column] or "~").endswith(("!", "~"))
+        if was_never and may_be and old.constants.get(column) != new.constants.get(column):
+            return (
+                f"its constant {_columns({column})} is another one, which may be null where the old one isn't"
+            )
     return ""
 
 
