@@ -45,12 +45,14 @@ class _Asked(NamedTuple):
         parts: Spark may take it apart, or make another one of it.
         either: It is one or the other, so that it asks for no value, and nothing of it goes anywhere alone.
         asks: It would be null without some of them, so that Spark asks for those.
+        bare: It is nothing but its column, so that where that is computed, it is what that is computed by.
     """
 
     columns: frozenset[str]
     parts: bool
     either: bool
     asks: bool = True
+    bare: bool = False
 
     def over(self, columns: set[str] | None, *, computed: bool = False) -> _Asked:
         """The same over what its columns are made of; None is unknown.
@@ -64,7 +66,16 @@ class _Asked(NamedTuple):
             self.parts or computed or columns is None,
             self.either and not computed and columns is not None,
             self.asks or computed or columns is None,
+            self.bare and not computed and columns is not None,
         )
+
+    def computed_by(self, rule: str) -> _Asked:
+        """The same where its only column is computed: over what that is made of, by the same words.
+
+        Args:
+            rule: How the column is made.
+        """
+        return self._replace(parts=_has_parts(rule), either=_is_either(rule), asks=True, bare=False)
 
 
 def states_below(
@@ -160,6 +171,7 @@ def _of_term(term: Term) -> _Asked:
         parts=_has_parts(rule),
         either=_is_either(rule),
         asks=term.asks is None or bool(term.asks),
+        bare=rule in UNCHANGED and len(columns) == 1,
     )
 
 
@@ -316,6 +328,8 @@ def _further(flow: Flow, name: str, made: Lineage, asked: _Asked) -> set[str]:
     )
     if asked.either and both_sides and not computed and not equal & uses:
         return found
+    if asked.bare and computed and len(steps) == 1 and steps[0] is not None:
+        asked, computed = asked.computed_by(steps[0].rule), False
     for position, edge in enumerate(inputs):
         columns = of_input(uses, position)
         if equal & uses:

@@ -90,6 +90,7 @@ def reach_from(
     outputs: Mapping[str, Taint] | None = None,
     *,
     own_state: bool = False,
+    judged: Set[str] = frozenset(),
 ) -> Reach:
     """How far a difference in the rows behind a node reaches.
 
@@ -99,6 +100,7 @@ def reach_from(
         taint: What is different about the rows that it gives.
         outputs: The same of its named outputs, as far as it is known.
         own_state: The node's own state is different too.
+        judged: The nodes that are in one version only, of which it is told by themselves what they ask.
     """
     named = {(name, output): found for output, found in (outputs or {}).items()}
     reach = Reach(taints={name: taint}, outputs=named)
@@ -115,7 +117,8 @@ def reach_from(
                 reach.target.add(found)
             continue
         reach.taints[other] = _through(flow, other, coming, reach)
-        if flow.side.nodes[name].kind == "transform" and _asks_otherwise(flow, other, coming):
+        asks = flow.side.nodes[name].kind == "transform" and other not in judged
+        if asks and _asks_otherwise(flow, other, coming):
             for output in flow.outputs(other):
                 reach.states |= states_below(flow, other, output)
         if flow.watermarks(other) and any(_moves(taint, flow.marked(other)) for taint in coming):

@@ -55,7 +55,7 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
     what = f"transform `{node.id}` (`{node.gem}`) is new"
     passed = {other.id for other in both.added}
     taint = _between(both.new, both.after, node, passed)
-    reach = reach_from(both.after, node.id, taint)
+    reach = reach_from(both.after, node.id, taint, judged=passed)
     before = _origin_of(both.new, node, passed)
     then = {new.id: old.id for old, new in both.pairs}.get(before or "")
     if then is not None:
@@ -87,7 +87,8 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
 
 def _removed(both: Comparison, node: NodeRecord) -> Iterator[Told]:
     what = f"transform `{node.id}` (`{node.gem}`) {both.no_more(node)}"
-    taint = _between(both.old, both.before, node, {other.id for other in both.removed})
+    passed = {other.id for other in both.removed}
+    taint = _between(both.old, both.before, node, passed)
     if both.before.watermarks(node.id):
         states = both.before.states_by_watermark(node.id)
         yield Told(_lateness(both, states, "GB421", what, node.id, "mixed"))
@@ -97,9 +98,9 @@ def _removed(both: Comparison, node: NodeRecord) -> Iterator[Told]:
         message = f"{what}, and the checkpoint has its state: Spark refuses to go on without it"
         yield Told(both.of_state("refused", "GB422", message, node.id, difference=what, before=node.gem))
         return
-    reach = Reach().join(reach_from(both.before, node.id, taint), both.now)
+    reach = Reach().join(reach_from(both.before, node.id, taint, judged=passed), both.now)
     reach.states |= {both.now[name] for name in states_below(both.before, node.id) if name in both.now}
-    before = _origin_of(both.old, node, {other.id for other in both.removed})
+    before = _origin_of(both.old, node, passed)
     if before in both.now:
         reach = reach_from(both.after, both.now[before], taint).join(reach, {n: n for n in reach.states})
     if reach.states and not (taint.rows or taint.nulls):
