@@ -46,6 +46,7 @@ class _Asked(NamedTuple):
         either: It is one or the other, so that it asks for no value, and nothing of it goes anywhere alone.
         asks: It would be null without some of them, so that Spark asks for those.
         bare: It is nothing but its column, so that where that is computed, it is what that is computed by.
+        groups: Groups count that it gets before.
     """
 
     columns: frozenset[str]
@@ -53,6 +54,7 @@ class _Asked(NamedTuple):
     either: bool
     asks: bool = True
     bare: bool = False
+    groups: bool = True
 
     def over(self, columns: set[str] | None, *, computed: bool = False) -> _Asked:
         """The same over what its columns are made of; None is unknown.
@@ -67,6 +69,7 @@ class _Asked(NamedTuple):
             self.either and not computed and columns is not None,
             self.asks or computed or columns is None,
             self.bare and not computed and columns is not None,
+            self.groups,
         )
 
     def computed_by(self, rule: str) -> _Asked:
@@ -79,7 +82,12 @@ class _Asked(NamedTuple):
 
 
 def states_below(
-    flow: Flow, name: str, output: str = "", unchanged: frozenset[Term] = frozenset()
+    flow: Flow,
+    name: str,
+    output: str = "",
+    unchanged: frozenset[Term] = frozenset(),
+    *,
+    groups: bool = True,
 ) -> set[str]:
     """The nodes with state before a transform into whose state its condition may get.
 
@@ -91,6 +99,7 @@ def states_below(
         name: A transform, which keeps no state.
         output: The one of its outputs that is meant.
         unchanged: What of its condition doesn't count, as `same_terms` tells it.
+        groups: Groups count that it gets before, not only rows that are kept and what goes by the watermark.
     """
     node = flow.side.nodes[name]
     lineage = flow.lineage(name, output)
@@ -99,22 +108,30 @@ def states_below(
     found: set[str] = set()
     if lineage is None:
         for edge in node.inputs:
-            found |= _below(flow, edge, _Asked(frozenset({ALL}), parts=True, either=False))
+            found |= _below(flow, edge, _anything(groups=groups))
         return found
     if lineage.only_nulls and not lineage.nulls_left_out(never_lacking_before(flow, name)):
         return set()  # it leaves out nothing
     if not _asks(flow, name, lineage):
         return set()
     if joins_rows(flow, name) and SEMI.issuperset(_joined_how(flow, name)):
-        return {state for state in pushed_below(flow, name, output) if flow.recalls(state)}
+        below = {state for state in pushed_below(flow, name, output) if flow.recalls(state)}
+        # Whether it gets before a watermark too isn't told there.
+        return {s for s in below if groups or flow.keeps_rows(s) or s in flow.by_event_time}
     if _is_told_by_terms(flow, name, lineage):
-        asking = [_of_term(term) for term in lineage.terms if term not in unchanged]
+        terms = [term for term in lineage.terms if term not in unchanged]
+        asking = [_of_term(term)._replace(groups=groups) for term in terms]
         return found.union(*(_below(flow, node.inputs[0], asked) for asked in asking))
     for position, edge in enumerate(node.inputs):
         asked = _asked_of(flow, name, lineage, position)
         if asked is not None:
-            found |= _below(flow, edge, asked)
+            found |= _below(flow, edge, asked._replace(groups=groups))
     return found
+
+
+def _anything(*, groups: bool = True) -> _Asked:
+    """A condition of which nothing is known."""
+    return _Asked(frozenset({ALL}), parts=True, either=False, groups=groups)
 
 
 def asks_the_same(before: tuple[Flow, str], after: tuple[Flow, str]) -> bool:
@@ -203,7 +220,7 @@ def _asked_of(flow: Flow, name: str, lineage: Lineage, position: int) -> _Asked 
     """What a node asks of one of its inputs; None for nothing."""
     rule, uses = lineage.rows.rule, lineage.rows.uses
     if uses is None:
-        return _Asked(frozenset({ALL}), parts=True, either=False)
+        return _anything()
     operators = [operator for operator in flow.side.operators if operator.node == name]
     if operators and all(
         isinstance(o, JoinOperator) and o.how in {_ALL_OF.get(position), "full"} for o in operators
@@ -214,7 +231,7 @@ def _asked_of(flow: Flow, name: str, lineage: Lineage, position: int) -> _Asked 
         # An array that is taken apart is asked for its elements.
         made = uses_of(m for m in lineage.columns.values() if _TAKEN_APART.search(m.rule))
         if made is None:
-            return _Asked(frozenset({ALL}), parts=True, either=False)
+            return _anything()
         if not made and not rule.startswith("("):
             return None  # what several columns are made rows of stays behind
         columns |= of_input(made, position)
@@ -270,7 +287,8 @@ def _below(flow: Flow, edge: InputRecord, asked: _Asked) -> set[str]:
                 return found
             # What is about results stays.
             asked = asked._replace(columns=asked.columns - set(made.kept.values))
-        found |= {before} if flow.recalls(before) else set()
+        counts = asked.groups or made.kept.rows
+        found |= {before} if counts and flow.recalls(before) else set()
     return found | _further(flow, before, made, asked)
 
 

@@ -234,6 +234,22 @@ PUSHED = [
         mode="update",
     ),
     _no_more("in a lambda", GROUPS, _filter("exists(array(value), v -> v = 'home')", "g"), mode="complete"),
+    Pushed(
+        "windows, from now on",
+        WINDOWS,
+        WINDOWS + _filter("window.start >= '2024-01-31 11:00:00'", "g"),
+        "from_now_on",
+        rows="",
+        mode="update",
+    ),
+    Pushed(
+        "a key of windows, before the watermark too",
+        WINDOWS,
+        WINDOWS + _filter("value = 'home'", "g"),
+        "mixed",
+        rows="wide2",
+        mode="update",
+    ),
     # A query has one watermark.
     Pushed(
         "the other watermark is no more",

@@ -66,10 +66,9 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
         yield Told(_lateness(both, states, "GB420", what, node.id, "mixed"))
         if not taint:
             return
-    below = states_below(both.after, node.id)
-    if both.new.nodes[both.new.target].output_mode == "update":
-        # Groups that get no rows any more don't come out again; the rows that a join has kept do.
-        below = {name for name in below if both.after.keeps_rows(name) or name in both.after.by_event_time}
+    # With `update` groups that get no rows any more don't come out again; the rows that a join has kept do.
+    updates = both.new.nodes[both.new.target].output_mode == "update"
+    below = states_below(both.after, node.id, groups=not updates)
     if reach.states and not (taint.rows or taint.nulls):
         reach.states -= joins_behind_names(both, node)
     elif reach.states and not taint.columns:
