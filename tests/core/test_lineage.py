@@ -45,7 +45,8 @@ def test_what_an_expression_is_made_of() -> None:
     # A value to Spark, unless a column is called so; which of two that is, nobody knows.
     assert made_of("user", COLUMNS).uses == frozenset()
     assert made_of("user", [Column("user", "int"), Column("user", "string")]).uses is None
-    assert made_of("transform(array(n), x -> x + n)", COLUMNS).uses is None
+    assert made_of("transform(array(n), x -> x + n)", COLUMNS).uses == {"0:n"}
+    assert made_of("transform(array(n), page -> page)", COLUMNS).uses == {"0:n"}
     assert made_of("total * 2", COLUMNS, earlier={"total": made_of("n", COLUMNS)}).uses == {"0:n"}
 
 

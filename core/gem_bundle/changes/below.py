@@ -9,6 +9,8 @@ there is `gem_bundle.changes.conditions`.
 from __future__ import annotations
 
 import re
+from ast import literal_eval
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.changes.conditions import SEMI, UNCHANGED, never_lacking_before, pushed_below
@@ -30,6 +32,11 @@ _NEVER_NULL = re.compile(
     rf"{_NODE.format('(Is|NullSafeEQ)')}|\('(isnull|isnotnull|equal_null|coalesce|ifnull|nvl|nvl2)',"
 )
 _TAKEN_APART = re.compile(r"(?i)explode|inline")
+_CLASS = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
+_COLUMN = re.compile(r"\d+:")
+# What is never null makes something of these that is the same for all rows.
+_ASK_FOR_NULL = frozenset({"Is", "NullSafeEQ", "equal_null", "isnull", "isnotnull"})
+_FIRST_KNOWN = frozenset({"coalesce", "ifnull", "nvl", "nvl2"})
 _LAMBDA = re.compile(_NODE.format("Lambda"))
 _FALSE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', False)"
 _TRUE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', True)"
@@ -72,13 +79,15 @@ class _Asked(NamedTuple):
             self.groups,
         )
 
-    def computed_by(self, rule: str) -> _Asked:
+    def computed_by(self, rule: str, nullable: frozenset[str]) -> _Asked:
         """The same where its only column is computed: over what that is made of, by the same words.
 
         Args:
             rule: How the column is made.
+            nullable: The columns there that may be null.
         """
-        return self._replace(parts=_has_parts(rule), either=_is_either(rule), asks=True, bare=False)
+        parts, either = _has_parts(rule, nullable), _is_either(rule, nullable)
+        return self._replace(parts=parts, either=either, asks=True, bare=False)
 
 
 def states_below(
@@ -120,7 +129,8 @@ def states_below(
         return {s for s in below if groups or flow.keeps_rows(s) or s in flow.by_event_time}
     if _is_told_by_terms(flow, name, lineage):
         terms = [term for term in lineage.terms if term not in unchanged]
-        asking = [_of_term(term)._replace(groups=groups) for term in terms]
+        nullable = _nullable(flow, name)
+        asking = [_of_term(term, nullable)._replace(groups=groups) for term in terms]
         return found.union(*(_below(flow, node.inputs[0], asked) for asked in asking))
     for position, edge in enumerate(node.inputs):
         asked = _asked_of(flow, name, lineage, position)
@@ -144,7 +154,11 @@ def asks_the_same(before: tuple[Flow, str], after: tuple[Flow, str]) -> bool:
     found = []
     for flow, name in (before, after):
         lineage = flow.lineage(name)
-        if lineage is None or not joins_rows(flow, name) or _has_parts(lineage.rows.rule):
+        if (
+            lineage is None
+            or not joins_rows(flow, name)
+            or _has_parts(lineage.rows.rule, _nullable(flow, name))
+        ):
             return False
         if len({use.partition(":")[0] for use in lineage.rows.uses or ()}) < 2:
             return False
@@ -180,13 +194,13 @@ def _is_told_by_terms(flow: Flow, name: str, lineage: Lineage) -> bool:
     return bool(terms) and plain and all(term.made.uses for term in terms)
 
 
-def _of_term(term: Term) -> _Asked:
+def _of_term(term: Term, nullable: frozenset[str]) -> _Asked:
     rule = term.made.rule
     columns = term.made.uses or frozenset()
     return _Asked(
         frozenset(of_input(columns | (term.asks or frozenset()), 0)),
-        parts=_has_parts(rule),
-        either=_is_either(rule),
+        parts=_has_parts(rule, nullable),
+        either=_is_either(rule, nullable),
         asks=term.asks is None or bool(term.asks),
         bare=rule in UNCHANGED and len(columns) == 1,
     )
@@ -218,7 +232,7 @@ def _asks(flow: Flow, name: str, lineage: Lineage) -> bool:
 
 def _asked_of(flow: Flow, name: str, lineage: Lineage, position: int) -> _Asked | None:
     """What a node asks of one of its inputs; None for nothing."""
-    rule, uses = lineage.rows.rule, lineage.rows.uses
+    rule, uses, nullable = lineage.rows.rule, lineage.rows.uses, _nullable(flow, name)
     if uses is None:
         return _anything()
     operators = [operator for operator in flow.side.operators if operator.node == name]
@@ -236,29 +250,88 @@ def _asked_of(flow: Flow, name: str, lineage: Lineage, position: int) -> _Asked 
             return None  # what several columns are made rows of stays behind
         columns |= of_input(made, position)
     several = len(flow.side.nodes[name].inputs) > 1
-    if joins_rows(flow, name) and not _has_parts(rule) and len({use.partition(":")[0] for use in uses}) > 1:
+    if (
+        joins_rows(flow, name)
+        and not _has_parts(rule, nullable)
+        and len({use.partition(":")[0] for use in uses}) > 1
+    ):
         columns = set(of_input(lineage.asks or (), position))  # of pairs nothing else is asked before
     if not columns and (several or not rule.startswith("(")):
         return None
     return _Asked(
         frozenset(columns),
-        parts=several or lineage.expands or _has_parts(rule),
-        either=_is_either(rule) and not several,
+        parts=several or lineage.expands or _has_parts(rule, nullable),
+        either=_is_either(rule, nullable) and not several,
         asks=lineage.asks is None or bool(lineage.asks),
     )
 
 
-def _has_parts(rule: str) -> bool:
+def _nullable(flow: Flow, name: str) -> frozenset[str]:
+    """What Spark takes for columns that may be null, of those that come to a node."""
+    return frozenset(use for use, never in flow.never_null_before(name).items() if never is False)
+
+
+def _has_parts(rule: str, nullable: frozenset[str]) -> bool:
     """Whether Spark may take a condition apart: a conjunction, also in other words."""
     if _AND.search(rule) or _LAMBDA.search(rule):
         return True
     if _BRANCHES.search(rule) and _NEVER_NULL.search(rule):
         return True
-    return bool(_OR.search(rule)) and bool(_CONTRARY.search(rule) or _FALSE in rule or _TRUE in rule)
+    if not _OR.search(rule):
+        return False
+    return bool(_CONTRARY.search(rule) or _FALSE in rule or _TRUE in rule) or _leaves_one(rule, nullable)
 
 
-def _is_either(rule: str) -> bool:
-    return rule.startswith("(<class 'sqlglot.expressions.core.Or'>") and not _has_parts(rule)
+@cache
+def _leaves_one(rule: str, nullable: frozenset[str]) -> bool:
+    """Whether Spark may find one side of an `or` never to be true by its form, so that the other is left."""
+    try:
+        waiting = [literal_eval(_CLASS.sub(r"'\1'", rule))]
+    except (SyntaxError, ValueError):
+        return True
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, tuple):
+            continue
+        if len(node) == 2 and node[0] == "Or" and not all(_depends(side, nullable) for _, side in node[1]):
+            return True
+        waiting += node
+    return False
+
+
+def _depends(side: object, nullable: frozenset[str]) -> bool:
+    """Whether a side of an `or` may be true for one row and not for another, as far as Spark sees."""
+    columns = _columns(side)
+    if not columns or not isinstance(side, tuple):
+        return False
+    if side[0] == "Not" and "'Is'" in str(side):
+        return True  # of what is never null it is true, and then nothing is asked
+    waiting: list[object] = [side]
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, tuple) or len(node) < 2:
+            continue
+        if node[0] in _FIRST_KNOWN or (node[0] in _ASK_FOR_NULL and not _columns(node) <= nullable):
+            return False
+        if isinstance(node[1], tuple) and len(node[1]) == 2:
+            one, other = (part[1] if isinstance(part, tuple) and len(part) == 2 else part for part in node[1])
+            if one == other:
+                return False  # something beside itself
+        waiting += node
+    return True
+
+
+def _columns(form: object) -> set[str]:
+    """The columns in a form."""
+    if not isinstance(form, tuple):
+        return set()
+    if len(form) == 1 and isinstance(form[0], str) and _COLUMN.match(form[0]):
+        return {form[0]}
+    return set().union(*map(_columns, form))
+
+
+def _is_either(rule: str, nullable: frozenset[str]) -> bool:
+    return rule.startswith("(<class 'sqlglot.expressions.core.Or'>") and not _has_parts(rule, nullable)
 
 
 def _below(flow: Flow, edge: InputRecord, asked: _Asked) -> set[str]:
@@ -347,7 +420,7 @@ def _further(flow: Flow, name: str, made: Lineage, asked: _Asked) -> set[str]:
     if asked.either and both_sides and not computed and not equal & uses:
         return found
     if asked.bare and computed and len(steps) == 1 and steps[0] is not None:
-        asked, computed = asked.computed_by(steps[0].rule), False
+        asked, computed = asked.computed_by(steps[0].rule, _nullable(flow, name)), False
     for position, edge in enumerate(inputs):
         columns = of_input(uses, position)
         if equal & uses:

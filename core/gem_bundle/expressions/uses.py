@@ -96,7 +96,13 @@ def names_in(tree: exp.Expr) -> list[list[str]] | None:
         parts = parts_of(node)
         if parts is not None:
             found.append(parts)
-        elif isinstance(node, exp.Lambda | exp.Query | exp.Exists | exp.Window):
+        elif isinstance(node, exp.Lambda):
+            inner = names_in(node.this)
+            if inner is None:
+                return None
+            given = {parameter.name.lower() for parameter in node.expressions}
+            found += [name for name in inner if name[0].lower() not in given]
+        elif isinstance(node, exp.Query | exp.Exists | exp.Window):
             return None
         elif isinstance(node, exp.Star):
             if means_all_columns(node):

@@ -148,6 +148,23 @@ PUSHED = [
         mode="complete",
     ),
     _no_more("a difference", JOIN, _flag("d", "n - m", "j") + _filter("d > 0", "c")),
+    # One side of an `or` is all that Spark leaves of it.
+    _no_more("either, or never", GROUPS, _filter("value = 'home' or 1 = 2", "g"), mode="complete"),
+    _no_more(
+        "a flag that is either, or never",
+        GROUPS,
+        _flag("h", "c > n or 1 = 2", "g") + _filter("h", "c"),
+        mode="complete",
+    ),
+    _no_more("either, or a count that lacks", GROUPS, _filter("c > n or c is null", "g"), mode="complete"),
+    _no_more(
+        "in a lambda over results",
+        GROUPS,
+        _filter("exists(array(c), v -> v = c)", "g"),
+        "continues",
+        rows="",
+        mode="complete",
+    ),
     # What is equal becomes a key.
     _no_more("a flag of what is equal", JOIN, _flag("h", "n = m", "j") + _filter("h", "c"), "refused"),
     _no_more("not unequal", JOIN, _filter("not (n <> m)", "j"), "refused"),

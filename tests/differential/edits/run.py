@@ -184,13 +184,16 @@ def try_edits(
 
         firsts: dict[int, First] = {}
         declared = [*more, *declared_edits(seed, before, target)]
+        tried = {json.dumps(before)}
         for edit in [*edits(recorded, before, target, random, EACH * 4), *declared]:
             if made == most and edit not in declared:
                 continue
             after = small(only(edit.values, target))
             new = plan_of(after, registry)
-            if new is None or json.dumps(after) == json.dumps(before) or _is_undefined(new, after):
+            written = json.dumps(after)
+            if new is None or written in tried or _is_undefined(new, after):
                 continue
+            tried.add(written)
             truth = known.of(seed, [before, after], partial(find, -1, new))
             if truth.outcome == "unfit":
                 return
