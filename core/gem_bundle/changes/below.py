@@ -9,19 +9,28 @@ there is `gem_bundle.changes.conditions`.
 from __future__ import annotations
 
 import re
-from ast import literal_eval
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from gem_bundle.changes.clauses import (
+    columns_in,
+    form_of,
+    gets_before_groups,
+    has_contraries,
+    may_leave_one,
+    put_in,
+    valued_in,
+    without,
+)
 from gem_bundle.changes.conditions import SEMI, UNCHANGED, never_lacking_before, pushed_below
 from gem_bundle.changes.flow import ALL, of_input
 from gem_bundle.lineage import column_keys, uses_of
 from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
+    from gem_bundle.changes.clauses import Form
     from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.record import InputRecord
-    from gem_bundle.lineage import Lineage, Term
+    from gem_bundle.lineage import Lineage, Made, Term
 
 _NODE = r"<class 'sqlglot\.expressions\.core\.{}'>"
 _OR, _AND = (re.compile(_NODE.format(name)) for name in ("Or", "And"))
@@ -32,11 +41,6 @@ _NEVER_NULL = re.compile(
     rf"{_NODE.format('(Is|NullSafeEQ)')}|\('(isnull|isnotnull|equal_null|coalesce|ifnull|nvl|nvl2)',"
 )
 _TAKEN_APART = re.compile(r"(?i)explode|inline")
-_CLASS = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
-_COLUMN = re.compile(r"\d+:")
-# What is never null makes something of these that is the same for all rows.
-_ASK_FOR_NULL = frozenset({"Is", "NullSafeEQ", "equal_null", "isnull", "isnotnull"})
-_FIRST_KNOWN = frozenset({"coalesce", "ifnull", "nvl", "nvl2"})
 _LAMBDA = re.compile(_NODE.format("Lambda"))
 _FALSE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', False)"
 _TRUE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', True)"
@@ -54,6 +58,7 @@ class _Asked(NamedTuple):
         asks: It would be null without some of them, so that Spark asks for those.
         bare: It is nothing but its column, so that where that is computed, it is what that is computed by.
         groups: Groups count that it gets before.
+        form: Its form over its columns, each behind ``0:``; None where that isn't followed.
     """
 
     columns: frozenset[str]
@@ -62,6 +67,7 @@ class _Asked(NamedTuple):
     asks: bool = True
     bare: bool = False
     groups: bool = True
+    form: Form | None = None
 
     def over(self, columns: set[str] | None, *, computed: bool = False) -> _Asked:
         """The same over what its columns are made of; None is unknown.
@@ -131,6 +137,10 @@ def states_below(
         terms = [term for term in lineage.terms if term not in unchanged]
         nullable = _nullable(flow, name)
         asking = [_of_term(term, nullable)._replace(groups=groups) for term in terms]
+        valued = {column for term in lineage.terms for column in valued_in(_form(term.made))}
+        asking = [asked._replace(form=asked.form and without(asked.form, valued)) for asked in asking]
+        if has_contraries(form for term in lineage.terms if (form := _form(term.made)) is not None):
+            asking = [asked._replace(parts=True, either=False, form=None) for asked in asking]
         return found.union(*(_below(flow, node.inputs[0], asked) for asked in asking))
     for position, edge in enumerate(node.inputs):
         asked = _asked_of(flow, name, lineage, position)
@@ -203,7 +213,15 @@ def _of_term(term: Term, nullable: frozenset[str]) -> _Asked:
         either=_is_either(rule, nullable),
         asks=term.asks is None or bool(term.asks),
         bare=rule in UNCHANGED and len(columns) == 1,
+        form=_form(term.made),
     )
+
+
+def _form(made: Made) -> Form | None:
+    """The form of something that is made of columns; None where it can't be told."""
+    if made.rule in UNCHANGED:
+        return (next(iter(made.uses)),) if made.uses is not None and len(made.uses) == 1 else None
+    return form_of(made.rule) if made.uses is not None else None
 
 
 def joins_rows(flow: Flow, name: str) -> bool:
@@ -279,55 +297,10 @@ def _has_parts(rule: str, nullable: frozenset[str]) -> bool:
         return True
     if not _OR.search(rule):
         return False
-    return bool(_CONTRARY.search(rule) or _FALSE in rule or _TRUE in rule) or _leaves_one(rule, nullable)
-
-
-@cache
-def _leaves_one(rule: str, nullable: frozenset[str]) -> bool:
-    """Whether Spark may find one side of an `or` never to be true by its form, so that the other is left."""
-    try:
-        waiting = [literal_eval(_CLASS.sub(r"'\1'", rule))]
-    except (SyntaxError, ValueError):
+    if _CONTRARY.search(rule) or _FALSE in rule or _TRUE in rule:
         return True
-    while waiting:
-        node = waiting.pop()
-        if not isinstance(node, tuple):
-            continue
-        if len(node) == 2 and node[0] == "Or" and not all(_depends(side, nullable) for _, side in node[1]):
-            return True
-        waiting += node
-    return False
-
-
-def _depends(side: object, nullable: frozenset[str]) -> bool:
-    """Whether a side of an `or` may be true for one row and not for another, as far as Spark sees."""
-    columns = _columns(side)
-    if not columns or not isinstance(side, tuple):
-        return False
-    if side[0] == "Not" and "'Is'" in str(side):
-        return True  # of what is never null it is true, and then nothing is asked
-    waiting: list[object] = [side]
-    while waiting:
-        node = waiting.pop()
-        if not isinstance(node, tuple) or len(node) < 2:
-            continue
-        if node[0] in _FIRST_KNOWN or (node[0] in _ASK_FOR_NULL and not _columns(node) <= nullable):
-            return False
-        if isinstance(node[1], tuple) and len(node[1]) == 2:
-            one, other = (part[1] if isinstance(part, tuple) and len(part) == 2 else part for part in node[1])
-            if one == other:
-                return False  # something beside itself
-        waiting += node
-    return True
-
-
-def _columns(form: object) -> set[str]:
-    """The columns in a form."""
-    if not isinstance(form, tuple):
-        return set()
-    if len(form) == 1 and isinstance(form[0], str) and _COLUMN.match(form[0]):
-        return {form[0]}
-    return set().union(*map(_columns, form))
+    form = form_of(rule)
+    return form is None or may_leave_one(form, nullable)
 
 
 def _is_either(rule: str, nullable: frozenset[str]) -> bool:
@@ -359,7 +332,7 @@ def _below(flow: Flow, edge: InputRecord, asked: _Asked) -> set[str]:
             if not _goes_through_groups(flow, before, made, asked):
                 return found
             # What is about results stays.
-            asked = asked._replace(columns=asked.columns - set(made.kept.values))
+            asked = asked._replace(columns=asked.columns - set(made.kept.values), form=None)
         counts = asked.groups or made.kept.rows
         found |= {before} if counts and flow.recalls(before) else set()
     return found | _further(flow, before, made, asked)
@@ -390,6 +363,11 @@ def _goes_through_groups(flow: Flow, name: str, made: Lineage, asked: _Asked) ->
         return False  # a removal of duplicates, or a limit
     keys = set(made.columns) - set(made.kept.values if made.kept is not None else ())
     over = asked.columns & keys
+    if asked.form is not None and asked.columns <= set(made.columns):
+        may_lack = {f"0:{key}": known for key, known in flow.never_null(name).items()}
+        lacking = {key for key, known in may_lack.items() if known is not True}
+        nullable = {key for key, known in may_lack.items() if known is False}
+        return gets_before_groups(asked.form, {f"0:{key}" for key in keys}, lacking, nullable)
     if not over or asked.parts or asked.columns <= keys:
         return bool(over)
     if asked.either or not asked.asks:
@@ -421,6 +399,7 @@ def _further(flow: Flow, name: str, made: Lineage, asked: _Asked) -> set[str]:
         return found
     if asked.bare and computed and len(steps) == 1 and steps[0] is not None:
         asked, computed = asked.computed_by(steps[0].rule, _nullable(flow, name)), False
+    form = _followed(asked, made) if len(inputs) == 1 else None
     for position, edge in enumerate(inputs):
         columns = of_input(uses, position)
         if equal & uses:
@@ -428,5 +407,20 @@ def _further(flow: Flow, name: str, made: Lineage, asked: _Asked) -> set[str]:
             columns = columns | of_input(equal, position)
         if columns or not asked.columns:
             split = asked.parts or (len(inputs) > 1 and bool(equal & uses))
-            found |= _below(flow, edge, asked._replace(parts=split).over(columns, computed=computed))
+            given = asked._replace(parts=split).over(columns, computed=computed)
+            found |= _below(flow, edge, given._replace(form=form))
     return found
+
+
+def _followed(asked: _Asked, made: Lineage) -> Form | None:
+    """The form of a condition over what its columns are made of by a node with one input."""
+    if asked.form is None:
+        return None
+    forms: dict[str, Form] = {}
+    for column in columns_in(asked.form):
+        step = made.columns.get(column.partition(":")[2])
+        form = _form(step) if step is not None else None
+        if form is None:
+            return None
+        forms[column] = form
+    return put_in(asked.form, forms)

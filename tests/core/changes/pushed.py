@@ -165,6 +165,26 @@ PUSHED = [
         rows="",
         mode="complete",
     ),
+    _no_more(
+        "a result with either",
+        GROUPS,
+        _filter("(c > 1 and value = 'home') or (c > 1 and c < 9)", "g"),
+        "continues",
+        rows="",
+        mode="complete",
+    ),
+    _no_more(
+        "keys with a result",
+        GROUPS,
+        _filter("(c > 1 and value = 'home') or (c > 1 and n > 0)", "g"),
+        mode="complete",
+    ),
+    _no_more(
+        "a result beside its contrary",
+        GROUPS,
+        _filter("(value = 'home' or c > 1) and (value = 'home' or c <= 1)", "g"),
+        mode="complete",
+    ),
     # What is equal becomes a key.
     _no_more("a flag of what is equal", JOIN, _flag("h", "n = m", "j") + _filter("h", "c"), "refused"),
     _no_more("not unequal", JOIN, _filter("not (n <> m)", "j"), "refused"),

@@ -1,0 +1,272 @@
+"""What a condition asks of some of its columns alone, by the form that it has in the rule of a lineage.
+
+A condition behind groups gets before them as far as it is about their keys: Spark's optimizer takes
+conjunctions apart, in whatever words they are, works out what is the same for all rows, and asks for what
+would make the rest null. A part that is about a result as well stays behind.
+"""
+
+from __future__ import annotations
+
+import re
+from ast import literal_eval
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+
+Form = tuple[object, ...]
+"""An expression: a column is ``("0:page",)``, with a field ``("0:window", "start")``; anything else its kind
+and what it is over, by name for what has a syntax of its own."""
+
+_CLASS = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
+_ENUM = re.compile(r"<\w+\.\w+: ('\w+')>")
+_COLUMN = re.compile(r"\d+:")
+_COMPARES = frozenset({"EQ", "NEQ", "LT", "LTE", "GT", "GTE", "Like", "ILike", "RegexpLike", "In"})
+_ASK_FOR_NULL = frozenset({"Is", "NullSafeEQ", "equal_null", "isnull", "isnotnull"})
+# What Spark doesn't take apart to see what it is made of.
+_PLAIN = frozenset(
+    [
+        *(
+            "Add",
+            "Boolean",
+            "Cast",
+            "DPipe",
+            "DataType",
+            "Div",
+            "Extract",
+            "IntDiv",
+            "Interval",
+            "Literal",
+            "Mod",
+        ),
+        *("Mul", "Neg", "Null", "Sub", "TryCast", "Var"),
+        *("abs", "concat", "date", "date_add", "date_sub", "date_trunc", "day", "hour", "length", "lower"),
+        *("minute", "month", "pmod", "round", "string", "substring", "timestamp", "to_date", "trim", "upper"),
+        "year",
+    ]
+)
+
+
+@cache
+def form_of(rule: str) -> Form | None:
+    """The form of an expression; None where it can't be told.
+
+    Args:
+        rule: What a `gem_bundle.lineage.Made` says of it.
+    """
+    try:
+        found = literal_eval(_ENUM.sub(r"\1", _CLASS.sub(r"'\1'", rule)))
+    except (SyntaxError, ValueError):
+        return None
+    return found if isinstance(found, tuple) else None
+
+
+def columns_in(form: object) -> set[str]:
+    """The columns of an expression, each behind the position of its input."""
+    if not isinstance(form, tuple):
+        return set()
+    return {str(form[0])} if _is_column(form) else set().union(*map(columns_in, form))
+
+
+def put_in(form: Form, made: Mapping[str, Form]) -> Form:
+    """An expression with what its columns are made of in their place.
+
+    Args:
+        form: The expression.
+        made: What some of them are made of.
+    """
+    if not _is_column(form):
+        return tuple(put_in(part, made) if isinstance(part, tuple) else part for part in form)
+    of, fields = made.get(str(form[0])), form[1:]
+    if of is None:
+        return form
+    return (*of, *fields) if not fields or _is_column(of) else ("field", (of, fields))
+
+
+def valued_in(form: Form | None) -> set[str]:
+    """The columns of a condition that are equal to a value where it holds.
+
+    Args:
+        form: The condition; None is unknown.
+    """
+    return set() if form is None else _valued(form, wanted=True)
+
+
+def without(form: Form, valued: Set[str]) -> Form:
+    """A condition beside others, by which some columns are equal to a value: `ConstantPropagation`.
+
+    Args:
+        form: The condition.
+        valued: Those columns.
+    """
+    if valued_in(form) & valued:
+        return form  # it is the one that says so
+    return put_in(form, dict.fromkeys(valued, ("Literal", (("this", "?"),))))
+
+
+def gets_before_groups(form: Form, keys: Set[str], lacking: Set[str], nullable: Set[str]) -> bool:
+    """Whether anything that a condition asks of groups may be asked of rows, before there are any.
+
+    Args:
+        form: The condition, over what comes out of them.
+        keys: The columns that they are formed by.
+        lacking: Those of them that aren't known for ones that are never null.
+        nullable: Those that Spark takes for ones that may be null, of all that come out.
+    """
+    if not columns_in(form) & keys:
+        return False
+    asked = _asked(form, nullable, wanted=True)
+    return (
+        bool(asked & keys & lacking)
+        or _is_alone(form, keys, nullable, wanted=True)
+        or has_contraries([form], keys)
+    )
+
+
+def may_leave_one(form: object, nullable: Set[str]) -> bool:
+    """Whether Spark may find one side of an `or` in a condition never to be true, so that the other is left.
+
+    Args:
+        form: The condition.
+        nullable: The columns that Spark takes for ones that may be null.
+    """
+    if not isinstance(form, tuple) or _is_column(form):
+        return False
+    if _kind(form) == "Or" and any(_vanishes(side, nullable) is not False for side in _children(form)):
+        return True
+    return any(may_leave_one(part, nullable) for part in form)
+
+
+def _is_alone(form: object, keys: Set[str], nullable: Set[str], *, wanted: bool) -> bool:
+    """Whether a condition, or its contrary, has a part that is about nothing but keys, or may have."""
+    each = _several(form, wanted=wanted)
+    if each is None:
+        vanishes = _vanishes(form, nullable, wanted=wanted)
+        return columns_in(form) <= keys if vanishes is False else vanishes is not True
+    parts, all_of = each
+    if not all_of:
+        return all(_is_alone(part, keys, nullable, wanted=hold) for part, hold in parts)
+    # Spark puts the value in the place of what is equal to one: `ConstantPropagation`.
+    valued = set().union(*(_valued(part, wanted=hold) for part, hold in parts))
+    return any(_is_alone(part, keys | valued, nullable, wanted=hold) for part, hold in parts)
+
+
+def has_contraries(conditions: Iterable[Form], keys: Set[str] = frozenset()) -> bool:
+    """Whether a part of what is asked stands beside its contrary, so that Spark may leave neither of both.
+
+    Args:
+        conditions: The conditions that all must hold.
+        keys: Columns of which it doesn't matter where a part is about nothing else.
+    """
+    compared: dict[frozenset[object], set[tuple[str, bool]]] = {}
+    for part, hold in (atom for form in conditions for atom in _atoms(form, wanted=True)):
+        if isinstance(part, tuple) and not columns_in(part) <= keys:
+            over = frozenset({part}) if _is_column(part) else frozenset(_children(part))
+            compared.setdefault(over, set()).add((_kind(part), hold))
+    return any(len(ways) > 1 for ways in compared.values())
+
+
+def _atoms(form: object, *, wanted: bool) -> Iterator[tuple[object, bool]]:
+    each = _several(form, wanted=wanted)
+    if each is None:
+        yield form, wanted
+        return
+    for part, hold in each[0]:
+        yield from _atoms(part, wanted=hold)
+
+
+def _asked(form: object, nullable: Set[str], *, wanted: bool) -> set[str]:
+    """What may not be null for a condition, or its contrary, to hold."""
+    each = _several(form, wanted=wanted)
+    if each is None:
+        return columns_in(form)
+    parts, all_of = each
+    # Where one of several never holds, the other is all that is asked.
+    certain = [part for part in parts if not _may_never_hold(*part, nullable)]
+    found = [_asked(part, nullable, wanted=hold) for part, hold in (parts if all_of else certain or parts)]
+    return set.intersection(*found) if certain and not all_of else set().union(*found)
+
+
+def _may_never_hold(form: object, wanted: bool, nullable: Set[str]) -> bool:
+    """Whether Spark may find a condition, or its contrary, never to hold, by its form."""
+    each = _several(form, wanted=wanted)
+    if each is None:
+        return _vanishes(form, nullable, wanted=wanted) is None
+    found = [_may_never_hold(part, hold, nullable) for part, hold in each[0]]
+    return any(found) if each[1] else all(found)
+
+
+def _several(form: object, *, wanted: bool) -> tuple[list[tuple[object, bool]], bool] | None:
+    """What a condition, or its contrary, is made of, each with whether it is wanted; and whether all are."""
+    match form:
+        case ("And" | "Or" as kind, (("this", one), ("expression", other))):
+            return [(one, wanted), (other, wanted)], (kind == "And") is wanted
+        case ("Not", (("this", part),)):
+            return [(part, not wanted)], True
+        case ("Between", (("this", what), ("low", low), ("high", high))):
+            each = (("GTE", (("this", what), ("expression", end))) for end in (low, high))
+            return [(part, wanted) for part in each], wanted
+        case ("EQ" | "NullSafeEQ" | "Is", (("this", part), ("expression", ("Boolean", value)))):
+            return [(part, wanted is (value == (("this", True),)))], True
+    return None
+
+
+def _valued(form: object, *, wanted: bool) -> set[str]:
+    """The columns that are equal to a value where a condition, or its contrary, holds."""
+    each = _several(form, wanted=wanted)
+    if each is not None:
+        parts, all_of = each
+        return set().union(*(_valued(part, wanted=hold) for part, hold in parts)) if all_of else set()
+    equal = _kind(form) in ({"EQ", "NullSafeEQ", "equal_null", "In"} if wanted else {"NEQ"})
+    columns = columns_in(form)
+    return columns if equal and len(columns) == 1 else set()
+
+
+def _vanishes(form: object, nullable: Set[str], *, wanted: bool = True) -> bool | None:
+    """Whether a condition is the same for all rows by its form: False no, True it holds, None it may be."""
+    if not isinstance(form, tuple) or not columns_in(form):
+        return None
+    if _is_column(form):
+        return False
+    kind, parts = _kind(form), _children(form)
+    if kind == "Not":
+        return _vanishes(parts[0], nullable, wanted=not wanted)
+    if kind in _ASK_FOR_NULL and not columns_in(form) <= nullable:
+        asks_for_one = (
+            kind == "isnotnull" or (kind == "Is" and not wanted) or (kind == "isnull" and not wanted)
+        )
+        return True if asks_for_one else None
+    if kind not in _COMPARES | _ASK_FOR_NULL or not all(map(_is_plain, parts)):
+        return None
+    return None if len(parts) > 1 and parts[0] == parts[1] else False
+
+
+def _is_plain(form: object) -> bool:
+    """Whether Spark takes an expression as it is."""
+    if not isinstance(form, tuple) or _is_column(form):
+        return True
+    kind = _kind(form)
+    return all(map(_is_plain, form)) if not kind else kind in _PLAIN and all(map(_is_plain, _children(form)))
+
+
+def _is_column(form: object) -> bool:
+    return (
+        isinstance(form, tuple)
+        and bool(form)
+        and all(isinstance(part, str) for part in form)
+        and _COLUMN.match(form[0]) is not None
+    )
+
+
+def _kind(form: object) -> str:
+    """The kind of a node; empty for several of them."""
+    return form[0] if isinstance(form, tuple) and form and isinstance(form[0], str) else ""
+
+
+def _children(form: Form) -> Sequence[object]:
+    """What a node is over: classes have that by names, functions in order."""
+    given = form[1] if len(form) > 1 and isinstance(form[1], tuple) else ()
+    if not _kind(form)[:1].isupper():
+        return given
+    return [pair[1] for pair in given if isinstance(pair, tuple) and len(pair) == 2]
