@@ -140,7 +140,7 @@ def may_leave_one(form: object, nullable: Set[str]) -> bool:
 
 def _is_alone(form: object, keys: Set[str], nullable: Set[str], *, wanted: bool) -> bool:
     """Whether a condition, or its contrary, has a part that is about nothing but keys, or may have."""
-    each = _several(form, wanted=wanted)
+    each = _several(form, nullable, wanted=wanted)
     if each is None:
         vanishes = _vanishes(form, nullable, wanted=wanted)
         return columns_in(form) <= keys if vanishes is False else vanishes is not True
@@ -178,9 +178,9 @@ def _atoms(form: object, *, wanted: bool) -> Iterator[tuple[object, bool]]:
 
 def _asked(form: object, nullable: Set[str], *, wanted: bool) -> set[str]:
     """What may not be null for a condition, or its contrary, to hold."""
-    each = _several(form, wanted=wanted)
+    each = _several(form, nullable, wanted=wanted)
     if each is None:
-        return columns_in(form)
+        return set() if _is_whole(form, nullable) else columns_in(form)
     parts, all_of = each
     # Where one of several never holds, the other is all that is asked.
     certain = [part for part in parts if not _may_never_hold(*part, nullable)]
@@ -190,14 +190,16 @@ def _asked(form: object, nullable: Set[str], *, wanted: bool) -> set[str]:
 
 def _may_never_hold(form: object, wanted: bool, nullable: Set[str]) -> bool:
     """Whether Spark may find a condition, or its contrary, never to hold, by its form."""
-    each = _several(form, wanted=wanted)
+    each = _several(form, nullable, wanted=wanted)
     if each is None:
         return _vanishes(form, nullable, wanted=wanted) is None
     found = [_may_never_hold(part, hold, nullable) for part, hold in each[0]]
     return any(found) if each[1] else all(found)
 
 
-def _several(form: object, *, wanted: bool) -> tuple[list[tuple[object, bool]], bool] | None:
+def _several(
+    form: object, nullable: Set[str] = frozenset(), *, wanted: bool
+) -> tuple[list[tuple[object, bool]], bool] | None:
     """What a condition, or its contrary, is made of, each with whether it is wanted; and whether all are."""
     match form:
         case ("And" | "Or" as kind, (("this", one), ("expression", other))):
@@ -208,8 +210,29 @@ def _several(form: object, *, wanted: bool) -> tuple[list[tuple[object, bool]], 
             each = (("GTE", (("this", what), ("expression", end))) for end in (low, high))
             return [(part, wanted) for part in each], wanted
         case ("EQ" | "NullSafeEQ" | "Is", (("this", part), ("expression", ("Boolean", value)))):
+            if _is_whole(form, nullable):
+                return None
             return [(part, wanted is (value == (("this", True),)))], True
     return None
+
+
+def _is_whole(form: object, nullable: Set[str]) -> bool:
+    """Whether Spark leaves `is true` around what it is about, as it does where that may be null."""
+    match form:
+        case ("NullSafeEQ" | "Is", (("this", part), ("expression", ("Boolean", _)))):
+            return _may_be_null(part, nullable)
+    return False
+
+
+def _may_be_null(form: object, nullable: Set[str]) -> bool:
+    """Whether Spark takes a condition for one that may be null, for certain."""
+    each = _several(form, nullable, wanted=True)
+    if each is not None:
+        return any(_may_be_null(part, nullable) for part, _ in each[0])
+    if _is_column(form):
+        return columns_in(form) <= nullable
+    plain = isinstance(form, tuple) and all(map(_is_plain, _children(form)))
+    return _kind(form) in _COMPARES and plain and bool(columns_in(form) & nullable)
 
 
 def _valued(form: object, *, wanted: bool) -> set[str]:
@@ -227,7 +250,7 @@ def _vanishes(form: object, nullable: Set[str], *, wanted: bool = True) -> bool 
     """Whether a condition is the same for all rows by its form: False no, True it holds, None it may be."""
     if not isinstance(form, tuple) or not columns_in(form):
         return None
-    if _is_column(form):
+    if _is_column(form) or _is_whole(form, nullable):
         return False
     kind, parts = _kind(form), _children(form)
     if kind == "Not":

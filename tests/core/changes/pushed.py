@@ -185,6 +185,27 @@ PUSHED = [
         _filter("(value = 'home' or c > 1) and (value = 'home' or c <= 1)", "g"),
         mode="complete",
     ),
+    _no_more(
+        "a conjunction that is true",
+        GROUPS,
+        _filter("(value = 'home' and c > 1) is true", "g"),
+        "continues",
+        rows="",
+        mode="complete",
+    ),
+    _no_more(
+        "a conjunction that is equal to true",
+        GROUPS,
+        _filter("(value = 'home' and c > 1) = true", "g"),
+        mode="complete",
+    ),
+    _no_more(
+        "a conjunction without nulls that is true",
+        _flag("h", "coalesce(value, '-') = 'home'", "a")
+        + GROUPS.replace("input: a", "input: c").replace("[value, n]", "[h]"),
+        _filter("(h and c > 1) is true", "g"),
+        mode="complete",
+    ),
     # What is equal becomes a key.
     _no_more("a flag of what is equal", JOIN, _flag("h", "n = m", "j") + _filter("h", "c"), "refused"),
     _no_more("not unequal", JOIN, _filter("not (n <> m)", "j"), "refused"),

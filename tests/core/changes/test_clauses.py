@@ -33,7 +33,7 @@ def form(condition: str) -> tuple[object, ...]:
         ("value = 'home' or c > 1", False, False),
         ("not (value <> 'home' or c <= 1)", True, True),
         ("not (value <> 'home' and c <= 1)", False, False),
-        ("(value = 'home' and c > 1) is true", True, True),
+        ("(value = 'home' and c > 1) = true", True, True),
         ("(value = 'home' or c > 1) = false", True, True),
         ("(c > 1 and value = 'home') or (c > 1 and n > 0)", True, True),
         ("(c > 1 and value = 'home') or (c > 1 and d > 0)", False, False),
@@ -53,6 +53,10 @@ def form(condition: str) -> tuple[object, ...]:
         ("not (c <> 3 or n <= c)", True, True),
         ("n between 1 and c", True, True),
         ("c between 1 and d", False, False),
+        # What may be null Spark leaves as it is for `is true`, and asks nothing for it.
+        ("(n > 0 and c > 1) is true", False, False),
+        ("(k and c > 1) is true", True, True),
+        ("(n > 0 and c > 1) = true", True, True),
         # What Spark may see through.
         ("coalesce(c > 1 and value = 'home', false)", True, True),
         ("if(c > 1, n > 1, false)", True, True),
