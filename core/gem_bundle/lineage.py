@@ -94,6 +94,7 @@ class Kept:
             position of its input: what it asks of one side alone is asked before, and isn't kept for it. None
             is all that it asks for.
         once: Of the groups duplicates are dropped behind, of which there are none: Spark leaves that out.
+        asks: The columns that come out of it of which a condition of its own leaves out the nulls.
     """
 
     keys: tuple[Made, ...] = ()
@@ -107,6 +108,7 @@ class Kept:
     order: tuple[str, ...] = field(default=(), compare=False)
     pairs: frozenset[str] | None = field(default=None, compare=False)
     once: bool = field(default=False, compare=False)
+    asks: frozenset[str] = field(default=frozenset(), compare=False)
 
     def are_told_by(self, names: Set[str], columns: Mapping[str, Made]) -> bool:
         """Whether it keeps groups, and some columns tell each of them from the others.

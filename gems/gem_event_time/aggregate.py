@@ -293,7 +293,9 @@ class Aggregate(Transform[AggregateOptions]):
         read = frozenset(name for name in names if tested is None or name in tested)
         # What is asked of groups and not of results Spark asks for before.
         asks_groups = having.uses is None or bool(having.uses & {f"0:{name}" for name in grouped})
-        kept = Kept(keys, key_types, values, read, taken=having if asks_groups else Made())
+        asked = asked_by(self.options.having or "true", [made]) or frozenset()
+        asks = frozenset(use.partition(":")[2] for use in asked)
+        kept = Kept(keys, key_types, values, read, taken=having if asks_groups else Made(), asks=asks)
         return Lineage(grouped | aggregated, rows, kept, asks=self._timely(columns))
 
     def _timely(self, columns: tuple[Column, ...]) -> frozenset[str]:

@@ -200,6 +200,11 @@ def asked_just_before(flow: Flow, edge: InputRecord, wanted: Set[str], key: str,
             # What it compares, and what is tested behind it, is left out where nobody reads it.
             tested |= {use.partition(":")[2] for use in lineage.rows.uses or ()}
             return asked and ever and (tested <= first or ALL in first)
+        groups = lineage.kept
+        if groups is not None and not groups.rows and key in groups.values:
+            # What is asked of a result stays behind the groups.
+            tested |= groups.reads
+            return (asked or key in groups.asks) and ever and (tested <= first or ALL in first)
         made = [found for column, found in lineage.columns.items() if column in wanted or ALL in wanted]
         passed = {use for found in made if found.rule == "=" for use in found.uses or ()}
         given = {int(use.partition(":")[0]) for m in lineage.columns.values() for use in m.uses or ()}

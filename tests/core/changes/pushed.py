@@ -1,5 +1,5 @@
-"""Edits of what stands behind state, or beside it, and still gets into it, and of constants in it: each was tried in
-Spark 4.2.
+"""Edits of what stands behind state, or beside it, and still gets into it, and of what a join's rows are never null by:
+each was tried in Spark 4.2.
 
 `tests/core/changes/test_below.py` holds the verdicts to them, `tests/integration/test_pushed.py` the truth.
 """
@@ -347,6 +347,14 @@ PUSHED = [
 ]
 
 
+WINDOWS_JOINED = MARKED + (
+    "  g: {gem: aggregate, input: w, options: {window: {column: at, duration: 10 minutes}, group_by: [value], "
+    "aggregates: {m: max(x), c: count(*)}, having: HAVING}}\n"
+    + OTHER_MARKED
+    + "  j: {gem: join, inputs: {l: g, r: v}, options: {condition: l.value = r.name}}\n"
+)
+
+
 def _constant(name: str, before: str, after: str, verdict: str) -> Pushed:
     """An edit of a constant that a join keeps with its rows."""
     join = JOIN.replace("l: a", "l: c")
@@ -355,7 +363,7 @@ def _constant(name: str, before: str, after: str, verdict: str) -> Pushed:
 
 # Spark works constants out when it plans, and by that knows which of them are null; one that is null is kept as what
 # may be null.
-CONSTANTS = [
+KEPT_NULLS = [
     _constant(
         "a constant without such an element",
         "element_at(split('a b', '/'), 1)",
@@ -366,4 +374,18 @@ CONSTANTS = [
     _constant("a constant of a division", "1 / 2", "x", "refused"),
     _constant("a column of a constant's kind", "x", "1 / 2", "mixed"),
     _constant("a constant of another round value", "round(1.5, 1) + 0", "round(2.5, 1) + 0", "mixed"),
+    # What is asked of a result stays between the groups and the join, which knows by it what is never null.
+    Pushed(
+        "what is asked of a result before a join",
+        WINDOWS_JOINED.replace("HAVING", "m > 1"),
+        WINDOWS_JOINED.replace("HAVING", "c > 1"),
+        "refused",
+    ),
+    Pushed(
+        "what else is asked of a result before a join",
+        WINDOWS_JOINED.replace("HAVING", "m > 1"),
+        WINDOWS_JOINED.replace("HAVING", "m > 2 and c > 0"),
+        "mixed",
+        rows="wide2",
+    ),
 ]
