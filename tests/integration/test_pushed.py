@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.core.changes.pushed import KEPT_NULLS, PUSHED
+from tests.core.changes.pushed import EDITS
 from tests.core.changes.test_below import plan
 from tests.differential.edits.truth import Experiments
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-EDITS = [*PUSHED, *KEPT_NULLS]
 OUTCOMES = {"mixed": "wrong", "refused": "refused", "continues": "continues", "from_now_on": "from_now_on"}
 
 

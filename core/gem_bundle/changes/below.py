@@ -137,9 +137,10 @@ def states_below(
         terms = [term for term in lineage.terms if term not in unchanged]
         nullable = _nullable(flow, name)
         asking = [_of_term(term, nullable)._replace(groups=groups) for term in terms]
-        valued = {column for term in lineage.terms for column in valued_in(_form(term.made))}
+        forms = [form for term in lineage.terms if (form := _form(term.made)) is not None]
+        valued = set().union(*map(valued_in, forms))
         asking = [asked._replace(form=asked.form and without(asked.form, valued)) for asked in asking]
-        if has_contraries(form for term in lineage.terms if (form := _form(term.made)) is not None):
+        if has_contraries(forms):
             asking = [asked._replace(parts=True, either=False, form=None) for asked in asking]
         return found.union(*(_below(flow, node.inputs[0], asked) for asked in asking))
     for position, edge in enumerate(node.inputs):

@@ -27,20 +27,8 @@ _ASK_FOR_NULL = frozenset({"Is", "NullSafeEQ", "equal_null", "isnull", "isnotnul
 # What Spark doesn't take apart to see what it is made of.
 _PLAIN = frozenset(
     [
-        *(
-            "Add",
-            "Boolean",
-            "Cast",
-            "DPipe",
-            "DataType",
-            "Div",
-            "Extract",
-            "IntDiv",
-            "Interval",
-            "Literal",
-            "Mod",
-        ),
-        *("Mul", "Neg", "Null", "Sub", "TryCast", "Var"),
+        *("Add", "Boolean", "Cast", "DPipe", "DataType", "Div", "Extract", "IntDiv", "Interval", "Literal"),
+        *("Mod", "Mul", "Neg", "Null", "Sub", "TryCast", "Var"),
         *("abs", "concat", "date", "date_add", "date_sub", "date_trunc", "day", "hour", "length", "lower"),
         *("minute", "month", "pmod", "round", "string", "substring", "timestamp", "to_date", "trim", "upper"),
         "year",
@@ -84,13 +72,9 @@ def put_in(form: Form, made: Mapping[str, Form]) -> Form:
     return (*of, *fields) if not fields or _is_column(of) else ("field", (of, fields))
 
 
-def valued_in(form: Form | None) -> set[str]:
-    """The columns of a condition that are equal to a value where it holds.
-
-    Args:
-        form: The condition; None is unknown.
-    """
-    return set() if form is None else _valued(form, wanted=True)
+def valued_in(form: Form) -> set[str]:
+    """The columns of a condition that are equal to a value where it holds."""
+    return _valued(form, wanted=True)
 
 
 def without(form: Form, valued: Set[str]) -> Form:
@@ -256,10 +240,7 @@ def _vanishes(form: object, nullable: Set[str], *, wanted: bool = True) -> bool 
     if kind == "Not":
         return _vanishes(parts[0], nullable, wanted=not wanted)
     if kind in _ASK_FOR_NULL and not columns_in(form) <= nullable:
-        asks_for_one = (
-            kind == "isnotnull" or (kind == "Is" and not wanted) or (kind == "isnull" and not wanted)
-        )
-        return True if asks_for_one else None
+        return True if kind == "isnotnull" or (kind in {"Is", "isnull"} and not wanted) else None
     if kind not in _COMPARES | _ASK_FOR_NULL or not all(map(_is_plain, parts)):
         return None
     return None if len(parts) > 1 and parts[0] == parts[1] else False

@@ -389,3 +389,5 @@ KEPT_NULLS = [
         rows="wide2",
     ),
 ]
+
+EDITS = [*PUSHED, *KEPT_NULLS]

@@ -11,13 +11,11 @@ from gem_bundle.changes.planning import plan_against
 from gem_bundle.check.checker import check_definition
 from gem_bundle.pipeline.document import parse
 from gem_bundle.pipeline.loader import load_document
-from tests.core.changes.pushed import KEPT_NULLS, PUSHED
+from tests.core.changes.pushed import EDITS, PUSHED
 
 if TYPE_CHECKING:
     from gem_bundle.pipeline.plan import Plan
     from tests.core.changes.pushed import Pushed
-
-EDITS = [*PUSHED, *KEPT_NULLS]
 
 
 def plan(text: str) -> Plan:
