@@ -240,7 +240,7 @@ def _vanishes(form: object, nullable: Set[str], *, wanted: bool = True) -> bool 
     if kind == "Not":
         return _vanishes(parts[0], nullable, wanted=not wanted)
     if kind in _ASK_FOR_NULL and not columns_in(form) <= nullable:
-        return True if kind == "isnotnull" or (kind in {"Is", "isnull"} and not wanted) else None
+        return True if kind in {"Is", "isnull", "isnotnull"} and (kind == "isnotnull") is wanted else None
     if kind not in _COMPARES | _ASK_FOR_NULL or not all(map(_is_plain, parts)):
         return None
     return None if len(parts) > 1 and parts[0] == parts[1] else False

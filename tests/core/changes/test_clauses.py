@@ -43,6 +43,8 @@ def form(condition: str) -> tuple[object, ...]:
         ("c > n or c is null", False, True),
         ("c > n or (c is null and n > 1)", False, True),
         ("value = 'home' or c is not null", False, False),
+        ("value = 'home' or isnotnull(c)", False, False),
+        ("c > n or not isnotnull(c)", False, True),
         # What is asked for with a result stays, and asks for what it would be null without.
         ("c > n", False, True),
         ("c > n or d > n", False, True),
