@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence, Set
@@ -49,6 +49,9 @@ class Made:
         order: Those that it uses in the order in which they stand in it, each as often; where it is left out
             they may stand in any.
         equals: What is equal where it is true, if it is a condition.
+        whole: Spark takes it as it is, and finds nothing of it out when it plans: a text or message that
+            columns are ``packed`` into, which isn't null where one of them is, or a field that is
+            ``unpacked``. Empty is unknown.
     """
 
     rule: str = ""
@@ -56,6 +59,7 @@ class Made:
     nulls: frozenset[str] | None = field(default=None, compare=False)
     order: tuple[str, ...] = field(default=(), compare=False)
     equals: tuple[Equality, ...] = field(default=(), compare=False)
+    whole: Literal["", "packed", "unpacked"] = field(default="", compare=False)
 
     def never_null(self, known: Mapping[str, bool | None]) -> bool | None:
         """Whether Spark takes it for something that is never null; None where that isn't known.

@@ -130,7 +130,7 @@ class Packing:
         else:
             packed = [made_of(split_alias(body)[0], facts.columns) for _, body in keyed(self.columns)]
             rules = [f"{key} {body}" for key, body in keyed(self.columns)]
-        message = {self.column.lower(): Made(f"{rules} {writing}", uses_of(packed))}
+        message = {self.column.lower(): Made(f"{rules} {writing}", uses_of(packed), whole="packed")}
         return Lineage(through | message if self.keep else message)
 
     def check(self, facts: Facts) -> Iterator[Finding]:
@@ -224,7 +224,9 @@ class Unpacking:
         if self.fields is None or through is None:
             return None
         made = {
-            field.name.lower(): Made(f"{field.name}: {field.type} {reading} {message.rule}", message.uses)
+            field.name.lower(): Made(
+                f"{field.name}: {field.type} {reading} {message.rule}", message.uses, whole="unpacked"
+            )
             for field in self.fields
         }
         columns = {key: kept for key, kept in through.items() if key != self.source} | made

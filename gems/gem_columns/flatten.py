@@ -111,12 +111,19 @@ class Flatten(Transform[FlattenOptions]):
         return facts.with_columns(project(dict(made.columns), facts))
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
-        """Each field of its struct; where arrays become rows that isn't followed."""
+        """Each field of its struct, and the elements of one array; those of several aren't followed."""
         (facts,) = inputs
         made = self._known(facts)
-        if made is None or made.problems or made.elements or passed(facts.columns) is None:
+        if made is None or made.problems or passed(facts.columns) is None:
             return None
-        return projected(dict(made.columns), facts)
+        columns = dict(made.columns)
+        if not made.elements:
+            return projected(columns, facts)
+        name, array = made.elements[0]
+        if len(made.elements) > 1 or any(name in text and text != name for text in columns.values()):
+            return None
+        taken_apart = {key: f"explode_outer({array})" for key, text in columns.items() if text == name}
+        return projected(columns | taken_apart, facts)
 
     def check(self, *inputs: Facts) -> Iterator[Finding]:
         """The columns are structs and arrays, and no two columns get one name."""

@@ -122,15 +122,15 @@ class Unpivot(Transform[UnpivotOptions]):
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """The columns that stay as they are, the values of all that become rows."""
         found = self._columns(inputs[0])
-        keys = column_keys(inputs[0].columns)
-        if found is None or keys is None or column_keys(self.infer(*inputs).columns) is None:
+        # A column that stays may have the name of the one of the names, or of the values.
+        keys = column_keys(self.infer(*inputs).columns)
+        if found is None or keys is None:
             return None
         ids, values = ([column.name.lower() for column in columns] for columns in found)
         rule = " ".join(values)
         uses = frozenset(f"0:{key}" for key in values)
-        made = {key: same(key) for key in ids}
-        made[self.options.variable_column_name.lower()] = Made(f"unpivot {rule}", nulls=frozenset())
-        made[self.options.value_column_name.lower()] = Made(f"unpivot {rule}", uses, uses)
+        told = [Made(f"unpivot {rule}", nulls=frozenset()), Made(f"unpivot {rule}", uses, uses)]
+        made = dict(zip(keys, [*map(same, ids), *told], strict=True))
         nulls = self.options.include_nulls
         # Of one column there is one row for each, as there was before.
         alone = len(values) == 1 and nulls

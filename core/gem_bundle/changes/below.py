@@ -12,7 +12,9 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.changes.clauses import (
+    all_of,
     columns_in,
+    fields_of,
     form_of,
     gets_before_groups,
     has_contraries,
@@ -41,6 +43,7 @@ _NEVER_NULL = re.compile(
     rf"{_NODE.format('(Is|NullSafeEQ)')}|\('(isnull|isnotnull|equal_null|coalesce|ifnull|nvl|nvl2)',"
 )
 _TAKEN_APART = re.compile(r"(?i)explode|inline")
+_LEAVES_NONE_OUT = re.compile(r"(?i)\('(pos)?(explode|inline)_outer'")
 _LAMBDA = re.compile(_NODE.format("Lambda"))
 _FALSE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', False)"
 _TRUE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', True)"
@@ -141,7 +144,9 @@ def states_below(
         valued = set().union(*map(valued_in, forms))
         asking = [asked._replace(form=asked.form and without(asked.form, valued)) for asked in asking]
         if has_contraries(forms):
-            asking = [asked._replace(parts=True, either=False, form=None) for asked in asking]
+            # What is left of them can't be told by each.
+            whole = all_of(forms) if len(forms) == len(terms) == len(lineage.terms) else None
+            asking = [asked._replace(parts=True, either=False, form=whole) for asked in asking]
         return found.union(*(_below(flow, node.inputs[0], asked) for asked in asking))
     for position, edge in enumerate(node.inputs):
         asked = _asked_of(flow, name, lineage, position)
@@ -222,7 +227,11 @@ def _form(made: Made) -> Form | None:
     """The form of something that is made of columns; None where it can't be told."""
     if made.rule in UNCHANGED:
         return (next(iter(made.uses)),) if made.uses is not None and len(made.uses) == 1 else None
-    return form_of(made.rule) if made.uses is not None else None
+    if made.uses is None:
+        return None
+    if made.whole:
+        return (made.whole, (("Literal", (made.rule,)), *((use,) for use in sorted(made.uses))))
+    return form_of(made.rule)
 
 
 def joins_rows(flow: Flow, name: str) -> bool:
@@ -238,6 +247,8 @@ def joins_rows(flow: Flow, name: str) -> bool:
 
 def _asks(flow: Flow, name: str, lineage: Lineage) -> bool:
     """Whether a node leaves rows out, or may."""
+    if _LEAVES_NONE_OUT.match(lineage.rows.rule):
+        return False
     if (
         lineage.expands
         or lineage.rows.uses is None
@@ -367,7 +378,9 @@ def _goes_through_groups(flow: Flow, name: str, made: Lineage, asked: _Asked) ->
     if asked.form is not None and asked.columns <= set(made.columns):
         may_lack = {f"0:{key}": known for key, known in flow.never_null(name).items()}
         lacking = {key for key, known in may_lack.items() if known is not True}
-        nullable = {key for key, known in may_lack.items() if known is False}
+        nullable = {key for key, known in may_lack.items() if known is False} | _lacking_fields(
+            flow, name, made
+        )
         return gets_before_groups(asked.form, {f"0:{key}" for key in keys}, lacking, nullable)
     if not over or asked.parts or asked.columns <= keys:
         return bool(over)
@@ -376,6 +389,18 @@ def _goes_through_groups(flow: Flow, name: str, made: Lineage, asked: _Asked) ->
     # As a whole it stays, and asks for what it would be null without.
     never = flow.never_null(name)
     return not all(never.get(key) for key in over)
+
+
+def _lacking_fields(flow: Flow, name: str, made: Lineage) -> set[str]:
+    """The windows that groups are formed by whose ends may be null to Spark, since the time may be."""
+    before = flow.never_null_before(name)
+    return {
+        fields_of(f"0:{key}")
+        for key, column in made.columns.items()
+        if column.rule.startswith("window ")
+        and column.uses
+        and all(before.get(use) is False for use in column.uses)
+    }
 
 
 def _further(flow: Flow, name: str, made: Lineage, asked: _Asked) -> set[str]:

@@ -23,6 +23,7 @@ _CLASS = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
 _ENUM = re.compile(r"<\w+\.\w+: ('\w+')>")
 _COLUMN = re.compile(r"\d+:")
 _COMPARES = frozenset({"EQ", "NEQ", "LT", "LTE", "GT", "GTE", "Like", "ILike", "RegexpLike", "In"})
+_CONSTANTS = frozenset({"Boolean", "Null"})
 _ASK_FOR_NULL = frozenset({"Is", "NullSafeEQ", "equal_null", "isnull", "isnotnull"})
 # What Spark doesn't take apart to see what it is made of.
 _PLAIN = frozenset(
@@ -31,7 +32,7 @@ _PLAIN = frozenset(
         *("Mod", "Mul", "Neg", "Null", "Sub", "TryCast", "Var"),
         *("abs", "concat", "date", "date_add", "date_sub", "date_trunc", "day", "hour", "length", "lower"),
         *("minute", "month", "pmod", "round", "string", "substring", "timestamp", "to_date", "trim", "upper"),
-        "year",
+        *("year", "packed", "unpacked"),
     ]
 )
 
@@ -55,6 +56,18 @@ def columns_in(form: object) -> set[str]:
     if not isinstance(form, tuple):
         return set()
     return {str(form[0])} if _is_column(form) else set().union(*map(columns_in, form))
+
+
+def all_of(forms: Sequence[Form]) -> Form:
+    """The condition that all of several hold.
+
+    Args:
+        forms: The conditions, at least one.
+    """
+    found = forms[0]
+    for form in forms[1:]:
+        found = ("And", (("this", found), ("expression", form)))
+    return found
 
 
 def put_in(form: Form, made: Mapping[str, Form]) -> Form:
@@ -101,11 +114,15 @@ def gets_before_groups(form: Form, keys: Set[str], lacking: Set[str], nullable: 
     if not columns_in(form) & keys:
         return False
     asked = _asked(form, nullable, wanted=True)
-    return (
-        bool(asked & keys & lacking)
-        or _is_alone(form, keys, nullable, wanted=True)
-        or has_contraries([form], keys)
-    )
+    if asked & keys & lacking or _is_alone(form, keys, nullable, wanted=True):
+        return True
+    return has_contraries([form], keys) and _has_part_of_keys(form, keys | valued_in(form), nullable)
+
+
+def _has_part_of_keys(form: Form, keys: Set[str], nullable: Set[str]) -> bool:
+    """Whether any part of a condition is about nothing but keys, or may be: else none can be made of them."""
+    parts = [part for part, _ in _atoms(form, wanted=True)]
+    return any(_vanishes(part, nullable) is not False or columns_in(part) <= keys for part in parts)
 
 
 def may_leave_one(form: object, nullable: Set[str]) -> bool:
@@ -164,12 +181,19 @@ def _asked(form: object, nullable: Set[str], *, wanted: bool) -> set[str]:
     """What may not be null for a condition, or its contrary, to hold."""
     each = _several(form, nullable, wanted=wanted)
     if each is None:
-        return set() if _is_whole(form, nullable) else columns_in(form)
+        return set() if _is_whole(form, nullable) else _read_openly(form)
     parts, all_of = each
     # Where one of several never holds, the other is all that is asked.
     certain = [part for part in parts if not _may_never_hold(*part, nullable)]
     found = [_asked(part, nullable, wanted=hold) for part, hold in (parts if all_of else certain or parts)]
     return set.intersection(*found) if certain and not all_of else set().union(*found)
+
+
+def _read_openly(form: object) -> set[str]:
+    """The columns of an expression but for those of what is packed, which is never null by one of them."""
+    if not isinstance(form, tuple) or _kind(form) == "packed":
+        return set()
+    return columns_in(form) if _is_column(form) else set().union(*map(_read_openly, form))
 
 
 def _may_never_hold(form: object, wanted: bool, nullable: Set[str]) -> bool:
@@ -201,11 +225,49 @@ def _several(
 
 
 def _is_whole(form: object, nullable: Set[str]) -> bool:
-    """Whether Spark leaves `is true` around what it is about, as it does where that may be null."""
+    """Whether Spark leaves a condition as it is, and asks for no value of what it is over, for certain.
+
+    So it does with `is true`, or a value for null, around what may be null, and with branches of which any
+    may be the one: since Spark 4.0 it makes no conjunction of them.
+    """
     match form:
         case ("NullSafeEQ" | "Is", (("this", part), ("expression", ("Boolean", _)))):
             return _may_be_null(part, nullable)
-    return False
+        case ("coalesce" | "ifnull" | "nvl", (part, ("Boolean", _))):
+            return _may_be_null(part, nullable) and _is_steady(part, nullable)
+    branches = _branches(form)
+    if branches is None:
+        return False
+    tests, given = branches
+    several = [part for part in given if columns_in(part)]
+    return (
+        bool(several)
+        and len(set(given)) == len(given)
+        and all(_is_steady(part, nullable) for part in (*tests, *several))
+        and all(_kind(part) in _CONSTANTS for part in given if part not in several)
+    )
+
+
+def _branches(form: object) -> tuple[list[object], list[object]] | None:
+    """What branches go by, and what they give; None for anything else."""
+    match form:
+        case ("if", (test, *given)):
+            return [test], given
+        case ("nvl2", (what, *given)):
+            return [("isnotnull", (what,))], given
+        case ("Case", (("ifs", tuple(ifs)), *_)):
+            pairs = [_children(part) for part in ifs if isinstance(part, tuple)]
+            default = _children(form)[1:] if isinstance(form, tuple) else []
+            return [test for test, _ in pairs], [*(given for _, given in pairs), *default]
+    return None
+
+
+def _is_steady(form: object, nullable: Set[str]) -> bool:
+    """Whether no part of a condition is the same for all rows, for certain."""
+    if not isinstance(form, tuple):
+        return False
+    parts = [part for part, _ in _atoms(form, wanted=True)]
+    return not has_contraries([form]) and all(_vanishes(part, nullable) is False for part in parts)
 
 
 def _may_be_null(form: object, nullable: Set[str]) -> bool:
@@ -214,9 +276,27 @@ def _may_be_null(form: object, nullable: Set[str]) -> bool:
     if each is not None:
         return any(_may_be_null(part, nullable) for part, _ in each[0])
     if _is_column(form):
-        return columns_in(form) <= nullable
+        return _lacks_some(form, nullable)
     plain = isinstance(form, tuple) and all(map(_is_plain, _children(form)))
-    return _kind(form) in _COMPARES and plain and bool(columns_in(form) & nullable)
+    return _kind(form) in _COMPARES and plain and _lacks_some(form, nullable)
+
+
+def _lacks_some(form: object, nullable: Set[str]) -> bool:
+    """Whether a column in an expression, or the field of one that it is about, may be null."""
+    if not isinstance(form, tuple):
+        return False
+    if _is_column(form):
+        return form[0] in nullable or (len(form) > 1 and fields_of(str(form[0])) in nullable)
+    return any(_lacks_some(part, nullable) for part in form)
+
+
+def fields_of(column: str) -> str:
+    """How the fields of a column are called among those that may be null, where it never is itself.
+
+    Args:
+        column: The column, behind the position of its input.
+    """
+    return f"{column}."
 
 
 def _valued(form: object, *, wanted: bool) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.changes.flow import of_input
 from gem_bundle.lineage import Equality, Lineage, Made, column_keys, uses_of
@@ -28,7 +28,9 @@ EQUALITIES = (f"(<class '{_EQUALITY}", "(<class 'sqlglot.expressions.core.NullSa
 """How the rules of conditions begin that want two things to be equal."""
 
 
-def pushed_below(flow: Flow, name: str, output: str = "", *, pairs: bool = False) -> set[str]:
+def pushed_below(
+    flow: Flow, name: str, output: str = "", *, pairs: bool = False, any_mode: bool = False
+) -> set[str]:
     """The aggregations and joins that Spark puts a filter before, though it stands behind.
 
     It does so with conditions over what is grouped by, or over one side of a join, in branches of unions
@@ -40,6 +42,7 @@ def pushed_below(flow: Flow, name: str, output: str = "", *, pairs: bool = False
         output: The one of its outputs that is the filter.
         pairs: Those joins too by whose condition it is asked of pairs: of rows nothing but whether there is
             a value is asked by it.
+        any_mode: Those too of whose state nothing comes out by the target's output mode.
     """
     lineage = flow.lineage(name, output)
     if lineage is None or lineage.kept is not None or lineage.expands or lineage.rows.uses is None:
@@ -58,7 +61,8 @@ def pushed_below(flow: Flow, name: str, output: str = "", *, pairs: bool = False
     if semi and not wanted:
         return set()
     equal = bool(lineage.equals)
-    return _below(flow, inputs[0], wanted, lineage.rows, semi=semi, pairs=pairs, equal=equal)
+    how = _How(semi, pairs, equal, any_mode)
+    return _below(flow, inputs[0], wanted, lineage.rows, how)
 
 
 def never_lacking_before(flow: Flow, name: str) -> dict[str, bool | None]:
@@ -96,16 +100,24 @@ def _is_semi_join(flow: Flow, name: str) -> bool:
     return bool(joins) and all(join.how in SEMI for join in joins)
 
 
-def _below(
-    flow: Flow,
-    edge: InputRecord,
-    wanted: set[str],
-    rows: Made,
-    *,
-    semi: bool = False,
-    pairs: bool = False,
-    equal: bool = False,
-) -> set[str]:
+class _How(NamedTuple):
+    """How a condition is asked.
+
+    Args:
+        semi: It is one of a semi join, which goes before an aggregation as a whole, and only with an
+            equality: Spark's rule `PushDownLeftSemiAntiJoin`.
+        pairs: As `pushed_below` has it.
+        equal: It wants something to be equal.
+        any_mode: As `pushed_below` has it.
+    """
+
+    semi: bool = False
+    pairs: bool = False
+    equal: bool = False
+    any_mode: bool = False
+
+
+def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, how: _How) -> set[str]:
     """Those among the nodes from an input on, for a condition over some of its columns.
 
     Args:
@@ -113,17 +125,15 @@ def _below(
         edge: The input.
         wanted: The columns.
         rows: The condition.
-        semi: It is one of a semi join, which goes before an aggregation as a whole, and only with an
-            equality: Spark's rule `PushDownLeftSemiAntiJoin`.
-        pairs: As `pushed_below` has it.
-        equal: It wants something to be equal.
+        how: How it is asked.
     """
+    semi = how.semi
     before, made = edge.node, flow.lineage(edge.node, edge.output)
     if made is None or (made.kept is not None and made.rows.uses is None):
         # By what it keeps isn't known, so that the condition may be about that.
         if flow.keeps(before):
             return {before}
-        return _below_unknown(flow, before, wanted, rows, semi=semi, pairs=pairs, equal=equal)
+        return _below_unknown(flow, before, wanted, rows, how)
     several = not semi and rows.rule.startswith(_CONJUNCTION)
     if made.kept is not None and made.kept.rows:
         sides = {
@@ -132,14 +142,14 @@ def _below(
             for use in made.columns[column].uses or ("?:",)
         }
         # With both sides' columns it becomes a part of the join's condition, and what is equal a key.
-        key = equal or rows.rule.startswith(EQUALITIES) or _CONJUNCTION in rows.rule
-        gets_before = pairs or not rows.uses or several or len(sides) == 1 or key
+        key = how.equal or rows.rule.startswith(EQUALITIES) or _CONJUNCTION in rows.rule
+        gets_before = how.pairs or not rows.uses or several or len(sides) == 1 or key
         return {before} if gets_before else set()
     if made.kept is not None:
         keys = set(made.columns) - set(made.kept.values)
         gets_before = bool(rows.uses) and (bool(wanted & keys) if several else wanted <= keys)
         groups = bool(made.kept.values) and not flow.drops_duplicates(before)
-        gets_before = gets_before and (groups or _is_distinct(flow, before))
+        gets_before = gets_before and (groups or _is_distinct(flow, before, any_mode=how.any_mode))
         # Of columns of one name it is known that they are to be equal, and there is no condition.
         gets_before = gets_before and (not semi or _EQUALITY in rows.rule or "sqlglot" not in rows.rule)
         return {before} if gets_before else set()
@@ -153,7 +163,8 @@ def _below(
     uses = {use for step in steps if step is not None for use in step.uses or ()}
     if rows.rule == "=" and len(steps) == 1 and steps[0] is not None and steps[0].rule not in UNCHANGED:
         # The column is the condition, which Spark puts in its place.
-        rows, equal = replace(rows, rule=steps[0].rule), equal or bool(steps[0].equals)
+        rows = replace(rows, rule=steps[0].rule)
+        how = how._replace(equal=how.equal or bool(steps[0].equals))
     inputs = flow.side.nodes[before].inputs
     if len(inputs) > 1 and any(step is not None and step.rule == "=" for step in steps):
         inputs = inputs if len({use.partition(":")[0] for use in uses}) == 1 else ()
@@ -161,13 +172,11 @@ def _below(
     for position, other in enumerate(inputs):
         moved = of_input(uses, position)
         if moved or not wanted:
-            found |= _below(flow, other, moved, rows, semi=semi, pairs=pairs, equal=equal)
+            found |= _below(flow, other, moved, rows, how)
     return found
 
 
-def _below_unknown(
-    flow: Flow, name: str, wanted: set[str], rows: Made, *, semi: bool, pairs: bool, equal: bool
-) -> set[str]:
+def _below_unknown(flow: Flow, name: str, wanted: set[str], rows: Made, how: _How) -> set[str]:
     """Those before a transform of which it isn't known what it makes of what.
 
     A column is taken for the one that had its name before, and one with a new name for any of them.
@@ -177,13 +186,13 @@ def _below_unknown(
         facts = flow.side.facts.get(edge.key)
         given = set(column_keys(facts.columns) or ()) if facts is not None else set()
         for columns in [wanted] if wanted <= given else [{key} for key in sorted(given)]:
-            found |= _below(flow, edge, columns, rows, semi=semi, pairs=pairs, equal=equal)
+            found |= _below(flow, edge, columns, rows, how)
     return found
 
 
-def _is_distinct(flow: Flow, name: str) -> bool:
+def _is_distinct(flow: Flow, name: str, *, any_mode: bool) -> bool:
     """Whether a node keeps by an aggregation which rows there are, and they come out of its state."""
-    if flow.side.nodes[flow.side.target].output_mode == "update":
+    if not any_mode and flow.side.nodes[flow.side.target].output_mode == "update":
         return False  # then those come out that rows have just come for
     kinds = {operator.kind for operator in flow.side.operators if operator.node == name}
     return bool(kinds & {"aggregate", "except"})
@@ -250,7 +259,7 @@ def conditions_behind(
 
 def _asked(flow: Flow, edge: InputRecord, use: str) -> set[str]:
     """The nodes before which Spark asks for a column that an aggregation asks for, as its window does."""
-    return _below(flow, edge, of_input([use], 0), Made(uses=frozenset([use])))
+    return _below(flow, edge, of_input([use], 0), Made(uses=frozenset([use])), _How())
 
 
 def as_made_before(known: Mapping[str, Made], made: Made) -> Made:

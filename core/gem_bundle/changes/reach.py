@@ -144,7 +144,8 @@ def _asks_otherwise(flow: Flow, name: str, coming: list[Taint]) -> bool:
 
 def _asking(lineage: Lineage) -> Made:
     """What decides which rows come out: of what is taken apart its elements do too."""
-    made = [lineage.rows, *(lineage.columns.values() if lineage.expands else ())]
+    computed = [made for made in lineage.columns.values() if made.rule not in UNCHANGED]
+    made = [lineage.rows, *(computed if lineage.expands else ())]
     return Made(uses=uses_of(made))
 
 

@@ -206,6 +206,77 @@ PUSHED = [
         _filter("(h and c > 1) is true", "g"),
         mode="complete",
     ),
+    # Branches, and a value for null, stay as they are.
+    _no_more(
+        "branches over groups",
+        GROUPS,
+        _filter("case when value = 'home' then c > 1 else false end", "g"),
+        "continues",
+        rows="",
+        mode="complete",
+    ),
+    _no_more(
+        "branches by a null over groups",
+        GROUPS,
+        _flag("h", "if(value is not null, c > 1, false)", "g") + _filter("h", "c"),
+        "continues",
+        rows="",
+        mode="complete",
+    ),
+    _no_more(
+        "branches over keys", GROUPS, _filter("if(value is not null, n > 1, false)", "g"), mode="complete"
+    ),
+    _no_more(
+        "branches of which only one is left",
+        GROUPS,
+        _filter("if(c is not null, value = 'home', c > n)", "g"),
+        mode="complete",
+    ),
+    _no_more(
+        "a value for null over groups",
+        GROUPS,
+        _filter("coalesce(value = 'home' and c > 1, false)", "g"),
+        "continues",
+        rows="",
+        mode="complete",
+    ),
+    _no_more(
+        "a value for null over what is never null",
+        GROUPS,
+        _filter("coalesce(c > 1 and value <=> 'home', false)", "g"),
+        mode="complete",
+    ),
+    # A text of several columns is one of all of them, and a field of it is one of what the text is of.
+    _no_more(
+        "a text of a key and a result",
+        GROUPS + "  t: {gem: to_json, input: g, options: {columns: [value, c]}}\n",
+        _filter("value like '%home%' and value <> 'x'", "t"),
+        "continues",
+        rows="",
+        mode="complete",
+    ),
+    _no_more(
+        "a text of a key",
+        GROUPS + "  t: {gem: to_json, input: g, options: {columns: [value]}}\n",
+        _filter("value like '%home%'", "t"),
+        mode="complete",
+    ),
+    _no_more(
+        "a field of a key, with a result",
+        GROUPS
+        + "  t: {gem: from_json, input: g, options: {column: value, schema: 'p string', keep: true}}\n",
+        _filter("(c > 1 and p is null) or (c > 1 and c < 9)", "t"),
+        "continues",
+        rows="",
+        mode="complete",
+    ),
+    _no_more(
+        "a field of a key",
+        GROUPS
+        + "  t: {gem: from_json, input: g, options: {column: value, schema: 'p string', keep: true}}\n",
+        _filter("c > 1 and p is null and n > 0", "t"),
+        mode="complete",
+    ),
     # What is equal becomes a key.
     _no_more("a flag of what is equal", JOIN, _flag("h", "n = m", "j") + _filter("h", "c"), "refused"),
     _no_more("not unequal", JOIN, _filter("not (n <> m)", "j"), "refused"),

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gem_bundle.changes.clauses import form_of, gets_before_groups, may_leave_one, put_in, valued_in, without
+from gem_bundle.changes.clauses import (
+    fields_of,
+    form_of,
+    gets_before_groups,
+    may_leave_one,
+    put_in,
+    valued_in,
+    without,
+)
 from gem_bundle.expressions.made import made_of
 from gem_bundle.facts import Column
 
@@ -16,8 +24,9 @@ COLUMNS = [
     *(Column("value", "string"), Column("n", "int"), Column("c", "bigint"), Column("d", "bigint")),
     *(Column("window", "struct<start: timestamp, end: timestamp>"), Column("k", "boolean")),
     *(Column("r", "boolean"), Column("j", "boolean")),
+    Column("w2", "struct<start: timestamp, end: timestamp>"),
 ]
-KEYS = frozenset({"0:value", "0:n", "0:window", "0:k", "0:j"})
+KEYS = frozenset({"0:value", "0:n", "0:window", "0:k", "0:j", "0:w2"})
 
 
 def form(condition: str) -> tuple[object, ...]:
@@ -59,9 +68,30 @@ def form(condition: str) -> tuple[object, ...]:
         ("(n > 0 and c > 1) is true", False, False),
         ("(k and c > 1) is true", True, True),
         ("(n > 0 and c > 1) = true", True, True),
+        ("coalesce(n > 1 and c > 1, false)", False, False),
+        ("coalesce(c > 1, n > 1)", True, True),
+        ("coalesce(c > 1 and k <=> true, false)", True, True),
+        ("coalesce(n > n and c > 1, false)", True, True),
+        ("(window.start > '2024-01-31' and c > 1) is true", True, True),
+        ("(window.end > '2024-01-31' and d > 1) is true", False, False),
+        ("(w2.end > '2024-01-31' and c > 1) is true", False, False),
+        # Branches stay as they are where any of them may be the one.
+        ("if(c > 1, n > 1, false)", False, False),
+        ("if(value is not null, c > 1, false)", False, False),
+        ("nvl2(value, c > 1, false)", False, False),
+        ("not if(n > 1, true, c > 1)", False, False),
+        ("if(n > 1, c > 1, c > 1)", True, True),
+        ("if(n > 1, c > 1, 1 = 2)", True, True),
+        ("if(n > n, c > 1, false)", True, True),
+        ("if(n > 1 or n <= 1, c > 1, false)", True, True),
+        ("if(window is null, c > 1, n > 1)", True, True),
+        ("if(c > 1, true, n > 1 and n < 1)", True, True),
+        ("if(n > 1, value = 'home', false)", True, True),
+        ("if(c > 1, n > 1, false) and n > 2", True, True),
+        ("case when value = 'home' then c > 1 when n > 1 then true end", False, False),
+        ("case when value = 'home' then c > 1 else c is null end", True, True),
+        ("case n when 1 then c > 1 end", True, True),
         # What Spark may see through.
-        ("coalesce(c > 1 and value = 'home', false)", True, True),
-        ("if(c > 1, n > 1, false)", True, True),
         ("exists(array(c), v -> v = n)", True, True),
         ("struct(n, c).n = 1", True, True),
         ("exists(array(c), v -> v = d)", False, False),
@@ -73,7 +103,7 @@ def form(condition: str) -> tuple[object, ...]:
     ],
 )
 def test_what_gets_before_groups(condition: str, alone: bool, asking: bool) -> None:
-    may_be_null = {"0:value", "0:n", "0:d"}
+    may_be_null = {"0:value", "0:n", "0:d", fields_of("0:w2")}
     assert gets_before_groups(form(condition), KEYS, set(), may_be_null) is alone
     assert gets_before_groups(form(condition), KEYS, {"0:n"}, may_be_null) is asking
 

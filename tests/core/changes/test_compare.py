@@ -201,6 +201,16 @@ def test_the_kinds_of_changes_that_are_left() -> None:
     """
     assert codes(verdict(counted, counted.replace("update", "complete"))) == [("continues", "GB433")]
     assert codes(verdict(counted.replace("update", "complete"), counted)) == [("from_now_on", "GB433")]
+    # A condition that Spark asks before distinct rows is asked there whatever comes out.
+    distinct = """
+        pipeline: shop
+        sources: {ticks: {gem: rate}}
+        transforms:
+          some: {gem: sql, input: ticks, options: {query: select distinct value from ticks}}
+          few: {gem: filter, input: some, options: {condition: value > 3}}
+        targets: {out: {gem: console, input: few, output_mode: update}}
+    """
+    assert codes(verdict(distinct, distinct.replace("update", "complete"))) == [("continues", "GB433")]
     twice = """
         pipeline: shop
         sources: {ticks: {gem: rate}}

@@ -244,6 +244,31 @@ def test_a_column_is_not_another_input_s_of_the_same_name(old: str, new: str, ex
     assert verdict(text, text.replace(old, new)).verdict == expected
 
 
+@pytest.mark.parametrize(
+    ("options", "old", "new", "expected"),
+    [
+        ("explode: [tags]", "page string", "page timestamp", "continues"),
+        ("explode: [tags]", "array<string>", "array<bigint>", "mixed"),
+        ("explode: [tags, more]", "page string", "page timestamp", "mixed"),
+    ],
+)
+def test_elements_of_an_array_are_followed(options: str, old: str, new: str, expected: str) -> None:
+    text = f"""
+pipeline: shop
+sources:
+  clicks:
+    gem: file
+    options: {{format: json, path: d, schema: "page string, n int, tags array<string>, more array<int>"}}
+transforms:
+  flat: {{gem: flatten, input: clicks, options: {{{options}}}}}
+  some: {{gem: aggregate, input: flat, options: {{group_by: [n], aggregates: {{t: max(length(tags))}}}}}}
+targets:
+  out: {{gem: console, input: some, output_mode: update}}
+"""
+    found = verdict(text, text.replace(old, new))
+    assert found.verdict == expected, found.changes
+
+
 def test_an_unpivot_of_one_column_makes_one_row_of_each() -> None:
     head = SOURCES.replace("  pages", "  # pages") + "transforms:\n"
     rest = """
@@ -272,6 +297,15 @@ targets:
     )
     assert verdict(one, other).verdict == "from_now_on"
     assert verdict(one, two).verdict == "mixed"
+    # A column that stays is there too where it is called as the values are.
+    one = head + wide + long.replace("VALUES", "n, n2") + rest.replace("INPUT", "long")
+    one = one.replace("ids: [at], ", "").replace("columns: [at]", "columns: [n2]")
+    one = one.replace("input: clicks, options: {values", "input: wide, options: {values")
+    named = wide + "  named: {gem: with_columns, input: wide, options: {columns: {value: page}}}\n"
+    two = one.replace(wide, named).replace("unpivot, input: wide", "unpivot, input: named")
+    one, two = (text[: text.index("  last")] + text[text.index("targets") :] for text in (one, two))
+    one, two = (text.replace("input: last", "input: long") for text in (one, two))
+    assert verdict(one, two).verdict == "from_now_on"
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,9 @@ def compare_moved(both: Comparison) -> Iterator[Told]:
 
 
 def _before(flow: Flow, node: NodeRecord) -> set[str]:
-    return {name for output in flow.outputs(node.id) for name in pushed_below(flow, node.id, output)}
+    outputs = flow.outputs(node.id)
+    # Another output mode is told by itself, and asks for the same.
+    return {name for output in outputs for name in pushed_below(flow, node.id, output, any_mode=True)}
 
 
 def _matters(both: Comparison, name: str) -> bool:
