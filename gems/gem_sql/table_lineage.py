@@ -22,7 +22,7 @@ from gem_bundle.expressions import (
 from gem_bundle.lineage import MAYBE_NULL, column_keys, uses_of
 from gem_sql.behind import order_keys
 from gem_sql.composing import both
-from gem_sql.grouping import plain_keys, several_times_over
+from gem_sql.grouping import is_session, is_window, plain_keys, several_times_over
 from gem_sql.tree import columns_in, item_of, sql_of, subqueries_of
 
 if TYPE_CHECKING:
@@ -111,11 +111,13 @@ def of_table(tree: Any, position: int, facts: Facts, names: list[str], made: Fac
     if len(bodies) != len(names):
         return None
     texts = dict(zip(names, (body for _, body in bodies), strict=True))
-    found: dict[str, Made] = {}
-    for name, body in texts.items():
-        found[name] = made_of(body, columns, position=position, earlier=found)
     group, distinct, having = (tree.args.get(name) for name in ("group", "distinct", "having"))
     keys = [] if group is None else _keys(group, bodies, columns)
+    windows = _windows(keys, columns, position)
+    found: dict[str, Made] = {}
+    for name, body in texts.items():
+        window = windows.get(body.strip(" `").lower())
+        found[name] = window or made_of(body, columns, position=position, earlier=found | windows)
     where = tree.args.get("where")
     conditions = [sql_of(where.this)] if where is not None else []
     # A row is in no window where what that is over is null.
@@ -161,6 +163,13 @@ def _keys(group: Any, bodies: list[tuple[str, str]], columns: Sequence[Column]) 
     if group.args.get("all"):
         return [body for _, body in bodies if not _aggregates(body, columns)]
     return [_key(sql_of(node), bodies, columns) for node in plain_keys(group)]
+
+
+def _windows(keys: Sequence[str], columns: Sequence[Column], position: int) -> dict[str, Made]:
+    """What a query calls the windows that it groups by, where no column has that name."""
+    called = {"session_window" if is_session(key) else "window": key for key in keys if is_window(key)}
+    taken = {column.name.lower() for column in columns}
+    return {n: made_of(key, columns, position=position) for n, key in called.items() if n not in taken}
 
 
 def _bodies(tree: Any, columns: Sequence[Column]) -> list[tuple[str, str]]:

@@ -43,6 +43,7 @@ _NEVER_NULL = re.compile(
     rf"{_NODE.format('(Is|NullSafeEQ)')}|\('(isnull|isnotnull|equal_null|coalesce|ifnull|nvl|nvl2)',"
 )
 _TAKEN_APART = re.compile(r"(?i)explode|inline")
+_WINDOWS = ("window ", "('window'")
 _LEAVES_NONE_OUT = re.compile(r"(?i)\('(pos)?(explode|inline)_outer'")
 _LAMBDA = re.compile(_NODE.format("Lambda"))
 _FALSE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', False)"
@@ -378,9 +379,7 @@ def _goes_through_groups(flow: Flow, name: str, made: Lineage, asked: _Asked) ->
     if asked.form is not None and asked.columns <= set(made.columns):
         may_lack = {f"0:{key}": known for key, known in flow.never_null(name).items()}
         lacking = {key for key, known in may_lack.items() if known is not True}
-        nullable = {key for key, known in may_lack.items() if known is False} | _lacking_fields(
-            flow, name, made
-        )
+        nullable = {key for key, known in may_lack.items() if known is False} | _lacking_fields(made)
         return gets_before_groups(asked.form, {f"0:{key}" for key in keys}, lacking, nullable)
     if not over or asked.parts or asked.columns <= keys:
         return bool(over)
@@ -391,16 +390,9 @@ def _goes_through_groups(flow: Flow, name: str, made: Lineage, asked: _Asked) ->
     return not all(never.get(key) for key in over)
 
 
-def _lacking_fields(flow: Flow, name: str, made: Lineage) -> set[str]:
-    """The windows that groups are formed by whose ends may be null to Spark, since the time may be."""
-    before = flow.never_null_before(name)
-    return {
-        fields_of(f"0:{key}")
-        for key, column in made.columns.items()
-        if column.rule.startswith("window ")
-        and column.uses
-        and all(before.get(use) is False for use in column.uses)
-    }
+def _lacking_fields(made: Lineage) -> set[str]:
+    """The windows that groups are formed by, whose ends Spark takes for what may be null in any case."""
+    return {fields_of(f"0:{key}") for key, column in made.columns.items() if column.rule.startswith(_WINDOWS)}
 
 
 def _further(flow: Flow, name: str, made: Lineage, asked: _Asked) -> set[str]:

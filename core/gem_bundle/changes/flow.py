@@ -7,11 +7,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from gem_bundle.changes.limits import is_below_another
 from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.expressions import is_blind_to_duplicates
 from gem_bundle.expressions.functions import BY_CHANCE, BY_CODE, BY_PLACE, CURRENT_TIME
 from gem_bundle.lineage import Lineage, Made, column_keys, uses_at
-from gem_bundle.operators import AggregateOperator, DeduplicateOperator, WatermarkOperator
+from gem_bundle.operators import AggregateOperator, DeduplicateOperator, LimitOperator, WatermarkOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
@@ -99,20 +100,24 @@ class Flow:
         return kept and not self.leaves_out(name)
 
     def leaves_out(self, name: str) -> bool:
-        """Whether Spark forms a node's groups not at all, since those behind come to the same without.
-
-        So its rule `RemoveRedundantAggregates` has it: what is aggregated of them goes by their keys alone,
-        and it makes no difference to it how often a row is there.
-        """
+        """Whether Spark leaves a node out: another limit does what it does, or nobody asks for its groups."""
         if name not in self._left_out:
-            lineage = self.lineage(name)
-            self._left_out[name] = (
-                self._forms_groups(name)
-                and lineage is not None
-                and self._functions(lineage, self.needed(name)) == []
-                and all(map(self._takes_each_once, self.side.paths(name)))
-            )
+            self._left_out[name] = self._forms_groups_for_nothing(name) or is_below_another(self, name)
         return self._left_out[name]
+
+    def _forms_groups_for_nothing(self, name: str) -> bool:
+        """Whether those behind a node that forms groups come to the same without.
+
+        So Spark's rule `RemoveRedundantAggregates` has it: what is aggregated of them goes by their keys
+        alone, and it makes no difference to it how often a row is there.
+        """
+        lineage = self.lineage(name)
+        return (
+            self._forms_groups(name)
+            and lineage is not None
+            and self._functions(lineage, self.needed(name)) == []
+            and all(map(self._takes_each_once, self.side.paths(name)))
+        )
 
     def _takes_each_once(self, path: list[tuple[str, int]]) -> bool:
         """Whether the first node with state on a path forms groups, blind to how often a row is there."""
@@ -221,6 +226,7 @@ class Flow:
         return bool(operators) and all(
             (isinstance(o, AggregateOperator) and o.event_time is False)
             or (isinstance(o, DeduplicateOperator) and o.by_event_time is False)
+            or isinstance(o, LimitOperator)
             for o in operators
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.analysis import parsed
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from gem_bundle.facts import Column
 
 _WINDOWS = frozenset({"window", "session_window"})
+_WINDOW = re.compile(r"\('window'")
 # They count, or list, what there is, of nothing too.
 _NEVER_NULL = frozenset({"array_agg", "collect_list", "collect_set", "count", "count_if"})
 
@@ -41,6 +43,10 @@ def made_over(
         before = earlier.get(parts[0].lower())
         if before is None:
             return frozenset({UNCERTAIN})
+        if len(parts) > 1:
+            # A field of what is made is what it is made of, but of a window's ends Spark doesn't see that.
+            is_seen = before.rule != "=" and not _WINDOW.match(before.rule)
+            return frozenset({UNCERTAIN if is_seen else MAYBE_NULL})
         found = before.uses if before.rule == "=" else before.nulls
         return frozenset({UNCERTAIN}) if found is None else found
 
@@ -70,6 +76,7 @@ def made_over(
             order.append(found)
         elif before is not None and before.uses is not None:
             order += before.order or sorted(before.uses)
+            rule = f"field {'.'.join(name[1:]).lower()} of" if rule == "=" and len(name) > 1 else rule
             rule += f" {before.rule}"
         elif before is None and _is_value(name, inputs):
             rule, nulls = (f"value {name[0].lower()}", frozenset()) if rule == "=" else (rule, nulls)

@@ -24,6 +24,15 @@ WINDOWS = MARKED + (
     "  g: {gem: aggregate, input: w, options: {window: {column: at, duration: 1 hour}, group_by: [value], "
     "aggregates: {c: count(*)}}}\n"
 )
+ENDS = (
+    '  e: {gem: sql, input: a, options: {query: "select window.start as since, count(*) as c from a '
+    "group by window(at, '1 hour')\"}}\n"
+)
+LIMITS = (
+    "  l: {gem: limit, input: a, options: {rows: 3}}\n"
+    "  u: {gem: union, inputs: [l, a]}\n"
+    "  z: {gem: limit, input: BEFORE, options: {rows: 2}}\n"
+)
 TABLE = "  k: {gem: join, inputs: {l: BEFORE, r: s}, options: {condition: l.n = r.k}}\n"
 BOTH = "  u: {gem: union, inputs: [g, v], options: {allow_missing_columns: true}}\n"
 
@@ -276,6 +285,35 @@ PUSHED = [
         + "  t: {gem: from_json, input: g, options: {column: value, schema: 'p string', keep: true}}\n",
         _filter("c > 1 and p is null and n > 0", "t"),
         mode="complete",
+    ),
+    # The ends of a window may be null to Spark.
+    _no_more(
+        "an end of a window, is true",
+        ENDS,
+        _filter("(since > '2024-01-31 10:30:00' and c > 1) is true", "e"),
+        "continues",
+        rows="",
+        mode="complete",
+    ),
+    _no_more(
+        "an end of a window, equal to true",
+        ENDS,
+        _filter("(since < '2024-01-31 10:30:00' and c > 1) = true", "e"),
+        rows="wide2",
+        mode="complete",
+    ),
+    # A limit of fewer rows behind a union takes the place of the one before it.
+    Pushed(
+        "a limit behind another, and behind a union of that",
+        LIMITS.replace("BEFORE", "l"),
+        LIMITS.replace("BEFORE", "u"),
+        "refused",
+    ),
+    Pushed(
+        "a limit of more rows behind a union of another",
+        LIMITS.replace("BEFORE", "u"),
+        LIMITS.replace("BEFORE", "u").replace("rows: 2", "rows: 5"),
+        "refused",
     ),
     # What is equal becomes a key.
     _no_more("a flag of what is equal", JOIN, _flag("h", "n = m", "j") + _filter("h", "c"), "refused"),

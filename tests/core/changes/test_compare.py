@@ -201,6 +201,23 @@ def test_the_kinds_of_changes_that_are_left() -> None:
     """
     assert codes(verdict(counted, counted.replace("update", "complete"))) == [("continues", "GB433")]
     assert codes(verdict(counted.replace("update", "complete"), counted)) == [("from_now_on", "GB433")]
+    # More rows beside those of groups don't change what the groups are of, nor what is asked of them.
+    counts = """
+        pipeline: shop
+        sources: {clicks: {gem: file, options: {format: json, path: data, schema: "page string, n bigint"}}}
+        transforms:
+          counts: {gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {n: count(*)}}}
+          united: {gem: union, inputs: [counts, clicks]}
+          few: {gem: filter, input: counts, options: {condition: page = 'home'}}
+        targets: {out: {gem: console, input: few, output_mode: update}}
+    """
+    fork = counts.replace("input: counts, options: {condition", "input: united, options: {condition")
+    counts = counts.replace("          united: {gem: union, inputs: [counts, clicks]}\n", "")
+    assert codes(verdict(counts, fork)) == [
+        ("again", "GB418"),
+        ("from_now_on", "GB420"),
+        ("from_now_on", "GB425"),
+    ]
     # A condition that Spark asks before distinct rows is asked there whatever comes out.
     distinct = """
         pipeline: shop

@@ -56,6 +56,24 @@ def test_distinct_rows_of_a_named_query(old: str, new: str, expected: str) -> No
     assert edited(DISTINCT, old, new) == expected
 
 
+@pytest.mark.parametrize(
+    ("query", "old", "new"),
+    [
+        ("select struct(n as a, x as b) as both, both.a as one from clicks", "both.a", "both.b"),
+        ("select window(at, '1 hour') as w, w.start as one from clicks", "w.start", "w.end"),
+        (
+            "select window.start as one from clicks group by window(at, '1 hour')",
+            "window.start",
+            "window.end",
+        ),
+        ("select window as w, w.start as one from clicks group by window(at, '1 hour')", "w.start", "w.end"),
+    ],
+)
+def test_a_field_of_what_is_made_before_is_another_one(query: str, old: str, new: str) -> None:
+    assert edited(query, old, new) == "from_now_on"
+    assert edited(query, old, old.upper()) == "continues"
+
+
 def test_a_text_becomes_what_the_other_side_of_a_union_is() -> None:
     query = "select page, n, at from clicks union select page, page, page from clicks"
     assert edited(query, "select page, n, at", "select at, n, page") == "refused"

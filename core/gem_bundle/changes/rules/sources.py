@@ -15,7 +15,7 @@ from gem_bundle.changes.ways import has_moved
 from gem_bundle.diagnostics import listed_names
 from gem_bundle.gem import Source
 from gem_bundle.lineage import column_keys
-from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
+from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator, LimitOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,7 +172,7 @@ def _drops_late_rows(both: Comparison, operator: Operator, source: str) -> bool:
             edge.node in {source, *both.new.behind(source)} and _has_event_time(both, operator.node, position)
             for position, edge in enumerate(both.new.nodes[operator.node].inputs)
         )
-    return True
+    return not isinstance(operator, LimitOperator)
 
 
 def _has_event_time(both: Comparison, node: str, position: int) -> bool:

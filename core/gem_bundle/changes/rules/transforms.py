@@ -55,6 +55,8 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
     what = f"transform `{node.id}` (`{node.gem}`) is new"
     passed = {other.id for other in both.added}
     taint = _between(both.new, both.after, node, passed)
+    if taint is _ANY:
+        taint = _more_rows(both, node) or _ANY
     reach = reach_from(both.after, node.id, taint, judged=passed)
     before = _origin_of(both.new, node, passed)
     then = {new.id: old.id for old, new in both.pairs}.get(before or "")
@@ -127,6 +129,40 @@ def _between(side: Side, flow: Flow, node: NodeRecord, others: set[str]) -> Tain
     return Taint(found.rows, changed | (set(keys) - set(lineage.columns)), found.nulls)
 
 
+def _more_rows(both: Comparison, node: NodeRecord) -> Taint | None:
+    """What a union makes different for those who read one of its inputs before; None where it isn't one."""
+    lineage = both.after.lineage(node.id)
+    if (
+        lineage is None
+        or not lineage.columns
+        or any(made.rule != "union" for made in lineage.columns.values())
+    ):
+        return None
+    former = {new.id: old for old, new in both.pairs}
+    read = {
+        both.now.get(old.inputs[position].node)
+        for reader in both.new.readers_of.get(node.id, ())
+        for position, edge in enumerate(both.new.nodes[reader].inputs)
+        if edge.node == node.id and (old := former.get(reader)) and position < len(old.inputs)
+    }
+    places = [place for place, edge in enumerate(node.inputs) if {edge.node} == read and not edge.output]
+    if len(places) != 1:
+        return None
+    (place,) = places
+    one, other = (both.new.facts.get(key) for key in (node.inputs[place].key, node.id))
+    if one is None or other is None or one.columns is None or other.columns is None:
+        return None
+    were, are = (
+        {column.name.lower(): column.type for column in facts.columns or ()} for facts in (one, other)
+    )
+    changed = {
+        key
+        for key, made in lineage.columns.items()
+        if f"{place}:{key}" not in (made.uses or ()) or were.get(key, "-") != are.get(key, "+")
+    }
+    return Taint(rows=True, columns=changed)
+
+
 def _origin_of(side: Side, node: NodeRecord, passed: set[str]) -> str | None:
     """The only node before one that was there before."""
     found = {name for edge in node.inputs if (name := origin(side, edge.node, passed)) is not None}
@@ -180,8 +216,7 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
                 what += ", which has kept no state: if it keeps some now, Spark refuses to go on"
             yield Told(tell(both, reach, "GB424", what, new.id, option=option), reach)
     if not _reads_the_same(both, old, new):
-        local, own = _rewired(both, old, new)
-        reach = both.reach(old, new, local, own_state=own)
+        reach = _through_union(both, old, new) or _rewired(both, old, new)
         before, after = [edge.key for edge in old.inputs], [edge.key for edge in new.inputs]
         what = f"transform `{new.id}` read {listed_names(before)} and reads {listed_names(after)}"
         key = "inputs" if len(new.inputs) > 1 else "input"
@@ -210,13 +245,29 @@ def _pushed(both: Comparison, old: NodeRecord, new: NodeRecord) -> set[str]:
     return found
 
 
-def _rewired(both: Comparison, old: NodeRecord, new: NodeRecord) -> tuple[Taint, bool]:
-    """What other inputs make different: maybe nothing, where they only stand in another order."""
+def _through_union(both: Comparison, old: NodeRecord, new: NodeRecord) -> Reach | None:
+    """How far it reaches that a node reads more rows, by a union of what it read; None for anything else."""
+    if len(old.inputs) != len(new.inputs):
+        return None
+    pairs = zip(old.inputs, new.inputs, strict=True)
+    others = [now.node for before, now in pairs if both.now.get(before.node) != now.node]
+    added = {node.id for node in both.added}
+    if len(others) != 1 or others[0] not in added:
+        return None
+    union = both.new.nodes[others[0]]
+    if _between(both.new, both.after, union, added) is not _ANY:
+        return None  # the rows of a new source are told by themselves
+    taint = _more_rows(both, union)
+    return None if taint is None else reach_from(both.after, others[0], taint)
+
+
+def _rewired(both: Comparison, old: NodeRecord, new: NodeRecord) -> Reach:
+    """How far other inputs reach: maybe not at all, where they only stand in another order."""
     one, other = both.before.lineage(old.id), both.after.lineage(new.id)
     was = [(both.now.get(edge.node, ""), edge.output) for edge in old.inputs]
     now = [(edge.node, edge.output) for edge in new.inputs]
     if one is None or other is None or len(set(was)) < len(was) or set(was) != set(now):
-        return _ANY, True
+        return both.reach(old, new, _ANY, own_state=True)
     place = {str(position): str(now.index(edge)) for position, edge in enumerate(was)}
 
     def moved(made: Made) -> Made:
@@ -225,7 +276,8 @@ def _rewired(both: Comparison, old: NodeRecord, new: NodeRecord) -> tuple[Taint,
         return Made(made.rule, frozenset(f"{place[use[0]]}{use[1:]}" for use in made.uses))
 
     columns = {key: moved(made) for key, made in one.columns.items()}
-    return local_taint(Lineage(columns, moved(one.rows)), other), both.after.keeps(new.id)
+    local = local_taint(Lineage(columns, moved(one.rows)), other)
+    return both.reach(old, new, local, own_state=both.after.keeps(new.id))
 
 
 def _lateness(
