@@ -23,7 +23,7 @@ from gem_bundle.changes.clauses import (
     valued_in,
     without,
 )
-from gem_bundle.changes.conditions import SEMI, UNCHANGED, never_lacking_before, pushed_below
+from gem_bundle.changes.conditions import SEMI, UNCHANGED, is_always_there, never_lacking_before, pushed_below
 from gem_bundle.changes.flow import ALL, of_input
 from gem_bundle.lineage import column_keys, uses_of
 from gem_bundle.operators import JoinOperator
@@ -342,7 +342,7 @@ def _below(flow: Flow, edge: InputRecord, asked: _Asked) -> set[str]:
         if made.kept.rows and not asked.parts and len(_sides(made, asked)) > 1:
             return found  # what it would be null without is told by the rules of what a join keeps
         if not made.kept.rows:
-            if not _goes_through_groups(flow, before, made, asked):
+            if not _goes_through_groups(flow, edge, made, asked):
                 return found
             # What is about results stays.
             asked = asked._replace(columns=asked.columns - set(made.kept.values), form=None)
@@ -367,8 +367,9 @@ def _sides(made: Lineage, asked: _Asked) -> set[str]:
     }
 
 
-def _goes_through_groups(flow: Flow, name: str, made: Lineage, asked: _Asked) -> bool:
+def _goes_through_groups(flow: Flow, edge: InputRecord, made: Lineage, asked: _Asked) -> bool:
     """Whether something of a condition may get before groups: what it asks of their keys."""
+    name = edge.node
     kinds = {operator.kind for operator in flow.side.stateful if operator.node == name}
     if made.rows.uses is None or ALL in asked.columns:
         return kinds != {"deduplicate"}
@@ -377,9 +378,9 @@ def _goes_through_groups(flow: Flow, name: str, made: Lineage, asked: _Asked) ->
     keys = set(made.columns) - set(made.kept.values if made.kept is not None else ())
     over = asked.columns & keys
     if asked.form is not None and asked.columns <= set(made.columns):
-        may_lack = {f"0:{key}": known for key, known in flow.never_null(name).items()}
-        lacking = {key for key, known in may_lack.items() if known is not True}
-        nullable = {key for key, known in may_lack.items() if known is False} | _lacking_fields(made)
+        known = flow.never_null(name)
+        lacking = {f"0:{k}" for k, never in known.items() if not never and not is_always_there(flow, edge, k)}
+        nullable = {f"0:{k}" for k, never in known.items() if never is False} | _lacking_fields(made)
         return gets_before_groups(asked.form, {f"0:{key}" for key in keys}, lacking, nullable)
     if not over or asked.parts or asked.columns <= keys:
         return bool(over)

@@ -97,7 +97,8 @@ def joined_how(flow: Flow, join: JoinOperator) -> str:
 def kept_of(flow: Flow, name: str, position: int) -> tuple[InputRecord, set[str]]:
     """Where a join takes the rows of an input from, and those of their columns that it keeps.
 
-    Spark puts a semi join before what makes several rows of each, where it asks for none of what is made.
+    Spark puts a semi join before what chooses columns, or makes several rows of each, where it asks for none
+    of what is made.
     """
     edge, lineage = flow.side.nodes[name].inputs[position], flow.lineage(name)
     joins = [o for o in flow.side.stateful if o.node == name and isinstance(o, JoinOperator)]
@@ -109,7 +110,9 @@ def kept_of(flow: Flow, name: str, position: int) -> tuple[InputRecord, set[str]
     asked = of_input(lineage.rows.uses, 0)
     while True:
         before = flow.lineage(edge.node, edge.output)
-        if before is None or not before.expands or before.rows.uses or not _passes(before, asked):
+        if before is None or before.rows.uses or not _passes(before, asked):
+            return edge, wanted
+        if not before.expands and not _only_chooses(flow, edge.node, before):
             return edge, wanted
         wanted = _read_for(flow, edge.node, before, 0, wanted)
         (edge,) = flow.side.nodes[edge.node].inputs
@@ -324,6 +327,16 @@ def is_event_time(flow: Flow, edge: InputRecord, key: str) -> bool:
     facts = flow.side.facts[edge.key]
     keys = column_keys(facts.columns) or ()
     return any(c.watermarked and key == k for k, c in zip(keys, facts.columns or (), strict=False))
+
+
+def _only_chooses(flow: Flow, name: str, lineage: Lineage) -> bool:
+    """Whether a node does nothing but to choose columns, and to put them in an order."""
+    return (
+        lineage.rows == Made()
+        and lineage.kept is None
+        and not any(operator.node == name for operator in flow.side.operators)
+        and _passes(lineage, lineage.columns.keys())
+    )
 
 
 def _passes(lineage: Lineage, keys: Set[str]) -> bool:

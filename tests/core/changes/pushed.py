@@ -24,6 +24,11 @@ WINDOWS = MARKED + (
     "  g: {gem: aggregate, input: w, options: {window: {column: at, duration: 1 hour}, group_by: [value], "
     "aggregates: {c: count(*)}}}\n"
 )
+SEMI_JOIN = (
+    "  j: {gem: join, inputs: {l: BEFORE, r: v}, options: {how: left_semi, condition: l.value = r.name and "
+    "r.seen >= l.at and r.seen <= l.at + interval 1 day}}\n"
+)
+CHOSEN = "  o: {gem: select, input: w, options: {columns: [x, n, value, at]}}\n"
 ENDS = (
     '  e: {gem: sql, input: a, options: {query: "select window.start as since, count(*) as c from a '
     "group by window(at, '1 hour')\"}}\n"
@@ -285,6 +290,37 @@ PUSHED = [
         + "  t: {gem: from_json, input: g, options: {column: value, schema: 'p string', keep: true}}\n",
         _filter("c > 1 and p is null and n > 0", "t"),
         mode="complete",
+    ),
+    # What a query asks for itself isn't asked again.
+    _no_more(
+        "a key that is asked for, against a result",
+        '  g: {gem: sql, input: a, options: {query: "select value, n, count(*) as c from a where n > 0 '
+        'group by value, n"}}\n',
+        _filter("c > n", "g"),
+        "continues",
+        rows="",
+        mode="complete",
+    ),
+    # A semi join is put before what chooses columns, and not before what computes some.
+    Pushed(
+        "columns in another order before a semi join",
+        MARKED + OTHER_MARKED + SEMI_JOIN.replace("BEFORE", "w"),
+        MARKED + OTHER_MARKED + CHOSEN + SEMI_JOIN.replace("BEFORE", "o"),
+        "continues",
+        rows="",
+    ),
+    Pushed(
+        "another column before a semi join",
+        MARKED + OTHER_MARKED + SEMI_JOIN.replace("BEFORE", "w"),
+        MARKED + OTHER_MARKED + _flag("z", "n + 1", "w") + SEMI_JOIN.replace("BEFORE", "c"),
+        "refused",
+    ),
+    Pushed(
+        "some columns in another order before a semi join",
+        MARKED + OTHER_MARKED + CHOSEN.replace("n, ", "") + SEMI_JOIN.replace("BEFORE", "o"),
+        MARKED + OTHER_MARKED + CHOSEN.replace("x, n, value", "value, x") + SEMI_JOIN.replace("BEFORE", "o"),
+        "continues",
+        rows="",
     ),
     # The ends of a window may be null to Spark.
     _no_more(
