@@ -10,6 +10,7 @@ from gem_bundle.expressions import buffers_of, united_type
 from gem_bundle.lineage import column_keys
 from gem_sql.composing import behind, united
 from gem_sql.join_lineage import of_joined, of_joined_groups
+from gem_sql.lateral_lineage import of_lateral
 from gem_sql.reading import facts_of
 from gem_sql.table_lineage import is_plain, of_table, table_named, table_of
 from gem_sql.tree import UnknownQuery, only, sql_of
@@ -156,6 +157,8 @@ def _read_by(tree: Any, queries: Mapping[str, Any]) -> tuple[Any, str]:
 def _plain_or_none(tree: Any, tables: Tables, names: list[str], made: Facts) -> Lineage | None:
     if tree.args.get("joins"):
         return of_joined(tree, tables, names) or of_joined_groups(tree, tables, names, made)
+    if tree.args.get("laterals"):
+        return of_lateral(tree, tables, names, made)
     table = table_of(tree, tables)
     if table is None or not is_plain(tree):
         return None

@@ -82,6 +82,19 @@ def read(query: str, inputs: Mapping[str, Facts]) -> Facts:
     return _read(_Reader(), query, inputs)
 
 
+def with_lateral(facts: Facts, view: Any) -> Facts:
+    """Rows with what a `lateral view` makes of each, so that there may be several of one.
+
+    Args:
+        facts: What is known of the rows.
+        view: The `lateral view`.
+
+    Raises:
+        UnknownQuery: When it has parts that aren't known.
+    """
+    return _Reader()._lateral(facts, view)
+
+
 def facts_of(node: Any, tables: Mapping[str, Facts]) -> Facts:
     """The facts of the rows of a query within another one.
 

@@ -177,7 +177,10 @@ def _bodies(tree: Any, columns: Sequence[Column]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for item in map(item_of, tree.expressions):
         if item.star:
-            found += [(c.name, f"`{c.name}`") for c in columns if c.name.lower() not in item.left_out]
+            owned = [
+                c for c in columns if not (item.owner and c.qualifier) or c.qualifier.lower() == item.owner
+            ]
+            found += [(c.name, f"`{c.name}`") for c in owned if c.name.lower() not in item.left_out]
         else:
             found.append((item.name or item.text, item.text))
     return found

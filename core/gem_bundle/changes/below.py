@@ -18,6 +18,7 @@ from gem_bundle.changes.clauses import (
     form_of,
     gets_before_groups,
     has_contraries,
+    is_column,
     may_leave_one,
     put_in,
     valued_in,
@@ -44,7 +45,7 @@ _NEVER_NULL = re.compile(
 )
 _TAKEN_APART = re.compile(r"(?i)explode|inline")
 _WINDOWS = ("window ", "('window'")
-_LEAVES_NONE_OUT = re.compile(r"(?i)\('(pos)?(explode|inline)_outer'")
+_TAKES_APART = re.compile(r"(?i)(pos)?(explode|inline)(_outer)?")
 _LAMBDA = re.compile(_NODE.format("Lambda"))
 _FALSE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', False)"
 _TRUE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', True)"
@@ -248,7 +249,7 @@ def joins_rows(flow: Flow, name: str) -> bool:
 
 def _asks(flow: Flow, name: str, lineage: Lineage) -> bool:
     """Whether a node leaves rows out, or may."""
-    if _LEAVES_NONE_OUT.match(lineage.rows.rule):
+    if _takes_apart_unasked(form_of(lineage.rows.rule)):
         return False
     if (
         lineage.expands
@@ -259,6 +260,17 @@ def _asks(flow: Flow, name: str, lineage: Lineage) -> bool:
         return True
     rule = lineage.rows.rule
     return rule.startswith("(") and not rule.startswith(_TRUE)
+
+
+def _takes_apart_unasked(form: Form | None) -> bool:
+    """Whether a node only makes rows of the elements of arrays, and Spark doesn't ask for any before.
+
+    It asks for them where the array is a column, and a row without any goes out: `InferFiltersFromGenerate`.
+    """
+    match form:
+        case (str(name), (array,)) if found := _TAKES_APART.fullmatch(name):
+            return bool(found[3]) or not is_column(array)
+    return False
 
 
 def _asked_of(flow: Flow, name: str, lineage: Lineage, position: int) -> _Asked | None:

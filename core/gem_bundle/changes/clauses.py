@@ -55,7 +55,7 @@ def columns_in(form: object) -> set[str]:
     """The columns of an expression, each behind the position of its input."""
     if not isinstance(form, tuple):
         return set()
-    return {str(form[0])} if _is_column(form) else set().union(*map(columns_in, form))
+    return {str(form[0])} if is_column(form) else set().union(*map(columns_in, form))
 
 
 def all_of(forms: Sequence[Form]) -> Form:
@@ -77,12 +77,12 @@ def put_in(form: Form, made: Mapping[str, Form]) -> Form:
         form: The expression.
         made: What some of them are made of.
     """
-    if not _is_column(form):
+    if not is_column(form):
         return tuple(put_in(part, made) if isinstance(part, tuple) else part for part in form)
     of, fields = made.get(str(form[0])), form[1:]
     if of is None:
         return form
-    return (*of, *fields) if not fields or _is_column(of) else ("field", (of, fields))
+    return (*of, *fields) if not fields or is_column(of) else ("field", (of, fields))
 
 
 def valued_in(form: Form) -> set[str]:
@@ -132,7 +132,7 @@ def may_leave_one(form: object, nullable: Set[str]) -> bool:
         form: The condition.
         nullable: The columns that Spark takes for ones that may be null.
     """
-    if not isinstance(form, tuple) or _is_column(form):
+    if not isinstance(form, tuple) or is_column(form):
         return False
     if _kind(form) == "Or" and any(_vanishes(side, nullable) is not False for side in _children(form)):
         return True
@@ -163,7 +163,7 @@ def has_contraries(conditions: Iterable[Form], keys: Set[str] = frozenset()) -> 
     compared: dict[frozenset[object], set[tuple[str, bool]]] = {}
     for part, hold in (atom for form in conditions for atom in _atoms(form, wanted=True)):
         if isinstance(part, tuple) and not columns_in(part) <= keys:
-            over = frozenset({part}) if _is_column(part) else frozenset(_children(part))
+            over = frozenset({part}) if is_column(part) else frozenset(_children(part))
             compared.setdefault(over, set()).add((_kind(part), hold))
     return any(len(ways) > 1 for ways in compared.values())
 
@@ -193,7 +193,7 @@ def _read_openly(form: object) -> set[str]:
     """The columns of an expression but for those of what is packed, which is never null by one of them."""
     if not isinstance(form, tuple) or _kind(form) == "packed":
         return set()
-    return columns_in(form) if _is_column(form) else set().union(*map(_read_openly, form))
+    return columns_in(form) if is_column(form) else set().union(*map(_read_openly, form))
 
 
 def _may_never_hold(form: object, wanted: bool, nullable: Set[str]) -> bool:
@@ -275,7 +275,7 @@ def _may_be_null(form: object, nullable: Set[str]) -> bool:
     each = _several(form, nullable, wanted=True)
     if each is not None:
         return any(_may_be_null(part, nullable) for part, _ in each[0])
-    if _is_column(form):
+    if is_column(form):
         return _lacks_some(form, nullable)
     plain = isinstance(form, tuple) and all(map(_is_plain, _children(form)))
     return _kind(form) in _COMPARES and plain and _lacks_some(form, nullable)
@@ -285,7 +285,7 @@ def _lacks_some(form: object, nullable: Set[str]) -> bool:
     """Whether a column in an expression, or the field of one that it is about, may be null."""
     if not isinstance(form, tuple):
         return False
-    if _is_column(form):
+    if is_column(form):
         return form[0] in nullable or (len(form) > 1 and fields_of(str(form[0])) in nullable)
     return any(_lacks_some(part, nullable) for part in form)
 
@@ -314,7 +314,7 @@ def _vanishes(form: object, nullable: Set[str], *, wanted: bool = True) -> bool 
     """Whether a condition is the same for all rows by its form: False no, True it holds, None it may be."""
     if not isinstance(form, tuple) or not columns_in(form):
         return None
-    if _is_column(form) or _is_whole(form, nullable):
+    if is_column(form) or _is_whole(form, nullable):
         return False
     kind, parts = _kind(form), _children(form)
     if kind == "Not":
@@ -328,13 +328,18 @@ def _vanishes(form: object, nullable: Set[str], *, wanted: bool = True) -> bool 
 
 def _is_plain(form: object) -> bool:
     """Whether Spark takes an expression as it is."""
-    if not isinstance(form, tuple) or _is_column(form):
+    if not isinstance(form, tuple) or is_column(form):
         return True
     kind = _kind(form)
     return all(map(_is_plain, form)) if not kind else kind in _PLAIN and all(map(_is_plain, _children(form)))
 
 
-def _is_column(form: object) -> bool:
+def is_column(form: object) -> bool:
+    """Whether an expression is a column, or a field of one.
+
+    Args:
+        form: The expression.
+    """
     return (
         isinstance(form, tuple)
         and bool(form)

@@ -28,6 +28,14 @@ SEMI_JOIN = (
     "  j: {gem: join, inputs: {l: BEFORE, r: v}, options: {how: left_semi, condition: l.value = r.name and "
     "r.seen >= l.at and r.seen <= l.at + interval 1 day}}\n"
 )
+LATERAL = (
+    '  t: {gem: sql, input: j, options: {query: "select q.value, n, m, e from j q lateral view '
+    "explode(split(q.value, 'o')) v as e\"}}\n"
+)
+LATERAL_OF_GROUPS = (
+    '  t: {gem: sql, input: g, options: {query: "select q.*, e from g q lateral view '
+    "explode(split(value, 'o')) v as e\"}}\n"
+)
 CHOSEN = "  o: {gem: select, input: w, options: {columns: [x, n, value, at]}}\n"
 ENDS = (
     '  e: {gem: sql, input: a, options: {query: "select window.start as since, count(*) as c from a '
@@ -300,6 +308,38 @@ PUSHED = [
         "continues",
         rows="",
         mode="complete",
+    ),
+    # A lateral view lets the columns through that it doesn't make.
+    Pushed(
+        "another column beside a lateral view",
+        JOIN + LATERAL,
+        JOIN + LATERAL.replace("n, m", "n + 1 as n, m"),
+        "from_now_on",
+        rows="",
+    ),
+    Pushed(
+        "a column less beside a lateral view",
+        JOIN + LATERAL,
+        JOIN + LATERAL.replace("n, m", "n"),
+        "refused",
+    ),
+    _no_more(
+        "a lateral view behind groups", GROUPS, LATERAL_OF_GROUPS, "continues", mode="complete", rows=""
+    ),
+    _no_more(
+        "a lateral view of a column behind groups",
+        _flag("z", "split(value, 'o')", "a")
+        + GROUPS.replace("input: a", "input: c").replace("[value, n]", "[z]"),
+        LATERAL_OF_GROUPS.replace("split(value, 'o')", "z"),
+        mode="complete",
+    ),
+    _no_more(
+        "an outer lateral view behind groups",
+        GROUPS,
+        LATERAL_OF_GROUPS.replace("view", "view outer"),
+        "continues",
+        mode="complete",
+        rows="",
     ),
     # A semi join is put before what chooses columns, and not before what computes some.
     Pushed(

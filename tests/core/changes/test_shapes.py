@@ -920,6 +920,9 @@ def test_columns_that_change_places_twice_before_a_join_are_as_they_were() -> No
     )
     plain, turned = (one.replace("STEPS", steps.replace("READ", read)) for read in ("timely", "turned"))
     assert verdict(plain, turned).verdict == "continues"
+    # A semi join is put before what chooses columns of its first input, and keeps of the other what it reads.
+    assert verdict(plain, plain.replace("[at, n]", "[n, at]")).verdict == "continues"
+    plain = plain.replace('"on": [at]', "condition: l.at = r.at and r.n < 5 and r.n > l.n")
     assert verdict(plain, plain.replace("[at, n]", "[n, at]")).verdict == "refused"
 
 
