@@ -19,6 +19,7 @@ from gem_bundle.changes.clauses import (
     gets_before_groups,
     has_contraries,
     is_column,
+    is_whole,
     may_leave_one,
     put_in,
     valued_in,
@@ -316,6 +317,8 @@ def _nullable(flow: Flow, name: str) -> frozenset[str]:
 
 def _has_parts(rule: str, nullable: frozenset[str]) -> bool:
     """Whether Spark may take a condition apart: a conjunction, also in other words."""
+    if is_whole(form_of(rule), nullable):
+        return False
     if _AND.search(rule) or _LAMBDA.search(rule):
         return True
     if _BRANCHES.search(rule) and _NEVER_NULL.search(rule):
@@ -329,6 +332,9 @@ def _has_parts(rule: str, nullable: frozenset[str]) -> bool:
 
 
 def _is_either(rule: str, nullable: frozenset[str]) -> bool:
+    """Whether nothing of a condition goes anywhere alone, and it asks for no value."""
+    if is_whole(form_of(rule), nullable):
+        return True
     return rule.startswith("(<class 'sqlglot.expressions.core.Or'>") and not _has_parts(rule, nullable)
 
 

@@ -181,7 +181,7 @@ def _asked(form: object, nullable: Set[str], *, wanted: bool) -> set[str]:
     """What may not be null for a condition, or its contrary, to hold."""
     each = _several(form, nullable, wanted=wanted)
     if each is None:
-        return set() if _is_whole(form, nullable) else _read_openly(form)
+        return set() if is_whole(form, nullable) else _read_openly(form)
     parts, all_of = each
     # Where one of several never holds, the other is all that is asked.
     certain = [part for part in parts if not _may_never_hold(*part, nullable)]
@@ -218,17 +218,21 @@ def _several(
             each = (("GTE", (("this", what), ("expression", end))) for end in (low, high))
             return [(part, wanted) for part in each], wanted
         case ("EQ" | "NullSafeEQ" | "Is", (("this", part), ("expression", ("Boolean", value)))):
-            if _is_whole(form, nullable):
+            if is_whole(form, nullable):
                 return None
             return [(part, wanted is (value == (("this", True),)))], True
     return None
 
 
-def _is_whole(form: object, nullable: Set[str]) -> bool:
+def is_whole(form: object, nullable: Set[str]) -> bool:
     """Whether Spark leaves a condition as it is, and asks for no value of what it is over, for certain.
 
     So it does with `is true`, or a value for null, around what may be null, and with branches of which any
     may be the one: since Spark 4.0 it makes no conjunction of them.
+
+    Args:
+        form: The condition.
+        nullable: The columns that Spark takes for ones that may be null.
     """
     match form:
         case ("NullSafeEQ" | "Is", (("this", part), ("expression", ("Boolean", _)))):
@@ -314,7 +318,7 @@ def _vanishes(form: object, nullable: Set[str], *, wanted: bool = True) -> bool 
     """Whether a condition is the same for all rows by its form: False no, True it holds, None it may be."""
     if not isinstance(form, tuple) or not columns_in(form):
         return None
-    if is_column(form) or _is_whole(form, nullable):
+    if is_column(form) or is_whole(form, nullable):
         return False
     kind, parts = _kind(form), _children(form)
     if kind == "Not":

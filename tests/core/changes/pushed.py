@@ -114,6 +114,27 @@ PUSHED = [
     _no_more(
         "branches", JOIN, _filter("case when n > 0 then m > 1 else false end", "j"), "from_now_on", rows=""
     ),
+    _no_more(
+        "branches by a null behind a join",
+        JOIN,
+        _filter("if(n is not null, m > 1, false)", "j"),
+        "from_now_on",
+        rows="",
+    ),
+    _no_more(
+        "a value for null behind a join",
+        JOIN,
+        _filter("coalesce(n > 0 and m > 1, false)", "j"),
+        "from_now_on",
+        rows="",
+    ),
+    _no_more(
+        "branches by what a table has for a key",
+        GROUPS + TABLE.replace("BEFORE", "g"),
+        _filter("if(k > 1, value = 'home', false)", "k"),
+        mode="complete",
+    ),
+    _no_more("branches of one side", JOIN, _filter("if(n > 1, x > 1, false)", "j")),
     _no_more("a function of both sides", JOIN, _filter("least(n, m) > 0", "j"), "from_now_on", rows=""),
     Pushed(
         "what is asked of a result, beside a key",
