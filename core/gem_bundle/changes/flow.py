@@ -35,7 +35,7 @@ VARYING = re.compile(rf"(?i)\b({'|'.join(sorted(BY_CHANCE | BY_CODE | BY_PLACE |
 
 ALL = "*"
 """Stands among columns for all of them."""
-
+_HIDDEN = re.compile(r"= `?\w+`?\.`?(\w+)`?")
 
 # By node: the columns that those behind it read, and what a condition on its rows leaves out besides, as
 # `gem_bundle.lineage.Lineage.only_nulls` has it.
@@ -471,7 +471,9 @@ def read_of(lineage: Lineage, position: int, wanted: Set[str], every: Iterable[s
 
 def _of_input(made: Made, position: int, every: Iterable[str]) -> set[str]:
     if made.uses is None:
-        return set(every)
+        # A name that only Spark knows is that of a column that a join was by, of its other side.
+        hidden = _HIDDEN.fullmatch(made.rule)
+        return {hidden[1]} if hidden is not None and hidden[1] in set(every) else set(every)
     return of_input(made.uses, position)
 
 

@@ -28,6 +28,11 @@ SEMI_JOIN = (
     "  j: {gem: join, inputs: {l: BEFORE, r: v}, options: {how: left_semi, condition: l.value = r.name and "
     "r.seen >= l.at and r.seen <= l.at + interval 1 day}}\n"
 )
+SIDES = (
+    "  o: {gem: select, input: a, options: {columns: [value, n]}}\n"
+    "  j: {gem: join, inputs: {l: o, r: o}, options: {HOW}}\n"
+    "  t: {gem: select, input: j, options: {columns: {v: r.value, n: l.n}}}\n"
+)
 LATERAL = (
     '  t: {gem: sql, input: j, options: {query: "select q.value, n, m, e from j q lateral view '
     "explode(split(q.value, 'o')) v as e\"}}\n"
@@ -329,6 +334,13 @@ PUSHED = [
         "continues",
         rows="",
         mode="complete",
+    ),
+    # Of a column that a join is by, the other side's is another name for it.
+    Pushed(
+        "a join by a column, and the other side's read",
+        SIDES.replace("HOW", "condition: l.value = r.value and l.n <= r.n"),
+        SIDES.replace("HOW", "'on': [value]"),
+        "refused",
     ),
     # A lateral view lets the columns through that it doesn't make.
     Pushed(
