@@ -218,6 +218,20 @@ def test_the_kinds_of_changes_that_are_left() -> None:
         ("from_now_on", "GB420"),
         ("from_now_on", "GB425"),
     ]
+    # What another output of a node was read of isn't what the union has of it.
+    dealt = """
+        pipeline: shop
+        sources: {clicks: {gem: file, options: {format: json, path: data, schema: "page string, n bigint"}}}
+        transforms:
+          dealt: {gem: route, input: clicks, options: {conditions: {home: page = 'home'}, rest: others}}
+          united: {gem: union, inputs: [dealt.others, clicks]}
+          sums: {gem: aggregate, input: READ, options: {group_by: [page], aggregates: {n: sum(n)}}}
+          few: {gem: filter, input: sums, options: {condition: n > 1}}
+        targets: {out: {gem: console, input: few, output_mode: update}}
+    """
+    alone = dealt.replace("          united: {gem: union, inputs: [dealt.others, clicks]}\n", "")
+    found = codes(verdict(alone.replace("READ", "dealt.home"), dealt.replace("READ", "united")))
+    assert ("mixed", "GB425") in found
     # A condition that Spark asks before distinct rows is asked there whatever comes out.
     distinct = """
         pipeline: shop

@@ -140,12 +140,13 @@ def _more_rows(both: Comparison, node: NodeRecord) -> Taint | None:
         return None
     former = {new.id: old for old, new in both.pairs}
     read = {
-        both.now.get(old.inputs[position].node)
+        (both.now.get(before.node), before.output)
         for reader in both.new.readers_of.get(node.id, ())
         for position, edge in enumerate(both.new.nodes[reader].inputs)
-        if edge.node == node.id and (old := former.get(reader)) and position < len(old.inputs)
+        if edge.node == node.id and (old := former.get(reader))
+        for before in old.inputs[position : position + 1]
     }
-    places = [place for place, edge in enumerate(node.inputs) if {edge.node} == read and not edge.output]
+    places = [place for place, edge in enumerate(node.inputs) if {(edge.node, edge.output)} == read]
     if len(places) != 1:
         return None
     (place,) = places
@@ -250,7 +251,11 @@ def _through_union(both: Comparison, old: NodeRecord, new: NodeRecord) -> Reach 
     if len(old.inputs) != len(new.inputs):
         return None
     pairs = zip(old.inputs, new.inputs, strict=True)
-    others = [now.node for before, now in pairs if both.now.get(before.node) != now.node]
+    others = [
+        now.node
+        for before, now in pairs
+        if (both.now.get(before.node), before.output) != (now.node, now.output)
+    ]
     added = {node.id for node in both.added}
     if len(others) != 1 or others[0] not in added:
         return None
