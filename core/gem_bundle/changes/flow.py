@@ -102,7 +102,9 @@ class Flow:
     def leaves_out(self, name: str) -> bool:
         """Whether Spark leaves a node out: another limit does what it does, or nobody asks for its groups."""
         if name not in self._left_out:
-            self._left_out[name] = self._forms_groups_for_nothing(name) or is_below_another(self, name)
+            self._left_out[name] = self._forms_groups_for_nothing(name) or is_below_another(
+                self.side, name, self.lineage
+            )
         return self._left_out[name]
 
     def _forms_groups_for_nothing(self, name: str) -> bool:

@@ -8,44 +8,48 @@ from gem_bundle.lineage import Made
 from gem_bundle.operators import LimitOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from gem_bundle.changes.flow import Flow
+    from gem_bundle.changes.sides import Side
+    from gem_bundle.lineage import Lineage
 
 
-def is_below_another(flow: Flow, name: str) -> bool:
+def is_below_another(side: Side, name: str, lineage: Callable[[str], Lineage | None]) -> bool:
     """Whether Spark puts another limit in the place of a node's, into the branch of a union: `LimitPushDown`.
 
     It does where the other one stands behind the union and lets fewer rows through, and what is between them
     does nothing but to compute columns. Then there is no state of the node's.
 
     Args:
-        flow: The version.
+        side: The side that it is on.
         name: The node.
+        lineage: What a node makes of what, by its id.
     """
-    rows = _rows_of(flow, name)
-    paths = flow.side.paths(name) if rows is not None else []
-    return rows is not None and bool(paths) and all(_is_below(flow, path, rows) for path in paths)
+    rows = _rows_of(side, name)
+    paths = side.paths(name) if rows is not None else []
+    return rows is not None and bool(paths) and all(_is_below(side, path, rows, lineage) for path in paths)
 
 
-def _is_below(flow: Flow, path: Iterable[tuple[str, int]], rows: int) -> bool:
+def _is_below(
+    side: Side, path: Iterable[tuple[str, int]], rows: int, lineage: Callable[[str], Lineage | None]
+) -> bool:
     united = False
     for reader, _ in path:
-        other = _rows_of(flow, reader)
+        other = _rows_of(side, reader)
         if other is not None:
             return united and other < rows
-        lineage = flow.lineage(reader) if flow.side.nodes[reader].kind == "transform" else None
-        kinds = {operator.kind for operator in flow.side.operators if operator.node == reader}
+        made = lineage(reader) if side.nodes[reader].kind == "transform" else None
+        kinds = {operator.kind for operator in side.operators if operator.node == reader}
         if kinds == {"union"}:
             united = True
-        elif kinds or lineage is None or lineage.rows != Made():
+        elif kinds or made is None or made.rows != Made():
             return False
     return False
 
 
-def _rows_of(flow: Flow, name: str) -> int | None:
+def _rows_of(side: Side, name: str) -> int | None:
     """How many rows a limit lets through, if a node is nothing but one."""
-    operators = [operator for operator in flow.side.operators if operator.node == name]
+    operators = [operator for operator in side.operators if operator.node == name]
     if len(operators) != 1 or not isinstance(operators[0], LimitOperator):
         return None
     return operators[0].rows
