@@ -122,7 +122,7 @@ class Unpivot(Transform[UnpivotOptions]):
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """The columns that stay as they are, the values of all that become rows."""
         found = self._columns(inputs[0])
-        # A column that stays may have the name of the one of the names, or of the values.
+        # A column that stays may be called as the one of names is, or the one of values.
         keys = column_keys(self.infer(*inputs).columns)
         if found is None or keys is None:
             return None

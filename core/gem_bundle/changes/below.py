@@ -12,8 +12,8 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.changes.clauses import (
-    all_of,
     columns_in,
+    conjunction,
     fields_of,
     form_of,
     gets_before_groups,
@@ -44,7 +44,6 @@ _BRANCHES = re.compile(rf"{_NODE.format('(Case|If)')}|\('(if|iff|nvl2)',")
 _NEVER_NULL = re.compile(
     rf"{_NODE.format('(Is|NullSafeEQ)')}|\('(isnull|isnotnull|equal_null|coalesce|ifnull|nvl|nvl2)',"
 )
-_TAKEN_APART = re.compile(r"(?i)explode|inline")
 _WINDOWS = ("window ", "('window'")
 _TAKES_APART = re.compile(r"(?i)(pos)?(explode|inline)(_outer)?")
 _LAMBDA = re.compile(_NODE.format("Lambda"))
@@ -148,7 +147,7 @@ def states_below(
         asking = [asked._replace(form=asked.form and without(asked.form, valued)) for asked in asking]
         if has_contraries(forms):
             # What is left of them can't be told by each.
-            whole = all_of(forms) if len(forms) == len(terms) == len(lineage.terms) else None
+            whole = conjunction(forms) if len(forms) == len(terms) == len(lineage.terms) else None
             asking = [asked._replace(parts=True, either=False, form=whole) for asked in asking]
         return found.union(*(_below(flow, node.inputs[0], asked) for asked in asking))
     for position, edge in enumerate(node.inputs):
@@ -287,7 +286,7 @@ def _asked_of(flow: Flow, name: str, lineage: Lineage, position: int) -> _Asked 
     columns = set(of_input(uses, position)) | set(of_input(lineage.asks or (), position))
     if lineage.expands:
         # An array that is taken apart is asked for its elements.
-        made = uses_of(m for m in lineage.columns.values() if _TAKEN_APART.search(m.rule))
+        made = uses_of(m for m in lineage.columns.values() if _TAKES_APART.search(m.rule))
         if made is None:
             return _anything()
         if not made and not rule.startswith("("):

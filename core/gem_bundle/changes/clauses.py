@@ -58,7 +58,7 @@ def columns_in(form: object) -> set[str]:
     return {str(form[0])} if is_column(form) else set().union(*map(columns_in, form))
 
 
-def all_of(forms: Sequence[Form]) -> Form:
+def conjunction(forms: Sequence[Form]) -> Form:
     """The condition that all of several hold.
 
     Args:
