@@ -34,7 +34,7 @@ def _is_never_true(flow: Flow, name: str, output: str) -> bool:
 
 
 def in_empty_branches(flow: Flow) -> set[str]:
-    """The joins with state of whose rows none gets through a condition, for they lack what it asks for.
+    """The joins, and groups, with state of whose rows none gets through a condition, for they lack what it asks for.
 
     It is one behind a union that fills with nulls what an input lacks. Spark puts the condition into each
     branch, finds there that it is never true, and asks that before the join and nothing else behind it.
@@ -66,6 +66,19 @@ def _emptied(flow: Flow, edge: InputRecord, key: str) -> set[str]:
         for column in columns:
             found |= _emptied(flow, other, column)
         if made.rule == "union" and uses and not columns:
-            names = (other.node, *flow.side.before(other.node))
-            found |= {name for name in names if flow.keeps(name) and flow.keeps_rows(name)}
+            names = {other.node, *flow.side.before(other.node)}
+            found |= {name for name in names if flow.keeps(name) and _keeps_less(flow, name, names)}
     return found
+
+
+def _keeps_less(flow: Flow, name: str, branch: set[str]) -> bool:
+    """Whether a node in a branch keeps something for a condition there, or of its own, and for nobody else."""
+    if flow.keeps_rows(name):
+        return True
+    lineage = flow.lineage(name)
+    if lineage is None or lineage.kept is None or not lineage.kept.values:
+        return False
+    if "" in lineage.kept.values or lineage.kept.reads - flow.needed(name):
+        return True
+    behind = [flow.lineage(other) for other in branch.intersection(flow.side.behind(name))]
+    return any(made is None or (made.kept is None and made.rows.uses) for made in behind)

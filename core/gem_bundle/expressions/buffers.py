@@ -195,10 +195,8 @@ def _counted(name: str, arguments: list[str]) -> str | None:
 
 
 def _buffers(name: str, arguments: list[str], columns: Sequence[Column] | None) -> tuple[str, ...] | None:
-    if name == "count" and set(map(str.lower, arguments)) == {"null"}:
-        return ()  # it is 0, which Spark knows
     if name in _COUNTS:
-        return ("bigint!",)
+        return _counts(name, arguments)
     if name in _MOMENTS:
         return ("double!",) * _MOMENTS[name]
     if name == "count_min_sketch":
@@ -231,6 +229,35 @@ def _buffers(name: str, arguments: list[str], columns: Sequence[Column] | None) 
         # Unlike a count, and the moments, it is kept in what might be null.
         return (_widened(kind), "bigint") if kind.startswith("decimal(") else ("double", "bigint")
     return None
+
+
+def _counts(name: str, arguments: list[str]) -> tuple[str, ...]:
+    """What is kept for a count: nothing where it counts nulls alone, for then it is 0, which Spark knows.
+
+    A constant that only Spark works out is told by its text: what is kept for another one may be another thing.
+    """
+    from gem_bundle.expressions.asked import constant_of
+    from gem_bundle.expressions.spark_parser import exp
+
+    trees = [tree for text in arguments if text != "*" and (tree := parsed(text)) is not None]
+    if not trees or len(trees) < len(arguments) or any(names_in(tree) != [] for tree in trees):
+        return ("bigint!",)
+    if name == "count_if":
+        known = [False if isinstance(tree, exp.Null) else constant_of(tree) for tree in trees]
+    else:
+        known = [_is_there(tree) for tree in trees]
+    if True in known:
+        return ("bigint!",)
+    return (f"count of {', '.join(arguments)}",) if None in known else ()
+
+
+def _is_there(tree: exp.Expr) -> bool | None:
+    """Whether a constant isn't null, where that is plain."""
+    from gem_bundle.expressions.spark_parser import exp
+
+    if isinstance(tree, exp.Null):
+        return False
+    return True if isinstance(tree, exp.Literal | exp.Boolean) else None
 
 
 def _words(deviation: Sequence[str]) -> int:

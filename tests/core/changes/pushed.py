@@ -581,6 +581,11 @@ def _constant(name: str, before: str, after: str, verdict: str) -> Pushed:
 
 # Spark works constants out when it plans, and by that knows which of them are null; one that is null is kept as what
 # may be null.
+COUNTED_IF = "  g: {gem: aggregate, input: a, options: {group_by: [value], aggregates: {c: \"count_if(WHAT)\"}}}\n"
+GROUPS_THAT_ASK = (
+    '  g: {gem: sql, input: a, options: {query: "select value, count(*) as c from a group by value '
+    'having max(x) > 0"}}\n' + OTHER_MARKED
+)
 KEPT_NULLS = [
     _constant(
         "a constant without such an element",
@@ -592,6 +597,39 @@ KEPT_NULLS = [
     _constant("a constant of a division", "1 / 2", "x", "refused"),
     _constant("a column of a constant's kind", "x", "1 / 2", "mixed"),
     _constant("a constant of another round value", "round(1.5, 1) + 0", "round(2.5, 1) + 0", "mixed"),
+    # Of nulls alone Spark counts nothing.
+    Pushed(
+        "a count of what is never true",
+        COUNTED_IF.replace("WHAT", "'a' != 'b'"),
+        COUNTED_IF.replace("WHAT", "not 'a' != 'b'"),
+        "refused",
+        mode="update",
+    ),
+    # What a branch lacks is never asked of it with success, so that nothing is kept to ask anything else.
+    Pushed(
+        "a condition of what a branch lacks, behind groups that ask for a result",
+        GROUPS_THAT_ASK + BOTH,
+        GROUPS_THAT_ASK + BOTH + "  f: {gem: filter, input: u, options: {condition: name = 'cart'}}\n",
+        "refused",
+        mode="update",
+    ),
+    Pushed(
+        "a condition of what a branch lacks, behind groups",
+        GROUPS + OTHER_MARKED + BOTH,
+        GROUPS + OTHER_MARKED + BOTH + "  f: {gem: filter, input: u, options: {condition: name = 'cart'}}\n",
+        "from_now_on",
+        mode="update",
+    ),
+    # What nobody asks for isn't computed, nor its state written.
+    Pushed(
+        "a condition behind a limit of no rows",
+        GROUPS + "  l: {gem: limit, input: g, options: {rows: 0}}\n",
+        GROUPS
+        + "  l: {gem: limit, input: g, options: {rows: 0}}\n"
+        + "  f: {gem: filter, input: l, options: {condition: c > 1}}\n",
+        "refused",
+        mode="complete",
+    ),
     # What is asked of a result stays between the groups and the join, which knows by it what is never null.
     Pushed(
         "what is asked of a result before a join",

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.emptied import let_nothing_through
+from gem_bundle.lineage import Made
 from gem_bundle.operators import LimitOperator
 
 if TYPE_CHECKING:
@@ -28,7 +29,10 @@ def tell_of_empty(both: Comparison, changes: list[Change]) -> list[Change]:
     if not both.old.stateful and not both.new.stateful:
         return changes
     idle = _idle(both.old)
-    changes = [_never_kept(both, change) if change.node == idle else change for change in changes]
+    if idle is not None:
+        changes = [
+            _never_kept(both, change) if _asks_of_idle(both, idle, change) else change for change in changes
+        ]
     empty = [*let_nothing_through(both.after), *let_nothing_through(both.before)]
     if not empty:
         return changes
@@ -44,8 +48,19 @@ def _idle(side: Side) -> str | None:
     return None if any(before.kind == "sort" for before in last.inputs) else last.node
 
 
+def _asks_of_idle(both: Comparison, idle: str, change: Change) -> bool:
+    """Whether a change is one of a limit of no rows, or of a node behind it that doesn't only choose columns."""
+    if change.node == idle:
+        return True
+    node = both.new.nodes.get(change.node or "")
+    if node is None or node.kind != "transform" or idle not in both.new.before(node.id):
+        return False
+    lineage = both.after.lineage(node.id)
+    return lineage is None or lineage.rows != Made()
+
+
 def _never_kept(both: Comparison, change: Change) -> Change:
-    """A change of a limit of no rows: nobody asked for what is before it, and Spark never wrote its state."""
+    """A change of a limit of no rows, or behind it: nobody asked for what is before it, and Spark never wrote its state."""
     message = (
         f"{change.difference}: of no rows nothing was computed, and the checkpoint lacks the state of it"
     )
