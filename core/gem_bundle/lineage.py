@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -21,6 +22,7 @@ NEVER_TRUE = "!"
 """Among `Lineage.asks`: the condition is true of no row whatever, so that Spark asks for nothing else."""
 
 _UNCHANGED = frozenset({"=", "union"})
+_NAMES = re.compile(r"(?<=')\d+:[^']*(?=')")
 
 
 class Equality(NamedTuple):
@@ -29,10 +31,12 @@ class Equality(NamedTuple):
     Args:
         sides: The columns that each side is made of, each behind the position of its input.
         takes_nulls: Nulls are equal, as with ``<=>``.
+        rules: How each side is made of them, as `Made.nameless` tells it.
     """
 
     sides: tuple[frozenset[str], frozenset[str]]
     takes_nulls: bool = False
+    rules: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,11 @@ class Made:
     order: tuple[str, ...] = field(default=(), compare=False)
     equals: tuple[Equality, ...] = field(default=(), compare=False)
     whole: Literal["", "packed", "unpacked"] = field(default="", compare=False)
+
+    @property
+    def nameless(self) -> str:
+        """The rule whatever the columns are called; empty for a column as it is."""
+        return "" if self.rule in _UNCHANGED else _NAMES.sub("", self.rule)
 
     def never_null(self, known: Mapping[str, bool | None]) -> bool | None:
         """Whether Spark takes it for something that is never null; None where that isn't known.

@@ -274,10 +274,26 @@ def as_made_before(known: Mapping[str, Made], made: Made) -> Made:
     found = [known.get(use.partition(":")[2], Made("?", None)) for use in made.uses]
     if made.rule == "=" and len(found) == 1:
         return found[0]
-    sides = [[as_made_before(known, Made("both", s)).uses for s in equal.sides] for equal in made.equals]
-    equals = tuple(
-        Equality((one, other), equal.takes_nulls)
-        for equal, (one, other) in zip(made.equals, sides, strict=True)
-        if one is not None and other is not None
+    equals = (equal_before(known, equal) for equal in made.equals)
+    rule = (
+        "of several"
+        if made.rule == "="
+        else " ".join([made.rule, *sorted({f.nameless for f in found} - {""})])
     )
-    return Made("of several" if made.rule == "=" else made.rule, uses_of(found), equals=equals)
+    return Made(rule, uses_of(found), equals=tuple(equal for equal in equals if equal is not None))
+
+
+def equal_before(known: Mapping[str, Made], equal: Equality) -> Equality | None:
+    """What is to be equal, by what its columns are made of; None where that isn't known.
+
+    Args:
+        known: How the columns are made.
+        equal: What of them is to be equal.
+    """
+    one, other = (
+        as_made_before(known, Made(rule or "=", side))
+        for side, rule in zip(equal.sides, equal.rules, strict=True)
+    )
+    if one.uses is None or other.uses is None:
+        return None
+    return Equality((one.uses, other.uses), equal.takes_nulls, (one.nameless, other.nameless))

@@ -34,7 +34,7 @@ def _is_never_true(flow: Flow, name: str, output: str) -> bool:
 
 
 def in_empty_branches(flow: Flow) -> set[str]:
-    """The joins, and groups, with state of whose rows none gets through a condition, for they lack what it asks for.
+    """The nodes with state of whose rows none gets through a condition, for they lack what it asks for.
 
     It is one behind a union that fills with nulls what an input lacks. Spark puts the condition into each
     branch, finds there that it is never true, and asks that before the join and nothing else behind it.
@@ -72,7 +72,7 @@ def _emptied(flow: Flow, edge: InputRecord, key: str) -> set[str]:
 
 
 def _keeps_less(flow: Flow, name: str, branch: set[str]) -> bool:
-    """Whether a node in a branch keeps something for a condition there, or of its own, and for nobody else."""
+    """Whether a node in a branch keeps something for a condition there, or its own, and for nobody else."""
     if flow.keeps_rows(name):
         return True
     lineage = flow.lineage(name)

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.conditions import SEMI, as_made_before, asked_behind, conditions_behind
+from gem_bundle.changes.conditions import SEMI, as_made_before, asked_behind, conditions_behind, equal_before
 from gem_bundle.changes.flow import ALL, of_input, read_of
 from gem_bundle.expressions.functions import BY_CHANCE
 from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, column_keys, same
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.record import InputRecord
+    from gem_bundle.lineage import Equality
 
 # Of which inputs a condition behind a join is asked before it.
 _ASKED_BEFORE = {
@@ -43,25 +44,26 @@ def keys_from_behind(flow: Flow, join: JoinOperator) -> int:
     if kept is None or joined_how(flow, join) != "inner":
         return 0
     parts = kept.parts
-    pairs = Counter(frozenset((one.uses, o.uses)) for one, o in zip(parts[::2], parts[1::2], strict=False))
+    pairs = Counter(
+        frozenset(((one.uses, one.nameless), (o.uses, o.nameless)))
+        for one, o in zip(parts[::2], parts[1::2], strict=False)
+    )
     # Spark fills nulls, and whether it was one is a key of its own; of pairs that are compared with nulls and
     # without it keeps both.
     known = {(pair, True) for pair, times in pairs.items() if times > 1}
     known |= {(pair, False) for pair, times in pairs.items() if times % 2}
     found = set()
     for _, behind, columns in conditions_behind(flow, join.node):
-        for sides, takes_nulls in _equal_sides(behind, columns):
-            places = [{use.partition(":")[0] for use in side or ()} for side in sides]
+        for equal in _equal_sides(behind, columns):
+            places = [{use.partition(":")[0] for use in side} for side in equal.sides]
             if [len(of_side) for of_side in places] != [1, 1] or places[0] == places[1]:
                 continue
-            found.add((frozenset(sides), takes_nulls))
+            found.add((frozenset(zip(equal.sides, equal.rules, strict=True)), equal.takes_nulls))
     return sum(2 if takes_nulls else 1 for _, takes_nulls in found - known)
 
 
-def _equal_sides(
-    behind: Lineage, known: Mapping[str, Made]
-) -> Iterator[tuple[list[frozenset[str] | None], bool]]:
-    """What a condition behind a join wants to be equal, and whether nulls are.
+def _equal_sides(behind: Lineage, known: Mapping[str, Made]) -> Iterator[Equality]:
+    """What a condition behind a join wants to be equal.
 
     Args:
         behind: What the node with the condition does.
@@ -70,10 +72,10 @@ def _equal_sides(
     if behind.rows.rule == "=" and len(behind.rows.uses or ()) == 1:
         # A column is the condition, and may have been computed as one.
         made = known.get(next(iter(behind.rows.uses or ())).partition(":")[2], Made())
-        for equal in made.equals:
-            yield list(equal.sides), equal.takes_nulls
+        yield from made.equals
     for equal in behind.equals:
-        yield [as_made_before(known, Made("both", side)).uses for side in equal.sides], equal.takes_nulls
+        if (found := equal_before(known, equal)) is not None:
+            yield found
 
 
 def joined_how(flow: Flow, join: JoinOperator) -> str:

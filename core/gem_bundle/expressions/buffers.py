@@ -234,7 +234,7 @@ def _buffers(name: str, arguments: list[str], columns: Sequence[Column] | None) 
 def _counts(name: str, arguments: list[str]) -> tuple[str, ...]:
     """What is kept for a count: nothing where it counts nulls alone, for then it is 0, which Spark knows.
 
-    A constant that only Spark works out is told by its text: what is kept for another one may be another thing.
+    A constant that only Spark works out is told by its text: for another one it may keep something else.
     """
     from gem_bundle.expressions.asked import constant_of
     from gem_bundle.expressions.spark_parser import exp

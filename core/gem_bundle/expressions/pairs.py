@@ -143,9 +143,9 @@ def equalities(condition: str, columns: Sequence[Column] | None, position: int =
         return ()
     found = []
     for texts, takes_nulls in _equal_terms(tree):
-        one, other = (made_over(text, [(position, columns)], {}).uses for text in texts)
-        if one and other:
-            found.append(Equality((one, other), takes_nulls))
+        one, other = (made_over(text, [(position, columns)], {}) for text in texts)
+        if one.uses and other.uses:
+            found.append(Equality((one.uses, other.uses), takes_nulls, (one.nameless, other.nameless)))
     return tuple(found)
 
 

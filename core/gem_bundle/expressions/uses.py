@@ -132,9 +132,9 @@ def names_in(tree: exp.Expr) -> list[list[str]] | None:
 def _fields(parts: Sequence[str], inputs: Iterable[tuple[int, Sequence[Column] | None]]) -> tuple[str, ...]:
     """The fields of a column that a name with dots goes into."""
     for _, columns in inputs:
-        fields = () if columns is None else Scope(columns).resolve(list(parts)).fields
-        if fields:
-            return tuple(field.lower() for field in fields)
+        found = None if columns is None else Scope(columns).resolve(list(parts))
+        if found is not None and found.column is not None:
+            return tuple(field.lower() for field in found.fields)
     return ()
 
 

@@ -581,7 +581,9 @@ def _constant(name: str, before: str, after: str, verdict: str) -> Pushed:
 
 # Spark works constants out when it plans, and by that knows which of them are null; one that is null is kept as what
 # may be null.
-COUNTED_IF = "  g: {gem: aggregate, input: a, options: {group_by: [value], aggregates: {c: \"count_if(WHAT)\"}}}\n"
+COUNTED_IF = (
+    '  g: {gem: aggregate, input: a, options: {group_by: [value], aggregates: {c: "count_if(WHAT)"}}}\n'
+)
 GROUPS_THAT_ASK = (
     '  g: {gem: sql, input: a, options: {query: "select value, count(*) as c from a group by value '
     'having max(x) > 0"}}\n' + OTHER_MARKED
@@ -597,6 +599,13 @@ KEPT_NULLS = [
     _constant("a constant of a division", "1 / 2", "x", "refused"),
     _constant("a column of a constant's kind", "x", "1 / 2", "mixed"),
     _constant("a constant of another round value", "round(1.5, 1) + 0", "round(2.5, 1) + 0", "mixed"),
+    # It is another key of the join, though it is about the columns of one that the join has.
+    Pushed(
+        "a filter by what a key is made of behind a join",
+        JOIN,
+        JOIN + "  f: {gem: filter, input: j, options: {condition: 'substring(name, 1, 1) = value'}}\n",
+        "refused",
+    ),
     # Of nulls alone Spark counts nothing.
     Pushed(
         "a count of what is never true",

@@ -49,7 +49,7 @@ def _idle(side: Side) -> str | None:
 
 
 def _asks_of_idle(both: Comparison, idle: str, change: Change) -> bool:
-    """Whether a change is one of a limit of no rows, or of a node behind it that doesn't only choose columns."""
+    """Whether a change is one of a limit of no rows, or of what decides on rows behind it."""
     if change.node == idle:
         return True
     node = both.new.nodes.get(change.node or "")
@@ -60,7 +60,7 @@ def _asks_of_idle(both: Comparison, idle: str, change: Change) -> bool:
 
 
 def _never_kept(both: Comparison, change: Change) -> Change:
-    """A change of a limit of no rows, or behind it: nobody asked for what is before it, and Spark never wrote its state."""
+    """A change of a limit of no rows, or behind it: nobody asked for what is before it, nor wrote state."""
     message = (
         f"{change.difference}: of no rows nothing was computed, and the checkpoint lacks the state of it"
     )
