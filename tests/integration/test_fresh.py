@@ -292,6 +292,48 @@ def test_another_source_goes_on_at_its_offset(
     assert written(spark, tmp_path) == [("a", 42), ("b", 11)]
 
 
+REJECTED = """
+pipeline: sums
+sources:
+  orders:
+    gem: file
+    options: {path: in, format: json, rejects: true, schema: "customer string, amount int"}
+transforms:
+  totals:
+    gem: aggregate
+    input: orders.rejected
+    options: {group_by: [row], aggregates: {n: count(*)}}
+  counts: {gem: select, input: totals, options: {columns: {amount: "get_json_object(row, '$.record')", n: n}}}
+targets:
+  out: {gem: delta, input: counts, output_mode: complete, options: {path: out}}
+  good: {gem: delta, input: orders, options: {path: good}}
+"""
+
+
+@a_fresh_checkpoint
+def test_counts_of_what_a_source_rejects_begin_anew(spark: SparkSession, tmp_path: Path) -> None:
+    """An empty run gives no rows to reject by, and yet makes the state of what is counted of them."""
+
+    def add_amounts(name: str, *given: object) -> None:
+        add_rows(tmp_path / "in", name, [{"amount": amount} for amount in given])
+
+    def counted() -> dict[str, int]:
+        return {json.loads(record)["amount"]: n for record, n in written(spark, tmp_path)}
+
+    file = write_pipeline(tmp_path, REJECTED)
+    add_amounts("0.json", "x", "x", "y", 1)
+    assert run(file, available_now=True).ok
+    assert counted() == {"x": 2, "y": 1}
+    write_pipeline(tmp_path, REJECTED.replace("count(*)", "sum(2)"))
+    add_amounts("1.json", "y", "z", 2)
+    report = run(file, available_now=True, fresh=("out",))
+    assert report.ok, report.diagnostics
+    assert counted() == {"y": 2, "z": 2}
+    add_amounts("2.json", "z")
+    assert run(file, available_now=True).ok
+    assert counted() == {"y": 2, "z": 4}
+
+
 TWO = JOINED.replace(
     "transforms:\n",
     "  more:\n    gem: file\n"
