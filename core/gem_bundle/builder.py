@@ -9,6 +9,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.diagnostics import NOWHERE, Diagnostic, Place
+from gem_bundle.errors import PipelineError
 from gem_bundle.pipeline.document import MAX_DEPTH, Document
 from gem_bundle.pipeline.loader import Loaded, LoadOptions, load_values, read_file
 
@@ -269,6 +270,7 @@ class Pipeline:
         available_now: bool = False,
         report: str | os.PathLike[str] | None = None,
         fresh: Iterable[str] = (),
+        accept: Iterable[str] = (),
     ) -> Report:
         """Run the pipeline until its queries end, one fails, or the process is asked to stop.
 
@@ -279,6 +281,9 @@ class Pipeline:
             available_now: Drain what is there and end, whatever the targets' triggers say.
             report: A file to write the summary to, as JSON.
             fresh: Targets that get new state, from where they ended; their old checkpoints are kept.
+            accept: Changes since the last run that would stop this one and are taken on purpose: ``GB423``,
+                or ``GB423:some_node`` for that of one node. They are what stands behind ``--accept`` in the
+                message of a run that was stopped.
 
         Returns:
             What was done; ``ok`` is False when a query failed.
@@ -286,8 +291,20 @@ class Pipeline:
         Raises:
             PipelineError: When the pipeline can't be started; nothing has run then.
         """
+        from gem_bundle.changes.accepting import acceptance
         from gem_bundle.run.api import run_pipeline
         from gem_bundle.run.options import RunOptions
+
+        here = _caller()
+        taken: list[tuple[str, str]] = []
+        wrong: list[Diagnostic] = []
+        for text in [accept] if isinstance(accept, str) else accept:
+            try:
+                taken.append(acceptance(str(text)))
+            except ValueError as error:
+                wrong.append(Diagnostic("GB408", "error", f"`accept` takes nothing: {error}", place=here))
+        if wrong:
+            raise PipelineError(wrong)
 
         options = RunOptions(
             parameters=parameters or {},
@@ -296,6 +313,7 @@ class Pipeline:
             available_now=available_now,
             report=None if report is None else FilePath(report),
             fresh=tuple(fresh),
+            accept=tuple(taken),
         )
         return run_pipeline(self._load, options)
 

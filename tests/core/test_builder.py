@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gem_bundle import Pipeline, PipelineError
+from gem_bundle import GemError, Pipeline, PipelineError
 from gem_bundle.check.checker import check_definition
 from gem_bundle.pipeline.loader import LoadOptions, load_file
 from tests.core.checking import registry
+from tests.core.cli.left_by_runs import left_by_a_run
 
 if TYPE_CHECKING:
     from gem_bundle.diagnostics import Diagnostic
@@ -280,6 +281,54 @@ def test_a_wrong_pipeline_is_not_run() -> None:
 
     assert "GB107" in [d.code for d in caught.value.diagnostics]
     assert "error[GB107]" in str(caught.value)
+
+
+COUNTED = """\
+pipeline: shop
+sources:
+  clicks: {gem: file, options: {format: json, path: data, schema: "page string"}}
+transforms:
+  counts: {gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {n: count(*)}}}
+targets:
+  out: {gem: console, input: counts, output_mode: update}
+"""
+
+
+def test_what_the_plan_holds_goes_on_when_it_is_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def started(*_: object, **__: object) -> None:
+        raise GemError("GB512", "Spark was to start")
+
+    monkeypatch.setattr("gem_bundle.run.api.open_for", started)
+    file = tmp_path / "shop.yaml"
+    file.write_text(COUNTED)
+    left_by_a_run(file)
+    file.write_text(COUNTED.replace("count(*)", "count(page)"))
+    for accept in ((), ["GB423:out"], ["GB421"]):
+        with pytest.raises(PipelineError, match="nevertheless: `--accept GB423:counts`"):
+            Pipeline.load(file).run(accept=accept)
+    for accept in (["GB423:counts"], iter([" gb423 "]), ["GB421", "GB423:counts"]):
+        with pytest.raises(GemError, match="Spark was to start"):
+            Pipeline.load(file).run(accept=accept)
+
+
+@pytest.mark.parametrize(
+    ("accept", "said"),
+    [
+        (["GB423", "GB999:a"], "`GB999:a` is not a code of a change, such as GB423, or GB423:some_node"),
+        ("counts:GB423", "`counts:GB423` is not a code of a change"),
+        (["GB444"], "`GB444` never stops a run, so there is nothing to accept"),
+        ([("GB423", "a")], "`('GB423', 'a')` is not a code of a change"),
+    ],
+)
+def test_what_can_not_be_accepted_is_said_at_the_call(accept: Any, said: str) -> None:
+    with pytest.raises(PipelineError) as caught:
+        Pipeline("p").run(accept=accept)
+    (wrong,) = caught.value.diagnostics
+    assert (wrong.code, wrong.severity) == ("GB408", "error")
+    assert wrong.message.startswith(f"`accept` takes nothing: {said}")
+    assert wrong.file == __file__
 
 
 @pytest.mark.spark

@@ -31,6 +31,22 @@ def why_not(code: str) -> str:
     return "never stops a run, so there is nothing to accept" if code in _NEVER_STOP else ""
 
 
+def acceptance(text: str) -> tuple[str, str]:
+    """The code and the node that a text like ``GB423:some_node`` names; no node where it is for all of them.
+
+    Args:
+        text: What somebody has written.
+
+    Raises:
+        ValueError: When that code can't be accepted; it says why, without an end.
+    """
+    code, _, node = (part.strip() for part in text.partition(":"))
+    why = why_not(code.upper())
+    if why:
+        raise ValueError(f"`{text}` {why}")
+    return code.upper(), node
+
+
 def check_accepted(plan: Plan, targets: Iterable[str], accept: Iterable[tuple[str, str]]) -> list[Diagnostic]:
     """What is accepted by a code or of a node that no change has, so that nothing is taken by it.
 

@@ -99,15 +99,14 @@ class Acceptance(_PairType):
         ctx: click.Context | None,
     ) -> tuple[str, str]:
         """The code and the node, which is empty where the code is taken for all of them."""
-        from gem_bundle.changes.accepting import why_not
+        from gem_bundle.changes.accepting import acceptance
 
         if isinstance(value, tuple):
             return value[0], value[1]
-        code, _, node = (part.strip() for part in str(value).partition(":"))
-        why = why_not(code.upper())
-        if why:
-            self.fail(f"`{value}` {why}.", param, ctx)
-        return code.upper(), node
+        try:
+            return acceptance(str(value))
+        except ValueError as error:
+            self.fail(f"{error}.", param, ctx)
 
 
 class Address(_AddressType):

@@ -212,7 +212,8 @@ CHANGES = (
         why="""
             `run --accept GB423:slow` takes a change of the node `slow` that would stop the run. Where no
             node is called so, now or in a version that has run, no change is taken by it: most likely
-            the id is misspelt. The run goes on, for what would stop it stops it still.
+            the id is misspelt. The run goes on, for what would stop it stops it still. What is no code of a
+            change at all is an error: on the command line wrong use, and from `Pipeline.run(accept=…)` this.
         """,
         breaks="$ gem-bundle run clicks.yaml --accept GB423:scren",
         keeps="$ gem-bundle run clicks.yaml --accept GB423:screen",
