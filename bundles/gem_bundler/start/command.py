@@ -197,6 +197,8 @@ def start(installed: Installed, options: StartOptions) -> int:
                 lambda load_options: installed.load(pipeline, options.root, load_options),
                 options.run,
                 view,
+                # The run checks the pipeline once more, and tells again what was told above.
+                warn=lambda diagnostic: print_diagnostics([diagnostic] if diagnostic not in found else []),
                 stop=stop,
             )
         except PipelineError as error:

@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from hashlib import sha256
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gem_bundle.changes.canonical import version_of
+from gem_bundle.changes.checkpoint import UnseenError
 from gem_bundle.changes.record import Record, read_record, write_record
 from gem_bundle.check.checker import check_definition
 from gem_bundle.errors import GemError
@@ -145,6 +148,32 @@ def test_a_start_is_stopped_before_anything_happens(
     said = capsys.readouterr().err
     assert "error[GB512]: Spark was to start" in said
     assert "GB423" not in said
+
+
+def test_a_start_tells_the_warnings_of_its_run_once(
+    install: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def unseen(*_: object) -> Any:
+        raise UnseenError("ImportError: Install s3fs to access S3")
+
+    session = SimpleNamespace(spark=None, drop_classes=lambda: None)
+    monkeypatch.setattr("gem_bundle.run.api.open_for", lambda *_, **__: nullcontext(session))
+    monkeypatch.setattr("gem_bundle.run.api._hold_to_session", lambda *_: None)
+    monkeypatch.setattr("gem_bundle.run.api.run_queries", lambda *_, **__: None)
+    spare = "  spare: {gem: filter, input: clicks, options: {condition: amount > 0}}\ntargets:"
+    package = install(SHOWN.replace("targets:", spare))
+    left_by_a_start(package, tmp_path / "root")
+    monkeypatch.setattr("gem_bundle.changes.history.read_checkpoint", unseen)
+    assert main(package, ["--available-now", "--accept", "GB423:total"]) == 0
+    said = capsys.readouterr().err
+    assert (
+        said.count("warning[GB405]: no record is kept of what runs on the checkpoint of target `table`") == 1
+    )
+    assert said.count("warning[GB408]: nothing is accepted by `GB423:total`: it names no node") == 1
+    assert said.count("warning[GB103]: the transform `spare` is not used") == 1  # both checks find it
 
 
 def test_one_that_is_kept_alive_does_not_take_its_plan_for_a_stream_that_runs(
