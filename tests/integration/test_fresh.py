@@ -92,7 +92,7 @@ def test_new_state_begins_where_the_old_ended(spark: SparkSession, tmp_path: Pat
         run(file, available_now=True)
         assert written(spark, tmp_path) == [("a", 3), ("b", 2)]
 
-        # Another aggregate of the same type: on the old state it would be wrong without a word.
+        # Of the same type, but a count is never null and a sum may be: Spark refuses it on the old state.
         write_pipeline(tmp_path, SUMS.replace("n: count(*)", "n: sum(amount)"))
         add(tmp_path, "2.json", 10, 11, 12)
         report = run(file, available_now=True, fresh=("out",))
