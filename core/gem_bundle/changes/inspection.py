@@ -62,7 +62,7 @@ class Inspection:
             "offsets": dict(found.newest.sources) if found and found.newest else {},
             "micro_batches": list(_micro_batches(found)) if found else [],
             "operators": [asdict(operator) for operator in found.operators] if found else [],
-            "settings": dict(found.settings) if found else {},
+            "settings": dict(found.frozen) if found else {},
             "versions": [asdict(version) for version in self.record.versions] if self.record else [],
             "diagnostics": [diagnostic.as_dict() for diagnostic in self.diagnostics],
         }
@@ -92,7 +92,7 @@ def _inspect(definition: Definition, target: str) -> Inspection:
         checkpoint = read_checkpoint(next_run.location, LAST)
         found += check_checkpoint(target, checkpoint, source_evolution=False)
         if checkpoint is not None:
-            _ = checkpoint.operators
+            _ = checkpoint.operators, checkpoint.frozen
     except UnseenError as error:
         checkpoint = None
         found.append(unseen(target, location, error))
@@ -157,7 +157,7 @@ def lines_of(inspection: Inspection) -> Iterator[Line]:
         yield "" if number else "micro-batches", f"{batch['batch']}: {done},{planned}".rstrip(",")
     for number, operator in enumerate(found.operators):
         yield "" if number else "state", _operator(operator)
-    for number, (key, value) in enumerate(sorted(found.settings.items())):
+    for number, (key, value) in enumerate(sorted(found.frozen.items())):
         yield "" if number else "frozen", f"{key} = {value}"
     versions = inspection.record.versions if inspection.record is not None else ()
     if not versions:

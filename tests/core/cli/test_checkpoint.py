@@ -112,6 +112,24 @@ def test_it_tells_which_versions_ran(cli: Cli, clicks: Path) -> None:
     assert lines[-1].endswith("accepted GB410:counts, GB411, begun where /old ended")
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_the_partitions_are_frozen_before_the_first_restart_too(
+    cli: Cli, clicks: Path, *, restarted: bool
+) -> None:
+    # Spark 4.2 writes them into the log from the first restart on.
+    for offsets in (clicks.parent / "checkpoints/clicks/table/offsets").glob("[0-9]*"):
+        version, head, *sources = offsets.read_text().splitlines()
+        values = json.loads(head)
+        assert values["conf"].pop("spark.sql.shuffle.partitions") == "2"
+        values["conf"] |= {"spark.sql.shuffle.partitions": "2"} if restarted else {}
+        offsets.write_text("\n".join([version, json.dumps(values), *sources]))
+    lines = told(cli, "clicks.yaml", "--target", "table")
+    assert [line for line in lines if line.endswith("spark.sql.shuffle.partitions = 2")] != []
+    result = cli("checkpoint", "show", "clicks.yaml", "--format", "json")
+    table = json.loads(result.stdout)["targets"]["table"]
+    assert table["settings"]["spark.sql.shuffle.partitions"] == "2"
+
+
 def test_as_json_it_has_all_of_it(cli: Cli, clicks: Path) -> None:
     result = cli("checkpoint", "show", "clicks.yaml", "--format", "json")
     found = json.loads(result.stdout)
