@@ -29,6 +29,14 @@ _FILE_SYSTEMS = _OBJECT_STORES | {"dbfs", "hdfs", "viewfs", "wasb", "wasbs"}
 EXPIRED: Final = re.compile(r"\bExpiredToken|\b(?:provided|security) token [\w ]*\bexpired\b")
 """What a store says of temporary credentials whose time is over."""
 
+PASSING: Final = re.compile(
+    r"slow ?down|reduce your request rate|service ?(?:is )?(?:currently )?(?:unavailable|unable to handle)"
+    r"|internal ?(?:server )?error|too ?many ?requests|server ?(?:is )?busy|request ?time(?:d )?-?out"
+    r"|timeout period|bad gateway|gateway time-?out|throttl|backend ?error|\[Errno (?:11|16|121)\]",
+    re.IGNORECASE,
+)
+"""What a store says that is busy or ill, and may answer the next time."""
+
 NEW_CREDENTIALS: Final = (
     "Start again with new credentials: in the environment (`AWS_SESSION_TOKEN` and the like), or in Spark's "
     "settings."

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.withheld import without_logins
 from gem_bundle.check.stages.versions import installed_spark
 from gem_bundle.contexts import SOURCE_NAMING, is_over_connect
 from gem_bundle.diagnostics import Diagnostic
-from gem_bundle.files import advice
-from gem_bundle.types import is_remote
+from gem_bundle.files import EXPIRED, PASSING, advice
+from gem_bundle.types import is_remote, local_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,6 +79,36 @@ def unseen(target: str, location: str, error: UnseenError) -> Diagnostic:
             "(s3fs, gcsfs, adlfs, …) and give it what it logs in with.",
         )
     return Diagnostic("GB406", "error", without_logins(message), target, hint=hint)
+
+
+def is_passing(found: Diagnostic, location: str) -> bool:
+    """Whether a checkpoint that couldn't be looked at may be the next time, from here.
+
+    What nothing here can ever read is left to Spark, which may know the place better. So is what this
+    machine is refused: the credentials may be Spark's alone.
+
+    Args:
+        found: What is said of it.
+        location: Its location.
+    """
+    # What is on this machine's disk Spark reads as the same user.
+    here = local_path(location) is not None
+    return here or bool(EXPIRED.search(found.message) or PASSING.search(found.message))
+
+
+def uncompared(found: Diagnostic) -> Diagnostic:
+    """What is said of a run that is stopped because a checkpoint couldn't be looked at this time.
+
+    Args:
+        found: What is said of the checkpoint.
+    """
+    if EXPIRED.search(found.message):
+        return found
+    hint = (
+        "Nothing was processed: it isn't known what this version of the pipeline does to that checkpoint. "
+        "Start the run again, as a user who may read it: each start looks once more."
+    )
+    return replace(found, hint=hint)
 
 
 def check_checkpoint(

@@ -39,7 +39,8 @@ def keep_versions(
     Args:
         plan: The pipeline.
         targets: The ids of the targets.
-        accepted: The changes that were taken on purpose, by target.
+        accepted: The changes that were taken on purpose, by target. One that isn't in it was compared with
+            nothing, so it isn't known whether it may be written down; None for none of them.
         environment: Environment variables, for the project's settings; None is the process's.
     """
     found: list[Diagnostic] = []
@@ -49,6 +50,10 @@ def keep_versions(
             checkpoint = read_checkpoint(location)
         except UnseenError as error:
             found.append(_unkept(target, location, str(error)))
+            continue
+        if accepted is not None and target not in accepted:
+            reason = "what ran before couldn't be looked at before the start"
+            found.append(_unkept(target, location, reason))
             continue
         location = plan.definition.record(target)
         try:
@@ -126,7 +131,7 @@ def record_of(target: str, location: str) -> tuple[Record | None, list[Diagnosti
         return None, [damaged_record(target, location, error)]
     except Exception as error:  # noqa: BLE001 (every store raises what its client raises)
         if is_remote(location):
-            return None, [_unkept(target, location, f"{type(error).__name__}: {error}")]
+            return None, [_unread(target, location, f"{type(error).__name__}: {error}")]
         reason = RecordError(f"can't be read ({describe_error(error)})")
         return None, [damaged_record(target, location, reason)]
 
@@ -142,6 +147,12 @@ def damaged_record(target: str, location: str, error: RecordError) -> Diagnostic
         hint="Restore the file from a copy, or use the gem-bundle that wrote it. Or remove it: then only "
         "what Spark left is known, until the pipeline has run.",
     )
+
+
+def _unread(target: str, location: str, reason: str) -> Diagnostic:
+    message = f"the record of the checkpoint of target `{target}` can't be seen from here: {reason}"
+    hint = advice(reason, "Look at it from where Spark runs, as a user who may read it.")
+    return Diagnostic("GB406", "warning", without_logins(f"{message}, at {location}"), target, hint=hint)
 
 
 def _unkept(target: str, location: str, reason: str) -> Diagnostic:

@@ -11,7 +11,13 @@ from gem_bundle.changes.begun import JournalError, damaged_journal, goes_on
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.compare import compare, compare_with_checkpoint, unseen_code
-from gem_bundle.changes.damage import check_checkpoint, has_source_evolution, unseen
+from gem_bundle.changes.damage import (
+    check_checkpoint,
+    has_source_evolution,
+    is_passing,
+    uncompared,
+    unseen,
+)
 from gem_bundle.changes.first_run import (
     PASSED,
     first_run,
@@ -78,8 +84,12 @@ def hold_to_plan(
     accept: Iterable[tuple[str, str]] = (),
     environment: Mapping[str, str] | None = None,
     fresh: Collection[str] = (),
+    seen: Collection[str] = (),
 ) -> dict[str, tuple[Accepted, ...]]:
     """Stop a run that would lose, double or mix rows, or that Spark refuses, before anything happens.
+
+    It stops too where a checkpoint can't be looked at this time and might be the next. What nothing here can
+    read is left to Spark.
 
     Args:
         plan: The pipeline that is about to run, as the file has it.
@@ -87,20 +97,28 @@ def hold_to_plan(
         accept: The changes that are taken on purpose: codes, each with the id of a node or an empty text.
         environment: Environment variables, for the project's settings; None is the process's.
         fresh: Those of the targets that get new state, which settles what is about state alone.
+        seen: Those of the targets whose checkpoints this run could look at before.
 
     Returns:
-        For each target the changes that were taken.
+        For each target that was compared the changes that were taken.
 
     Raises:
-        PipelineError: With the changes that stop it, in the words of the plan.
+        PipelineError: With the changes that stop it, in the words of the plan, or what is wrong with a
+            checkpoint.
     """
     wanted = list(targets)
     if not wanted:
         return {}
-    found, _ = plan_changes(plan, wanted, environment)
+    found, wrong = plan_changes(plan, wanted, environment)
     known = (target.with_new_state() if target.target in fresh else target for target in found)
     judged = [target.accepting(accept) for target in known]
     stopping = [change.diagnostic() for target in judged for change in target.changes if change.stops]
+    for diagnostic in wrong:
+        target = diagnostic.node or ""
+        if diagnostic.code != "GB406":
+            stopping.append(diagnostic)
+        elif target in seen or is_passing(diagnostic, plan.definition.checkpoint(target)):
+            stopping.append(uncompared(diagnostic))
     if stopping:
         raise PipelineError(stopping)
     at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -146,7 +164,7 @@ def _judged(
     record, wrong = next_run.record(node.id, plan.definition.record(node.id))
     if wrong:
         # By what Spark left alone less is known, and too little where there may be a record.
-        return [], [d if d.is_error else replace(d, code="GB406", severity="error") for d in wrong]
+        return [], [replace(d, severity="error") for d in wrong]
     new = version_of(plan, node.id, environment=environment)
     if checkpoint is None or (record is None and node.group):
         moved = moved_target(plan, node, checkpoint)

@@ -152,8 +152,9 @@ CHANGES = (
         why="""
             The checkpoint lies where this machine can't read or write files: the package that teaches
             fsspec its scheme isn't installed, its credentials are Spark's alone, or it lies on the
-            machine of a Spark Connect server. The run goes on. But a later version of the pipeline can
-            be compared only with what Spark left there, if that can be seen.
+            machine of a Spark Connect server. The run goes on, without having been compared with what ran
+            before. And a later version of the pipeline can be compared only with what Spark left there, if
+            that can be seen.
         """,
         breaks="""
             checkpoints: s3a://bucket/checkpoints
@@ -173,7 +174,10 @@ CHANGES = (
         "a checkpoint can't be seen from here",
         why="""
             It lies in a store that nothing here can read, or on the machine of a Spark Connect server,
-            so nothing can be told of it: not how far it has got, and not what an edit does to it.
+            so nothing can be told of it: not how far it has got, and not what an edit does to it. A run
+            leaves that to Spark (GB405). But where reading has failed this time only (the store is busy,
+            credentials have expired, or it could be read a moment ago), the run stops before its first
+            micro-batch: it might go on from a version by which rows are lost or mixed. Start it again.
         """,
         breaks="""
             checkpoints: s3a://bucket/checkpoints

@@ -108,12 +108,12 @@ def run_pipeline(
             ]
             raise PipelineError(_placed(plan, diagnostic) for found in wrong for diagnostic in found)
         if plan.definition.mode == "stream":
-            _guard_checkpoints(plan, written, targets, stack, options)
+            seen = _guard_checkpoints(plan, written, targets, stack, options)
             held = [node.id for node in plan.restartable(targets)]
             for warning in check_accepted(written, held, options.accept) if warn is not None else ():
                 assert warn is not None
                 warn(warning)
-            accepted = hold_to_plan(written, held, options.accept, options.environment, options.fresh)
+            accepted = _held_to_plan(written, held, options, seen)
             places = {node.id: plan.definition.checkpoint(node.id) for node in plan.restartable(targets)}
             if places or options.serve is not None:
                 recorder = Recorder(plan.definition, places, report, view, stop, warn)
@@ -128,6 +128,8 @@ def run_pipeline(
             if plan.definition.mode == "batch":
                 run_batch(plan, targets, session.spark, report, view, stop)
             else:
+                # A store that didn't answer may by now, and then a version would be written down unlooked at.
+                accepted |= _held_to_plan(written, [name for name in held if name not in accepted], options)
                 _begin_fresh(written, targets, session.spark, options, accepted)
                 _keep_versions(written, targets, options, accepted, warn)
                 patience = options.stop_timeout
@@ -237,19 +239,31 @@ def _with_targets(plan: Plan, targets: Sequence[Node]) -> Plan:
     return replace(plan, definition=replace(plan.definition, nodes=nodes))
 
 
+def _held_to_plan(
+    plan: Plan, targets: Sequence[str], options: RunOptions, seen: Collection[str] = ()
+) -> dict[str, tuple[Accepted, ...]]:
+    """What was taken on purpose, by target; one whose checkpoint can't be seen from here is left out."""
+    return hold_to_plan(plan, targets, options.accept, options.environment, options.fresh, seen)
+
+
 def _guard_checkpoints(
     plan: Plan, written: Plan, targets: Sequence[Node], stack: ExitStack, options: RunOptions
-) -> None:
+) -> list[str]:
     """Lock the targets' checkpoints, and look whether a run can continue from them.
 
     What a run left that was killed while it put a new checkpoint in the place of an old one is finished here.
+
+    Returns:
+        The targets whose checkpoints can be seen from here.
     """
     places = plan.checkpoints(targets)
+    seen: set[str] = set()
     found: list[Diagnostic] = []
     for target, location in places.items():
         evolution = has_source_evolution(plan.definition.spark, plan.node(target).trigger)
         with suppress(UnseenError):  # it is left to Spark
             checkpoint = read_checkpoint(location)
+            seen.add(location)
             continuous = checkpoint is not None and checkpoint.continuous is True
             # Where the file has another trigger now, the plan says it.
             if continuous and options.available_now and written.node(target).trigger.kind == "continuous":
@@ -268,6 +282,7 @@ def _guard_checkpoints(
             found += check_fresh(plan, target, is_run=target in places, accept=options.accept)
     if found:
         raise PipelineError([_placed(plan, diagnostic) for diagnostic in found])
+    return [node.id for node in plan.restartable(targets) if plan.definition.checkpoint(node.id) in seen]
 
 
 def _continuous(target: str) -> Diagnostic:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.begun import journal_of, staging_of
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.record import Record, read_record, write_record
+from gem_bundle.files import below, open_folder, split
 from gem_bundle.pipeline.loader import LoadOptions
 from tests.checked import plan_of
 
@@ -27,9 +28,8 @@ def left_by_a_run(file: Path, source: str = "clicks") -> None:
             "offsets/0": f'v2\n{{"batchWatermarkMs": 0, "conf": {{}}}}\n{source}:{{"logOffset": 0}}',
             "commits/0": 'v1\n{"nextBatchWatermarkMs": 0}',
         }.items():
-            path = file.parent / location / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, encoding="utf-8")
+            folder, last = split(below(location, name))
+            open_folder(folder).write(last, content.encode())
         write_record(location, Record(node.id, (version_of(plan, node.id),), "q"))
 
 
