@@ -26,6 +26,7 @@ from gem_bundle.changes.damage import check_checkpoint, has_source_evolution
 from gem_bundle.changes.history import what_ran
 from gem_bundle.changes.record import Record
 from gem_bundle.changes.ways import KINDS_OF_TIME
+from gem_bundle.changes.withheld import without_logins
 from gem_bundle.contexts import ReadContext, WriteContext
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.errors import GemError, PipelineError
@@ -154,7 +155,7 @@ class BackfillReport:
             "from": wanted.interval.start.isoformat(),
             "to": wanted.interval.end.isoformat(),
             "column": self.column,
-            "into": wanted.into,
+            "into": wanted.into and without_logins(wanted.into),
             "compare": wanted.compare,
             "status": self.status,
             "seconds": round(self.seconds, 3),
@@ -276,7 +277,7 @@ class _Backfill:
         own = type(cast("Target", plan.gems[node.id]))
         for made in targets_at(absolute_place(place), [own]):
             return replace(plan, gems={**plan.gems, node.id: made})
-        message = f"no gem can put rows for a time into `{place}`"
+        message = f"no gem can put rows for a time into `{without_logins(place)}`"
         found = plan.definition.locator.place(node.path, key=True)
         hint = "Write a path, or `table:` and the name of a table."
         raise PipelineError([Diagnostic("GB450", "error", message, node.id, node.path, found, hint)])
@@ -356,10 +357,15 @@ class _Backfill:
             "margin": self._options.margin.total_seconds() if self._options.margin is not None else None,
             "partition": self._options.partition,
             "column": str(self._column),
-            "into": wanted.into,
+            "into": self._into_place(),
             "version": sha256(Record(wanted.target, (timeless,)).as_json().encode()).hexdigest(),
         }
         return Journal(self._location, what)
+
+    def _into_place(self) -> str | None:
+        """The other place that is written to, the same text wherever the command is given."""
+        into = self._wanted.into
+        return None if into is None else without_logins(absolute_place(into))
 
     def _step(self, spark: SparkSession, interval: Interval, report: BackfillReport) -> StepDone:
         written = -1
