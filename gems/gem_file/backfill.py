@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from gem_bundle import SourcePart
     from gem_file.reading import FileSourceOptions
 
+# No file was changed before or behind them, and they have a day's time to both ends of what Python can tell.
+_EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
 _WILDCARD = re.compile(r"[\\*?\[\]{}]")
 
 
@@ -53,7 +55,8 @@ class Files:
             return {}
         # Spark leaves out files of exactly these moments.
         second = timedelta(seconds=1)
-        times = {"modified_after": self.since - second, "modified_before": self.until + second}
+        since, until = max(self.since, _EARLIEST), min(self.until, _LATEST)
+        times = {"modified_after": since - second, "modified_before": until + second}
         return {name: f"{at.astimezone(zone):%Y-%m-%dT%H:%M:%S}" for name, at in times.items()}
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from datetime import date
+from datetime import UTC, date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gem_bundle import GemError, SourcePart
-from gem_file.backfill import files_of
+from gem_file.backfill import Files, files_of
 from gem_file.reading import FileSourceOptions
 
 if TYPE_CHECKING:
@@ -60,3 +60,10 @@ def test_only_files_of_the_days_have_to_be_there(tmp_path: Path) -> None:
     with pytest.raises(GemError, match=r"b.json can't be read once more") as caught:
         files_of(options(tmp_path), part(tmp_path, complete=True))
     assert caught.value.code == "GB453"
+
+
+@pytest.mark.parametrize("hours", [-12, 0, 14])
+def test_times_at_the_ends_of_time_are_those_that_files_can_have(hours: int) -> None:
+    ends = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
+    times = Files(*ends).modified(timezone(timedelta(hours=hours)))
+    assert [text[:4] for text in times.values()] in (["1969", "9999"], ["1970", "9999"])

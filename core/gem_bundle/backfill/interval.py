@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 MOST_STEPS = 10_000
 _DAY = timedelta(days=1)
 
+FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)
+LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
+"""Behind these Python has no moments, and Spark may have some."""
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -47,13 +51,15 @@ class Interval:
     def _parts(self, step: timedelta) -> Iterator[Interval]:
         start = self.start
         while start < self.end:
-            end = min(start + step, self.end)
+            # Not the earlier one of both: there may be no moment behind so long a step.
+            end = start + step if step < self.end - start else self.end
             yield Interval(start, end)
             start = end
 
     def wider(self, margin: timedelta) -> Interval:
-        """It with a margin on both sides."""
-        return Interval(self.start - margin, self.end + margin)
+        """It with a margin on both sides, as far as there are moments."""
+        end = self.end + margin if margin < LAST_MOMENT - self.end else LAST_MOMENT
+        return Interval(earlier(self.start, margin), end)
 
     @property
     def whole_days(self) -> bool:
@@ -96,7 +102,7 @@ class Interval:
 
 def _literal(moment: datetime, kind: str) -> str:
     if kind == "date":
-        return f"date'{moment:%Y-%m-%d}'"
+        return f"date'{moment.date()}'"
     plain = moment.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ")
     return f"timestamp_ntz'{plain}'" if kind == "timestamp_ntz" else f"timestamp'{plain} UTC'"
 
@@ -105,7 +111,7 @@ def shown(moment: datetime) -> str:
     """A moment as a person writes it: ``2026-01-31``, ``2026-01-31T10:00:00Z``."""
     utc = moment.astimezone(UTC)
     if utc.time() == datetime.min.time():
-        return f"{utc:%Y-%m-%d}"
+        return str(utc.date())
     return utc.isoformat().replace("+00:00", "Z")
 
 
@@ -114,9 +120,15 @@ def moment_of(text: str) -> datetime:
 
     Raises:
         ValueError: When it means none.
+        OverflowError: When it isn't in the years 1 to 9999 in UTC.
     """
     found = datetime.fromisoformat(text.strip())
     return found.astimezone(UTC) if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def earlier(moment: datetime, length: timedelta) -> datetime:
+    """The moment that is so much earlier, or the first that there is."""
+    return moment - length if length < moment - FIRST_MOMENT else FIRST_MOMENT
 
 
 def length_of(text: str) -> timedelta:

@@ -45,7 +45,7 @@ class Journal:
             content = json.loads(open_folder(folder).read(name))
             same = content["format"] == FORMAT and content["what"] == self.what and not content["finished"]
             self.done = [str(text) for text in content["done"]] if same else []
-        except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
+        except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError, RecursionError):
             self.done = []  # then all of it is done once more, which changes nothing
 
     def has(self, interval: Interval) -> bool:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
 from gem_bundle.backfill.column import TimeColumn, target_facts, time_column, trace
-from gem_bundle.backfill.interval import length_of, shown
+from gem_bundle.backfill.interval import FIRST_MOMENT, LAST_MOMENT, earlier, length_of, shown
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.history import what_ran
 from gem_bundle.changes.sides import new_side, old_side
@@ -290,8 +290,8 @@ class _Judge:
                 self.refuse("GB454", why, "Name their end: `--column window.end`.", operator.node)
                 return
             length += length_of(operator.duration) if operator.duration else timedelta(0)
-        if self._wanted.interval.end + length > done:
-            last = shown(done - length)
+        if done - self._wanted.interval.end < length:
+            last = shown(earlier(done, length))
             why = (
                 f"windows of {self._wanted.interval} are still open in the live run, whose watermark is "
                 f"{shown(done)}"
@@ -307,4 +307,9 @@ def done_watermark(checkpoint: SparkCheckpoint) -> datetime | None:
     """
     last = checkpoint.next_batch - 1
     found = next((offsets.watermark for offsets in checkpoint.offsets if offsets.batch == last), None)
-    return None if not found else datetime.fromtimestamp(found / 1000, UTC)
+    if not found:
+        return None
+    try:
+        return datetime.fromtimestamp(found / 1000, UTC)
+    except (OverflowError, ValueError):  # one broken time of a row is enough for that
+        return LAST_MOMENT if found > 0 else FIRST_MOMENT

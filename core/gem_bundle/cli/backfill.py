@@ -28,7 +28,9 @@ def _moment(ctx: click.Context, parameter: click.Parameter, text: str) -> dateti
         return moment_of(text)
     except ValueError:
         message = f"`{text}` is no time; write `2026-01-31` or `2026-01-31T10:00:00Z`."
-        raise click.BadParameter(message, ctx, parameter) from None
+    except OverflowError:
+        message = f"`{text}` isn't in the years 1 to 9999 in UTC."
+    raise click.BadParameter(message, ctx, parameter)
 
 
 def _length(ctx: click.Context, parameter: click.Parameter, text: str | None) -> timedelta | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import pytest
+
 from gem_bundle.backfill.api import BackfillOptions, BackfillReport, _Backfill
 from gem_bundle.backfill.interval import Interval
 from gem_bundle.backfill.rules import Wanted
@@ -13,8 +15,6 @@ from tests.core.backfill.test_rules import FILTER, SOURCES, TARGET, plan_of
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from gem_bundle.backfill.journal import Journal
     from gem_bundle.pipeline.plan import Plan
@@ -52,3 +52,12 @@ def test_the_same_words_in_another_folder_are_another_place(
     monkeypatch.chdir(tmp_path / "b")
     assert not journal(plan, "copy").has(DAY)
     assert journal(plan, str(tmp_path / "a/copy")).has(DAY)
+
+
+@pytest.mark.parametrize("left", ["[" * 100_000, "[]", '{"format": 1', "\xff", '{"format": 1, "done": 5}'])
+def test_what_is_no_journal_is_taken_for_none(tmp_path: Path, left: str) -> None:
+    plan = plan_of(tmp_path, SOURCES + FILTER + TARGET)
+    journal(plan, "copy").add(DAY)
+    (kept,) = tmp_path.rglob(".out.backfill.json")
+    kept.write_text(left, encoding="latin-1")
+    assert not journal(plan, "copy").has(DAY)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gem_bundle.backfill.interval import Interval, length_of, moment_of
+from gem_bundle.backfill.interval import FIRST_MOMENT, LAST_MOMENT, Interval, length_of, moment_of
 
 DAY = Interval(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC))
 
@@ -51,3 +51,15 @@ def test_moments_have_a_zone() -> None:
     assert str(Interval(DAY.start, DAY.start + timedelta(hours=1))) == "2026-01-01 to 2026-01-01T01:00:00Z"
     with pytest.raises(ValueError, match="month"):
         length_of("1 month")
+
+
+def test_there_is_no_moment_before_the_first_and_behind_the_last() -> None:
+    ages = length_of("10000000 days")
+    assert Interval(FIRST_MOMENT, LAST_MOMENT).wider(timedelta(days=1)) == Interval(FIRST_MOMENT, LAST_MOMENT)
+    assert DAY.wider(ages) == Interval(FIRST_MOMENT, LAST_MOMENT)
+    assert DAY.steps(ages) == [DAY]
+    first = Interval(FIRST_MOMENT, FIRST_MOMENT + timedelta(days=1))
+    assert first.condition(("day",), "date") == "`day` >= date'0001-01-01' and `day` < date'0001-01-02'"
+    assert str(first) == "0001-01-01 to 0001-01-02"
+    with pytest.raises(OverflowError):
+        moment_of("9999-12-31T23:59:59-12:00")

@@ -54,3 +54,11 @@ def test_a_column_that_rows_are_not_filed_under(tmp_path: Path, partition: str, 
     assert problem.line
     (part,) = parts_of(plan, "out", DAY, Near(partition="day")).values()
     assert part.part == "whole, `day` from 2026-01-02 to 2026-01-02"
+
+
+def test_a_margin_is_as_long_as_one_likes(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, SOURCES + FILTER + TARGET)
+    (part,) = parts_of(plan, "out", DAY, Near(timedelta(days=10_000_000), "day")).values()
+    assert part.part == "whole, `day` from 0001-01-01 to 9999-12-31"
+    (part,) = parts_of(plan, "out", DAY, Near(timedelta(days=10_000_000))).values()
+    assert part.part.startswith("the files changed from 0001-01-01 00:00:00+00:00 to 9999-12-31")

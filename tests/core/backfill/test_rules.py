@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gem_bundle.backfill.interval import Interval
-from gem_bundle.backfill.rules import Judged, Wanted, judge
+from gem_bundle.backfill.interval import LAST_MOMENT, Interval
+from gem_bundle.backfill.rules import Judged, Wanted, done_watermark, judge
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import Commit, Offsets, SparkCheckpoint
 from gem_bundle.changes.record import Record
@@ -109,6 +109,20 @@ def test_windows_are_bounded_by_the_watermark(tmp_path: Path) -> None:
     assert refusals(judged(tmp_path, COUNTS, end=12, column="window.end")) == []
     assert refusals(judged(tmp_path, COUNTS, end=12, into="copy")) == []
     assert refusals(judged(tmp_path, COUNTS, end=12, compare=True))[0][0] == "GB454"
+
+
+def test_windows_at_the_ends_of_time(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, SOURCES + COUNTS.replace("1 hour", "10000000 days") + TARGET)
+    record = Record("out", (version_of(plan, "out"),), "query")
+    last = datetime(9999, 12, 31, 23, 30, tzinfo=UTC)
+    ((code, why),) = refusals(judge(plan, Wanted("out", Interval(hour(1), last)), left(plan), record))
+    assert (code, why.startswith("windows of 2026-01-01T01:00:00Z to 9999-12-31T23:30:00Z are still")) == (
+        "GB454",
+        True,
+    )
+    # A row's broken time may have brought the watermark further than Python knows moments.
+    beyond = left(plan, offsets=(Offsets(3, "v2", 10**17, sources={"orders": {"logOffset": 3}}),))
+    assert done_watermark(beyond) == LAST_MOMENT
 
 
 def test_a_name_for_the_start_of_a_window_is_as_good(tmp_path: Path) -> None:

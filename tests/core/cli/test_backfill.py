@@ -54,6 +54,12 @@ def test_times_and_lengths_are_read(cli: Cli) -> None:
     assert "`--to` must lie behind `--from`." in refused(
         cli, *table, "--from", "2026-01-01", "--to", "2025-12-31"
     )
+    assert "`9999-12-31T23:59:59-12:00` isn't in the years 1 to 9999 in UTC." in refused(
+        cli, *table, "--from", "9999-12-31T23:59:59-12:00", "--to", "2026-01-02"
+    )
+    assert "isn't in the years 1 to 9999" in refused(
+        cli, *table, "--from", "2026-01-01", "--to", "0001-01-01T00:00:00+12:00"
+    )
     assert "months and years vary in length; write days" in refused(cli, *days, "--step", "1 month")
     assert "these are more than 10,000 steps" in refused(cli, *days, "--step", "1 second")
     assert "more than nothing" in refused(cli, *days, "--margin", "0 days")
