@@ -123,6 +123,10 @@ class SourcePart:
             None when all may be.
         began: The options by which the run began to read it, by their canonical names, as JSON has them;
             None where there is no record of that.
+        former: The options by which each version of the run has read it, the oldest first, as far as there
+            are records.
+        reached: Up to where the run has read it, as the checkpoint has it, whether the part ends there or
+            not; None when that doesn't matter.
     """
 
     since: datetime | None = None
@@ -132,6 +136,8 @@ class SourcePart:
     complete: bool = False
     filed: tuple[str, date, date] | None = None
     began: Mapping[str, Any] | None = None
+    former: Sequence[Mapping[str, Any]] = ()
+    reached: Any = None
 
 
 @dataclass(frozen=True, slots=True)

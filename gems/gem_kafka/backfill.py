@@ -17,9 +17,13 @@ from gem_kafka.preflight import first_offsets
 from gem_kafka.reading import STARTS, STREAM_ONLY
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from gem_kafka.reading import KafkaSourceOptions
+
+_INTO = "Write to another place with `--into`."
+_NAMING = ("subscribe", "subscribe_pattern", "assign")
 
 
 def options_of(options: KafkaSourceOptions, part: SourcePart) -> KafkaSourceOptions:
@@ -38,7 +42,7 @@ def options_of(options: KafkaSourceOptions, part: SourcePart) -> KafkaSourceOpti
     changes: dict[str, Any] = dict.fromkeys(STREAM_ONLY)
     changes |= _start(options, part)
     if part.offset is not None:
-        ends = {topic: {int(p): int(o) for p, o in found.items()} for topic, found in part.offset.items()}
+        ends = _places(part.offset)
         changes |= {"subscribe": None, "subscribe_pattern": None, "ending_offsets": ends}
         changes["assign"] = {topic: sorted(found) for topic, found in ends.items()}
     elif part.until is not None:
@@ -101,20 +105,25 @@ def _check_complete(options: KafkaSourceOptions, part: SourcePart) -> None:
     began = _began(part)
     if not began:
         message = "the checkpoint doesn't say at which offsets the stream began"
-        raise GemError("GB453", message, "Write to another place with `--into`.")
+        raise GemError("GB453", message, _INTO)
+    reached = _places(part.reached if part.offset is None else part.offset)
+    _check_read(options, part, began, reached)
+    partitions = sorted({*topic_partitions(began), *topic_partitions(reached)})
     try:
-        first, since = first_offsets(options, sorted(topic_partitions(began)), _since(part))
+        first, since = first_offsets(options, partitions, _since(part))
     except Unchecked as stop:
         message = f"whether records that were read are still there can't be told: {stop.finding.message}"
         raise GemError("GB453", message, stop.finding.hint, stop.finding.option) from stop
-    for topic, partition in sorted(topic_partitions(began)):
+    for topic, partition in partitions:
         here = first[topic, partition]
+        # What came after the stream had begun, Spark reads from its beginning.
+        start = began.get(topic, {}).get(partition, 0)
         # Where a record that is older than the part is still there, all that are younger are.
         older = since.get((topic, partition), here) > here
-        if here > max(began[topic][partition], 0) and not older:
+        if here > max(start, 0) and not older:
             message = (
                 f"partition {partition} of `{topic}` begins at offset {here} now, and the stream has read "
-                f"from {began[topic][partition]} on"
+                f"from {start} on"
             )
             hint = (
                 "With `--margin` only records of the interval have to be there. Or write to another place "
@@ -123,13 +132,47 @@ def _check_complete(options: KafkaSourceOptions, part: SourcePart) -> None:
             raise GemError("GB453", message, hint)
 
 
+def _check_read(
+    options: KafkaSourceOptions, part: SourcePart, began: PerPartition, reached: PerPartition
+) -> None:
+    """Refuse where the stream has read topics or partitions that it doesn't read any more."""
+    former = [topic for version in part.former for topic in _named(version)]
+    gone = next((topic for topic in (*began, *former) if topic not in reached), None)
+    if gone is not None:
+        what = f"the topic `{gone}`"
+    else:
+        lost = (of for of in topic_partitions(began) if of[1] not in reached[of[0]])
+        topic, partition = next(lost, ("", None))
+        if partition is None:
+            return
+        what = f"partition {partition} of `{topic}`"
+    message = f"the stream has read {what}, and doesn't any more: the rows of it would be gone"
+    hint = f"{_INTO} There its rows are missing, and here they stay."
+    raise GemError("GB453", message, hint, next(iter(options.given(_NAMING)), None))
+
+
+def _named(options: Mapping[str, Any]) -> list[str]:
+    """The topics that options name, as a record has them."""
+    found = options.get("subscribe") or options.get("assign") or ()
+    # A record has a mark in the place of a text of the environment.
+    known = found if isinstance(found, list) else [name for name in found if isinstance(found[name], list)]
+    return [topic for topic in known if isinstance(topic, str)]
+
+
 def _began(part: SourcePart) -> PerPartition:
     """At which offsets the stream began, as its checkpoint keeps it."""
     for number, lines in part.log():
         if number == 0 and lines:
-            found = json.loads("".join(lines))
-            return {topic: {int(p): int(o) for p, o in places.items()} for topic, places in found.items()}
+            try:
+                return _places(json.loads("".join(lines)))
+            except (ValueError, TypeError, AttributeError, RecursionError):
+                return {}  # a damaged one says nothing
     return {}
+
+
+def _places(offsets: Any) -> PerPartition:
+    """Offsets as a checkpoint has them."""
+    return {topic: {int(p): int(o) for p, o in found.items()} for topic, found in (offsets or {}).items()}
 
 
 def _since(part: SourcePart) -> int | None:

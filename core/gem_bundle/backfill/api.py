@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from gem_bundle.backfill.compare import Differences
     from gem_bundle.backfill.interval import Interval
     from gem_bundle.changes.checkpoint import SparkCheckpoint
-    from gem_bundle.changes.record import VersionRecord
     from gem_bundle.gem import PartRead, Target
     from gem_bundle.pipeline.loader import Loaded, LoadOptions
     from gem_bundle.pipeline.plan import Plan
@@ -292,21 +291,17 @@ class _Backfill:
         if checkpoint is None or checkpoint.newest is None or not checkpoint.named:
             return None
         batch = max(checkpoint.next_batch - 1, at_least)
-        ran, began = self._versions(checkpoint)
         replaces = self._wanted.replaces
-        if not self._bounded:
-            return Bound(checkpoint, batch, complete=True, ran=ran, began=began) if replaces else None
-        return Bound(checkpoint, batch, strict=replaces, complete=replaces, ran=ran, began=began)
-
-    def _versions(self, checkpoint: SparkCheckpoint) -> tuple[VersionRecord | None, VersionRecord | None]:
-        """What ran last, and what ran the first micro-batch, as far as records tell."""
+        if not self._bounded and not replaces:
+            return None
+        bound = Bound(checkpoint, batch, strict=replaces and self._bounded, complete=replaces)
         if self._record is None:
-            return None, None
+            return bound
         ran = what_ran(self._record, checkpoint)
         first = ran.versions[0] if ran.versions else None
         # A fresh checkpoint goes on where another one ended.
         told = first is not None and first.first_batch == 0 and not first.continues
-        return ran.newest, first if told else None
+        return replace(bound, ran=ran.newest, began=first if told else None, versions=ran.versions)
 
     def run(self, spark: SparkSession, tell: Callable[[StepDone], None], stop: StopRequest) -> BackfillReport:
         """Do the steps that aren't done yet."""

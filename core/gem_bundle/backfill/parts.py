@@ -40,6 +40,7 @@ class Bound:
         complete: What was made of the sources' rows is going to be replaced.
         ran: What ran last.
         began: What ran its first micro-batch; None where no record tells.
+        versions: All that have run, the oldest first, as far as records tell.
     """
 
     checkpoint: SparkCheckpoint
@@ -48,6 +49,7 @@ class Bound:
     complete: bool = False
     ran: VersionRecord | None = None
     began: VersionRecord | None = None
+    versions: tuple[VersionRecord, ...] = ()
 
 
 def parts_of(
@@ -119,13 +121,15 @@ def _part(plan: Plan, node: Node, reader: str, came: Interval | None, bound: Bou
     _check_same(plan, node, bound)
     if not bound.strict and not bound.complete:
         return SourcePart(since, until, _offset(bound, reader), log)
-    if _offset(bound, reader) is None:
+    reached = _offset(bound, reader)
+    if reached is None:
         message = f"the live run has read nothing of its source `{node.id}` yet, and will read all of it"
         raise GemError("GB453", message, "Run the pipeline first, or write to another place with `--into`.")
-    offset = _offset(bound, reader) if bound.strict else None
+    offset = reached if bound.strict else None
     old = _recorded(node, bound.began)
     began = old.options if old is not None else None
-    return SourcePart(since, until, offset, log, bound.complete, began=began)
+    former = tuple(found.options for one in bound.versions if (found := _recorded(node, one)) is not None)
+    return SourcePart(since, until, offset, log, bound.complete, began=began, former=former, reached=reached)
 
 
 def _boundless(part: SourcePart) -> SourcePart:

@@ -782,10 +782,10 @@ CHANGES = (
         "GB453",
         "a source can't be read once more",
         why="""
-            It keeps no rows, or some that the live run has read are no longer there, and what was made
-            of them would be gone; where its options name another beginning than the live run had, they
-            would be gone too. Or it can't be read just as far as the live run has read: rows that the
-            live run has yet to write would be there twice.
+            It keeps no rows, or some that the live run has read are no longer there, and what was made of
+            them would be gone; where its options name another beginning than the live run had, or the live
+            run doesn't read all of its topics any more, they would be gone too. Or it can't be read just as
+            far as the live run has read: rows that the live run has yet to write would be there twice.
             So it is with an old version of a Delta table that a batch names. The table keeps its log for
             `delta.logRetentionDuration` (30 days), and files that newer versions don't have for
             `delta.deletedFileRetentionDuration` (a week); `VACUUM` removes them.
