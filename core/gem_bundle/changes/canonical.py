@@ -5,10 +5,11 @@ from __future__ import annotations
 import platform
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args, get_origin
 
 from gem_bundle.changes.functions import function_hash
 from gem_bundle.changes.record import InputRecord, NodeRecord, OperatorRecord, VersionRecord
@@ -25,7 +26,7 @@ from gem_bundle.settings import load_settings
 from gem_bundle.types import FunctionReference, is_remote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from gem_bundle.gem import Gem, Source, Target, Transform
@@ -227,7 +228,21 @@ def _options(node: Node, gem: Gem, clean: _Cleaner) -> dict[str, Any]:
             found[name] = None if getattr(gem.options, name) is None else SECRET
         else:
             found[name] = _kept(given.get(name), dumped.get(name), clean)
-    return withheld(found)
+    return withheld(found, free_mappings(kind))
+
+
+@cache
+def free_mappings(options: type[Options]) -> frozenset[str]:
+    """The options that take anything by any key; what is put into columns has a type that says so."""
+    fields = options.model_fields.items()
+    return frozenset(name for name, info in fields if _takes_anything(info.annotation))
+
+
+def _takes_anything(kind: Any) -> bool:
+    if get_origin(kind) not in {dict, Mapping}:
+        return any(_takes_anything(part) for part in get_args(kind) if get_origin(kind) is not list)
+    _, value = get_args(kind)
+    return value is Any or {str, int} <= set(get_args(value))
 
 
 def _kept(given: Any, value: Any, clean: _Cleaner) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gem_bundle.pipeline.secrets import HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 SECRET = {"secret": True}
 """Stands in a record where the pipeline has a secret."""
@@ -16,11 +16,12 @@ SECRET = {"secret": True}
 ENVIRONMENT = {"environment": True}
 """Stands in a record where the pipeline has a text of an environment variable, which may be a secret."""
 
-_RAW = ("spark_options", "settings")
-# Of them: what Spark itself hides of its settings, the logins of Kafka and of Azure.
+_RAW = frozenset({"spark_options", "settings", "arguments", "headers"})
+# What Spark itself hides of its settings, the logins of Kafka and of Azure, and of services.
 _SETTING = re.compile(
-    r"secret|passw|passphrase|token|access[.]?key|jaas|credential|account\.key|keystore\.key|\.sas\."
-    r"|(?:private|api|encryption)[._-]?key",
+    r"secret|passw|passphrase|token(?!i[sz])|access[._-]?key|jaas|credential|account[._-]?key|keystore\.key"
+    r"|\.sas\.|(?:private|api|encryption|shared|signing|subscription)[._-]?key"
+    r"|authorization|cookie|(?:\A|[._-])(?:auth|jwt|pass|pwd)\Z",
     re.IGNORECASE,
 )
 
@@ -84,26 +85,33 @@ def _host(found: re.Match[str]) -> str:
     return f"{found[1]}://{container}@" if container else f"{found[1]}://"
 
 
-def withheld(options: Mapping[str, Any]) -> dict[str, Any]:
+def withheld(options: Mapping[str, Any], free: Iterable[str] = ()) -> dict[str, Any]:
     """The options of a node as a record keeps them: without logins, and without settings that are secrets.
 
     Args:
         options: The options by name, as JSON has them.
+        free: Those that are mappings with keys of the user's own choice, beside those that are called so.
     """
-    return {name: _withheld(name, value) for name, value in options.items()}
+    raw = _RAW.union(free)
+    return {name: _withheld(value, raw, inside=name in raw) for name, value in options.items()}
 
 
-def _withheld(name: str, value: Any) -> Any:
+def _withheld(value: Any, raw: frozenset[str], *, inside: bool) -> Any:
+    """A value without them; inside of what is passed on, what is called as secrets are is one."""
     if isinstance(value, str):
         return without_logins(value)
     if isinstance(value, list):
-        return [_withheld("", item) for item in value]
+        return [_withheld(item, raw, inside=inside) for item in value]
     if not isinstance(value, dict):
         return value
-    if name in _RAW:
-        # What is passed on to another program, and is called as secrets are.
-        value = {
-            key: SECRET if _SETTING.search(key) and item != ENVIRONMENT else item
-            for key, item in value.items()
-        }
-    return {without_logins(key): _withheld(key, item) for key, item in value.items()}
+    return {
+        without_logins(key): SECRET
+        if inside and _SETTING.search(key) and _may_be_secret(item)
+        else _withheld(item, raw, inside=inside or key in raw)
+        for key, item in value.items()
+    }
+
+
+def _may_be_secret(value: Any) -> bool:
+    # A switch is none, whatever it is called, and is worth comparing.
+    return value is not None and not isinstance(value, bool) and value != ENVIRONMENT

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gem_bundle.changes.canonical import version_of
+from gem_bundle.changes.canonical import free_mappings, version_of
 from gem_bundle.changes.record import Record
 from gem_bundle.changes.withheld import SECRET, withheld, without_logins
+from gem_bundle.options import Field, Options
+from gem_bundle.types import Expression  # noqa: TC001 (pydantic reads the annotations)
 from tests.core.changes.edits import plan, verdict
 
 if TYPE_CHECKING:
@@ -112,6 +114,69 @@ def test_settings_that_are_secrets_are_left_out_and_markers_stay() -> None:
         "more": SECRET,
         "none": None,
     }
+
+
+WRITTEN_OUT = """
+pipeline: shop
+sources: {clicks: {gem: file, options: {format: json, path: data, schema: "id string, password string, token string"}}}
+transforms:
+  cleaned:
+    gem: python
+    input: clicks
+    options:
+      function: "json:loads"
+      arguments: {password: pa55word, db: {token: pa55word, logins: [{jwt: pa55word}]}, limit: 1, use_token: true}
+  called:
+    gem: rest_enrich
+    input: cleaned
+    options: {url: "https://h/{id}", schema: "n int", headers: {X-Api-Key: pa55word, Accept-Language: en}}
+  hashed: {gem: with_columns, input: called, options: {columns: {secret: "md5(password)"}}}
+  renamed: {gem: rename, input: hashed, options: {columns: {token: called}}}
+targets:
+  out:
+    gem: delta
+    input: renamed
+    options: {path: out, spark_options: {Authorization: "Basic pa55word", kafka.x.auth: pa55word, mode: fast}}
+"""
+
+
+def test_what_is_called_as_secrets_are_is_left_out_wherever_users_give_the_names() -> None:
+    version = version_of(plan(WRITTEN_OUT), "out")
+    assert "pa55word" not in json.dumps(asdict(version))
+    options = {node.id: node.options for node in version.nodes}
+    assert options["cleaned"]["arguments"] == {
+        "password": SECRET,
+        "db": {"token": SECRET, "logins": [{"jwt": SECRET}]},
+        "limit": 1,
+        "use_token": True,
+    }
+    assert options["called"]["headers"] == {"X-Api-Key": SECRET, "Accept-Language": "en"}
+    assert options["out"]["spark_options"]["mode"] == "fast"
+    # Columns may be called as they like.
+    assert options["hashed"]["columns"] == {"secret": "md5(password)"}
+    assert options["renamed"]["columns"] == {"token": "called"}
+
+
+def test_another_secret_is_no_change_and_another_switch_is_one() -> None:
+    assert verdict(WRITTEN_OUT, WRITTEN_OUT.replace("pa55word", "other")).changes == ()
+    found = verdict(WRITTEN_OUT, WRITTEN_OUT.replace("use_token: true", "use_token: false"))
+    assert [(change.code, change.node) for change in found.changes] == [("GB423", "cleaned")]
+
+
+class Free(Options):
+    """Options of a gem that somebody else has written."""
+
+    properties: dict[str, Any] = Field({}, description="Passed on.")
+    limits: dict[str, str | int] | None = Field(None, description="Passed on.")
+    columns: dict[str, Expression] = Field({}, description="Columns.")
+    rows: list[dict[str, Any]] = Field([], description="Rows.")
+
+
+def test_mappings_of_anything_are_told_from_those_of_columns_by_their_type() -> None:
+    assert free_mappings(Free) == {"properties", "limits"}
+    given = {"properties": {"token": "x"}, "columns": {"token": "x"}}
+    kept = {"properties": {"token": SECRET}, "columns": {"token": "x"}}
+    assert withheld(given, free_mappings(Free)) == kept
 
 
 def told(found: TargetChanges) -> list[tuple[str, Any, Any]]:
