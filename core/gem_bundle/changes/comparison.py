@@ -259,8 +259,11 @@ class Comparison:
         before: Any = None,
         after: Any = None,
         what: str = "",
+        setting: str = "",
     ) -> Change:
         """A change at a key or at an option of a node, where the node has it, else at the node.
+
+        One of no node is at a setting of Spark, where the file gives it.
 
         Args:
             verdict: What becomes of rows.
@@ -273,11 +276,12 @@ class Comparison:
             before: What it was.
             after: What it is.
             what: The half of the message that says what is different.
+            setting: The setting of Spark.
         """
         definition = self.plan.definition
         found = definition.nodes.get(node)
         if found is None:
-            path: tuple[str | int, ...] = ()
+            path: tuple[str | int, ...] = ("spark", setting) if setting in definition.spark else ()
         elif option is not None:
             path = option_path(found, option, self.plan.gems.get(node))
         else:

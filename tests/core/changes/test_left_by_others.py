@@ -240,6 +240,7 @@ def test_settings_that_a_checkpoint_has_otherwise_have_no_effect(tmp_path: Path,
     (found,), _ = plan_changes(plan(COUNTED.replace("SPARK", given), str(folder)))
     (setting,) = [change for change in found.changes if change.code == "GB440"]
     assert (setting.verdict, setting.before, setting.after) == ("continues", "2", "7")
+    assert setting.path == ("spark", "spark.sql.shuffle.partitions")
 
 
 @pytest.mark.parametrize("version", VERSIONS)

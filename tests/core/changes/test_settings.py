@@ -10,7 +10,7 @@ from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import Offsets, SparkCheckpoint
 from gem_bundle.changes.compare import compare
 from gem_bundle.contexts import SOURCE_NAMING
-from tests.core.changes.edits import COLUMNS, plan
+from tests.core.changes.edits import BASE, COLUMNS, plan, verdict
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -69,3 +69,24 @@ def test_named_sources_are_there_or_not(
 ) -> None:
     found = told(SOURCE_NAMING, before, after, None, log)
     assert [verdict for verdict, _, _ in found] == verdicts
+
+
+ZONE = "spark.sql.session.timeZone"
+
+
+def test_a_change_of_a_setting_stands_at_its_line() -> None:
+    given = f"spark:\n  {PARTITIONS}: 9\n  {ZONE}: Asia/Tokyo\n"
+    changes = verdict(BASE, BASE + given).changes
+    first = BASE.count("\n") + 2
+    assert [(c.code, c.path, c.place.line) for c in changes] == [
+        ("GB440", ("spark", PARTITIONS), first),
+        ("GB448", ("spark", ZONE), first + 1),
+    ]
+    without_state = COLUMNS + given
+    found = verdict(COLUMNS, without_state).changes
+    assert ("GB448", ("spark", ZONE)) in [(c.code, c.path) for c in found]
+
+
+def test_one_that_the_file_does_not_give_any_more_stands_nowhere_in_it() -> None:
+    (change,) = verdict(BASE + f"spark: {{{PARTITIONS}: 9}}\n", BASE).changes
+    assert (change.code, change.path) == ("GB440", ())

@@ -94,6 +94,7 @@ def _settings_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Ch
                 f"the setting `{key}` is {told(value)}, and the checkpoint of `{both.new.target}` has "
                 f"{told(frozen[key])} from its first run, so it has no effect",
                 hint=both.for_new_values,
+                setting=key,
                 before=frozen[key],
                 after=value,
             )

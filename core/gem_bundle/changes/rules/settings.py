@@ -42,6 +42,7 @@ def _settings(both: Comparison) -> Iterator[Change]:
                     "GB440",
                     f"{what}: a checkpoint has named sources from its first run on or never",
                     hint="Put the setting back, or begin a new checkpoint.",
+                    setting=key,
                     before=before,
                     after=after,
                 )
@@ -52,6 +53,7 @@ def _settings(both: Comparison) -> Iterator[Change]:
                 "GB440",
                 f"{what}; the checkpoint of `{node}` keeps {value} of its first run, so it has no effect",
                 hint=both.for_new_values,
+                setting=key,
                 before=before,
                 after=after,
             )
@@ -88,6 +90,7 @@ def _deciding(both: Comparison) -> Iterator[Change]:
                 "",
                 difference=what,
                 hint=both.or_begin_anew(put_back),
+                setting=key,
                 before=before or None,
                 after=after or None,
             )
@@ -96,6 +99,7 @@ def _deciding(both: Comparison) -> Iterator[Change]:
                 "from_now_on",
                 "GB448",
                 f"{what}: rows from now on go by the new one",
+                setting=key,
                 before=before or None,
                 after=after or None,
             )
