@@ -2,7 +2,7 @@
 
 Delta replaces them in one commit (``replaceWhere``), and fails it when somebody has committed such rows since
 the version that it read. What was committed before that version, and isn't among the new rows, is gone: which
-micro-batch of a query was the last one in it, the table's history says.
+micro-batch of a query was the last one in it, the table's history says, before it and afterwards.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _CONFLICT = re.compile(
 )
 _APPEARED = frozenset({"DELTA_PATH_EXISTS", "TABLE_OR_VIEW_ALREADY_EXISTS"})
 _STREAM = "STREAMING UPDATE"
+_NEWEST = 20
 
 
 def read(options: DeltaOptions, condition: str, spark: SparkSession) -> DataFrame | None:
@@ -39,6 +40,33 @@ def read(options: DeltaOptions, condition: str, spark: SparkSession) -> DataFram
         if options.table is not None:
             return analysed(spark.table(options.table)).where(condition)
         return analysed(spark.read.format("delta").load(options.path)).where(condition)
+    except AnalysisException as error:
+        if says_absent(error):
+            return None
+        raise
+
+
+def last_batch(options: DeltaOptions, query: str, spark: SparkSession) -> int | None:
+    """The last micro-batch of a query in a table.
+
+    Args:
+        options: The table.
+        query: The id of the query.
+        spark: The session.
+    """
+    from pyspark.errors import AnalysisException
+
+    if options.is_absent():
+        return None
+    try:
+        newest = _history(options, spark, _NEWEST)
+        found = _last_batch(newest, query)
+        # A history may be long, and a stream's own commits are among the newest as a rule.
+        return (
+            found
+            if found is not None or len(newest) < _NEWEST
+            else _last_batch(_history(options, spark), query)
+        )
     except AnalysisException as error:
         if says_absent(error):
             return None
@@ -97,18 +125,19 @@ def replace(
     )
 
 
-def _history(options: DeltaOptions, spark: SparkSession) -> list[Row]:
+def _history(options: DeltaOptions, spark: SparkSession, most: int | None = None) -> list[Row]:
     """The commits of a table, the newest first."""
-    return spark.sql(f"describe history {options.sql_name}").collect()
+    limit = "" if most is None else f" limit {most}"
+    return spark.sql(f"describe history {options.sql_name}{limit}").collect()
 
 
-def _last_batch(history: list[Row], query: str, version: int) -> int | None:
-    """The last micro-batch of a query in a version of a table."""
+def _last_batch(history: list[Row], query: str, version: int | None = None) -> int | None:
+    """The last micro-batch of a query in a version of a table, or in its newest one."""
     for entry in history:
         said: dict[str, Any] = entry["operationParameters"] or {}
         if entry["operation"] != _STREAM or said.get("queryId") != query:
             continue
-        if int(entry["version"]) <= version:
+        if version is None or int(entry["version"]) <= version:
             return _number(said.get("epochId"))
     return None
 

@@ -373,6 +373,12 @@ class DeltaTarget(NeedsDelta, Target[DeltaTargetOptions]):
 
         return read(self.options, condition, context.spark)
 
+    def last_batch(self, query: str, context: ReadContext) -> int | None:
+        """The last micro-batch of a query that the table's history tells of."""
+        from gem_delta.intervals import last_batch
+
+        return last_batch(self.options, query, context.spark)
+
     def replace_interval(self, df: "DataFrame", condition: str, context: WriteContext) -> RowsReplaced | None:
         """Put rows in the place of those for which a condition holds, in one commit."""
         from gem_delta.intervals import replace

@@ -269,6 +269,51 @@ def test_what_the_live_run_writes_meanwhile_is_there_once(
 
 
 @a_backfill
+def test_the_live_run_costs_a_second_commit_only_in_the_moment_of_the_first(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write_pipeline(tmp_path, LINES)
+    add(tmp_path, "a.json", 1, 2, 3)
+    run(file, available_now=True)
+    write_pipeline(tmp_path, LINES.replace("id * 2", "id * 10"))
+    done = DeltaTarget.replace_interval
+    calls: list[None] = []
+
+    class Killed(BaseException):
+        pass
+
+    def live(name: str, *ids: int) -> None:
+        add(tmp_path, name, *ids)
+        assert run(file, available_now=True).ok
+
+    def replace_interval(self: DeltaTarget, *arguments: Any) -> RowsReplaced | None:
+        calls.append(None)
+        if len(calls) == 3:
+            raise Killed
+        if len(calls) == 2:
+            live("in the moment of the second commit.json", 3)
+        replaced = done(self, *arguments)
+        if len(calls) == 1:
+            live("between the steps.json", 2, 3)
+        return replaced
+
+    monkeypatch.setattr(DeltaTarget, "replace_interval", replace_interval)
+    wanted: dict[str, Any] = {"step": timedelta(hours=1), "column": "at"}
+    with pytest.raises(Killed):
+        backfill(file, at(2), at(4), **wanted)
+    monkeypatch.undo()
+
+    history = spark.sql(f"describe history delta.`{tmp_path}/out`")
+    assert history.where("userMetadata like 'gem-bundle backfill%'").count() == 2
+    there = [(1, 2), (2, 20), (2, 20), (3, 30), (3, 30)]
+    assert rows(spark, tmp_path, "id", "rate") == there
+    report = backfill(file, at(2), at(4), **wanted)
+    assert (report.skipped, [step.tries for step in report.steps]) == (1, [1])
+    assert rows(spark, tmp_path, "id", "rate") == [*there, (3, 30)]
+    assert run(file, available_now=True).rows_in == 0
+
+
+@a_backfill
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("moment", ["before the commit", "behind the commit"])
 def test_a_kill_leaves_steps_that_are_done_or_not(

@@ -1,7 +1,7 @@
 """Compute a span of event time anew: what `gem-bundle backfill` calls.
 
-Each step reads up to where the live run has read, writes one commit, and looks afterwards whether the live
-run has written in between: then the step is done once more, with what is read by now.
+Each step looks up to where the live run has read, and writes only when that is still so right before. Where
+the live run has nevertheless written in the moment between, the step is done once more.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class StepDone:
         interval: The part of the span of time.
         replaced: What was written; None where rows were only compared.
         differences: How the rows differ; None where they were written.
-        tries: How often it took, because the live run wrote in between.
+        tries: How often writing was begun, because the live run wrote in between.
     """
 
     interval: Interval
@@ -235,6 +235,7 @@ class _Backfill:
         self.plan = plan if self._wanted.into is None else self._into(plan, self._wanted.into)
         self._version = judged.side.version
         self._keys = keys(judged.side)
+        self._lacking: Interval | None = None
         # So that what can't be read is said before Java starts.
         parts_of(self.plan, self._wanted.target, self._wanted.interval, self._near, self._bound())
 
@@ -290,7 +291,8 @@ class _Backfill:
         checkpoint = self._checkpoint
         if checkpoint is None or checkpoint.newest is None or not checkpoint.named:
             return None
-        batch = max(checkpoint.next_batch - 1, at_least)
+        # Between the looks at both of its logs a micro-batch may have been done.
+        batch = max(min(checkpoint.next_batch - 1, checkpoint.newest.batch), at_least)
         replaces = self._wanted.replaces
         if not self._bounded and not replaces:
             return None
@@ -336,6 +338,12 @@ class _Backfill:
             report.diagnostics.append(Diagnostic("GB406", "error", message, wanted.target))
         except Exception as error:  # noqa: BLE001 (whatever a gem raises belongs to its node)
             report.diagnostics.append(build_failure(self.plan, wanted.target, error))
+        if self._lacking is not None:
+            message = (
+                f"target `{wanted.target}`: the live run wrote in the moment in which {self._lacking} was "
+                "replaced, and rows of it are missing until that is done once more"
+            )
+            report.diagnostics.append(self._diagnostic("GB455", message, "Give the same command again."))
         if report.diagnostics:
             report.status = "failed"
             report.diagnostics = [found.rewritten(hidden) for found in report.diagnostics]
@@ -363,10 +371,11 @@ class _Backfill:
         return None if into is None else without_logins(absolute_place(into))
 
     def _step(self, spark: SparkSession, interval: Interval, report: BackfillReport) -> StepDone:
-        written = -1
-        for number in range(1, _TRIES + 1):
-            if number > 1:
-                self._checkpoint = self._look(self.plan, self._live(self.plan))
+        written, tries = -1, 0
+        for _ in range(_TRIES):
+            # The table first: how far a micro-batch has read that is in it, the checkpoint tells by then.
+            written = max(written, self._in_table(spark))
+            self._look_again()
             bound = self._bound(written)
             parts = parts_of(self.plan, self._wanted.target, interval, self._near, bound)
             report.sources = {reader: read.part for reader, read in parts.items()}
@@ -375,22 +384,50 @@ class _Backfill:
                 context = ReadContext(self._wanted.target, spark)
                 there = self._target.read_interval(condition, context)
                 return StepDone(interval, differences=differences(there, df, self._keys))
+            if bound is not None and bound.strict and self._in_table(spark) > bound.batch:
+                continue  # what has come meanwhile would be gone until the next try
+            tries += 1
             replaced = self._target.replace_interval(df, condition, self._context())
             if replaced is None:
                 continue
             written = max(written, replaced.last_batch if replaced.last_batch is not None else -1)
             if bound is None or not bound.strict or written <= bound.batch:
-                return StepDone(interval, replaced, tries=number)
+                self._lacking = None
+                return StepDone(interval, replaced, tries=tries)
+            self._lacking = interval
         message = (
             f"target `{self._wanted.target}`: each time that {interval} was computed, other rows of it were "
             f"written meanwhile ({_TRIES} times)"
         )
-        place = self.plan.definition.locator.place(self.plan.node(self._wanted.target).path, key=True)
-        hint = (
-            "Give the same command again: until it has come to its end, rows of the interval may be missing. "
-            "With the live run stopped for a moment nobody writes in between."
-        )
-        raise PipelineError([Diagnostic("GB455", "error", message, self._wanted.target, (), place, hint)])
+        hint = "Give the same command again. With the live run stopped for a moment nobody writes in between."
+        raise PipelineError([self._diagnostic("GB455", message, hint)])
+
+    def _in_table(self, spark: SparkSession) -> int:
+        """The last micro-batch of the live run in the table; -1 for none, or where that doesn't matter."""
+        if not (self._wanted.replaces and self._bounded):
+            return -1
+        found = self._target.last_batch(self._context().query, ReadContext(self._wanted.target, spark))
+        return -1 if found is None else found
+
+    def _look_again(self) -> None:
+        """See how far the live run is by now."""
+        before = self._checkpoint
+        live = self._live(self.plan)
+        self._checkpoint = self._look(self.plan, live)
+        self._record = self._read_record(self.plan, live)
+        query, was = (None if found is None else found.query for found in (self._checkpoint, before))
+        if self._wanted.replaces and (self._bound() is None or query != was):
+            message = (
+                f"target `{self._wanted.target}`: its checkpoint isn't the one any more that was there when "
+                f"the backfill began: {without_logins(self._location)}"
+            )
+            hint = "Give the same command again when the pipeline has run."
+            raise PipelineError([self._diagnostic("GB454", message, hint)])
+
+    def _diagnostic(self, code: str, message: str, hint: str) -> Diagnostic:
+        target = self._wanted.target
+        place = self.plan.definition.locator.place(self.plan.node(target).path, key=True)
+        return Diagnostic(code, "error", message, target, (), place, hint)
 
     def _rows(
         self, spark: SparkSession, interval: Interval, parts: dict[str, PartRead]

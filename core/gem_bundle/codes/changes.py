@@ -815,8 +815,9 @@ CHANGES = (
         "the live run wrote into the interval again and again",
         why="""
             Between the moment up to which a backfill reads the sources and its commit the live run wrote
-            rows of the same interval. Then the step is done once more; this one was, too often. The
-            same command does the rest.
+            rows of the same interval. Then the step is done once more; this one was, too often, or it
+            failed when rows that were written in the moment of its commit weren't back yet, which the
+            message says then. The same command does the rest.
         """,
         breaks="""
             $ gem-bundle run clicks.yaml &
