@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.changes.model import Verdict
-    from gem_bundle.changes.record import NodeRecord, VersionRecord
+    from gem_bundle.changes.record import NodeRecord, Record, VersionRecord
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
 
@@ -70,7 +70,7 @@ def first_run_after(
         others: The targets of the other version that may have become this one.
     """
     for other in others.values():
-        if _is_gone(plan, other.identity) and _writes_there(version, version_of(before, other.id).nodes[-1]):
+        if _has_become(plan, version, before, other):
             return _renamed(plan, node, version, other.id)
     return new_target(plan, version)
 
@@ -119,6 +119,11 @@ def moved_target(plan: Plan, node: Node, checkpoint: SparkCheckpoint | None) -> 
         hint = f"Give the group another name, or take that on purpose: `--accept GB447:{node.id}`."
         if not checkpoint.commits:
             return None
+        folder, _ = split(plan.definition.record(node.id))
+        members = [name.rpartition(IN_GROUP) for name in recorded_targets(folder)]
+        gone = [name for group, _, name in members if group == node.group and _is_gone(plan, name)]
+        if gone:
+            hint = f"{_was(node, gone[0])} Else give{hint.removeprefix('Give')}"
         return Change("skipped", "GB447", message, node.id, node.path, place, hint, after=node.group)
     folder, own = split(plan.definition.record(node.id))
     former = [
@@ -140,6 +145,62 @@ def moved_target(plan: Plan, node: Node, checkpoint: SparkCheckpoint | None) -> 
     return Change(verdict, "GB447", message, node.id, node.path, place, hint, group, node.group)
 
 
+def former_in_group(
+    node: Node, version: VersionRecord, left: Callable[[], Mapping[str, str]]
+) -> tuple[str, Record] | None:
+    """The target that is no more, was in a target's group and wrote to where that one does, with its record.
+
+    Args:
+        node: The target.
+        version: What is going to run.
+        left: Looks for the targets that are no more, as `left_over` tells them.
+    """
+    former = _recorded_elsewhere(version, left, node.group) if node.group else ""
+    record = record_of(former, left()[former])[0] if former else None
+    return None if record is None else (former, record)
+
+
+def former_in_group_of(
+    plan: Plan, node: Node, version: VersionRecord, before: Plan, others: Mapping[str, Node]
+) -> Node | None:
+    """The same of another version of the pipeline.
+
+    Args:
+        plan: The checked pipeline.
+        node: The target.
+        version: What is going to run.
+        before: The other version.
+        others: The targets of the other version that may have become this one.
+    """
+    found = (other for other in others.values() if node.group and other.group == node.group)
+    return next((other for other in found if _has_become(plan, version, before, other)), None)
+
+
+def called_otherwise(
+    plan: Plan, node: Node, former: str, checkpoint: SparkCheckpoint | None = None
+) -> Change:
+    """What becomes of rows when a target of a group has another id: the group has its checkpoint.
+
+    Args:
+        plan: The checked pipeline.
+        node: The target.
+        former: The id that it had.
+        checkpoint: What Spark left of the group's query; None where that isn't known.
+    """
+    place = plan.definition.locator.place(node.path, key=True)
+    message = f"target `{former}` is called `{node.id}` now and goes on with the checkpoint of its group"
+    verdict: Verdict = "continues"
+    if checkpoint is None or checkpoint.unfinished is None:
+        message += ": nothing is lost"
+    else:
+        verdict = "again"
+        message += (
+            f": micro-batch {checkpoint.unfinished} was begun and isn't done, and its rows may be written "
+            "once more, for what a target has already is known by its id"
+        )
+    return Change(verdict, "GB443", message, node.id, node.path, place, _was(node, former), former, node.id)
+
+
 def left_over(plan: Plan) -> dict[str, str]:
     """The targets that have a record and aren't in the pipeline any more, each with its record's place.
 
@@ -155,11 +216,20 @@ def _is_gone(plan: Plan, identity: str) -> bool:
     return all(node.identity != identity for node in plan.definition.of_kind("target"))
 
 
-def _recorded_elsewhere(version: VersionRecord, left: Callable[[], Mapping[str, str]]) -> str:
+def _has_become(plan: Plan, version: VersionRecord, before: Plan, other: Node) -> bool:
+    """Whether a target of another version is no more and wrote to where one does now."""
+    return _is_gone(plan, other.identity) and _writes_there(version, version_of(before, other.id).nodes[-1])
+
+
+def _recorded_elsewhere(
+    version: VersionRecord, left: Callable[[], Mapping[str, str]], group: str = ""
+) -> str:
     """The target that is no more and wrote to where this one is going to; an empty text for none."""
     if not version.nodes[-1].places:
         return ""
     for name, location in left().items():
+        if group and split(location)[1].rpartition(IN_GROUP)[0] != group:
+            continue
         record, _ = record_of(name, location)
         ran = record.newest if record is not None else None
         if ran is not None and _writes_there(version, ran.nodes[-1]):

@@ -20,8 +20,11 @@ from gem_bundle.changes.damage import (
 )
 from gem_bundle.changes.first_run import (
     PASSED,
+    called_otherwise,
     first_run,
     first_run_after,
+    former_in_group,
+    former_in_group_of,
     left_over,
     moved_target,
     reads_what_is_there,
@@ -166,6 +169,11 @@ def _judged(
         # By what Spark left alone less is known, and too little where there may be a record.
         return [], [replace(d, severity="error") for d in wrong]
     new = version_of(plan, node.id, environment=environment)
+    former = None
+    if checkpoint is not None and record is None:
+        found_again = former_in_group(node, new, left)
+        if found_again is not None and what_ran(found_again[1], checkpoint).newest is not None:
+            former, record = found_again
     if checkpoint is None or (record is None and node.group):
         moved = moved_target(plan, node, checkpoint)
         if moved is not None:
@@ -189,6 +197,8 @@ def _judged(
     found = _by_processing(
         plan, node, checkpoint, by_order(plan, node, ran, new, checkpoint, found, installed)
     )
+    if former is not None:
+        found = replace(found, changes=(called_otherwise(plan, node, former, checkpoint), *found.changes))
     # A run that took them on purpose may have ended without a micro-batch: nobody is asked again.
     last = record.newest if record is not None else None
     taken = last.accepted if last is not None and last.is_same(new) else ()
@@ -250,6 +260,8 @@ def plan_against(
         if old is not None and _shared(old) != _shared(node):
             found.append(TargetChanges(node.id, (_regrouped(plan, before, node, old),)))
             continue
+        renamed = former_in_group_of(plan, node, new, before, former) if old is None else None
+        old = old or renamed
         if old is None:
             found.append(first_run_after(plan, node, new, before, former))
             continue
@@ -258,7 +270,11 @@ def plan_against(
             found.append(target_elsewhere(plan, node, new, record))
             continue
         ran = new_side(record, before, old.id)
-        found.append(compare(record, new, plan, node.id, ran=ran))
+        changes = compare(record, new, plan, node.id, ran=ran)
+        if renamed is not None:
+            told = called_otherwise(plan, node, renamed.id)
+            changes = replace(changes, changes=(told, *changes.changes))
+        found.append(changes)
     if not chosen:
         now = {node.identity for node in plan.definition.of_kind("target")}
         found += [_gone(plan, node.id) for node in former.values() if node.identity not in now]

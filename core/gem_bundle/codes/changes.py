@@ -646,7 +646,9 @@ CHANGES = (
         why="""
             `was` names its former id, so that its checkpoint, its offsets and its state stay its
             own: a rename is no change. Only the rows that a node rejects have its id, in the
-            column `node`: where that is read, it is another one from now on.
+            column `node`: where that is read, it is another one from now on. A target of a group goes on
+            with the checkpoint of the group without it too, but for a micro-batch that isn't done: what it
+            has of that it may get once more.
         """,
         breaks=_edit(
             _PLAIN,

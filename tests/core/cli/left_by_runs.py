@@ -30,7 +30,7 @@ def left_by_a_run(file: Path, source: str = "clicks") -> None:
         }.items():
             folder, last = split(below(location, name))
             open_folder(folder).write(last, content.encode())
-        write_record(location, Record(node.id, (version_of(plan, node.id),), "q"))
+        write_record(plan.definition.record(node.id), Record(node.id, (version_of(plan, node.id),), "q"))
 
 
 def killed_while_it_began_anew(file: Path, target: str, renamed: int) -> Path:
