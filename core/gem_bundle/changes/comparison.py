@@ -319,7 +319,28 @@ def told(value: Any) -> str:
     return f"`{text}`" if len(text) <= _LONGEST else f"`{text[:_LONGEST]}…`"
 
 
+def told_both(before: Any, after: Any) -> str:
+    """What a value was and is, in a sentence: long ones around the first place where they differ.
+
+    Args:
+        before: What it was.
+        after: What it is.
+    """
+    one, other = told(before), told(after)
+    if one == other and one.endswith("…`"):
+        import json
+
+        texts = [v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in (before, after)]
+        pairs = enumerate(zip(*texts, strict=False))
+        start = next((n for n, (a, b) in pairs if a != b), min(map(len, texts))) - _BEFORE
+        one, other = (
+            f"`…{text[start : start + _LONGEST]}{'…' * (len(text) > start + _LONGEST)}`" for text in texts
+        )
+    return f"was {one} and is {other}"
+
+
 _LONGEST = 80
+_BEFORE = 40  # of what is the same, so that the place can be found
 
 
 def origin(side: Side, name: str, passed: set[str]) -> str | None:

@@ -36,6 +36,20 @@ def test_a_change_says_where_it_stands_what_it_was_and_what_it_is() -> None:
     assert change.stops
 
 
+def test_long_texts_are_shown_around_their_difference() -> None:
+    long = "n > 0 and " * 12
+    condition = f"{long}n < 5 and {long}n < 7"
+    one, other = (BASE.replace("n > 0", text) for text in (condition, condition.replace("n < 5", "n < 6")))
+    (change,) = verdict(one, other).changes
+    shown = change.message.partition(" was ")[2].partition(": the state")[0]
+    before, _, after = shown.partition(" and is ")
+    assert before.startswith("`…") and before.endswith("…`")
+    assert (before.replace("n < 5", "n < 6"), "n < 5" in before) == (after, True)
+    # At the end nothing is left out.
+    (change,) = verdict(one, one.replace("n < 7", "n < 8")).changes
+    assert "n < 7` and is `…" in change.message
+
+
 def test_what_is_accepted_does_not_stop() -> None:
     found = verdict(BASE, BASE.replace("n > 0", "n > 1"))
     assert found.stops

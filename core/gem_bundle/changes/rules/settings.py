@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.canonical import DECIDING, PLANNING
-from gem_bundle.changes.comparison import told
+from gem_bundle.changes.comparison import told, told_both
 from gem_bundle.changes.zone import TIME_ZONE
 from gem_bundle.contexts import SOURCE_NAMING
 
@@ -31,7 +31,7 @@ def _settings(both: Comparison) -> Iterator[Change]:
         if old.get(key) == new.get(key):
             continue
         before, after = old.get(key), new.get(key)
-        what = f"the setting `{key}` was {told(before)} and is {told(after)}"
+        what = f"the setting `{key}` {told_both(before, after)}"
         node = both.new.target
         kept = both.frozen(key)
         if key == SOURCE_NAMING:

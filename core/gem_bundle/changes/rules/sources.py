@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.comparison import RULE_ONLY, Told, told
+from gem_bundle.changes.comparison import RULE_ONLY, Told, told, told_both
 from gem_bundle.changes.flow import ALL
 from gem_bundle.changes.reach import Reach, Taint, reach_from
 from gem_bundle.changes.rules.options import differences
@@ -247,7 +247,7 @@ def _option(
     both: Comparison, found: Difference, old: NodeRecord, new: NodeRecord, *, streaming: bool
 ) -> Told:
     effect = found.change.effect if streaming else "from_now_on"
-    what = f"source `{new.id}`: `{found.option}` was {told(found.before)} and is {told(found.after)}"
+    what = f"source `{new.id}`: `{found.option}` {told_both(found.before, found.after)}"
     if found.change.why and streaming:
         what += f"; {found.change.why}"
     if not found.known:
@@ -255,7 +255,7 @@ def _option(
     hint = found.change.hint
     if effect == "refused" and found.change.idle and both.was_idle(new):
         effect = "skipped"
-        what = f"source `{new.id}`: `{found.option}` was {told(found.before)} and is {told(found.after)}; "
+        what = f"source `{new.id}`: `{found.option}` {told_both(found.before, found.after)}; "
         what += f"the last micro-batch had nothing of it, so that Spark doesn't notice: {found.change.idle}"
     if effect == "from_now_on":
         # What the order of columns means to those behind it they say themselves.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.comparison import RULE_ONLY, told
+from gem_bundle.changes.comparison import RULE_ONLY, told, told_both
 from gem_bundle.changes.model import STOPS
 from gem_bundle.changes.rules.options import differences
 from gem_bundle.errors import describe_error
@@ -32,7 +32,7 @@ def compare_target(both: Comparison) -> Iterator[Change]:
         yield _replaced(both, old, new)
     else:
         for found in differences(old, new, both.new.gems.get(new.id), stateful=False):
-            what = f"target `{new.id}`: `{found.option}` was {told(found.before)} and is {told(found.after)}"
+            what = f"target `{new.id}`: `{found.option}` {told_both(found.before, found.after)}"
             if found.change.why:
                 what += f"; {found.change.why}"
             if not found.known:
@@ -132,7 +132,7 @@ def _output(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Chan
 def _output_mode(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Change]:
     if old.output_mode == new.output_mode:
         return
-    what = f"target `{new.id}`: the output mode was {told(old.output_mode)} and is {told(new.output_mode)}"
+    what = f"target `{new.id}`: the output mode {told_both(old.output_mode, new.output_mode)}"
     details = {"key": "output_mode", "before": old.output_mode, "after": new.output_mode}
     if not both.new.stateful and not both.old.stateful:
         yield both.change(
@@ -171,7 +171,7 @@ def _forgets(both: Comparison) -> bool:
 def _trigger(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Change]:
     if old.trigger == new.trigger:
         return
-    what = f"target `{new.id}`: the trigger was {told(old.trigger)} and is {told(new.trigger)}"
+    what = f"target `{new.id}`: the trigger {told_both(old.trigger, new.trigger)}"
     before, after = (node.trigger.partition(":")[0] for node in (old, new))
     details = {"key": "trigger", "before": old.trigger, "after": new.trigger}
     kinds = {operator.kind for side in (both.old, both.new) for operator in side.stateful}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.changes.below import asks_the_same, same_terms, states_below
-from gem_bundle.changes.comparison import RULE_ONLY, Told, origin, told
+from gem_bundle.changes.comparison import RULE_ONLY, Told, origin, told, told_both
 from gem_bundle.changes.conditions import UNCHANGED, never_lacking_before
 from gem_bundle.changes.flow import ALL
 from gem_bundle.changes.groups import duplicates_of_other_rows, states_of_other_groups
@@ -179,7 +179,7 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
     keeps = both.after.keeps(new.id)
     for found in differences(old, new, both.new.gems.get(new.id), stateful=keeps):
         effect = found.change.effect
-        what = f"transform `{new.id}`: `{found.option}` was {told(found.before)} and is {told(found.after)}"
+        what = f"transform `{new.id}`: `{found.option}` {told_both(found.before, found.after)}"
         if found.change.why:
             what += f"; {found.change.why}"
         if not found.known:
