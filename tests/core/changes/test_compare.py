@@ -43,7 +43,8 @@ def test_long_texts_are_shown_around_their_difference() -> None:
     (change,) = verdict(one, other).changes
     shown = change.message.partition(" was ")[2].partition(": the state")[0]
     before, _, after = shown.partition(" and is ")
-    assert before.startswith("`…") and before.endswith("…`")
+    assert before.startswith("`…")
+    assert before.endswith("…`")
     assert (before.replace("n < 5", "n < 6"), "n < 5" in before) == (after, True)
     # At the end nothing is left out.
     (change,) = verdict(one, one.replace("n < 7", "n < 8")).changes

@@ -79,6 +79,16 @@ def test_with_errors_no_run_starts_whatever_is_accepted() -> None:
     assert (role, "is accepted" in text) == ("error", False)
 
 
+def test_an_error_stands_under_the_name_of_its_file() -> None:
+    own = Diagnostic("GB406", "error", "can't be seen", "more", (), Place("p.yaml", 7, 3))
+    other = Diagnostic("GB201", "error", "no such gem", "some", (), Place("old.yaml", 40, 3))
+    lines = as_markdown("p.yaml", [], [other, own]).splitlines()
+    rows = [line.partition(" GB")[0] for line in lines if line.startswith(("**", "| error"))]
+    assert rows == ["| error | 7 |", "**`old.yaml`**", "| error | 40 |"]
+    lines = as_markdown("p.yaml", [], [other]).splitlines()
+    assert lines[3:5] == ["", "**`old.yaml`**"]
+
+
 @pytest.mark.parametrize("verdict", VERDICTS)
 def test_a_verdict_has_the_colour_of_what_it_does_to_a_run(verdict: Verdict) -> None:
     role = {"from_now_on": "warning"}.get(verdict, "ok")

@@ -42,8 +42,13 @@ def _lines(file: str, targets: list[TargetChanges], errors: list[Diagnostic], un
     yield ""
     said = meaning(targets, len(errors))
     yield said + (" A run stops before it starts." if stops else "")
-    if errors:
-        yield from _table("severity", ((e.severity, e.line, e.code, e.message, e.hint) for e in errors))
+    for place in dict.fromkeys(["", *(_elsewhere(e, file) for e in errors)]):
+        here = [e for e in errors if _elsewhere(e, file) == place]
+        if place:
+            yield ""
+            yield f"**`{place}`**"
+        if here:
+            yield from _table("severity", ((e.severity, e.line, e.code, e.message, e.hint) for e in here))
     for target in targets:
         if not target.changes and not target.notes:
             continue
@@ -58,6 +63,11 @@ def _lines(file: str, targets: list[TargetChanges], errors: list[Diagnostic], un
         for note in target.notes:
             yield ""
             yield note
+
+
+def _elsewhere(error: Diagnostic, file: str) -> str:
+    """The other file that an error stands in: a line of that version isn't one of the pipeline's."""
+    return "" if error.place.file == file else error.place.file
 
 
 def _verdict(found: Change | TargetChanges) -> str:
