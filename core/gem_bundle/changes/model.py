@@ -22,7 +22,7 @@ MEANINGS: dict[Verdict, str] = {
     "continues": "All rows are right.",
     "from_now_on": "Rows from now on go by the new rule; earlier results stay as they were.",
     "new": "There is no checkpoint yet; the sources are read from where their options say.",
-    "gone": "The target is no more; its checkpoint stays.",
+    "gone": "The target is no more; what is left of it stays.",
     "skipped": "Rows will never be read.",
     "again": "Rows that were processed come once more.",
     "mixed": "What the old rule made gets into new results, or what was written can't be read any more.",

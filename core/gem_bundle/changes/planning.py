@@ -32,10 +32,13 @@ from gem_bundle.changes.first_run import (
 )
 from gem_bundle.changes.history import what_ran
 from gem_bundle.changes.model import Change, TargetChanges
-from gem_bundle.changes.record import Accepted
+from gem_bundle.changes.record import Accepted, record_file
 from gem_bundle.changes.sides import new_side
 from gem_bundle.changes.unnamed import by_order
+from gem_bundle.changes.withheld import without_logins
 from gem_bundle.errors import PipelineError
+from gem_bundle.files import below, open_folder, split
+from gem_bundle.pipeline.model import IN_GROUP
 from gem_bundle.plugins import load_registry
 
 if TYPE_CHECKING:
@@ -77,7 +80,7 @@ def plan_changes(
         found += changes
         wrong += [d.moved(plan.definition.locator.place(node.path, key=True)) for d in more]
     if not chosen:
-        found += [_gone(plan, name) for name in left()]
+        found += [_gone(plan, name, _what_stays(place)) for name, place in left().items()]
     return found, wrong
 
 
@@ -277,7 +280,11 @@ def plan_against(
         found.append(changes)
     if not chosen:
         now = {node.identity for node in plan.definition.of_kind("target")}
-        found += [_gone(plan, node.id) for node in former.values() if node.identity not in now]
+        found += [
+            _gone(plan, node.id, f"{_ITS_GROUP if _shared(node) else 'its checkpoint'} stays")
+            for node in former.values()
+            if node.identity not in now
+        ]
     return found
 
 
@@ -309,7 +316,28 @@ def _regrouped(plan: Plan, before: Plan, node: Node, old: Node) -> Change:
     return Change(verdict, "GB447", message, node.id, node.path, place, hint, old.group, node.group)
 
 
-def _gone(plan: Plan, target: str) -> TargetChanges:
-    message = f"target `{target}` is no more; its checkpoint stays"
+_ITS_GROUP = "the checkpoint of its group"
+
+
+def _what_stays(place: str) -> str:
+    """What there is of a target that is no more: its record, and a checkpoint unless somebody has removed it.
+
+    Args:
+        place: Beside what its record stands.
+    """
+    folder, name = split(place)
+    group, _, _ = name.rpartition(IN_GROUP)
+    try:
+        stays = bool(open_folder(below(folder, group or name)).names())
+    except Exception:  # noqa: BLE001 (every store raises what its client raises)
+        stays = True  # nobody can look
+    if stays:
+        return f"{_ITS_GROUP if group else 'its checkpoint'} stays"
+    record = without_logins(below(*record_file(place)))
+    return f"its checkpoint is gone too, and its record stays, {record}: remove that, and nothing tells of it"
+
+
+def _gone(plan: Plan, target: str, stays: str) -> TargetChanges:
+    message = f"target `{target}` is no more; {stays}"
     place = plan.definition.locator.place(())
     return TargetChanges(target, (Change("gone", "GB445", message, target, (), place, before=target),))

@@ -671,7 +671,7 @@ CHANGES = (
         "a target is no more",
         why="""
             Nothing is written to it any more. Its checkpoint stays where it is, so it can come
-            back later.
+            back later. Its record tells of it: where the checkpoint was removed, remove that too.
         """,
         breaks=_edit(_PLAIN + "  other: {gem: noop, input: clicks}\n", _PLAIN),
         keeps=_edit(_PLAIN, _PLAIN),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -88,3 +89,31 @@ def test_against_another_version(
     before, after = written(tmp_path, GROUPED, "before.yaml"), written(tmp_path, text)
     result = cli("plan", str(after), "--against", str(before), "--format", "json")
     assert told(json.loads(result.stdout)["targets"]["uno"]) == expected
+
+
+GONE = GROUPED.replace("  one: {gem: delta, input: some, group: both, options: {path: one}}\n", "")
+
+
+def test_what_stays_of_a_target_that_is_no_more(cli: Cli, tmp_path: Path) -> None:
+    alone = GROUPED.replace(", group: both", "")
+    left_by_a_run(written(tmp_path, alone))
+    without = GONE.replace(", group: both", "")
+    (change,) = planned(cli, tmp_path, without)["one"]["changes"]
+    assert change["message"] == "target `one` is no more; its checkpoint stays"
+    shutil.rmtree(tmp_path / "checkpoints/shop/one")
+    record = tmp_path / "checkpoints/shop/.one.record.json"
+    (change,) = planned(cli, tmp_path, without)["one"]["changes"]
+    assert change["verdict"] == "gone"
+    assert f"its checkpoint is gone too, and its record stays, {record}" in change["message"]
+    record.unlink()
+    assert "one" not in planned(cli, tmp_path, without)
+
+
+def test_a_target_of_a_group_had_the_checkpoint_of_the_group(cli: Cli, tmp_path: Path) -> None:
+    left_by_a_run(written(tmp_path, GROUPED))
+    (change,) = planned(cli, tmp_path, GONE)["one"]["changes"]
+    assert change["message"] == "target `one` is no more; the checkpoint of its group stays"
+    before, after = written(tmp_path, GROUPED, "before.yaml"), written(tmp_path, GONE)
+    result = cli("plan", str(after), "--against", str(before), "--format", "json")
+    (against,) = json.loads(result.stdout)["targets"]["one"]["changes"]
+    assert against["message"] == change["message"]
