@@ -50,6 +50,10 @@ _CODECS = {
     "avro": ("uncompressed", "snappy", "deflate", "bzip2", "xz", "zstandard"),
 }
 _HALF_A_LOG = "the new folder's log begins in the middle, so Spark can't read what is written there"
+_LOG_OF_ANOTHER_PLACE = (
+    "the folder has a log already, which names its files by their whole paths: if it came from another "
+    "place, Spark looks for them there and can't read what was written"
+)
 # The files of a folder's log, by the micro-batch that they end with.
 _LOGGED = re.compile(r"(\d+)(?:\.compact)?")
 # What a reader has to be told, for all files of a folder alike.
@@ -184,12 +188,7 @@ class FileTarget(Target[FileTargetOptions]):
 
     def begins_anew(self) -> OptionChange | None:
         """The folder's log knows micro-batches by their number, whoever wrote them."""
-        path = local_path(self.options.path)
-        try:
-            log = [] if path is None else (Path(path) / "_spark_metadata").iterdir()
-            written = [int(match[1]) for file in log if (match := _LOGGED.fullmatch(file.name))]
-        except OSError:
-            return None
+        written = self._logged()
         if not written:
             return None
         return OptionChange(
@@ -199,6 +198,15 @@ class FileTarget(Target[FileTargetOptions]):
             "Write into another folder, or move this one away.",
         )
 
+    def _logged(self) -> list[int]:
+        """The micro-batches that the folder's log has, as far as that can be seen."""
+        path = local_path(self.options.path)
+        try:
+            log = [] if path is None else (Path(path) / "_spark_metadata").iterdir()
+            return [int(match[1]) for file in log if (match := _LOGGED.fullmatch(file.name))]
+        except OSError:
+            return []
+
     def takes_over(self) -> OptionChange:
         """The folder has no log of the micro-batches before."""
         return OptionChange("mixed", _HALF_A_LOG, "Give the target another id, so that it begins anew.")
@@ -207,7 +215,8 @@ class FileTarget(Target[FileTargetOptions]):
         """Another folder has no log of the micro-batches before, and one folder is of one kind of files."""
         if option == "path":
             hint = "Give the target another id, so that it begins anew, or keep the folder."
-            return OptionChange("mixed", _HALF_A_LOG, hint)
+            why = _LOG_OF_ANOTHER_PLACE if self._logged() else _HALF_A_LOG
+            return OptionChange("mixed", why, hint)
         if option in {"format", "partition_by"}:
             return OptionChange(
                 "mixed",

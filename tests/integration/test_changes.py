@@ -249,9 +249,10 @@ def test_a_project_that_has_moved_goes_on_by_the_old_place_of_its_files(
         shutil.copytree(old, new)
     add_rows(old / "in", "2.json", SECOND)
     file = write_pipeline(new, text.replace("path: in", f"path: {old / 'in'}"))
-    assert planned(file).verdict == "from_now_on"  # the table has another place
+    assert planned(file).verdict == "continues"  # the table has come along
     report = run(file, available_now=True)
     assert (report.ok, report.rows_in) == (True, len(SECOND)), report.diagnostics
+    assert spark.read.format("delta").load(str(new / "out")).count() == len(FIRST + SECOND)
 
 
 def test_a_table_that_has_moved_with_its_project_goes_on(spark: SparkSession, tmp_path: Path) -> None:
@@ -269,12 +270,13 @@ def test_a_table_that_has_moved_with_its_project_goes_on(spark: SparkSession, tm
     old.rename(new)
     add(new, SECOND)
     file = new / "pipeline.yaml"
-    assert {(c.verdict, c.code) for c in planned(file).changes} == {
-        ("continues", "GB416"),
-        ("from_now_on", "GB431"),
+    assert {(c.verdict, c.code, c.node) for c in planned(file).changes} == {
+        ("continues", "GB416", "clicks"),
+        ("continues", "GB416", "out"),
     }
     report = run(file, available_now=True)
     assert (report.ok, report.rows_in) == (True, len(SECOND)), report.diagnostics
+    assert spark.read.format("delta").load(str(new / "out")).count() == len(FIRST + SECOND)
 
 
 def test_continuous_processing_goes_on_from_no_micro_batch(spark: SparkSession, tmp_path: Path) -> None:

@@ -315,7 +315,7 @@ CHANGES = (
         why="""
             The checkpoint of a source of files keeps the whole paths of those that were read.
             From another folder Spark fails in the first micro-batch. Of a Delta table it keeps an
-            id, which the table takes along.
+            id, which the table takes along. A table that is written to goes on where it came along.
         """,
         breaks="""
             $ mv shop /srv/shop

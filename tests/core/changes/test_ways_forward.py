@@ -386,6 +386,39 @@ def test_only_of_files_the_checkpoint_keeps_whole_paths() -> None:
     assert verdict(MOVED, there, folder="/elsewhere").verdict == "same"
 
 
+WRITTEN = MOVED.replace("console, input: clicks", "delta, input: clicks, options: {path: out}")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_table_comes_along_with_the_project_or_a_new_one_begins(tmp_path: Path, there: bool) -> None:
+    if there:
+        (tmp_path / "out" / "_delta_log").mkdir(parents=True)
+    found = verdict(WRITTEN, WRITTEN, folder=str(tmp_path))
+    (table,) = (change for change in found.changes if change.node == "out")
+    assert (table.verdict, table.code) == (("continues", "GB416") if there else ("from_now_on", "GB431"))
+    assert ("what `path` names has come along" in table.message) == there
+    # Another path within the project is another table, whatever is there.
+    other = WRITTEN.replace("path: out", "path: more")
+    (tmp_path / "more").mkdir()
+    found = verdict(WRITTEN, other, folder=str(tmp_path))
+    assert [change.code for change in found.changes if change.node == "out"] == ["GB431"]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_folder_of_files_that_came_along_has_a_log_of_the_old_place(tmp_path: Path, there: bool) -> None:
+    if there:
+        (tmp_path / "out" / "_spark_metadata").mkdir(parents=True)
+        (tmp_path / "out" / "_spark_metadata" / "0").write_text("v1")
+    text = WRITTEN.replace(
+        "delta, input: clicks, options: {", "file, input: clicks, options: {format: json, "
+    )
+    found = verdict(text, text, folder=str(tmp_path))
+    (files,) = (change for change in found.changes if change.node == "out")
+    assert (files.verdict, files.code) == ("mixed", "GB431")
+    assert ("names its files by their whole paths" in files.message) == there
+    assert ("log begins in the middle" in files.message) != there
+
+
 def test_a_place_that_the_environment_names_is_another_one_when_that_does() -> None:
     text = MOVED.replace("path: data", 'path: "${env:DIR}/in"').replace(
         "gem: console, input: clicks",

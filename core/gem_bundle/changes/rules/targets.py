@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import RULE_ONLY, told, told_both
 from gem_bundle.changes.model import STOPS
 from gem_bundle.changes.rules.options import differences
+from gem_bundle.changes.ways import has_moved
 from gem_bundle.errors import describe_error
 from gem_bundle.gem import Target
 from gem_bundle.operators import AggregateOperator
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from gem_bundle.changes.comparison import Comparison
     from gem_bundle.changes.model import Change
     from gem_bundle.changes.record import NodeRecord
+    from gem_bundle.changes.rules.options import Difference
     from gem_bundle.gem import Gem
 
 # Real-time processing goes on from micro-batches, and they from it: measured without state, and with this.
@@ -32,6 +35,9 @@ def compare_target(both: Comparison) -> Iterator[Change]:
         yield _replaced(both, old, new)
     else:
         for found in differences(old, new, both.new.gems.get(new.id), stateful=False):
+            if found.known and found.change.effect == "from_now_on" and _came_along(both, old, new, found):
+                yield _moved(both, new, found)
+                continue
             what = f"target `{new.id}`: `{found.option}` {told_both(found.before, found.after)}"
             if found.change.why:
                 what += f"; {found.change.why}"
@@ -62,6 +68,26 @@ def compare_target(both: Comparison) -> Iterator[Change]:
     yield from _output(both, old, new)
     yield from _output_mode(both, old, new)
     yield from _trigger(both, old, new)
+
+
+def _came_along(both: Comparison, old: NodeRecord, new: NodeRecord, found: Difference) -> bool:
+    """Whether what a target writes to has moved with the project's folder, for it is there."""
+    places = new.places.get(found.option, ())
+    moved = bool(places) and has_moved(both.old.version, old, both.new.version, new)
+    return moved and all(Path(place).exists() for place in places)
+
+
+def _moved(both: Comparison, new: NodeRecord, found: Difference) -> Change:
+    return both.change(
+        "continues",
+        "GB416",
+        f"target `{new.id}`: the project's folder was {told(both.old.version.folder)} and is "
+        f"{told(both.new.version.folder)}, and what `{found.option}` names has come along",
+        new.id,
+        option=found.option,
+        before=found.before,
+        after=found.after,
+    )
 
 
 def _replaced(both: Comparison, old: NodeRecord, new: NodeRecord) -> Change:
