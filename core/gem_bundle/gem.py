@@ -133,7 +133,7 @@ class Gem(Generic[OptionsT]):
         """
         return {}
 
-    def check(self, *inputs: Facts) -> Iterable[Finding]:  # noqa: ARG002
+    def check(self, *inputs: Facts) -> Iterable[Finding]:  # noqa: ARG002 (for those who override it)
         """The gem's own rules: what is wrong with these options over these inputs.
 
         Called once by every `gem-bundle check` and before every run, without a JVM and without a
@@ -152,7 +152,7 @@ class Gem(Generic[OptionsT]):
         """
         return ()
 
-    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002
+    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (for those who override it)
         """What another value of an option does, where the one word of its `Field` isn't enough.
 
         Called by `gem-bundle plan` and before every run, for each option whose value isn't the one that
@@ -276,7 +276,7 @@ class Source(Gem[OptionsT]):
             return "from what comes after the start"
         return "from its beginning" if self.semantics.backlog else "as it comes"
 
-    def waiting(self, context: WaitingContext) -> Waiting | None:  # noqa: ARG002
+    def waiting(self, context: WaitingContext) -> Waiting | None:  # noqa: ARG002 (for those who override it)
         """How much of a stream a running query has yet to read, where Spark doesn't tell it.
 
         Called by a run after its micro-batches, in a thread of its own: a source that takes long is asked
@@ -429,7 +429,7 @@ class Transform(Gem[OptionsT]):
         """
         raise NotImplementedError
 
-    def told_apart(self, *inputs: DataFrame) -> DataFrame | None:  # noqa: ARG002
+    def told_apart(self, *inputs: DataFrame) -> DataFrame | None:  # noqa: ARG002 (for those who override it)
         """What comes out and what is rejected in one, where the rows that come in can't tell it.
 
         Called in the place of `apply`, where it `rejects` and rows are counted: a join knows only behind it
@@ -524,7 +524,7 @@ class Transform(Gem[OptionsT]):
         """
         return inputs[0]
 
-    def counts(self, *inputs: DataFrame) -> Counts:  # noqa: ARG002
+    def counts(self, *inputs: DataFrame) -> Counts:  # noqa: ARG002 (for those who override it)
         """Which rows are counted on their way, so that the report of a run tells of them.
 
         Called like `apply`. Rows that it `rejects` are counted by themselves.
@@ -550,7 +550,7 @@ class Transform(Gem[OptionsT]):
         """
         return combined(UNKNOWN_OPERATOR, inputs)
 
-    def infer_output(self, output: str, *inputs: Facts) -> Facts:  # noqa: ARG002
+    def infer_output(self, output: str, *inputs: Facts) -> Facts:  # noqa: ARG002 (for those who override it)
         """What is known of the rows of one of its named `outputs`.
 
         Called like `infer`, for each. By default it is what `infer` says, but for the columns, which are
@@ -558,7 +558,7 @@ class Transform(Gem[OptionsT]):
         """
         return self.infer(*inputs).with_columns(None)
 
-    def lineage(self, *inputs: Facts) -> Lineage | None:  # noqa: ARG002
+    def lineage(self, *inputs: Facts) -> Lineage | None:  # noqa: ARG002 (for those who override it)
         """What comes of what: so that `gem-bundle plan` can tell what an edit in front of it reaches.
 
         Called like `infer`, by `gem-bundle plan` and before a run on a checkpoint. By default that isn't
@@ -653,7 +653,7 @@ class Target(Gem[OptionsT]):
         """
         return False
 
-    def columns_taken(self, settings: Mapping[str, str]) -> ColumnsTaken:  # noqa: ARG002
+    def columns_taken(self, settings: Mapping[str, str]) -> ColumnsTaken:  # noqa: ARG002 (for those who override it)
         """Which rows fail because of their columns, where the place holds others already.
 
         Called by every check, without a JVM and without a network.
