@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+import platform
+from dataclasses import asdict, replace
+from importlib import metadata
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from gem_bundle.changes.withheld import ENVIRONMENT, SECRET
 from gem_bundle.check.checker import check_file
 from gem_bundle.pipeline.loader import LoadOptions
 from gem_bundle.pipeline.secrets import SecretStore
+from tests.core.changes.edits import plan, verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -174,6 +177,56 @@ def test_operators_are_in_order_and_know_what_the_checker_knows(file: Path) -> N
     assert aggregate.values is not None
     assert "n: bigint" in aggregate.values
     assert (watermark.keys, watermark.values) == (None, None)
+
+
+PAIRS = """
+pipeline: shop
+sources:
+  orders: {gem: file, options: {format: json, path: a, schema: "k string, n int, at timestamp, more string"}}
+  views: {gem: file, options: {format: json, path: b, schema: "k string, m int, seen timestamp, more string"}}
+transforms:
+  ta: {gem: watermark, input: orders, options: {column: at, delay: 1 hour}}
+  tb: {gem: watermark, input: views, options: {column: seen, delay: 1 hour}}
+  pairs:
+    gem: join
+    inputs: [ta, tb]
+    options: {how: inner, condition: "ta.k = tb.k and ta.n = tb.m and ta.at >= tb.seen"}
+  flat: {gem: select, input: pairs, options: {columns: [n, seen]}}
+  once: {gem: deduplicate, input: ta, options: {columns: [k], within_watermark: true}}
+targets:
+  out: {gem: console, input: flat}
+  first: {gem: console, input: once}
+"""
+
+
+def test_a_join_is_kept_by_what_is_equal_and_keeps_rows_of_both_sides() -> None:
+    (join,) = (found for found in version_of(plan(PAIRS), "out").operators if found.kind == "join")
+    assert join.keys == ("string of k", "int of m, n")
+    # Columns that nobody reads aren't kept.
+    assert join.values == (
+        *("ta.k: string", "ta.n: int", "ta.at: timestamp"),
+        *("tb.k: string", "tb.m: int", "tb.seen: timestamp"),
+    )
+
+
+def test_of_duplicates_within_a_watermark_it_is_kept_when_they_expire() -> None:
+    (once,) = (found for found in version_of(plan(PAIRS), "first").operators if found.kind == "deduplicate")
+    assert (once.keys, once.values) == (("string of k",), ("expiry: bigint",))
+
+
+def test_no_verdict_goes_by_what_an_earlier_record_says_of_keys_and_values() -> None:
+    def earlier(version: VersionRecord) -> VersionRecord:
+        joins = (replace(found, keys=("string of at, k",), values=()) for found in version.operators)
+        return replace(version, operators=tuple(joins))
+
+    assert verdict(PAIRS, PAIRS, ran=earlier).changes == ()
+
+
+def test_a_record_says_which_versions_of_programs_ran(file: Path) -> None:
+    found = version(file, "table")
+    assert found.gem_bundle == metadata.version("gem-bundle")
+    assert found.spark == metadata.version("pyspark")
+    assert found.python == platform.python_version()
 
 
 def test_a_function_is_known_by_its_code(file: Path) -> None:
