@@ -482,3 +482,76 @@ def test_what_was_written_by_the_old_rule_can_be_computed_anew_where_the_target_
         before = text.replace("TARGET", gem).replace("MORE", more)
         (change,) = verdict(before, before.replace("n > 0", "n > 1")).changes
         assert (change.verdict, change.hint) == ("from_now_on", hint)
+
+
+MODES = """
+    pipeline: shop
+    sources:
+      clicks: {gem: file, options: {format: json, path: data, schema: "page string, n int, at timestamp"}}
+    transforms:
+      timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}
+      counts:
+        gem: aggregate
+        input: timely
+        options: {window: {column: at, duration: 1 hour}, aggregates: {total: sum(n)}}
+    targets: {out: {gem: console, input: counts, output_mode: MODE}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("complete", "append", "again"),
+        ("complete", "update", "from_now_on"),
+        ("append", "update", "from_now_on"),
+        ("update", "append", "from_now_on"),
+        ("append", "complete", "mixed"),
+    ],
+)
+def test_another_output_mode(before: str, after: str, expected: str) -> None:
+    one, other = (MODES.replace("MODE", mode) for mode in (before, after))
+    (change,) = verdict(one, other).changes
+    assert (change.verdict, change.code) == (expected, "GB433")
+    assert (change.before, change.after, change.path) == (before, after, ("targets", "out", "output_mode"))
+    # Results that are written anew from the state are none of new state.
+    assert change.with_new_state().verdict == ("from_now_on" if expected == "again" else expected)
+
+
+def test_without_state_the_output_mode_makes_no_difference() -> None:
+    text = MODES.replace("input: counts", "input: timely")
+    for before, after in (("append", "update"), ("update", "append")):
+        (change,) = verdict(text.replace("MODE", before), text.replace("MODE", after)).changes
+        assert (change.verdict, change.code) == ("continues", "GB433")
+        assert "without state that makes no difference" in change.message
+
+
+REPLACED = """
+    pipeline: shop
+    sources: {clicks: {gem: file, options: {format: json, path: data, schema: "page string, n int"}}}
+    transforms: {step: STEP}
+    targets: {out: {gem: console, input: step, output_mode: update}}
+"""
+ONCE = "{gem: deduplicate, input: clicks, options: {columns: [page]}}"
+COUNTED = "{gem: aggregate, input: clicks, options: {group_by: [page], aggregates: {n: count(*)}}}"
+FILTERED = "{gem: filter, input: clicks, options: {condition: n > 0}}"
+QUERIED = "{gem: sql, input: clicks, options: {query: select * from clicks where n > 1}}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (ONCE, COUNTED, ("refused", "GB422")),
+        (FILTERED, COUNTED, ("refused", "GB422")),
+        (COUNTED, FILTERED, ("refused", "GB422")),
+        (FILTERED, QUERIED, ("from_now_on", "GB420")),
+    ],
+)
+def test_a_transform_in_whose_place_another_gem_comes(
+    before: str, after: str, expected: tuple[str, str]
+) -> None:
+    (change,) = verdict(REPLACED.replace("STEP", before), REPLACED.replace("STEP", after)).changes
+    assert (change.verdict, change.code) == expected
+    was, now = (text.partition("gem: ")[2].partition(",")[0] for text in (before, after))
+    assert change.message.startswith(f"transform `step` was a `{was}` and is a `{now}`")
+    assert (change.before, change.after, change.path) == (was, now, ("transforms", "step", "gem"))
+    assert change.with_new_state().verdict == "from_now_on"
