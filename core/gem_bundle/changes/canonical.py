@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from gem_bundle.changes.functions import function_hash
 from gem_bundle.changes.record import InputRecord, NodeRecord, OperatorRecord, VersionRecord
-from gem_bundle.changes.withheld import ENVIRONMENT, SECRET, withheld, without_logins
+from gem_bundle.changes.withheld import ENVIRONMENT, SECRET, with_text, withheld, without_logins
 from gem_bundle.changes.zone import TIME_ZONE, effective_zone
 from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.check.stages.versions import installed_spark
@@ -20,7 +20,7 @@ from gem_bundle.check.streaming.processors import processor_states
 from gem_bundle.operators import Ancestry, EventTime, Operator, StatefulOperator
 from gem_bundle.pipeline.document import Unknown
 from gem_bundle.pipeline.plan import paths_behind, reader_name
-from gem_bundle.pipeline.secrets import HIDDEN, FromEnvironment, Secret, UnresolvedSecret, hidden
+from gem_bundle.pipeline.secrets import HIDDEN, FromEnvironment, Secret, UnresolvedSecret, hidden, written
 from gem_bundle.settings import load_settings
 from gem_bundle.types import FunctionReference, is_remote
 
@@ -239,10 +239,11 @@ def _kept(given: Any, value: Any, clean: _Cleaner) -> Any:
         clean: Takes secrets out of texts.
     """
     if isinstance(given, Secret | UnresolvedSecret):
-        return SECRET
+        return with_text(SECRET, _written(given, value))
     if isinstance(given, FromEnvironment | Unknown):
         # A number or a switch is no secret, and worth comparing.
-        return ENVIRONMENT if isinstance(value, str | list | dict) else value
+        is_text = isinstance(value, str | list | dict)
+        return with_text(ENVIRONMENT, _written(given, value)) if is_text else value
     if isinstance(given, dict) and isinstance(value, dict):
         if given.keys() <= value.keys():
             return {hidden(key): _kept(given.get(key), item, clean) for key, item in value.items()}
@@ -254,6 +255,12 @@ def _kept(given: Any, value: Any, clean: _Cleaner) -> Any:
         if marker is not None:
             return marker
     return _hidden(value)
+
+
+def _written(given: str, value: Any) -> str | None:
+    """A text with its references standing in it; None where what stands around them is a part of a secret."""
+    text = written(given)
+    return None if text is None or value == HIDDEN else hidden(text)
 
 
 def _hidden(value: Any) -> Any:

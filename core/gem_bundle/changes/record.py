@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.changes.reading import check_plain
-from gem_bundle.changes.withheld import withheld, without_logins
+from gem_bundle.changes.withheld import as_kept_before, has_marker, withheld, without_logins
 from gem_bundle.facts import output_key
 from gem_bundle.files import open_folder, split
+from gem_bundle.pipeline.secrets import HIDDEN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +61,7 @@ class NodeRecord:
         distribution: The distribution that the gem comes from.
         distribution_version: Its version.
         options: All options by their canonical names, with the values in effect, as JSON has them; `SECRET`
-            and `ENVIRONMENT` stand for what isn't kept.
+            and `ENVIRONMENT` stand for what isn't kept, with the text as it is written where that is known.
         inputs: Its inputs, in order.
         mode: For a source: ``stream`` or ``batch``.
         output_mode: For a target.
@@ -90,6 +91,11 @@ class NodeRecord:
     readers: tuple[str, ...] = ()
     columns: tuple[tuple[str, str | None], ...] | None = None
     was: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """What checkpoints know it by: the id that it had first."""
+        return self.was[-1] if self.was else self.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +199,35 @@ class VersionRecord:
         one, two = ([json.dumps(node.options) for node in version.nodes] for version in (self, other))
         known = bool(self.zone and other.zone)
         return _timeless(self, with_zone=known) == _timeless(other, with_zone=known) and one == two
+
+    def as_known_by(self, old: VersionRecord) -> VersionRecord:
+        """The same version, of which no more is known than another one tells.
+
+        Texts around references aren't compared with an older gem-bundle's record, which kept none. A place
+        that is the same is, whichever variable says so; and one whose variable isn't set is where it was.
+
+        Args:
+            old: What it is compared with.
+        """
+        former = {node.identity: node for node in old.nodes}
+        return replace(self, nodes=tuple(_as_known(former.get(node.identity), node) for node in self.nodes))
+
+
+def _as_known(old: NodeRecord | None, node: NodeRecord) -> NodeRecord:
+    if old is None or old.gem != node.gem:
+        return node
+    options: dict[str, Any] = {}
+    places = dict(node.places)
+    for name, value in node.options.items():
+        before = old.options.get(name)
+        options[name] = as_kept_before(before, value)
+        if name not in old.places or not (has_marker(value) or has_marker(before)):
+            continue
+        if name not in places:
+            places[name] = old.places[name]
+        elif places[name] == old.places[name] and HIDDEN not in "".join(places[name]):
+            options[name] = before
+    return replace(node, options=options, places=dict(sorted(places.items())))
 
 
 def _timeless(version: VersionRecord, *, with_zone: bool) -> VersionRecord:
