@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.changes.reading import check_plain
 from gem_bundle.changes.withheld import as_kept_before, has_marker, withheld, without_logins
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.facts import output_key
 from gem_bundle.files import open_folder, split
 from gem_bundle.pipeline.secrets import HIDDEN
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 """The number of the format that is written; it grows when older gem-bundles can't read what is written."""
+
+_INPUTS = {"source": (0, 0), "transform": (1, sys.maxsize), "target": (1, 1)}
+"""How many inputs a node has at least and at most, by its kind."""
 
 _BEFORE_HOST = re.compile(r"(?<=://)[^/@\s]+@")
 
@@ -298,6 +303,8 @@ class Record:
             )
         try:
             return _record(content)
+        except RecordError:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise RecordError(f"isn't a record of gem-bundle ({type(error).__name__}: {error})") from error
 
@@ -366,7 +373,38 @@ def _version(content: Mapping[str, Any]) -> VersionRecord:
     known["settings"] = {_text(k): _text(v) for k, v in _mapping(content.get("settings", {})).items()}
     if content.get("deciding") is not None:
         known["deciding"] = {_text(k): _text(v) for k, v in _mapping(content["deciding"]).items()}
-    return VersionRecord(**known)
+    version = VersionRecord(**known)
+    wrong = _not_whole(version.nodes)
+    if wrong:
+        raise RecordError(f"is damaged: in the version from micro-batch {version.first_batch} on {wrong}")
+    return version
+
+
+def _not_whole(nodes: tuple[NodeRecord, ...]) -> str:
+    """Why nodes are no pipeline that could have run; an empty text where they are one."""
+    by_id = {node.id: node for node in nodes}
+    if len(by_id) < len(nodes):
+        return "two nodes have the same id"
+    if not any(node.kind == "target" for node in nodes):
+        return "there is no target"
+    for node in nodes:
+        if node.kind not in _INPUTS:
+            return f"`{node.id}` is a `{node.kind}`, and none of {listed_names(_INPUTS)}"
+        least, most = _INPUTS[node.kind]
+        if not least <= len(node.inputs) <= most:
+            return f"the {node.kind} `{node.id}` has {len(node.inputs)} inputs"
+        for edge in node.inputs:
+            if edge.node not in by_id:
+                return f"`{node.id}` reads `{edge.node}`, which isn't there"
+    done: set[str] = set()
+    waiting = list(nodes)
+    while waiting:
+        later = [node for node in waiting if not done.issuperset(edge.node for edge in node.inputs)]
+        if len(later) == len(waiting):
+            return f"nodes read each other in a circle: it is among {listed_names(node.id for node in later)}"
+        done |= {node.id for node in waiting} - {node.id for node in later}
+        waiting = later
+    return ""
 
 
 def _node(content: Mapping[str, Any]) -> NodeRecord:
