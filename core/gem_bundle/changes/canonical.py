@@ -25,7 +25,7 @@ from gem_bundle.settings import load_settings
 from gem_bundle.types import FunctionReference, is_remote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from gem_bundle.gem import Gem, Source, Target, Transform
@@ -204,11 +204,24 @@ def _node(plan: Plan, node: Node, readers: tuple[str, ...], clean: _Cleaner) -> 
         output_mode=node.output_mode if node.kind == "target" else "",
         trigger=str(node.trigger) if node.kind == "target" else "",
         functions=_functions(plan.definition.module_folder, gem),
-        places={option: tuple(map(clean.place, texts)) for option, texts in sorted(places.items())},
+        places={
+            option: tuple(map(clean.place, texts))
+            for option, texts in sorted(places.items())
+            if not _names_unset(node.options, texts)
+        },
         readers=readers if node.kind == "source" and node.mode == "stream" else (),
         columns=None if columns is None else tuple((clean(c.name), _clean(c.type, clean)) for c in columns),
         was=node.was,
     )
+
+
+def _names_unset(given: Any, places: Iterable[str]) -> bool:
+    """Whether the name of a variable that isn't set stands in for a part of a place, which isn't known."""
+    if isinstance(given, dict | list):
+        inner = given.values() if isinstance(given, dict) else given
+        return any(_names_unset(item, places) for item in inner)
+    unset = isinstance(given, Unknown) and not isinstance(given, UnresolvedSecret)
+    return unset and any(given in place for place in places)
 
 
 def _clean(text: str | None, clean: Callable[[str], str]) -> str | None:

@@ -226,10 +226,13 @@ def _as_known(old: NodeRecord | None, node: NodeRecord) -> NodeRecord:
     for name, value in node.options.items():
         before = old.options.get(name)
         options[name] = as_kept_before(before, value)
-        if name not in old.places or not (has_marker(value) or has_marker(before)):
+        if name not in old.places:
             continue
         if name not in places:
-            places[name] = old.places[name]
+            if options[name] == before:
+                places[name] = old.places[name]
+        elif not (has_marker(value) or has_marker(before)):
+            continue
         elif places[name] == old.places[name] and HIDDEN not in "".join(places[name]):
             options[name] = before
     return replace(node, options=options, places=dict(sorted(places.items())))

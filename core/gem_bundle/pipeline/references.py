@@ -47,6 +47,7 @@ class Resolver:
         diagnostics: What is wrong.
         secret_names: The secrets referred to, as ``scope/key``.
         variables: The values of the environment variables referred to.
+        unset: What would be said of missing environment variables, where that isn't reported.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Resolver:
         self.diagnostics: list[Diagnostic] = []
         self.secret_names: set[str] = set()
         self.variables: set[str] = set()
+        self.unset: list[Diagnostic] = []
 
     def resolve(self, value: Any, path: Path) -> Any:
         """The value with all references in it, at any depth, replaced.
@@ -181,10 +183,12 @@ class Resolver:
         if value is not None:
             self.variables.add(value)
             return _marked(FromEnvironment(value), [f"${{env:{name}}}"])
-        if self._skip_env:
-            return _marked(Unknown(name), [f"${{env:{name}}}"])
         hint = f"Set it, for example with `export {name}=…`, or use a parameter with a default."
-        return self._report("GB014", f"the environment variable `{name}` is not set", path, hint)
+        found = self._report("GB014", f"the environment variable `{name}` is not set", path, hint)
+        if not self._skip_env:
+            return found
+        self.unset.append(self.diagnostics.pop())
+        return _marked(Unknown(name), [f"${{env:{name}}}"])
 
     def _secret(self, name: str, path: Path) -> Any:
         match = _SECRET.fullmatch(name)

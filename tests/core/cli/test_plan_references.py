@@ -111,3 +111,86 @@ def test_with_a_record_without_the_texts_nothing_has_changed(file: Path, cli: Cl
     result = cli("plan", str(file))
     assert "`condition`" not in result.stdout
     assert "`group_by` was" in result.stdout
+
+
+TYPED = TEXT.replace(
+    "      format: json\n", '      format: json\n      max_files_per_trigger: "${env:MOST}"\n'
+)
+UNSET = "shop.yaml:9:30: error[GB014]: the environment variable `MOST` is not set"
+
+
+@pytest.mark.parametrize("more", [(), ("--markdown",), ("--format", "json"), ("--against", "before.yaml")])
+def test_without_a_variable_that_an_option_needs_there_is_no_plan_and_that_is_said(
+    file: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(file.parent)
+    (file.parent / "before.yaml").write_text(TEXT)
+    file.write_text(TYPED)
+    result = cli("plan", "shop.yaml", *more)
+    assert result.exit_code == 1
+    if "json" in more:
+        content = json.loads(result.stdout)
+        assert not content["ok"]
+        assert [found["code"] for found in content["diagnostics"]] == ["GB014"]
+    else:
+        assert UNSET in result.stdout + result.stderr
+        assert "same" not in result.stdout
+
+
+def test_a_variable_that_the_other_version_needs_is_asked_for(
+    file: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(file.parent)
+    (file.parent / "before.yaml").write_text(TYPED)
+    result = cli("plan", "shop.yaml", "--against", "before.yaml")
+    assert result.exit_code == 1
+    assert UNSET.replace("shop", "before") in result.stdout + result.stderr
+
+
+def test_a_target_that_there_is_not_is_told_beside_what_is_not_set(file: Path, cli: Cli) -> None:
+    file.write_text(TYPED)
+    result = cli("plan", str(file), "--target", "nonsense")
+    assert result.exit_code == 1
+    assert "GB108" in result.stdout + result.stderr
+    assert "GB014" in result.stdout + result.stderr
+
+
+def test_a_secret_that_no_text_can_stand_for_is_named(file: Path, cli: Cli) -> None:
+    file.write_text(TYPED.replace("${env:MOST}", "${secret:shop/most}"))
+    result = cli("plan", str(file))
+    assert result.exit_code == 1
+    told = result.stdout + result.stderr
+    assert f"{file}:9:30: error[GB409]: source `clicks`: `max_files_per_trigger` is a secret" in told
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "checkpoints: ${env:ROOT}/of",
+        "parameters: {least: 1, root: {type: string, default: '${env:ROOT}'}}\ncheckpoints: ${root}",
+        "spark: {spark.sql.shuffle.partitions: '${env:ROOT}'}",
+    ],
+)
+def test_without_the_place_of_the_checkpoints_nothing_is_called_new(file: Path, cli: Cli, line: str) -> None:
+    head, _, rest = TEXT.partition("parameters:\n  least: {type: integer, default: 1}\n")
+    least = "" if "parameters" in line else "parameters: {least: 1}\n"
+    file.write_text(f"{head}{least}{line}\n{rest}")
+    result = cli("plan", str(file))
+    assert result.exit_code == 1
+    assert "`ROOT` is not set" in result.stdout + result.stderr
+    assert "new" not in result.stdout
+
+
+def test_a_place_whose_variable_is_not_set_is_not_told_to_be_another(
+    file: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DIR")
+    monkeypatch.delenv("WORD")
+    result = cli("plan", str(file))
+    assert result.exit_code == 0
+    assert "target out: same" in result.stdout
+    assert "whether `path` of source `clicks` is the place that it was can't be known" in result.stdout
+    file.write_text(TEXT.replace("[page]", "[n]"))
+    result = cli("plan", str(file))
+    assert "`group_by` was" in result.stdout
+    assert "`path` was" not in result.stdout
