@@ -13,7 +13,7 @@ from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from gem_bundle.python import source_file
+from gem_bundle.python import read_module, source_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,10 +125,10 @@ def _closure(modules: _Modules, module: str, name: str) -> set[str]:
 
 
 def _stamp(file: Path) -> tuple[int, int]:
-    """What changes when a file does."""
+    """What changes when a file does, or the zip file that it lies in."""
     try:
-        found = file.stat()
-    except OSError:
+        found = next(place for place in (file, *file.parents) if place.exists()).stat()
+    except (OSError, StopIteration):
         return (0, 0)
     return (found.st_mtime_ns, found.st_size)
 
@@ -140,7 +140,7 @@ def _statements(
     module: str,
 ) -> tuple[_Statement, ...] | None:
     try:
-        tree = ast.parse(file.read_bytes())
+        tree = ast.parse(read_module(file))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     package = module if file.stem == "__init__" else module.rpartition(".")[0]
