@@ -169,8 +169,24 @@ def _statement(node: ast.stmt, package: str) -> _Statement:
     elif isinstance(node, ast.AugAssign):
         uses |= binds
     text = "".join(_written(node))
-    defines = simple or isinstance(node, ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom)
+    defines = simple or isinstance(node, ast.Import | ast.ImportFrom) or _only_names(node)
     return _Statement(frozenset(binds), frozenset(uses), tuple(imports), text, defines)
+
+
+def _only_names(node: ast.stmt) -> bool:
+    """Whether an assignment gives values to names alone: `TABLE["a"] = 1` and `Job.limit = 1` do not."""
+    if not isinstance(node, ast.Assign | ast.AnnAssign):
+        return False
+    waiting = list(node.targets) if isinstance(node, ast.Assign) else [node.target]
+    while waiting:
+        target = waiting.pop()
+        if isinstance(target, ast.Tuple | ast.List):
+            waiting += target.elts
+        elif isinstance(target, ast.Starred):
+            waiting.append(target.value)
+        elif not isinstance(target, ast.Name):
+            return False
+    return True
 
 
 def _imported(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[tuple[str, str, str | None]]:

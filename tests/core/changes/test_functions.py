@@ -175,3 +175,32 @@ def test_a_function_in_a_zip_file_is_known_by_its_code(tmp_path: Path) -> None:
     assert before != hash_in("c.zip", "def go(df):\n    return df.limit(1)\n")
     (tmp_path / "broken.zip").write_bytes(b"no zip")
     assert function_hash("zipped_jobs:f", tmp_path / "broken.zip") == ""
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'TABLE["eu"] = {}',
+        "Job.limit = {}",
+        "changed_rules.LIMIT = {}",
+        'TABLE["us"], more = {}, 1',
+        'TABLE["eu"]: int = {}',
+        "TABLE.update(eu={})",
+        "LIMIT += {}",
+    ],
+)
+def test_a_statement_that_changes_what_a_function_uses_belongs_to_it(tmp_path: Path, statement: str) -> None:
+    def hash_of(function: str, number: int) -> str:
+        folder = tmp_path / str(number)
+        folder.mkdir(exist_ok=True)
+        (folder / "changed_rules.py").write_text("LIMIT = 0\n")
+        (folder / "changed_jobs.py").write_text(
+            "import changed_rules\nTABLE = {}\nLIMIT = 0\nclass Job: pass\n"
+            f"{statement.format(number)}\n"
+            "def f(df):\n    return df.limit(TABLE['eu'] + Job.limit + changed_rules.LIMIT + LIMIT)\n"
+            "def other(df):\n    return df\n"
+        )
+        return function_hash(f"changed_jobs:{function}", folder)
+
+    assert hash_of("f", 1) != hash_of("f", 2)
+    assert hash_of("other", 1) == hash_of("other", 2)
