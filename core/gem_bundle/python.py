@@ -303,9 +303,30 @@ def source_of(spec: ModuleSpec) -> ast.Module | None:
 
     file = _source(spec)
     try:
-        return None if file is None else ast.parse(file.read_bytes())
+        return None if file is None else ast.parse(read_module(file))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def read_module(file: Path) -> bytes:
+    """The source of a module, which may lie in a zip file that Python imports from.
+
+    Args:
+        file: Where it lies, as `source_file` has it.
+
+    Raises:
+        OSError: When it can't be read.
+    """
+    archive = next((folder for folder in file.parents if folder.is_file()), None)
+    if archive is None:
+        return file.read_bytes()
+    from zipfile import BadZipFile, ZipFile
+
+    try:
+        with ZipFile(archive) as opened:
+            return opened.read(file.relative_to(archive).as_posix())
+    except (BadZipFile, KeyError) as error:
+        raise OSError(f"{archive} can't be read: {error}") from error
 
 
 def _source(spec: ModuleSpec | None) -> Path | None:

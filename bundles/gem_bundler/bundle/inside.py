@@ -73,6 +73,7 @@ class Installed:
             options: Parameters, profile, environment.
         """
         from dataclasses import replace
+        from pathlib import Path
 
         from gem_bundle.pipeline.document import parse
         from gem_bundle.pipeline.loader import load_document
@@ -86,7 +87,8 @@ class Installed:
         content = self.data(f"{folder}/{pipeline.file}") or b""
         loaded = load_document(parse(content, pipeline.file), options, root)
         if loaded.definition is not None:
-            loaded.definition = replace(loaded.definition, within=within)
+            # Its own modules come first, as in a start: the root may have others of the same name.
+            loaded.definition = replace(loaded.definition, within=within, modules=Path(self._root))
         return loaded
 
     @cached_property

@@ -29,6 +29,7 @@ def plan(installed: Installed, name: str | None, root: Path, run: RunOptions) ->
     from gem_bundle.changes.accepting import check_accepted
     from gem_bundle.changes.formats.text import as_text, summary
     from gem_bundle.changes.planning import plan_changes
+    from gem_bundle.changes.unplanned import why_unplanned
     from gem_bundle.check.checker import check_definition
     from gem_bundle.cli.output import paint, print_diagnostics, scrubbed
     from gem_bundle.diagnostics import in_order
@@ -41,16 +42,18 @@ def plan(installed: Installed, name: str | None, root: Path, run: RunOptions) ->
     if run.environment is not None:
         load.environment = run.environment
     checked = check_definition(installed.load(pipeline, root, load))
-    found = list(checked.diagnostics)
+    missing = why_unplanned(checked)
+    found = [*checked.diagnostics, *missing]
     targets: list[TargetChanges] = []
     unknown = 0
-    if checked.plan is not None:
+    if checked.definition is not None:
         try:
             for names in filter(None, (run.targets, run.fresh)):
-                chosen_target_ids(checked.plan.definition, names)
+                chosen_target_ids(checked.definition, names)
         except PipelineError as error:
-            found += error.diagnostics
-        else:
+            missing = list(error.diagnostics)
+            found += missing
+        if checked.plan is not None and not missing:
             targets, wrong = plan_changes(checked.plan, run.targets, run.environment)
             known = (target.with_new_state() if target.target in run.fresh else target for target in targets)
             targets = [target.accepting(run.accept) for target in known]

@@ -16,7 +16,7 @@ from gem_bundle.changes.functions import function_hash
 from gem_bundle.changes.joins import kept_of
 from gem_bundle.changes.record import InputRecord, NodeRecord, OperatorRecord, VersionRecord
 from gem_bundle.changes.sides import new_side
-from gem_bundle.changes.withheld import ENVIRONMENT, SECRET, withheld, without_logins
+from gem_bundle.changes.withheld import ENVIRONMENT, SECRET, with_text, withheld, without_logins
 from gem_bundle.changes.zone import TIME_ZONE, effective_zone
 from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.check.stages.versions import installed_spark
@@ -25,12 +25,12 @@ from gem_bundle.lineage import column_keys
 from gem_bundle.operators import Ancestry, EventTime, Operator, StatefulOperator
 from gem_bundle.pipeline.document import Unknown
 from gem_bundle.pipeline.plan import paths_behind, reader_name
-from gem_bundle.pipeline.secrets import HIDDEN, FromEnvironment, Secret, UnresolvedSecret, hidden
+from gem_bundle.pipeline.secrets import HIDDEN, FromEnvironment, Secret, UnresolvedSecret, hidden, written
 from gem_bundle.settings import load_settings
 from gem_bundle.types import FunctionReference, is_remote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from gem_bundle.gem import Gem, Source, Target, Transform
@@ -210,11 +210,24 @@ def _node(plan: Plan, node: Node, readers: tuple[str, ...], clean: _Cleaner) -> 
         output_mode=node.output_mode if node.kind == "target" else "",
         trigger=str(node.trigger) if node.kind == "target" else "",
         functions=_functions(plan.definition.module_folder, gem),
-        places={option: tuple(map(clean.place, texts)) for option, texts in sorted(places.items())},
+        places={
+            option: tuple(map(clean.place, texts))
+            for option, texts in sorted(places.items())
+            if not _names_unset(node.options, texts)
+        },
         readers=readers if node.kind == "source" and node.mode == "stream" else (),
         columns=None if columns is None else tuple((clean(c.name), _clean(c.type, clean)) for c in columns),
         was=node.was,
     )
+
+
+def _names_unset(given: Any, places: Iterable[str]) -> bool:
+    """Whether the name of a variable that isn't set stands in for a part of a place, which isn't known."""
+    if isinstance(given, dict | list):
+        inner = given.values() if isinstance(given, dict) else given
+        return any(_names_unset(item, places) for item in inner)
+    unset = isinstance(given, Unknown) and not isinstance(given, UnresolvedSecret)
+    return unset and any(given in place for place in places)
 
 
 def _clean(text: str | None, clean: Callable[[str], str]) -> str | None:
@@ -259,10 +272,11 @@ def _kept(given: Any, value: Any, clean: _Cleaner) -> Any:
         clean: Takes secrets out of texts.
     """
     if isinstance(given, Secret | UnresolvedSecret):
-        return SECRET
+        return with_text(SECRET, _written(given, value))
     if isinstance(given, FromEnvironment | Unknown):
         # A number or a switch is no secret, and worth comparing.
-        return ENVIRONMENT if isinstance(value, str | list | dict) else value
+        is_text = isinstance(value, str | list | dict)
+        return with_text(ENVIRONMENT, _written(given, value)) if is_text else value
     if isinstance(given, dict) and isinstance(value, dict):
         if given.keys() <= value.keys():
             return {hidden(key): _kept(given.get(key), item, clean) for key, item in value.items()}
@@ -274,6 +288,12 @@ def _kept(given: Any, value: Any, clean: _Cleaner) -> Any:
         if marker is not None:
             return marker
     return _hidden(value)
+
+
+def _written(given: str, value: Any) -> str | None:
+    """A text with its references standing in it; None where what stands around them is a part of a secret."""
+    text = written(given)
+    return None if text is None or value == HIDDEN else hidden(text)
 
 
 def _hidden(value: Any) -> Any:

@@ -135,17 +135,18 @@ def compare_with_checkpoint(plan: Plan, version: VersionRecord, checkpoint: Spar
 
 
 def unseen_code(nodes: Iterable[tuple[NodeRecord, NodeRecord]]) -> tuple[str, ...]:
-    """What can't be known of the functions whose code was found neither then nor now, as notes.
+    """What can't be known of the functions whose code wasn't found, then or now, as notes.
 
     Args:
         nodes: The nodes that both versions have, as they were and as they are.
     """
     return tuple(
         f"whether the code of {_named(new.options.get(option))}, which `{new.id}` calls, has changed "
-        "can't be known: there is no source of it that can be read"
+        f"can't be known: there {'is' if not digest else 'was'} no source of it that can be read"
         for old, new in nodes
         for option, digest in new.functions.items()
-        if not digest and not old.functions.get(option) and old.options.get(option) == new.options.get(option)
+        if not (digest and old.functions.get(option, digest))
+        and old.options.get(option) == new.options.get(option)
     )
 
 

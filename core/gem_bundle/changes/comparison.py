@@ -11,6 +11,7 @@ from gem_bundle.changes.model import Change, settled
 from gem_bundle.changes.reach import Reach, Taint, local_taint, reach_from
 from gem_bundle.changes.sides import identity
 from gem_bundle.changes.ways import against_fresh, can_be_computed_anew
+from gem_bundle.changes.withheld import marker_of, shown, text_of
 from gem_bundle.check.report import option_path
 
 if TYPE_CHECKING:
@@ -311,10 +312,11 @@ def told(value: Any) -> str:
     """A value in a sentence: short, or not at all."""
     if value is None:
         return "nothing"
-    if isinstance(value, dict) and set(value) & {"secret", "environment"}:
+    if marker_of(value) is not None and text_of(value) is None:
         return "what isn't kept"
     import json
 
+    value = shown(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return f"`{text}`" if len(text) <= _LONGEST else f"`{text[:_LONGEST]}…`"
 

@@ -13,7 +13,7 @@ from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from gem_bundle.python import source_file
+from gem_bundle.python import read_module, source_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,10 +125,10 @@ def _closure(modules: _Modules, module: str, name: str) -> set[str]:
 
 
 def _stamp(file: Path) -> tuple[int, int]:
-    """What changes when a file does."""
+    """What changes when a file does, or the zip file that it lies in."""
     try:
-        found = file.stat()
-    except OSError:
+        found = next(place for place in (file, *file.parents) if place.exists()).stat()
+    except (OSError, StopIteration):
         return (0, 0)
     return (found.st_mtime_ns, found.st_size)
 
@@ -140,7 +140,7 @@ def _statements(
     module: str,
 ) -> tuple[_Statement, ...] | None:
     try:
-        tree = ast.parse(file.read_bytes())
+        tree = ast.parse(read_module(file))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     package = module if file.stem == "__init__" else module.rpartition(".")[0]
@@ -169,8 +169,24 @@ def _statement(node: ast.stmt, package: str) -> _Statement:
     elif isinstance(node, ast.AugAssign):
         uses |= binds
     text = "".join(_written(node))
-    defines = simple or isinstance(node, ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom)
+    defines = simple or isinstance(node, ast.Import | ast.ImportFrom) or _only_names(node)
     return _Statement(frozenset(binds), frozenset(uses), tuple(imports), text, defines)
+
+
+def _only_names(node: ast.stmt) -> bool:
+    """Whether an assignment gives values to names alone: `TABLE["a"] = 1` and `Job.limit = 1` do not."""
+    if not isinstance(node, ast.Assign | ast.AnnAssign):
+        return False
+    waiting = list(node.targets) if isinstance(node, ast.Assign) else [node.target]
+    while waiting:
+        target = waiting.pop()
+        if isinstance(target, ast.Tuple | ast.List):
+            waiting += target.elts
+        elif isinstance(target, ast.Starred):
+            waiting.append(target.value)
+        elif not isinstance(target, ast.Name):
+            return False
+    return True
 
 
 def _imported(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[tuple[str, str, str | None]]:

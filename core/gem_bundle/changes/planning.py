@@ -11,6 +11,7 @@ from gem_bundle.changes.begun import JournalError, damaged_journal, goes_on
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.compare import compare, compare_with_checkpoint, unseen_code
+from gem_bundle.changes.comparison import told
 from gem_bundle.changes.damage import (
     check_checkpoint,
     has_source_evolution,
@@ -42,7 +43,7 @@ from gem_bundle.pipeline.model import IN_GROUP
 from gem_bundle.plugins import load_registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from gem_bundle.changes.begun import GoesOn
     from gem_bundle.changes.checkpoint import SparkCheckpoint
@@ -189,23 +190,35 @@ def _judged(
     if broken:
         return [], broken
     ran = what_ran(record, checkpoint).newest if record is not None else None
+    known = new if ran is None else new.as_known_by(ran)
     if ran is None:
         found = compare_with_checkpoint(plan, new, checkpoint)
         if "" in checkpoint.kinds:
             found = replace(found, notes=(*found.notes, _UNKNOWN_STATE))
-    elif ran.is_same(new):
-        found = TargetChanges(node.id, notes=unseen_code(zip(ran.nodes, new.nodes, strict=True)))
+    elif ran.is_same(known):
+        found = TargetChanges(node.id, notes=unseen_code(zip(ran.nodes, known.nodes, strict=True)))
     else:
-        found = compare(ran, new, plan, node.id, registry=installed(), checkpoint=checkpoint)
+        found = compare(ran, known, plan, node.id, registry=installed(), checkpoint=checkpoint)
     found = _by_processing(
-        plan, node, checkpoint, by_order(plan, node, ran, new, checkpoint, found, installed)
+        plan, node, checkpoint, by_order(plan, node, ran, known, checkpoint, found, installed)
     )
+    found = replace(found, notes=(*found.notes, *_unset_places(new, known)))
     if former is not None:
         found = replace(found, changes=(called_otherwise(plan, node, former, checkpoint), *found.changes))
     # A run that took them on purpose may have ended without a micro-batch: nobody is asked again.
     last = record.newest if record is not None else None
-    taken = last.accepted if last is not None and last.is_same(new) else ()
+    taken = last.accepted if last is not None and last.is_same(new.as_known_by(last)) else ()
     return [found.accepting((one.code, one.node) for one in taken)], []
+
+
+def _unset_places(new: VersionRecord, known: VersionRecord) -> Iterator[str]:
+    """What can't be known of places that a variable names which isn't set, as notes."""
+    for node, taken in zip(new.nodes, known.nodes, strict=True):
+        for option in taken.places.keys() - node.places.keys():
+            yield (
+                f"whether `{option}` of {node.kind} `{node.id}` is the place that it was can't be known: an "
+                f"environment variable in {told(node.options.get(option))} is not set"
+            )
 
 
 _UNKNOWN_STATE = (
@@ -269,6 +282,7 @@ def plan_against(
             found.append(first_run_after(plan, node, new, before, former))
             continue
         record = version_of(before, old.id, environment=environment)
+        new = new.as_known_by(record)
         if _within(record) != _within(new):
             found.append(target_elsewhere(plan, node, new, record))
             continue

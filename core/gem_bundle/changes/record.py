@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.changes.reading import check_plain
-from gem_bundle.changes.withheld import withheld, without_logins
+from gem_bundle.changes.withheld import as_kept_before, has_marker, withheld, without_logins
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.facts import output_key
 from gem_bundle.files import open_folder, split
+from gem_bundle.pipeline.secrets import HIDDEN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FORMAT = 1
 """The number of the format that is written; it grows when older gem-bundles can't read what is written."""
+
+_INPUTS = {"source": (0, 0), "transform": (1, sys.maxsize), "target": (1, 1)}
+"""How many inputs a node has at least and at most, by its kind."""
 
 _BEFORE_HOST = re.compile(r"(?<=://)[^/@\s]+@")
 
@@ -60,7 +66,7 @@ class NodeRecord:
         distribution: The distribution that the gem comes from.
         distribution_version: Its version.
         options: All options by their canonical names, with the values in effect, as JSON has them; `SECRET`
-            and `ENVIRONMENT` stand for what isn't kept.
+            and `ENVIRONMENT` stand for what isn't kept, with the text as it is written where that is known.
         inputs: Its inputs, in order.
         mode: For a source: ``stream`` or ``batch``.
         output_mode: For a target.
@@ -90,6 +96,11 @@ class NodeRecord:
     readers: tuple[str, ...] = ()
     columns: tuple[tuple[str, str | None], ...] | None = None
     was: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """What checkpoints know it by: the id that it had first."""
+        return self.was[-1] if self.was else self.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +205,38 @@ class VersionRecord:
         known = bool(self.zone and other.zone)
         return _timeless(self, with_zone=known) == _timeless(other, with_zone=known) and one == two
 
+    def as_known_by(self, old: VersionRecord) -> VersionRecord:
+        """The same version, of which no more is known than another one tells.
+
+        Texts around references aren't compared with an older gem-bundle's record, which kept none. A place
+        that is the same is, whichever variable says so; and one whose variable isn't set is where it was.
+
+        Args:
+            old: What it is compared with.
+        """
+        former = {node.identity: node for node in old.nodes}
+        return replace(self, nodes=tuple(_as_known(former.get(node.identity), node) for node in self.nodes))
+
+
+def _as_known(old: NodeRecord | None, node: NodeRecord) -> NodeRecord:
+    if old is None or old.gem != node.gem:
+        return node
+    options: dict[str, Any] = {}
+    places = dict(node.places)
+    for name, value in node.options.items():
+        before = old.options.get(name)
+        options[name] = as_kept_before(before, value)
+        if name not in old.places:
+            continue
+        if name not in places:
+            if options[name] == before:
+                places[name] = old.places[name]
+        elif not (has_marker(value) or has_marker(before)):
+            continue
+        elif places[name] == old.places[name] and HIDDEN not in "".join(places[name]):
+            options[name] = before
+    return replace(node, options=options, places=dict(sorted(places.items())))
+
 
 def _timeless(version: VersionRecord, *, with_zone: bool) -> VersionRecord:
     zone = version.zone if with_zone else ""
@@ -263,6 +306,8 @@ class Record:
             )
         try:
             return _record(content)
+        except RecordError:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise RecordError(f"isn't a record of gem-bundle ({type(error).__name__}: {error})") from error
 
@@ -331,7 +376,38 @@ def _version(content: Mapping[str, Any]) -> VersionRecord:
     known["settings"] = {_text(k): _text(v) for k, v in _mapping(content.get("settings", {})).items()}
     if content.get("deciding") is not None:
         known["deciding"] = {_text(k): _text(v) for k, v in _mapping(content["deciding"]).items()}
-    return VersionRecord(**known)
+    version = VersionRecord(**known)
+    wrong = _not_whole(version.nodes)
+    if wrong:
+        raise RecordError(f"is damaged: in the version from micro-batch {version.first_batch} on {wrong}")
+    return version
+
+
+def _not_whole(nodes: tuple[NodeRecord, ...]) -> str:
+    """Why nodes are no pipeline that could have run; an empty text where they are one."""
+    by_id = {node.id: node for node in nodes}
+    if len(by_id) < len(nodes):
+        return "two nodes have the same id"
+    if not any(node.kind == "target" for node in nodes):
+        return "there is no target"
+    for node in nodes:
+        if node.kind not in _INPUTS:
+            return f"`{node.id}` is a `{node.kind}`, and none of {listed_names(_INPUTS)}"
+        least, most = _INPUTS[node.kind]
+        if not least <= len(node.inputs) <= most:
+            return f"the {node.kind} `{node.id}` has {len(node.inputs)} inputs"
+        for edge in node.inputs:
+            if edge.node not in by_id:
+                return f"`{node.id}` reads `{edge.node}`, which isn't there"
+    done: set[str] = set()
+    waiting = list(nodes)
+    while waiting:
+        later = [node for node in waiting if not done.issuperset(edge.node for edge in node.inputs)]
+        if len(later) == len(waiting):
+            return f"nodes read each other in a circle: it is among {listed_names(node.id for node in later)}"
+        done |= {node.id for node in waiting} - {node.id for node in later}
+        waiting = later
+    return ""
 
 
 def _node(content: Mapping[str, Any]) -> NodeRecord:

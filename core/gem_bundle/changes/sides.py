@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
-from gem_bundle.changes.withheld import ENVIRONMENT, SECRET
+from gem_bundle.changes.withheld import stood_in_for
 from gem_bundle.check.stages.graph import check_graph
 from gem_bundle.check.stages.inference import infer
 from gem_bundle.errors import PluginError
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from gem_bundle.plugins import Registry
 
 _SECTIONS = {"source": "sources", "transform": "transforms", "target": "targets"}
-_STANDS_IN = "secret"
 # A chain of forks has paths without number.
 _MOST_PATHS = 1000
 _LET_THROUGH = frozenset({"filter", "repartition"})
@@ -38,7 +37,7 @@ _LET_THROUGH = frozenset({"filter", "repartition"})
 
 def identity(node: NodeRecord) -> str:
     """What checkpoints know a node by: the id that it had first."""
-    return node.was[-1] if node.was else node.id
+    return node.identity
 
 
 @dataclass(frozen=True)
@@ -293,19 +292,8 @@ def _given(kind: type[Options], options: Mapping[str, Any]) -> dict[str, Any]:
         info = kind.model_fields.get(name)
         default = None if info is None or info.is_required() else info.get_default(call_default_factory=True)
         if value is not None and value != default:
-            found[name] = _stood_in_for(value)
+            found[name] = stood_in_for(value)
     return found
-
-
-def _stood_in_for(value: Any) -> Any:
-    """A value without what the record doesn't keep."""
-    if value in (SECRET, ENVIRONMENT):
-        return _STANDS_IN
-    if isinstance(value, dict):
-        return {key: _stood_in_for(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_stood_in_for(inner) for inner in value]
-    return value
 
 
 def _definition(version: VersionRecord) -> Definition:

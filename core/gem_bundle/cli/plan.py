@@ -107,6 +107,7 @@ def _plan(
     from tempfile import TemporaryDirectory
 
     from gem_bundle.changes.planning import plan_against, plan_changes
+    from gem_bundle.changes.unplanned import why_unplanned
     from gem_bundle.changes.versions import check_version
     from gem_bundle.check import check_file
     from gem_bundle.errors import PipelineError
@@ -115,12 +116,14 @@ def _plan(
 
     checked = check_file(file, LoadOptions(parameters, profile, skip_env=True))
     diagnostics = list(checked.diagnostics)
-    if checked.plan is None:
-        return [], diagnostics, 0
+    missing = why_unplanned(checked)
     try:
-        chosen_target_ids(checked.plan.definition, targets)
+        if checked.definition is not None:
+            chosen_target_ids(checked.definition, targets)
     except PipelineError as error:
-        return [], [*diagnostics, *error.diagnostics], 0
+        missing += error.diagnostics
+    if checked.plan is None or missing:
+        return [], [*diagnostics, *missing], 0
     if against is None:
         found, more = plan_changes(checked.plan, targets)
         unknown = {diagnostic.node for diagnostic in more if diagnostic.is_error}
@@ -135,6 +138,7 @@ def _plan(
             )
         except PipelineError as error:
             return [], [*diagnostics, *error.diagnostics], 0
-        if former.plan is None:
-            return [], [*diagnostics, *(d for d in former.diagnostics if d.is_error)], 0
+        missing = why_unplanned(former)
+        if former.plan is None or missing:
+            return [], [*diagnostics, *(d for d in former.diagnostics if d.is_error), *missing], 0
         return plan_against(checked.plan, former.plan, targets), diagnostics, 0

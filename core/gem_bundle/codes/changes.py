@@ -223,6 +223,35 @@ CHANGES = (
         keeps="$ gem-bundle run clicks.yaml --accept GB423:screen",
     ),
     error(
+        "GB409",
+        "a plan isn't made, since an option depends on a secret",
+        why="""
+            A plan looks no secrets up. Where an option is a text, another one stands in for it; where it
+            is a number, a duration or one of some words, nothing can, so that the gem isn't known, and
+            what an edit does isn't either.
+        """,
+        breaks="""
+            sources:
+              clicks:
+                gem: file
+                options: {format: json, path: data, schema: page string,
+                  max_files_per_trigger: "${secret:clicks/most}"}
+
+            $ gem-bundle plan clicks.yaml
+        """,
+        keeps="""
+            parameters:
+              most: 10
+            sources:
+              clicks:
+                gem: file
+                options: {format: json, path: data, schema: page string,
+                  max_files_per_trigger: "${most}"}
+
+            $ gem-bundle plan clicks.yaml
+        """,
+    ),
+    error(
         "GB410",
         "a source is new",
         why="""

@@ -47,9 +47,14 @@ class Unknown(str):
 
     Either it is a secret, which a check doesn't look up, or what is wrong with it is reported
     already. It is a text, so that most types accept it; `problems` ignores what the others say.
+
+    Attributes:
+        written: The text as the file has it, where that is known.
     """
 
-    __slots__ = ()
+    __slots__ = ("written",)
+
+    written: str
 
 
 class Locator(Protocol):

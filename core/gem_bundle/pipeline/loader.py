@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -207,6 +207,7 @@ class _Loader:
         secrets = frozenset(outside.secret_names | resolver.secret_names)
         variables = frozenset(outside.variables | resolver.variables)
         definition = self._definition(shape, nodes, parameters, secrets, variables)
+        definition = replace(definition, unset=(*outside.unset, *resolver.unset))
         return Loaded(definition, self._diagnostics, frozenset(self._broken))
 
     def _resolver(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from gem_bundle.diagnostics import listed_names
+from gem_bundle.diagnostics import Diagnostic, listed_names
 from gem_bundle.facts import REJECTED, output_key
 from gem_bundle.pipeline.health import Health, HealthShape, Restarts, RestartsShape
 from gem_bundle.types import Interval, OnlyTrue, interval_length
@@ -306,6 +306,7 @@ class Definition:
             None where it doesn't bring that. None where files lie in `folder`.
         modules: The folder with the Python modules that it names, where that isn't `folder`.
         project: The folder from which its project's settings are looked up, where that isn't `folder`.
+        unset: What would be said of the environment variables that aren't set, where that isn't reported.
     """
 
     name: str
@@ -327,6 +328,7 @@ class Definition:
     within: "Callable[[str], bytes | None] | None" = field(default=None, compare=False, repr=False)
     modules: "FilePath | None" = field(default=None, compare=False, repr=False)
     project: "FilePath | None" = field(default=None, compare=False, repr=False)
+    unset: tuple[Diagnostic, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def module_folder(self) -> "FilePath":

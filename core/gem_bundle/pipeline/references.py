@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gem_bundle.diagnostics import Diagnostic, suggest
 from gem_bundle.pipeline.document import MAX_TEXT, Unknown
-from gem_bundle.pipeline.secrets import FromEnvironment, Secret, UnresolvedSecret
+from gem_bundle.pipeline.secrets import FromEnvironment, Secret, UnresolvedSecret, written
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -47,6 +47,7 @@ class Resolver:
         diagnostics: What is wrong.
         secret_names: The secrets referred to, as ``scope/key``.
         variables: The values of the environment variables referred to.
+        unset: What would be said of missing environment variables, where that isn't reported.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Resolver:
         self.diagnostics: list[Diagnostic] = []
         self.secret_names: set[str] = set()
         self.variables: set[str] = set()
+        self.unset: list[Diagnostic] = []
 
     def resolve(self, value: Any, path: Path) -> Any:
         """The value with all references in it, at any depth, replaced.
@@ -98,12 +100,15 @@ class Resolver:
             return self._look_up(whole.group(1), path)
         kind: type[str] = str
         parts: list[str] = []
+        as_written: list[str | None] = []
         end = 0
         for match in _REFERENCE.finditer(text):
             parts.append(text[end : match.start()])
+            as_written.append(parts[-1])
             end = match.end()
             if match.group(0) == "$${":
                 parts.append("${")
+                as_written.append("$${")
                 continue
             if match.group(1) is None:
                 hint = "Close it with `}`, or write `$${` for a literal `${`."
@@ -117,12 +122,15 @@ class Resolver:
                 found = self._report("GB016", message, path, hint)
             kind = _kind(kind, found)
             parts.append(_as_text(found))
+            is_plain = not isinstance(found, Unknown | Secret | FromEnvironment)
+            as_written.append(parts[-1].replace("${", "$${") if is_plain else written(found))
         parts.append(text[end:])
+        as_written.append(parts[-1])
         filled = "".join(parts)
         if len(filled) > MAX_TEXT:
             message = f"the text has more than {MAX_TEXT:,} characters when its references are filled in"
             return self._too_much(message, path, "Refer to long parameters less often.")
-        return kind(filled)
+        return kind(filled) if kind is str or None in as_written else _marked(kind(filled), as_written)
 
     def _too_much(self, message: str, path: Path, hint: str) -> Unknown:
         """Say once that there is far too much; after that nothing is filled in any more."""
@@ -174,11 +182,13 @@ class Resolver:
         value = self._environment.get(name)
         if value is not None:
             self.variables.add(value)
-            return FromEnvironment(value)
-        if self._skip_env:
-            return Unknown(name)
+            return _marked(FromEnvironment(value), [f"${{env:{name}}}"])
         hint = f"Set it, for example with `export {name}=…`, or use a parameter with a default."
-        return self._report("GB014", f"the environment variable `{name}` is not set", path, hint)
+        found = self._report("GB014", f"the environment variable `{name}` is not set", path, hint)
+        if not self._skip_env:
+            return found
+        self.unset.append(self.diagnostics.pop())
+        return _marked(Unknown(name), [f"${{env:{name}}}"])
 
     def _secret(self, name: str, path: Path) -> Any:
         match = _SECRET.fullmatch(name)
@@ -189,12 +199,13 @@ class Resolver:
             return self._misplaced_secret(path)
         self.secret_names.add(name)
         if self._secrets is None:
-            return UnresolvedSecret(re.sub(r"\W", "_", f"secret_{name}"))
+            stand_in = UnresolvedSecret(re.sub(r"\W", "_", f"secret_{name}"))
+            return _marked(stand_in, [f"${{secret:{name}}}"])
         value, looked = self._secrets.find(*match.groups())
         if value is None:
             hint = f"Looked at: {'; '.join(looked)}."
             return self._report("GB015", f"the secret `{name}` can't be found", path, hint)
-        return Secret(value)
+        return _marked(Secret(value), [f"${{secret:{name}}}"])
 
     def _misplaced_secret(self, path: Path) -> Any:
         message = f"a secret can't stand in `{path[-1]}`, where its value would be shown"
@@ -221,6 +232,12 @@ def _holds_secret(value: object) -> bool:
     if isinstance(value, list):
         return any(_holds_secret(item) for item in value)
     return isinstance(value, Secret | UnresolvedSecret)
+
+
+def _marked(text: Any, as_written: list[Any]) -> Any:
+    """The text, which knows how the file has it."""
+    text.written = "".join(as_written)
+    return text
 
 
 def _kind(kind: type[str], found: object) -> type[str]:

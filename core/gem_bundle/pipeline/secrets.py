@@ -29,15 +29,39 @@ class UnresolvedSecret(Unknown):
 
 
 class Secret(str):
-    """A secret's value, or a text with one in it. What is said about it never shows it."""
+    """A secret's value, or a text with one in it. What is said about it never shows it.
 
-    __slots__ = ()
+    Attributes:
+        written: The text as the file has it, where that is known.
+    """
+
+    __slots__ = ("written",)
+
+    written: str
 
 
 class FromEnvironment(str):
-    """A text of an environment variable, or with one in it: not kept in records, since it may be a secret."""
+    """A text of an environment variable, or with one in it: not kept in records, since it may be a secret.
 
-    __slots__ = ()
+    Attributes:
+        written: The text as the file has it, where that is known.
+    """
+
+    __slots__ = ("written",)
+
+    written: str
+
+
+def written(value: object) -> str | None:
+    """A text with its references to secrets and the environment standing in it, and never their values.
+
+    Args:
+        value: A value whose references are filled in.
+
+    Returns:
+        None where it has no such reference, or it isn't known how the file has it.
+    """
+    return getattr(value, "written", None) if isinstance(value, Unknown | Secret | FromEnvironment) else None
 
 
 def unmarked(value: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gem_bundle.changes.functions import function_hash
 from gem_bundle.check.checker import check_definition
 from gem_bundle.pipeline.loader import LoadOptions
 from gem_bundler.bundle.contents import check_dependencies
@@ -842,3 +843,25 @@ def test_collecting_runs_nothing_of_the_user_s(tmp_path: Path) -> None:
     assert collected(tmp_path).modules == ("jobs",)
     assert "jobs" not in sys.modules
     assert [d.name for d in load(tmp_path, "ticks.yaml")] == ["ticks"]
+
+
+def test_functions_are_known_by_the_modules_in_the_zip_whatever_the_root_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """pipeline: zipped
+sources: {ticks: {gem: rate}}
+transforms: {clean: {gem: python, input: ticks, options: {function: "zipped_jobs:clean"}}}
+targets: {out: {gem: console, input: clean}}
+"""
+    project = tmp_path / "project"
+    write_files(project, {"zipped.yaml": text, "zipped_jobs.py": "def clean(df):\n    return df\n"})
+    wheel = built(project, "zipped.yaml")
+    (tmp_path / "zipped.zip").write_bytes(wheel.data)
+    monkeypatch.syspath_prepend(str(tmp_path / "zipped.zip"))
+    write_files(tmp_path / "root", {"zipped_jobs.py": "def clean(df):\n    return df.limit(1)\n"})
+    installed = Installed(wheel.manifest.package)
+    loaded = installed.load(installed.pipeline(None), tmp_path / "root", LoadOptions(environment={}))
+    assert loaded.definition is not None
+    found = function_hash("zipped_jobs:clean", loaded.definition.module_folder)
+    assert found == function_hash("zipped_jobs:clean", project)
+    assert found

@@ -66,7 +66,7 @@ pipeline: shop
 sources:
   ticks: {gem: rate}
 transforms:
-  called: {gem: python, input: ticks, options: {function: "jobs:clean"}}
+  called: {gem: python, input: ticks, options: {function: "textwrap:dedent"}}
   spread: {gem: repartition, input: called, options: {partitions: 2}}
 targets:
   out: {gem: console, input: spread}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gem_bundle.changes.canonical import version_of
-from gem_bundle.changes.withheld import ENVIRONMENT, SECRET
+from gem_bundle.changes.withheld import ENVIRONMENT, SECRET, with_text
 from gem_bundle.check.checker import check_file
 from gem_bundle.pipeline.loader import LoadOptions
 from gem_bundle.pipeline.secrets import SecretStore
@@ -284,11 +284,19 @@ def test_markers_stand_where_secrets_are_and_what_stands_beside_them_is_kept(fil
     assert clicks.options["spark_options"] == {
         "kafka.custom.jaas.config": SECRET,
         "kafka.custom.password": SECRET,
-        "kafka.custom.id": ENVIRONMENT,
+        "kafka.custom.id": with_text(ENVIRONMENT, "${env:CLIENT}"),
         "kafka.custom.rack": "rack-1",
     }
     arguments: Any = node(file, "sink", "cleaned").options["arguments"]
-    assert arguments == {"key": SECRET, "more": {"inner": SECRET, "plain": 1}, "list": [ENVIRONMENT]}
+    assert arguments == {
+        "key": with_text(SECRET, "${secret:kafka/password}"),
+        "more": {"inner": with_text(SECRET, "${secret:kafka/inner}"), "plain": 1},
+        "list": [with_text(ENVIRONMENT, "${env:TOKEN}")],
+    }
+    assert node(file, "table", "counts").options["group_by"] == [
+        with_text(ENVIRONMENT, "concat(id, '${env:TOKEN}') as tagged"),
+        with_text(SECRET, "'${secret:kafka/password}' as p"),
+    ]
     assert node(file, "sink", "sink").places == {"topic": ("kafka://**********:9092/out",)}
 
 

@@ -299,7 +299,7 @@ def test_the_code_of_a_function_has_changed() -> None:
     called = """
         pipeline: shop
         sources: {ticks: {gem: rate}}
-        transforms: {clean: {gem: python, input: ticks, options: {function: "jobs:clean"}}}
+        transforms: {clean: {gem: python, input: ticks, options: {function: "textwrap:dedent"}}}
         targets: {out: {gem: console, input: clean}}
     """
     made = plan(called)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
+from zipfile import ZipFile
 
 import pytest
 
@@ -156,3 +157,50 @@ def test_code_that_can_not_be_found_has_no_hash(folder: Path, reference: str) ->
 def test_installed_code_has_one_that_ends_at_its_module(folder: Path) -> None:
     assert function_hash("json.decoder:JSONDecoder", folder)
     assert function_hash("pluggy:PluginManager", folder)
+
+
+def test_a_function_in_a_zip_file_is_known_by_its_code(tmp_path: Path) -> None:
+    def hash_in(name: str, rules: str) -> str:
+        with ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr(
+                "zipped_jobs.py", "import zipped_rules.own\ndef f(df):\n    return zipped_rules.own.go(df)\n"
+            )
+            archive.writestr("zipped_rules/__init__.py", "")
+            archive.writestr("zipped_rules/own.py", rules)
+        return function_hash("zipped_jobs:f", tmp_path / name)
+
+    before = hash_in("a.zip", "def go(df):\n    return df\n")
+    assert before
+    assert before == hash_in("b.zip", "def go(df):\n    return df  # the same\n")
+    assert before != hash_in("c.zip", "def go(df):\n    return df.limit(1)\n")
+    (tmp_path / "broken.zip").write_bytes(b"no zip")
+    assert function_hash("zipped_jobs:f", tmp_path / "broken.zip") == ""
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'TABLE["eu"] = {}',
+        "Job.limit = {}",
+        "changed_rules.LIMIT = {}",
+        'TABLE["us"], more = {}, 1',
+        'TABLE["eu"]: int = {}',
+        "TABLE.update(eu={})",
+        "LIMIT += {}",
+    ],
+)
+def test_a_statement_that_changes_what_a_function_uses_belongs_to_it(tmp_path: Path, statement: str) -> None:
+    def hash_of(function: str, number: int) -> str:
+        folder = tmp_path / str(number)
+        folder.mkdir(exist_ok=True)
+        (folder / "changed_rules.py").write_text("LIMIT = 0\n")
+        (folder / "changed_jobs.py").write_text(
+            "import changed_rules\nTABLE = {}\nLIMIT = 0\nclass Job: pass\n"
+            f"{statement.format(number)}\n"
+            "def f(df):\n    return df.limit(TABLE['eu'] + Job.limit + changed_rules.LIMIT + LIMIT)\n"
+            "def other(df):\n    return df\n"
+        )
+        return function_hash(f"changed_jobs:{function}", folder)
+
+    assert hash_of("f", 1) != hash_of("f", 2)
+    assert hash_of("other", 1) == hash_of("other", 2)

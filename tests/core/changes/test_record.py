@@ -133,4 +133,4 @@ def test_something_else_anywhere_in_a_record_is_no_traceback(wrong: Any) -> None
             read = Record.from_json(json.dumps(content))
             json.dumps(asdict(read), ensure_ascii=False).encode()
         except RecordError as error:
-            assert "isn't a record of gem-bundle" in str(error)  # noqa: PT017 (most are records all the same)
+            assert str(error).startswith(("isn't a record of gem-bundle", "is damaged"))  # noqa: PT017 (most are records all the same)

@@ -15,12 +15,13 @@ from gem_bundle.pipeline.loader import LoadOptions
 from tests.checked import plan_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
-def left_by_a_run(file: Path, source: str = "clicks") -> None:
+def left_by_a_run(file: Path, source: str = "clicks", environment: Mapping[str, str] | None = None) -> None:
     """What a run of each target leaves: a checkpoint with one micro-batch, and the record beside it."""
-    plan = plan_of(file, LoadOptions(environment={}))
+    plan = plan_of(file, LoadOptions(environment=environment or {}))
     for node in plan.definition.of_kind("target"):
         location = plan.definition.checkpoint(node.id)
         for name, content in {

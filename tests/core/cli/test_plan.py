@@ -504,3 +504,30 @@ def test_a_pipeline_with_errors_has_no_plan(cli: Cli, tmp_path: Path) -> None:
     content = json.loads(result.stdout)
     assert content["targets"] == {}
     assert "GB201" in [found["code"] for found in content["diagnostics"]]
+
+
+@pytest.mark.parametrize("kind", ["transform", "target"])
+@pytest.mark.parametrize(
+    ("before", "after", "tense"),
+    [("", "def f(x", "is"), ("def f(x): pass", "", "is"), ("", "def f(x): pass", "was")],
+)
+def test_code_that_was_not_found_on_one_side_is_not_known_to_have_changed(
+    cli: Cli, tmp_path: Path, kind: str, before: str, after: str, tense: str
+) -> None:
+    step = '{gem: python, input: some, options: {function: "unfound_jobs:f"}}'
+    text = TEXT.replace("  counts:", f"  called: {step}\n  counts:").replace(
+        "input: some, options: {group", "input: called, options: {group"
+    )
+    if kind == "target":
+        text = TEXT + '  each: {gem: foreach, input: some, options: {function: "unfound_jobs:f"}}\n'
+    file, jobs = written(tmp_path, text), tmp_path / "unfound_jobs.py"
+    for code in (before, after):
+        jobs.unlink(missing_ok=True)
+        if code:
+            jobs.write_text(code)
+        if code == before:
+            left_by_a_run(file)
+    result = cli("plan", str(file))
+    assert "GB424" not in result.stdout
+    assert f"has changed can't be known: there {tense} no source of it that can be read" in result.stdout
+    assert "mixed" not in result.stdout

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle.changes.withheld import ENVIRONMENT, SECRET
+from gem_bundle.changes.withheld import filled, marker_of, shown
 from gem_bundle.errors import describe_error
 from gem_bundle.options import metadata
 from gem_bundle.semantics import OptionChange
@@ -49,13 +49,13 @@ def differences(old: NodeRecord, new: NodeRecord, gem: Gem | None, *, stateful: 
     for name in dict.fromkeys([*new.options, *old.options]):
         before, after = old.options.get(name), new.options.get(name)
         places = old.places.get(name), new.places.get(name)
-        unkept = before in (SECRET, ENVIRONMENT) and places[0] != places[1]
+        unkept = marker_of(before) is not None and before == after and places[0] != places[1]
         if not unkept and before == after and json.dumps(before) == json.dumps(after):
             continue  # the order of a mapping may be one of columns
-        change, known = meaning_of(gem, name, before, stateful=stateful)
+        change, known = meaning_of(gem, name, filled(before), stateful=stateful)
         if unkept:
             before, after = (", ".join(texts or ()) for texts in places)
-        yield Difference(name, before, after, change, known)
+        yield Difference(name, shown(before), shown(after), change, known)
 
 
 def meaning_of(gem: Gem | None, option: str, before: Any, *, stateful: bool) -> tuple[OptionChange, bool]:

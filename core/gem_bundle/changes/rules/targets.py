@@ -54,9 +54,9 @@ def compare_target(both: Comparison) -> Iterator[Change]:
                 after=found.after,
             )
         for option, digest in new.functions.items():
-            if old.functions.get(option) not in {None, digest} and old.options.get(option) == new.options.get(
-                option
-            ):
+            former = old.functions.get(option)
+            # Code that wasn't found on one side may be what it was: a note tells of it.
+            if former and digest and digest != former and old.options.get(option) == new.options.get(option):
                 yield both.change(
                     "from_now_on",
                     "GB424",

@@ -209,7 +209,8 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
             yield Told(both.change(effect, "GB423", what, new.id, hint=found.change.hint, **details))
     for option, digest in new.functions.items():
         former = old.functions.get(option)
-        if former is not None and digest != former and old.options.get(option) == new.options.get(option):
+        # Code that wasn't found on one side may be what it was: a note tells of it.
+        if former and digest and digest != former and old.options.get(option) == new.options.get(option):
             reach = reach_from(both.after, new.id, _ANY, own_state=True)
             reach.states |= _pushed(both, old, new)
             what = f"transform `{new.id}`: the code of {told(new.options.get(option))} has changed"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.check.report import at_key, at_operator
 from gem_bundle.operators import StatefulOperator
-from gem_bundle.python import source_file
+from gem_bundle.python import read_module, source_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -235,6 +235,6 @@ def _is_known(module: str) -> bool:
 def _parsed(module: str, folder: Path) -> ast.Module | None:
     file = source_file(module, folder)
     try:
-        return None if file is None else ast.parse(file.read_bytes())
+        return None if file is None else ast.parse(read_module(file))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None

@@ -1,0 +1,89 @@
+"""`gem-bundle plan` where a record is JSON, and not what a run has written."""
+
+from __future__ import annotations
+
+import json
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gem_bundle.changes.planning import plan_changes
+from gem_bundle.pipeline.loader import LoadOptions
+from tests.checked import plan_of
+from tests.core.cli.left_by_runs import left_by_a_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+TEXT = """pipeline: shop
+sources:
+  clicks: {gem: file, options: {format: json, path: data, schema: "page string, n int, at timestamp"}}
+transforms:
+  timely: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}
+  counts: {gem: aggregate, input: timely, options: {group_by: [page, at], aggregates: {n: count(*)}}}
+targets:
+  out: {gem: console, input: counts, output_mode: update}
+"""
+Content = dict[str, Any]
+
+
+def _cycle(version: Content) -> None:
+    version["nodes"][1]["inputs"][0]["node"] = "counts"
+
+
+DAMAGES: dict[str, tuple[Callable[[Content], object], str]] = {
+    "a source is missing": (lambda v: v["nodes"].pop(0), "`timely` reads `clicks`, which isn't there"),
+    "the target is missing": (lambda v: v["nodes"].pop(), "there is no target"),
+    "all are missing": (lambda v: v["nodes"].clear(), "there is no target"),
+    "a kind": (lambda v: v["nodes"][1].update(kind="sink"), "`timely` is a `sink`"),
+    "no input": (lambda v: v["nodes"][-1]["inputs"].clear(), "the target `out` has 0 inputs"),
+    "an edge": (lambda v: v["nodes"][2]["inputs"][0].update(node="x"), "`counts` reads `x`, which isn't"),
+    "an id": (lambda v: v["nodes"][1].update(id="counts"), "two nodes have the same id"),
+    "a circle": (_cycle, "nodes read each other in a circle: it is among `timely`, `counts`, `out`"),
+}
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Path:
+    file = tmp_path / "shop.yaml"
+    file.write_text(TEXT)
+    left_by_a_run(file)
+    file.write_text(TEXT.replace("1 hour", "2 hours"))
+    return tmp_path / "checkpoints/shop/.out.record.json"
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_record_whose_nodes_do_not_hang_together_is_damaged(record: Path, damage: str) -> None:
+    content = json.loads(record.read_text())
+    made, said = DAMAGES[damage]
+    made(content["versions"][0])
+    record.write_text(json.dumps(content))
+    plan = plan_of(record.parents[2] / "shop.yaml", LoadOptions(environment={}))
+    found, (wrong,) = plan_changes(plan)
+    assert found == []
+    assert wrong.code == "GB404"
+    assert said in wrong.message
+
+
+def test_something_else_anywhere_in_a_record_takes_no_plan_down(record: Path) -> None:
+    plan = plan_of(record.parents[2] / "shop.yaml", LoadOptions(environment={}))
+    text = record.read_text()
+    for wrong, path in zip(cycle(["x", [], {}, None, 7]), _places(json.loads(text)), strict=False):
+        content = json.loads(text)
+        inner: Any = content
+        for step in path[:-1]:
+            inner = inner[step]
+        inner[path[-1]] = wrong
+        record.write_text(json.dumps(content))
+        found, diagnostics = plan_changes(plan)
+        assert [target.target for target in found] or [d.code for d in diagnostics] == ["GB404"], path
+
+
+def _places(content: Any) -> Iterator[tuple[Any, ...]]:
+    inner = content.items() if isinstance(content, dict) else enumerate(content)
+    for key, value in inner:
+        yield (key,)
+        if isinstance(value, dict | list):
+            yield from ((key, *rest) for rest in _places(value))
