@@ -177,7 +177,7 @@ def _only_names(node: ast.stmt) -> bool:
     """Whether an assignment gives values to names alone: `TABLE["a"] = 1` and `Job.limit = 1` do not."""
     if not isinstance(node, ast.Assign | ast.AnnAssign):
         return False
-    waiting = list(node.targets) if isinstance(node, ast.Assign) else [node.target]
+    waiting: list[ast.expr] = list(node.targets) if isinstance(node, ast.Assign) else [node.target]
     while waiting:
         target = waiting.pop()
         if isinstance(target, ast.Tuple | ast.List):

@@ -70,7 +70,8 @@ def test_a_record_whose_nodes_do_not_hang_together_is_damaged(record: Path, dama
 def test_something_else_anywhere_in_a_record_takes_no_plan_down(record: Path) -> None:
     plan = plan_of(record.parents[2] / "shop.yaml", LoadOptions(environment={}))
     text = record.read_text()
-    for wrong, path in zip(cycle(["x", [], {}, None, 7]), _places(json.loads(text)), strict=False):
+    others: list[Any] = ["x", [], {}, None, 7]
+    for wrong, path in zip(cycle(others), _places(json.loads(text)), strict=False):
         content = json.loads(text)
         inner: Any = content
         for step in path[:-1]:
