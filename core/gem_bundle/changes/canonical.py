@@ -6,22 +6,18 @@ import platform
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast, get_args, get_origin
 
-from gem_bundle.changes.flow import ALL, Flow
 from gem_bundle.changes.functions import function_hash
-from gem_bundle.changes.joins import kept_of
 from gem_bundle.changes.record import InputRecord, NodeRecord, OperatorRecord, VersionRecord
-from gem_bundle.changes.sides import new_side
 from gem_bundle.changes.withheld import ENVIRONMENT, SECRET, with_text, withheld, without_logins
 from gem_bundle.changes.zone import TIME_ZONE, effective_zone
 from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.check.stages.versions import installed_spark
 from gem_bundle.check.streaming.processors import processor_states
-from gem_bundle.lineage import column_keys
 from gem_bundle.operators import Ancestry, EventTime, Operator, StatefulOperator
 from gem_bundle.pipeline.document import Unknown
 from gem_bundle.pipeline.plan import paths_behind, reader_name
@@ -124,7 +120,7 @@ def version_of(
     said = _settings(plan, target, clean, environment)
     # What lies elsewhere is run elsewhere, and may be looked at from here.
     elsewhere = TIME_ZONE in said or is_remote(definition.checkpoint(target))
-    version = VersionRecord(
+    return VersionRecord(
         first_batch=first_batch,
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         pipeline=definition.name,
@@ -135,7 +131,7 @@ def version_of(
         folder=str(definition.folder),
         checkpoint=clean.place(definition.checkpoint(target)),
         nodes=nodes,
-        operators=(),
+        operators=_operators(plan, target, clean, definition.module_folder),
         settings={key: value for key, value in said.items() if key in FROZEN},
         deciding={
             key: value
@@ -144,7 +140,6 @@ def version_of(
         },
         zone="" if elsewhere else effective_zone(said),
     )
-    return replace(version, operators=_operators(plan, target, clean, version))
 
 
 @cache
@@ -333,11 +328,7 @@ def _names_function(parts: list[Any]) -> bool:
     return any(part is _FUNCTION or _names_function(list(get_args(part))) for part in parts)
 
 
-def _operators(
-    plan: Plan, target: str, clean: _Cleaner, version: VersionRecord
-) -> tuple[OperatorRecord, ...]:
-    folder = plan.definition.module_folder
-    flow = cache(lambda: Flow(new_side(version, plan, target)))
+def _operators(plan: Plan, target: str, clean: _Cleaner, folder: Path) -> tuple[OperatorRecord, ...]:
     (facts,) = inputs_of(plan.node(target), plan.facts)
     operators = Ancestry(facts.operators).operators
     position = {id(operator): number for number, operator in enumerate(operators)}
@@ -346,7 +337,7 @@ def _operators(
     for number, operator in enumerate(operators):
         # Of a node with several nobody says which of them keeps what.
         alone = operator.stateful and stateful[operator.node] == 1
-        keys, values = _kept_by(plan, operator.node, clean, flow) if alone else (None, None)
+        keys, values = _kept_by(plan, operator.node, clean) if alone else (None, None)
         inputs = tuple(position[id(before)] for before in operator.inputs)
         details = dict(_details(operator, clean))
         if isinstance(operator, StatefulOperator):
@@ -363,9 +354,7 @@ def _operators(
 Texts = tuple[str, ...]
 
 
-def _kept_by(
-    plan: Plan, node: str, clean: _Cleaner, flow: Callable[[], Flow]
-) -> tuple[Texts | None, Texts | None]:
+def _kept_by(plan: Plan, node: str, clean: _Cleaner) -> tuple[Texts | None, Texts | None]:
     """What a node's state is kept by and what is kept, with types, as far as its gem says."""
     gem = cast("Transform", plan.gems[node])
     try:
@@ -387,7 +376,7 @@ def _kept_by(
         ]
     values: Texts | None = None
     if kept.rows and not kept.values:
-        values = _kept_rows(flow(), node, clean)
+        values = _kept_rows(plan, node, clean)
     elif None not in kept.values.values():
         values = tuple(
             clean(f"{column or text}: {', '.join(kind.removesuffix('!') for kind in kinds)}")
@@ -397,21 +386,14 @@ def _kept_by(
     return tuple(map(clean, types)), values
 
 
-def _kept_rows(flow: Flow, node: str, clean: _Cleaner) -> Texts | None:
-    """The columns of the rows of each input that are kept, with types; None where they aren't known."""
+def _kept_rows(plan: Plan, node: str, clean: _Cleaner) -> Texts | None:
+    """The columns of each input, of which Spark keeps what is read, with types; None for unknown ones."""
     found = []
-    for position, edge in enumerate(flow.side.nodes[node].inputs):
-        kept, needed = kept_of(flow, node, position)
-        facts = flow.side.facts.get(kept.key)
-        columns = facts.columns if facts is not None else None
-        keys = column_keys(columns)
-        if columns is None or keys is None:
+    inputs = plan.node(node).inputs
+    for edge, facts in zip(inputs, inputs_of(plan.node(node), plan.facts), strict=True):
+        if facts.columns is None:
             return None
-        found += [
-            clean(f"{edge.name}.{column.name}: {column.type or 'unknown'}")
-            for key, column in zip(keys, columns, strict=True)
-            if key in needed or ALL in needed
-        ]
+        found += [clean(f"{edge.name}.{column.name}: {column.type or 'unknown'}") for column in facts.columns]
     return tuple(found)
 
 

@@ -223,7 +223,7 @@ def _withheld(value: Any, raw: frozenset[str], *, inside: bool) -> Any:
     if not isinstance(value, dict):
         return value
     return {
-        without_logins(key): SECRET
+        without_logins(key): (marker_of(item) or SECRET)
         if inside and _SETTING.search(key) and _may_be_secret(item)
         else _withheld(item, raw, inside=inside or key in raw)
         for key, item in value.items()
@@ -232,4 +232,4 @@ def _withheld(value: Any, raw: frozenset[str], *, inside: bool) -> Any:
 
 def _may_be_secret(value: Any) -> bool:
     # A switch is none, whatever it is called, and is worth comparing.
-    return value is not None and not isinstance(value, bool) and marker_of(value) is None
+    return value is not None and not isinstance(value, bool)

@@ -232,10 +232,10 @@ CHANGES = (
         """,
         breaks="""
             sources:
-              clicks:
+              ticks:
                 gem: file
                 options: {format: json, path: data, schema: page string,
-                  max_files_per_trigger: "${secret:clicks/most}"}
+                  max_files_per_trigger: "${secret:ticks/most}"}
 
             $ gem-bundle plan clicks.yaml
         """,
@@ -243,7 +243,7 @@ CHANGES = (
             parameters:
               most: 10
             sources:
-              clicks:
+              ticks:
                 gem: file
                 options: {format: json, path: data, schema: page string,
                   max_files_per_trigger: "${most}"}
