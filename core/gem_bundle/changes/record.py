@@ -219,7 +219,7 @@ class VersionRecord:
 
 
 def _as_known(old: NodeRecord | None, node: NodeRecord) -> NodeRecord:
-    if old is None or old.gem != node.gem:
+    if old is None or old.gem != node.gem or (old.options == node.options and old.places == node.places):
         return node
     options: dict[str, Any] = {}
     places = dict(node.places)

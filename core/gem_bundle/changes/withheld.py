@@ -124,6 +124,8 @@ def as_kept_before(before: Any, value: Any) -> Any:
         before: What was kept in its place.
         value: The value, as a record has it.
     """
+    if before == value:
+        return value
     marker = marker_of(value)
     if marker is not None:
         return marker if before == marker else value

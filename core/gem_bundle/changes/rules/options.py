@@ -50,12 +50,19 @@ def differences(old: NodeRecord, new: NodeRecord, gem: Gem | None, *, stateful: 
         before, after = old.options.get(name), new.options.get(name)
         places = old.places.get(name), new.places.get(name)
         unkept = marker_of(before) is not None and before == after and places[0] != places[1]
-        if not unkept and before == after and json.dumps(before) == json.dumps(after):
-            continue  # the order of a mapping may be one of columns
+        if not unkept and before == after and _are_in_order(before, after):
+            continue
         change, known = meaning_of(gem, name, filled(before), stateful=stateful)
         if unkept:
             before, after = (", ".join(texts or ()) for texts in places)
         yield Difference(name, shown(before), shown(after), change, known)
+
+
+def _are_in_order(before: Any, after: Any) -> bool:
+    """Whether equal values are so in their types and order: that of a mapping may be one of columns."""
+    if type(before) is type(after) and not isinstance(before, dict | list):
+        return True
+    return json.dumps(before) == json.dumps(after)
 
 
 def meaning_of(gem: Gem | None, option: str, before: Any, *, stateful: bool) -> tuple[OptionChange, bool]:
