@@ -232,7 +232,7 @@ def _clean(text: str | None, clean: Callable[[str], str]) -> str | None:
 def _options(node: Node, gem: Gem, clean: _Cleaner) -> dict[str, Any]:
     """All options of a node as JSON has them, defaults too, with markers where they aren't kept."""
     kind = type(gem.options)
-    secret = kind.secret_names()
+    secret = _secret_names(kind)
     given = {kind.canonical(key) or key: value for key, value in node.options.items()}
     dumped = gem.options.model_dump(mode="json", exclude=set(secret), warnings=False)
     found: dict[str, Any] = {}
@@ -242,6 +242,11 @@ def _options(node: Node, gem: Gem, clean: _Cleaner) -> dict[str, Any]:
         else:
             found[name] = _kept(given.get(name), dumped.get(name), clean)
     return withheld(found, free_mappings(kind))
+
+
+@cache
+def _secret_names(options: type[Options]) -> frozenset[str]:
+    return frozenset(options.secret_names())
 
 
 @cache
