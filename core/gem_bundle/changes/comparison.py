@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gem_bundle.changes.flow import Flow
 from gem_bundle.changes.model import Change, settled
 from gem_bundle.changes.reach import Reach, Taint, local_taint, reach_from
-from gem_bundle.changes.sides import identity
 from gem_bundle.changes.ways import against_fresh, can_be_computed_anew
 from gem_bundle.changes.withheld import marker_of, shown, text_of
 from gem_bundle.check.report import option_path
@@ -76,22 +75,20 @@ class Comparison:
             node: The node as it was.
         """
         nodes = self.plan.definition.nodes.values()
-        if any(other.kind == node.kind and other.identity == identity(node) for other in nodes):
+        if any(other.kind == node.kind and other.identity == node.identity for other in nodes):
             return f"is no longer before target `{self.new.target}`"
         return "is no more"
 
     @cached_property
     def _renamed(self) -> dict[str, NodeRecord]:
         """Transforms that have another id and are the same: to Spark their ids are nothing."""
-        known = {identity(node) for node in self.new.version.nodes}
+        known = {node.identity for node in self.new.version.nodes}
         waiting = [
-            node
-            for node in self.old.version.nodes
-            if node.kind == "transform" and identity(node) not in known
+            node for node in self.old.version.nodes if node.kind == "transform" and node.identity not in known
         ]
         found: dict[str, NodeRecord] = {}
         for node in self.new.version.nodes:
-            if node.kind != "transform" or identity(node) in self.old.by_identity:
+            if node.kind != "transform" or node.identity in self.old.by_identity:
                 continue
             same = [
                 old
@@ -106,7 +103,7 @@ class Comparison:
     def _former(self, node: NodeRecord) -> NodeRecord | None:
         if node.id in self._renamed:
             return self._renamed[node.id]
-        found = self.old.by_identity.get(identity(node))
+        found = self.old.by_identity.get(node.identity)
         if found is None:
             found = next((self.old.nodes[name] for name in node.was if name in self.old.nodes), None)
         return found if found is not None and found.kind == node.kind else None

@@ -35,11 +35,6 @@ _MOST_PATHS = 1000
 _LET_THROUGH = frozenset({"filter", "repartition"})
 
 
-def identity(node: NodeRecord) -> str:
-    """What checkpoints know a node by: the id that it had first."""
-    return node.identity
-
-
 @dataclass(frozen=True)
 class Side:
     """One version of the part of a pipeline that leads to a target.
@@ -68,7 +63,7 @@ class Side:
     @cached_property
     def by_identity(self) -> dict[str, NodeRecord]:
         """The nodes by what checkpoints know them by."""
-        return {identity(node): node for node in self.version.nodes}
+        return {node.identity: node for node in self.version.nodes}
 
     @cached_property
     def readers_of(self) -> dict[str, list[str]]:
@@ -236,8 +231,8 @@ def old_side(
     for node in version.nodes:
         if node.kind == "source" and node.columns is not None:
             with_columns[node.id] = _Known(Column(name, kind) for name, kind in node.columns)
-        elif node.kind == "source" and identity(node) in (columns or {}):
-            with_columns[node.id] = _Known((columns or {})[identity(node)])
+        elif node.kind == "source" and node.identity in (columns or {}):
+            with_columns[node.id] = _Known((columns or {})[node.identity])
     facts, _ = infer(definition, gems | with_columns, order, discover=False)
     return Side(version, target, gems, facts, tuple(order))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.model import Change
 from gem_bundle.changes.rules.options import meaning_of
-from gem_bundle.changes.sides import as_planned, gems_of, identity
+from gem_bundle.changes.sides import as_planned, gems_of
 from gem_bundle.diagnostics import listed_names
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _at_others(plan: Plan, old: NodeRecord, new: NodeRecord) -> Verdict:
 
 def _is_same(old: NodeRecord, new: NodeRecord) -> bool:
     """Whether a source is the one that was in its place: what else is another about it is told elsewhere."""
-    return identity(old) == identity(new) or (old.gem == new.gem and old.places == new.places)
+    return old.identity == new.identity or (old.gem == new.gem and old.places == new.places)
 
 
 def _of_doubt(plan: Plan, node: Node, name: str) -> Change:

@@ -58,6 +58,21 @@ def differences(old: NodeRecord, new: NodeRecord, gem: Gem | None, *, stateful: 
         yield Difference(name, shown(before), shown(after), change, known)
 
 
+def other_code(old: NodeRecord, new: NodeRecord) -> Iterator[str]:
+    """The options of a node that name the same function as before, whose code is another one.
+
+    Code that wasn't found on one side may be what it was: a note tells of it.
+
+    Args:
+        old: The node as it was.
+        new: The node as it is.
+    """
+    for option, digest in new.functions.items():
+        former = old.functions.get(option)
+        if former and digest and digest != former and old.options.get(option) == new.options.get(option):
+            yield option
+
+
 def _are_in_order(before: Any, after: Any) -> bool:
     """Whether equal values are so in their types and order: that of a mapping may be one of columns."""
     if type(before) is type(after) and not isinstance(before, dict | list):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import RULE_ONLY, told, told_both
 from gem_bundle.changes.model import STOPS
-from gem_bundle.changes.rules.options import differences
+from gem_bundle.changes.rules.options import differences, other_code
 from gem_bundle.changes.ways import has_moved
 from gem_bundle.errors import describe_error
 from gem_bundle.gem import Target
@@ -53,18 +53,15 @@ def compare_target(both: Comparison) -> Iterator[Change]:
                 before=found.before,
                 after=found.after,
             )
-        for option, digest in new.functions.items():
-            former = old.functions.get(option)
-            # Code that wasn't found on one side may be what it was: a note tells of it.
-            if former and digest and digest != former and old.options.get(option) == new.options.get(option):
-                yield both.change(
-                    "from_now_on",
-                    "GB424",
-                    f"target `{new.id}`: the code of {told(new.options.get(option))} has changed; rows from "
-                    "now on go by it, earlier results stay as they were",
-                    new.id,
-                    option=option,
-                )
+        for option in other_code(old, new):
+            yield both.change(
+                "from_now_on",
+                "GB424",
+                f"target `{new.id}`: the code of {told(new.options.get(option))} has changed; rows from "
+                "now on go by it, earlier results stay as they were",
+                new.id,
+                option=option,
+            )
     yield from _output(both, old, new)
     yield from _output_mode(both, old, new)
     yield from _trigger(both, old, new)

@@ -19,7 +19,7 @@ from gem_bundle.changes.reach import (
     tells_all,
 )
 from gem_bundle.changes.renames import joins_behind_names, joins_of_the_same_rows
-from gem_bundle.changes.rules.options import differences
+from gem_bundle.changes.rules.options import differences, other_code
 from gem_bundle.changes.rules.state import knows_rows
 from gem_bundle.diagnostics import listed_names
 from gem_bundle.gem import Transform
@@ -207,16 +207,13 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
             yield Told(both.of_state(effect, "GB423", what, new.id, difference=what, hint=hint, **details))
         else:
             yield Told(both.change(effect, "GB423", what, new.id, hint=found.change.hint, **details))
-    for option, digest in new.functions.items():
-        former = old.functions.get(option)
-        # Code that wasn't found on one side may be what it was: a note tells of it.
-        if former and digest and digest != former and old.options.get(option) == new.options.get(option):
-            reach = reach_from(both.after, new.id, _ANY, own_state=True)
-            reach.states |= _pushed(both, old, new)
-            what = f"transform `{new.id}`: the code of {told(new.options.get(option))} has changed"
-            if new.id in both.new.stateless:
-                what += ", which has kept no state: if it keeps some now, Spark refuses to go on"
-            yield Told(tell(both, reach, "GB424", what, new.id, option=option), reach)
+    for option in other_code(old, new):
+        reach = reach_from(both.after, new.id, _ANY, own_state=True)
+        reach.states |= _pushed(both, old, new)
+        what = f"transform `{new.id}`: the code of {told(new.options.get(option))} has changed"
+        if new.id in both.new.stateless:
+            what += ", which has kept no state: if it keeps some now, Spark refuses to go on"
+        yield Told(tell(both, reach, "GB424", what, new.id, option=option), reach)
     if not _reads_the_same(both, old, new):
         reach = _through_union(both, old, new) or _rewired(both, old, new)
         before, after = [edge.key for edge in old.inputs], [edge.key for edge in new.inputs]
