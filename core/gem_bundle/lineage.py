@@ -234,7 +234,7 @@ def collapsed(
     """
     if behind.rows.uses is None or behind.expands or behind.several:
         return None
-    if not all(results.get(name, Result()).is_cheap for name in uses_at(behind.rows.uses, 0)):
+    if any(results.get(name, Result()).of for name in uses_at(behind.rows.uses, 0)):
         return None
     found: dict[str, Result] = {}
     read: Counter[str] = Counter()

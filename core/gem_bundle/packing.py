@@ -130,8 +130,9 @@ class Packing:
         else:
             packed = [made_of(split_alias(body)[0], facts.columns) for _, body in keyed(self.columns)]
             rules = [f"{key} {body}" for key, body in keyed(self.columns)]
-        message = {self.column.lower(): Made(f"{rules} {writing}", uses_of(packed), whole="packed")}
-        return Lineage(through | message if self.keep else message)
+        order = tuple(use for made in packed for use in made.order or sorted(made.uses or ()))
+        message = Made(f"{rules} {writing}", uses_of(packed), order=order, whole="packed")
+        return Lineage((through if self.keep else {}) | {self.column.lower(): message})
 
     def check(self, facts: Facts) -> Iterator[Finding]:
         """The expressions are over columns that exist; a star stands for all of them.

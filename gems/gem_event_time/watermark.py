@@ -68,10 +68,15 @@ class Watermark(Transform[WatermarkOptions]):
 
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """All columns and rows as they are; what is late is decided by those behind it."""
-        through = passed(inputs[0].columns)
+        from gem_bundle.expressions import made_of
+
+        (facts,) = inputs
+        through = passed(facts.columns)
         if through is None:
             return None
-        return Lineage(through, Made("=", frozenset()))
+        # Spark reads it though nothing behind does, so that state before it is kept with it.
+        reads = made_of(self.options.column, facts.columns).uses
+        return Lineage(through, Made("=", frozenset()), reads=reads)
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """The column exists and is a timestamp."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle import Kept, Lineage, Made
-from gem_bundle.lineage import UNCERTAIN, collapsed, results_of, uses_of
+from gem_bundle.lineage import UNCERTAIN, Term, collapsed, results_of, uses_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -41,8 +41,29 @@ def behind(inner: Lineage, outer: Lineage) -> Lineage | None:
     read[1] = _moved(inner, read[1])
     only = inner.only_nulls if outer.rows == Made() and kept is None else frozenset[frozenset[str]]()
     return Lineage(
-        columns, both(inner.rows, decides), kept, uses_of(read), asks, only_nulls=only, several=inner.several
+        columns,
+        both(inner.rows, decides),
+        kept,
+        uses_of(read),
+        asks,
+        only_nulls=only,
+        several=inner.several,
+        terms=_terms(inner, outer) if kept is None else (),
     )
+
+
+def _terms(inner: Lineage, outer: Lineage) -> tuple[Term, ...]:
+    """The conditions of two queries that keep nothing, where each is told by its terms."""
+    if any(lineage.rows != Made() and not lineage.terms for lineage in (inner, outer)):
+        return ()
+    moved = (
+        Term(
+            _moved(inner, term.made),
+            None if term.asks is None else frozenset().union(*(_as_it_is(inner, use) for use in term.asks)),
+        )
+        for term in outer.terms
+    )
+    return (*inner.terms, *moved)
 
 
 def _finds_no_duplicates(inner: Lineage, kept: Kept, outer: Lineage) -> bool:

@@ -16,6 +16,7 @@ from gem_bundle.expressions import (
     made_of,
     nulls_left_out,
     reference,
+    terms_of,
     tested_by,
     windows_over,
 )
@@ -141,7 +142,9 @@ def of_table(tree: Any, position: int, facts: Facts, names: list[str], made: Fac
         nulls = nulls_left_out(asked, [columns]) if asked and not several and kept is None else ()
         only = frozenset(placed(each, [(position, columns)]) or frozenset() for each in nulls)
         equals = tuple(_placed_sides(pair, [(position, columns)]) for pair in equalities(asked, columns))
-        lineage = Lineage(found, rows, kept, asks=asks, only_nulls=only, equals=equals)
+        told = position == 0 and kept is None and not several and not over
+        terms = terms_of(conditions[0], columns) if told and conditions else ()
+        lineage = Lineage(found, rows, kept, asks=asks, only_nulls=only, equals=equals, terms=terms)
         return _with_order(lineage, tree, columns, position, texts)
     if distinct is not None:
         return None

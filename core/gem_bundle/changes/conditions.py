@@ -61,7 +61,7 @@ def pushed_below(
     if semi and not wanted:
         return set()
     equal = bool(lineage.equals)
-    how = _How(semi, pairs, equal, any_mode)
+    how = _How(semi, pairs, equal, any_mode, several=len(lineage.terms) > 1)
     return _below(flow, inputs[0], wanted, lineage.rows, how)
 
 
@@ -109,12 +109,14 @@ class _How(NamedTuple):
         pairs: As `pushed_below` has it.
         equal: It wants something to be equal.
         any_mode: As `pushed_below` has it.
+        several: It is told by several parts, each of which is asked by itself.
     """
 
     semi: bool = False
     pairs: bool = False
     equal: bool = False
     any_mode: bool = False
+    several: bool = False
 
 
 def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, how: _How) -> set[str]:
@@ -134,7 +136,7 @@ def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, how: _Ho
         if flow.keeps(before):
             return {before}
         return _below_unknown(flow, before, wanted, rows, how)
-    several = not semi and rows.rule.startswith(_CONJUNCTION)
+    several = not semi and (how.several or rows.rule.startswith(_CONJUNCTION))
     if made.kept is not None and made.kept.rows:
         sides = {
             use.partition(":")[0]

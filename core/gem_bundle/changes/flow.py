@@ -40,6 +40,7 @@ _HIDDEN = re.compile(r"= `?\w+`?\.`?(\w+)`?")
 # By node: the columns that those behind it read, and what a condition on its rows leaves out besides, as
 # `gem_bundle.lineage.Lineage.only_nulls` has it.
 _Asked: TypeAlias = "dict[str, tuple[set[str], frozenset[frozenset[str]]]]"
+_Left: TypeAlias = "frozenset[tuple[str, frozenset[str]]]"
 
 
 class Flow:
@@ -56,7 +57,7 @@ class Flow:
         self._lineages: dict[tuple[str, str], Lineage | None] = {}
         self._never_null: dict[tuple[str, str], Mapping[str, bool | None]] = {}
         self._left_out: dict[str, bool] = {}
-        self._for_rows: dict[tuple[frozenset[str], str], dict[tuple[str, int], set[str]]] = {}
+        self._for_rows: dict[tuple[_Left, str], dict[tuple[str, int], set[str]]] = {}
 
     def lineage(self, name: str, output: str = "") -> Lineage | None:
         """What a transform makes of what, in one of its outputs; None where that isn't known."""
@@ -357,13 +358,14 @@ class Flow:
                 wanted |= keys
         return wanted
 
-    def needed_for_rows(self, name: str, position: int, conditions: frozenset[str]) -> set[str]:
+    def needed_for_rows(self, name: str, position: int, conditions: _Left) -> set[str]:
         """The columns of an input that a join keeps: without those that only conditions read before it.
 
         Args:
             name: The join.
             position: The position of the input.
-            conditions: The nodes behind it whose conditions are asked before it.
+            conditions: The nodes behind it of whose conditions parts are asked before it, each with the
+                columns that are left for it to read.
         """
         lineage = self.lineage(name)
         pairs = lineage.kept.pairs if lineage is not None and lineage.kept is not None else None
@@ -378,15 +380,16 @@ class Flow:
         return self._needs(frozenset(), "")
 
     def _needs(
-        self, asked_before: frozenset[str], join: str
+        self, asked_before: _Left, join: str
     ) -> tuple[dict[str, set[str]], dict[tuple[str, int], set[str]]]:
         """The columns that are read behind each node, and of each input.
 
         Args:
-            asked_before: The nodes whose conditions are asked before a join, where they don't count.
+            asked_before: The nodes of whose conditions parts are asked before a join, where they don't count,
+                each with the columns that are left for it to read.
             join: That join, whose own condition counts only as far as it is asked of pairs.
         """
-        side = self.side
+        side, left = self.side, dict(asked_before)
         by_edge: dict[tuple[str, int], set[str]] = {}
         every = {name: set(column_keys(side.facts[name].columns) or {ALL}) for name in side.facts}
         needed: dict[str, set[str]] = {name: set() for name in every}
@@ -398,8 +401,9 @@ class Flow:
                 continue
             outputs = taken.get(name) or {"": needed.get(name, set())}
             lineages = {o: self.lineage(name, o) if node.kind == "transform" else None for o in outputs}
-            if name == join or name in asked_before:
-                lineages = {o: made and _without_conditions(made) for o, made in lineages.items()}
+            if name == join or name in left:
+                rest = left.get(name, frozenset())
+                lineages = {o: made and _without_conditions(made, rest) for o, made in lineages.items()}
             for position, edge in enumerate(node.inputs):
                 if edge.key not in every:
                     continue
@@ -422,11 +426,11 @@ def _inputs_in(side: Side, name: str) -> list[Facts]:
     return inputs_of(side.nodes[name], side.facts)  # type: ignore[arg-type]
 
 
-def _without_conditions(lineage: Lineage) -> Lineage:
-    """The same without what its condition reads of rows, and not of pairs."""
+def _without_conditions(lineage: Lineage, left: frozenset[str]) -> Lineage:
+    """The same without what its condition reads of rows, and not of pairs, but for some columns."""
     kept = lineage.kept
     if kept is None:
-        return replace(lineage, rows=Made())
+        return replace(lineage, rows=Made(uses=left), only_nulls=frozenset())
     if kept.pairs is None:
         return lineage
     pairs = Made(lineage.rows.rule, kept.pairs)

@@ -120,23 +120,35 @@ def kept_of(flow: Flow, name: str, position: int) -> tuple[InputRecord, set[str]
         (edge,) = flow.side.nodes[edge.node].inputs
 
 
-def _asked_before(flow: Flow, joins: list[JoinOperator]) -> frozenset[str]:
-    """The nodes behind a join that ask nothing but what Spark asks of one of its inputs before it.
+def _asked_before(flow: Flow, joins: list[JoinOperator]) -> frozenset[tuple[str, frozenset[str]]]:
+    """The nodes behind a join of whose conditions Spark asks parts of one of its inputs before it.
 
     It is Spark's rule `PushPredicateThroughJoin`.
+
+    Returns:
+        Each with the columns that are left for its condition to read behind the join.
     """
     if len(joins) != 1:
         return frozenset()
     (join,) = joins
     sides = _ASKED_BEFORE.get(joined_how(flow, join), frozenset())
-    found = set()
+    found = {}
     for name, lineage, known in conditions_behind(flow, join.node):
-        asked = as_made_before(known, Made("both", lineage.rows.uses)).uses
-        places = {use.partition(":")[0] for use in asked or ()}
         plain = all(made == same(key) for key, made in lineage.columns.items())
-        if plain and len(places) == 1 and places <= sides:
-            found.add(name)
-    return frozenset(found)
+        parts = [term.made for term in lineage.terms] or [lineage.rows]
+        if lineage.expands or not (plain or lineage.terms):
+            continue
+        left = [made for made in parts if not _is_of_one(known, made, sides)]
+        if len(left) < len(parts) and all(made.uses is not None for made in left):
+            found[name] = frozenset().union(*(made.uses or () for made in left))
+    return frozenset(found.items())
+
+
+def _is_of_one(known: Mapping[str, Made], made: Made, sides: Set[str]) -> bool:
+    """Whether a condition is about one of the inputs of a join alone, and one of some of them."""
+    asked = as_made_before(known, Made("both", made.uses)).uses
+    places = {use.partition(":")[0] for use in asked or ()}
+    return len(places) == 1 and places <= sides
 
 
 def joins_of(flow: Flow, join: JoinOperator) -> int:

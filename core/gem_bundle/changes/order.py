@@ -8,7 +8,7 @@ from gem_bundle.changes.flow import ALL, of_input
 from gem_bundle.lineage import Result, collapsed, results_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gem_bundle.changes.flow import Flow
 
@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 _NAMES = frozenset({"cte", "with"})
 # What a projection goes before: Spark's rules `PushProjectionThroughUnion` and the one through limits.
 _PASSED = frozenset({"limit", "union"})
+# What a condition goes before.
+_ASKED_THROUGH = frozenset({"filter", "union"})
 
 
 def results_in_order(flow: Flow, name: str) -> Iterator[list[str]]:
     """The results of an aggregation in the order in which Spark keeps what they are made of, for each path.
 
     That is the order of the columns that come out, and those are what the last projection behind it makes
-    of them, where Spark makes one of both: its rule `CollapseProject`. On each path to the target it
-    aggregates anew.
+    of them, where Spark makes one of both: its rule `CollapseProject`. A condition on results stands between
+    them, also one that stands behind all of those projections: Spark puts it before them first, by its rule
+    `PushDownPredicates`. On each path to the target it aggregates anew.
 
     Args:
         flow: The version.
@@ -32,13 +35,35 @@ def results_in_order(flow: Flow, name: str) -> Iterator[list[str]]:
     lineage = flow.lineage(name)
     values = lineage.kept.values if lineage is not None and lineage.kept is not None else {}
     for path in flow.side.paths(name):
-        found, last = results_of(lineage) if lineage is not None else None, dict[str, Result]()
+        own = results_of(lineage) if lineage is not None else None
+        found, last = own, dict[str, Result]()
         for reader, position in path:
             if found is None:
                 break
             last, found = found, _behind(flow, reader, position, found)
+        if own is not None and _is_asked(flow, path, own):
+            last = own
         order = dict.fromkeys(key for result in last.values() for key in result.of)
         yield [*order, *(key for key in values if key not in order)]
+
+
+def _is_asked(flow: Flow, path: Sequence[tuple[str, int]], results: dict[str, Result]) -> bool:
+    """Whether a condition on results, behind projections of them, gets to where they come from."""
+    of_results = {key for key, result in results.items() if result.of}
+    for name, position in path:
+        node, lineage = flow.side.nodes[name], flow.lineage(name)
+        kinds = {operator.kind for operator in flow.side.operators if operator.node == name} - _NAMES
+        is_followed = node.kind == "transform" and not node.functions and not node.inputs[position].output
+        if lineage is None or not is_followed or not kinds <= _ASKED_THROUGH:
+            return False
+        if of_results.intersection(of_input(lineage.rows.uses or (), position)):
+            return True
+        of_results = {
+            key
+            for key, made in lineage.columns.items()
+            if made.uses is None or of_results.intersection(of_input(made.uses, position))
+        }
+    return False
 
 
 def _behind(flow: Flow, name: str, position: int, results: dict[str, Result]) -> dict[str, Result] | None:

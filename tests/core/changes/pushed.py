@@ -17,6 +17,7 @@ transforms:
 """
 JOIN = "  j: {gem: join, inputs: {l: a, r: b}, options: {condition: l.value = r.name}}\n"
 JOIN_BY_NUMBER = JOIN.replace("l.value = r.name", "l.n = r.m")
+RESULTS = "  g: {gem: aggregate, input: a, options: {group_by: [value], aggregates: {lo: min(value), hi: max(n)}}}\n"
 GROUPS = "  g: {gem: aggregate, input: a, options: {group_by: [value, n], aggregates: {c: count(*)}}}\n"
 MARKED = "  w: {gem: watermark, input: a, options: {column: at, delay: 10 minutes}}\n"
 OTHER_MARKED = "  v: {gem: watermark, input: b, options: {column: seen, delay: 10 minutes}}\n"
@@ -101,6 +102,42 @@ def _in_sql(query: str, before: str) -> str:
 
 def _no_more(name: str, kept: str, more: str, verdict: str = "mixed", **others: str) -> Pushed:
     return Pushed(name, kept + more, kept, verdict, **others)
+
+
+def _arranged(name: str, old: str, new: str, behind: str, verdict: str) -> Pushed:
+    """Results of two types in another order, and something behind them."""
+    before, after = (
+        RESULTS + f"  t: {{gem: select, input: g, options: {{columns: [value, {columns}]}}}}\n" + behind
+        for columns in (old, new)
+    )
+    return Pushed(f"{name}, in another order", before, after, verdict, mode="update")
+
+
+def _made_in_order(name: str, columns: str, behind: str) -> Pushed:
+    """The same results in the order in which they are made, and something behind them."""
+    chosen = f"  t: {{gem: select, input: g, options: {{columns: [{columns}]}}}}\n" + behind
+    other = RESULTS.replace("lo: min(value), hi: max(n)", "hi: max(n), lo: min(value)")
+    name = f"results made in another order before {name}"
+    return Pushed(name, RESULTS + chosen, other + chosen, "refused", mode="update")
+
+
+def _unmarked(name: str, state: str, last: str, columns: str, mode: str) -> Pushed:
+    """A watermark on a column that nothing behind it reads, which goes."""
+    mark = f"  z: {{gem: watermark, input: {last}, options: {{column: at, delay: 10 minutes}}}}\n"
+    old, new = (
+        f"  t: {{gem: select, input: {read}, options: {{columns: [{columns}]}}}}\n" for read in ("z", last)
+    )
+    name = f"a watermark behind {name} that nothing goes by"
+    return Pushed(name, state + mark + old, state + new, "refused", mode=mode)
+
+
+def _unread(name: str, query: str) -> Pushed:
+    """A column behind a join that comes out, and that nothing but conditions reads then."""
+    old, new = (
+        JOIN + f'  t: {{gem: sql, input: j, options: {{query: "select {text}"}}}}\n'
+        for text in ("n, m, x from j", query)
+    )
+    return Pushed(f"a column that nothing but {name} reads", old, new, "refused")
 
 
 PUSHED = [
@@ -652,6 +689,29 @@ KEPT_NULLS = [
         WINDOWS_JOINED.replace("HAVING", "m > 2 and c > 0"),
         "mixed",
         rows="wide2",
+    ),
+    # What is asked of results stands right behind them, whatever chooses columns before it.
+    _arranged("results before what is asked of one", "lo, hi", "hi, lo", _filter("hi > 0", "t"), "continues"),
+    _arranged(
+        "results before what is asked of a key", "lo, hi", "hi, lo", _filter("value > 'a'", "t"), "refused"
+    ),
+    _arranged("results in a message", "lo, hi", "hi, lo", "  f: {gem: to_json, input: t}\n", "refused"),
+    _made_in_order("what is asked of one", "value, lo, hi", _filter("hi > 0", "t")),
+    _made_in_order(
+        "what is asked of what is made of them",
+        "value, 'concat(lo, hi) as c'",
+        _filter("c = 'a' or c <> 'b'", "t"),
+    ),
+    # Spark reads what a watermark is put on, though nothing behind it does.
+    _unmarked("a join", JOIN, "j", "n, m", "append"),
+    _unmarked("groups", GROUPS.replace("c: count(*)", "at: max(at), c: count(*)"), "g", "value, c", "update"),
+    # A column that only conditions of one input read isn't kept, whatever else the query does or asks.
+    _unread("a query's condition", "n, m from j where x > 1"),
+    _unread("one of a query's conditions", "n, m + 1 as k from j where x > 1 and m > 2"),
+    _unread("what a query's conditions are the contrary of", "n, m from j where not (x > 1 or m > 2)"),
+    _unread(
+        "a condition on what an inner query makes of it",
+        "n, m from (select *, x + 1 as z from j) where z > 2",
     ),
 ]
 
