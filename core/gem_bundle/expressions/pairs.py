@@ -6,7 +6,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle.expressions.analysis import analyse, parsed
+from gem_bundle.expressions.analysis import analyse
+from gem_bundle.expressions.folding import folded
 from gem_bundle.expressions.kinds import common_type
 from gem_bundle.expressions.uses import asked_by, made_over
 from gem_bundle.lineage import Equality, Made, Term
@@ -54,7 +55,7 @@ def kept_by(condition: str, left: Facts, right: Facts, names: tuple[str, str]) -
     """
     inputs = [left.columns, right.columns]
     whole = made_over(condition, list(enumerate(inputs)), {})
-    tree = parsed(condition)
+    tree = folded(condition)
     if tree is None or whole.uses is None:
         return whole
     from gem_bundle.expressions.join_terms import conjuncts
@@ -85,7 +86,7 @@ def asked_of_pairs(
     Returns:
         The columns, each behind the position of its input; None where that can't be told.
     """
-    tree = parsed(condition)
+    tree = folded(condition)
     if tree is None:
         return None
     from gem_bundle.expressions.join_terms import conjuncts
@@ -138,7 +139,7 @@ def equalities(condition: str, columns: Sequence[Column] | None, position: int =
         columns: The columns it is over.
         position: The position of the input they belong to.
     """
-    tree = parsed(condition) if _COMPARES.search(condition) else None
+    tree = folded(condition) if _COMPARES.search(condition) else None
     if tree is None:
         return ()
     found = []
@@ -156,7 +157,7 @@ def terms_of(condition: str, columns: Sequence[Column] | None) -> tuple[Term, ..
         condition: A boolean expression.
         columns: The columns it is over.
     """
-    tree = parsed(condition)
+    tree = folded(condition)
     if tree is None:
         return ()
     texts = [_written(part, wanted=wanted) for part, wanted in _apart(tree)]
@@ -236,7 +237,7 @@ def _equal(
     condition: str, inputs: Sequence[Sequence[Column] | None]
 ) -> list[tuple[str | None, list[Made]]] | None:
     """What a condition wants to be equal: the type that is compared, and what is."""
-    tree = parsed(condition)
+    tree = folded(condition)
     if tree is None:
         return None
     known = list(enumerate(inputs))

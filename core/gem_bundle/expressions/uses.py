@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gem_bundle.expressions.analysis import parsed
+from gem_bundle.expressions.folding import folded
 from gem_bundle.expressions.names import reference
 from gem_bundle.expressions.scope import Scope
 from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN, Made, column_keys
@@ -57,7 +57,7 @@ def made_over(
         rule = f".{'.'.join(fields)}" if fields else "="
         nulls = nulls_of_name(parts)
     else:
-        tree = parsed(expression)
+        tree = folded(expression)
         if tree is None:
             return Made(" ".join(expression.split()), None)
         from gem_bundle.expressions.nulls import nulls_in
@@ -168,7 +168,7 @@ def tested_by(condition: str, bodies: Mapping[str, str]) -> frozenset[str] | Non
         condition: A boolean expression over columns.
         bodies: The expressions that columns are made by, by name in lower case, as far as they are known.
     """
-    tree = parsed(condition)
+    tree = folded(condition)
     if tree is None:
         return None
     from gem_bundle.expressions.join_terms import conjuncts
@@ -180,7 +180,7 @@ def tested_by(condition: str, bodies: Mapping[str, str]) -> frozenset[str] | Non
         asked = bare(part.this) if isinstance(part, exp.Not) else None
         if isinstance(asked, exp.Is) and isinstance(asked.expression, exp.Null):
             parts = parts_of(bare(asked.this))
-            body = parsed(bodies.get(parts[-1].lower(), "")) if parts is not None else None
+            body = folded(bodies.get(parts[-1].lower(), "")) if parts is not None else None
             if body is not None and _never_null(body):
                 continue
         names = names_in(part)
@@ -210,7 +210,7 @@ def asked_by(condition: str, inputs: Sequence[Sequence[Column] | None]) -> froze
         condition: A boolean expression.
         inputs: The columns of what it is over.
     """
-    tree = parsed(condition)
+    tree = folded(condition)
     if tree is None:
         return None
     from gem_bundle.expressions.asked import asked_of
@@ -230,7 +230,7 @@ def nulls_left_out(condition: str, inputs: Sequence[Sequence[Column] | None]) ->
         condition: A boolean expression.
         inputs: The columns of what it is over.
     """
-    tree = parsed(condition)
+    tree = folded(condition)
     if tree is None:
         return frozenset()
     from gem_bundle.expressions import asked
@@ -272,7 +272,7 @@ def _window_calls(expression: str) -> list[exp.Anonymous] | None:
     """The windows in an expression, those of sessions too; None where it can't be read."""
     if "window" not in expression.lower():
         return []
-    tree = parsed(expression)
+    tree = folded(expression)
     if tree is None:
         return None
     from gem_bundle.expressions.spark_parser import exp

@@ -121,6 +121,12 @@ def _made_in_order(name: str, columns: str, behind: str) -> Pushed:
     return Pushed(name, RESULTS + chosen, other + chosen, "refused", mode="update")
 
 
+def _decided(name: str, condition: str, verdict: str) -> Pushed:
+    """A condition behind a join that literals decide a part of."""
+    name = f"a condition of which literals decide {name}"
+    return Pushed(name, JOIN, JOIN + _filter(condition, "j"), verdict)
+
+
 def _unmarked(name: str, state: str, last: str, columns: str, mode: str) -> Pushed:
     """A watermark on a column that nothing behind it reads, which goes."""
     mark = f"  z: {{gem: watermark, input: {last}, options: {{column: at, delay: 10 minutes}}}}\n"
@@ -702,6 +708,10 @@ KEPT_NULLS = [
         "value, 'concat(lo, hi) as c'",
         _filter("c = 'a' or c <> 'b'", "t"),
     ),
+    # What literals decide Spark leaves out, and makes a key of what is left.
+    _decided("or", "n = m or 1 = 2", "refused"),
+    _decided("and", "n = m and (x > y or 1 = 1)", "refused"),
+    _decided("all that there is", "n = m or 'a' = 'a'", "continues"),
     # Spark reads what a watermark is put on, though nothing behind it does.
     _unmarked("a join", JOIN, "j", "n, m", "append"),
     _unmarked("groups", GROUPS.replace("c: count(*)", "at: max(at), c: count(*)"), "g", "value, c", "update"),

@@ -1,0 +1,94 @@
+"""Conditions without those of their parts that literals decide: `x = y or 1 = 2` is `x = y`."""
+
+from __future__ import annotations
+
+import operator
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from gem_bundle.expressions.analysis import parsed
+
+if TYPE_CHECKING:
+    from gem_bundle.expressions.spark_parser import exp
+
+_LITERAL = r"""(?:\d|'|"|\btrue\b|\bfalse\b)"""
+_PERHAPS = re.compile(rf"(?is)\b(?:and|or)\b.*{_LITERAL}|{_LITERAL}.*\b(?:and|or)\b")
+_COMPARE = {
+    "EQ": operator.eq,
+    "NEQ": operator.ne,
+    "LT": operator.lt,
+    "LTE": operator.le,
+    "GT": operator.gt,
+    "GTE": operator.ge,
+}
+
+
+@lru_cache(maxsize=4096)
+def folded(expression: str) -> exp.Expr | None:
+    """The tree of an expression in which no part of `and` and `or` is decided by literals.
+
+    Spark's optimizer leaves them out (its rules `ConstantFolding` and `BooleanSimplification`), and takes the
+    rest for what it is then: an equality, or a condition on one of the inputs.
+
+    Args:
+        expression: The expression.
+
+    Returns:
+        None when it can't be read. Don't change it: it is kept.
+    """
+    tree = parsed(expression)
+    if tree is None or not _PERHAPS.search(expression):
+        return tree
+    from gem_bundle.expressions.spark_parser import exp
+
+    if not any(_part_left(node) for node in tree.find_all(exp.And, exp.Or)):
+        return tree
+    return _without(tree.copy())
+
+
+def _without(node: exp.Expr) -> exp.Expr:
+    from gem_bundle.expressions.spark_parser import exp
+
+    for key, value in list(node.args.items()):
+        if isinstance(value, exp.Expression):
+            node.set(key, _without(value))
+        elif isinstance(value, list):
+            node.set(key, [_without(one) if isinstance(one, exp.Expression) else one for one in value])
+    return _part_left(node) or node
+
+
+def _part_left(node: exp.Expr) -> exp.Expr | None:
+    """What `and` or `or` is where literals decide one of its parts; None for anything else."""
+    from gem_bundle.expressions.spark_parser import exp
+
+    if not isinstance(node, exp.And | exp.Or):
+        return None
+    idle = isinstance(node, exp.And)
+    for one, other in ((node.this, node.expression), (node.expression, node.this)):
+        decided = _decided(one)
+        if decided is not None:
+            return other if decided is idle else exp.Boolean(this=decided)
+    return None
+
+
+def _decided(node: exp.Expr) -> bool | None:
+    """What literals alone say; None where they don't."""
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.expressions.trees import bare
+
+    node = bare(node)
+    if isinstance(node, exp.Boolean):
+        return bool(node.this)
+    compare = _COMPARE.get(type(node).__name__)
+    if compare is None:
+        return None
+    sides = [bare(side) for side in (node.this, node.expression)]
+    if not all(isinstance(side, exp.Literal) for side in sides):
+        return None
+    texts = [str(side.this) for side in sides]
+    if all(side.is_string for side in sides):
+        return compare(*texts)
+    if all(text.isdecimal() for text in texts) and not any(side.is_string for side in sides):
+        return compare(*map(int, texts))
+    return None
