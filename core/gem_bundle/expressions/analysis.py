@@ -25,6 +25,11 @@ _VALUE_TYPES = {
     "current_timestamp": "timestamp",
     **dict.fromkeys(("current_user", "session_user", "user"), "string"),
 }
+# What Spark calls the columns of values that are written without brackets.
+_VALUE_NAMES = {
+    **{name: f"{name}()" for name in ("current_date", "current_timestamp")},
+    **dict.fromkeys(("current_user", "session_user", "user"), "current_user()"),
+}
 _LONGEST_NAME = 500
 # So often is an expression walked through on the average, and twice as often in the worst pipelines.
 _WALKS = 5
@@ -146,7 +151,7 @@ def of_reference(parts: Sequence[str], scope: Scope, name: str | None) -> Analys
     if column is None:
         timely = meaning.outcome == "value" and parts[0].lower() in CURRENT_TIME
         delay = None if meaning.outcome == "value" else scope.possible_delay
-        given = name or ("" if meaning.outcome == "value" else parts[-1])
+        given = name or (_VALUE_NAMES.get(parts[0].lower(), "") if meaning.outcome == "value" else parts[-1])
         return Analysis(
             Column(
                 given,

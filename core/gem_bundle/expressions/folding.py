@@ -24,7 +24,6 @@ _COMPARE = {
 }
 
 
-@lru_cache(maxsize=4096)
 def folded(expression: str) -> exp.Expr | None:
     """The tree of an expression in which no part of `and` and `or` is decided by literals.
 
@@ -38,11 +37,16 @@ def folded(expression: str) -> exp.Expr | None:
         None when it can't be read. Don't change it: it is kept.
     """
     tree = parsed(expression)
-    if tree is None or not _PERHAPS.search(expression):
-        return tree
+    return tree if tree is None or not _PERHAPS.search(expression) else _folded(expression)
+
+
+@lru_cache(maxsize=4096)
+def _folded(expression: str) -> exp.Expr | None:
+    """The same of an expression that can be read."""
     from gem_bundle.expressions.spark_parser import exp
 
-    if not any(_part_left(node) for node in tree.find_all(exp.And, exp.Or)):
+    tree = parsed(expression)
+    if tree is None or not any(_part_left(node) for node in tree.find_all(exp.And, exp.Or)):
         return tree
     return _without(tree.copy())
 

@@ -17,6 +17,10 @@ transforms:
 """
 JOIN = "  j: {gem: join, inputs: {l: a, r: b}, options: {condition: l.value = r.name}}\n"
 JOIN_BY_NUMBER = JOIN.replace("l.value = r.name", "l.n = r.m")
+NAMED_AS_A_VALUE = (
+    "  o: {gem: select, input: a, options: {columns: [value, n as CALLED]}}\n"
+    "  g: {gem: aggregate, input: o, options: {group_by: [value, user], aggregates: {c: count(*)}}}\n"
+)
 RESULTS = "  g: {gem: aggregate, input: a, options: {group_by: [value], aggregates: {lo: min(value), hi: max(n)}}}\n"
 GROUPS = "  g: {gem: aggregate, input: a, options: {group_by: [value, n], aggregates: {c: count(*)}}}\n"
 MARKED = "  w: {gem: watermark, input: a, options: {column: at, delay: 10 minutes}}\n"
@@ -712,6 +716,14 @@ KEPT_NULLS = [
     _decided("or", "n = m or 1 = 2", "refused"),
     _decided("and", "n = m and (x > y or 1 = 1)", "refused"),
     _decided("all that there is", "n = m or 'a' = 'a'", "continues"),
+    # Where no column is called `user` it is who runs the query: one group.
+    Pushed(
+        "a column called as a value of Spark is, which goes",
+        NAMED_AS_A_VALUE.replace("CALLED", "user"),
+        NAMED_AS_A_VALUE.replace("CALLED", "who"),
+        "refused",
+        mode="update",
+    ),
     # Spark reads what a watermark is put on, though nothing behind it does.
     _unmarked("a join", JOIN, "j", "n, m", "append"),
     _unmarked("groups", GROUPS.replace("c: count(*)", "at: max(at), c: count(*)"), "g", "value, c", "update"),

@@ -294,17 +294,17 @@ def _lateness(
             f"{what}; nothing behind it keeps state by event time, but {listed_names(alone)} gives its row "
             "with each micro-batch, those without rows too, which only a watermark has Spark run"
         )
-        return both.change("from_now_on", code, message, node, **details)
+        return both.change("from_now_on", code, message, node, what=what, **details)
     if not states:
         message = f"{what}; nothing behind it keeps state by event time, so no row is different for it"
-        return both.change("continues", code, message, node, **details)
+        return both.change("continues", code, message, node, what=what, **details)
     named = listed_names(sorted(states))
     if effect == "mixed" and not any(_recalls(both, name) for name in states):
         message = (
             f"{what}; from now on {named} drops late rows by what there is now, and nothing that it has kept "
             "gets into results"
         )
-        return both.change("from_now_on", code, message, node, **details)
+        return both.change("from_now_on", code, message, node, what=what, **details)
     joins = {
         operator.node
         for side in (both.old, both.new)
@@ -319,7 +319,7 @@ def _lateness(
         return both.of_state("refused", code, message, node, difference=what, **details)
     if effect == "mixed" and all(_tells_all(both, name) for name in states):
         message = f"{what}; from now on {named} drops late rows by what there is now, and it lets nothing go"
-        return both.change("from_now_on", code, message, node, **details)
+        return both.change("from_now_on", code, message, node, what=what, **details)
     if effect == "mixed":
         message = f"{what}: what {named} has kept and let go was decided by the old one"
         return both.of_state("mixed", code, message, node, difference=what, **details)
@@ -327,7 +327,7 @@ def _lateness(
         f"{what}; from now on {named} goes by it: what was dropped as late, or let go, is gone, and the "
         "watermark of the checkpoint never goes back"
     )
-    return both.change("from_now_on", code, message, node, **details)
+    return both.change("from_now_on", code, message, node, what=what, **details)
 
 
 def _is_one_group(flow: Flow, node: str) -> bool:
