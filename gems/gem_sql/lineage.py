@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gem_sql.table_lineage import Tables
 
-_ALL = "*"
+_OTHERS = ""
 _VALUES = frozenset({"?max", "?min", "?any_value", "?mode"})
 
 
@@ -47,15 +47,24 @@ def _whole(tree: Any, query: str, names: list[str]) -> Lineage:
     from gem_bundle.expressions.query import exp
 
     rule = Made(" ".join(query.split()), None)
-    calls: dict[str, tuple[str, ...]] = {}
+    items = tree.expressions if isinstance(tree, exp.Select) and not tree.args.get("distinct") else []
+    # Of its own results Spark keeps what somebody reads; those of queries within it any of them may need.
+    owner = (
+        {id(item): name for item, name in zip(items, names, strict=False)} if len(items) == len(names) else {}
+    )
+    values: dict[str, dict[str, tuple[str, ...]]] = {_OTHERS: {}}
     for call in tree.find_all(exp.Anonymous):
         whole: Any = call
         while isinstance(whole.parent, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
             whole = whole.parent
+        at: Any = whole
+        while at is not None and id(at) not in owner:
+            at = at.parent
+        calls = values.setdefault(owner.get(id(at), _OTHERS), {})
         for text, kinds in (buffers_of(sql_of(whole), None) or {}).items():
             # Whatever is one of the values that came is kept as such a value.
             calls[text] = tuple("?value" if kind in _VALUES else kind for kind in kinds)
-    kept = Kept((rule,), None, {_ALL: calls}, frozenset({_ALL}))
+    kept = Kept((rule,), None, values)
     return Lineage(dict.fromkeys(names, rule), rule, kept)
 
 

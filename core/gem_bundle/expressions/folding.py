@@ -5,16 +5,18 @@ from __future__ import annotations
 import operator
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gem_bundle.expressions.analysis import parsed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gem_bundle.expressions.spark_parser import exp
 
 _LITERAL = r"""(?:\d|'|"|\btrue\b|\bfalse\b)"""
 _PERHAPS = re.compile(rf"(?is)\b(?:and|or)\b.*{_LITERAL}|{_LITERAL}.*\b(?:and|or)\b")
-_COMPARE = {
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "EQ": operator.eq,
     "NEQ": operator.ne,
     "LT": operator.lt,

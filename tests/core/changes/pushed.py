@@ -21,6 +21,11 @@ NAMED_AS_A_VALUE = (
     "  o: {gem: select, input: a, options: {columns: [value, n as CALLED]}}\n"
     "  g: {gem: aggregate, input: o, options: {group_by: [value, user], aggregates: {c: count(*)}}}\n"
 )
+GROUPS_OF_GROUPS = (
+    '  g: {gem: sql, input: a, options: {query: "with step as (select value, count(*) as c, max(x) as m from a '
+    'group by value, n) select value, sum(c) as k, max(m) as h from step group by value"}}\n'
+    "  t: {gem: select, input: g, options: {columns: [READ]}}\n"
+)
 RESULTS = "  g: {gem: aggregate, input: a, options: {group_by: [value], aggregates: {lo: min(value), hi: max(n)}}}\n"
 GROUPS = "  g: {gem: aggregate, input: a, options: {group_by: [value, n], aggregates: {c: count(*)}}}\n"
 MARKED = "  w: {gem: watermark, input: a, options: {column: at, delay: 10 minutes}}\n"
@@ -716,6 +721,21 @@ KEPT_NULLS = [
     _decided("or", "n = m or 1 = 2", "refused"),
     _decided("and", "n = m and (x > y or 1 = 1)", "refused"),
     _decided("all that there is", "n = m or 'a' = 'a'", "continues"),
+    # Of a query that can't be followed Spark keeps the results that somebody reads, too.
+    Pushed(
+        "a result of groups of groups that somebody reads now",
+        GROUPS_OF_GROUPS.replace("READ", "value, k"),
+        GROUPS_OF_GROUPS.replace("READ", "value, k, h"),
+        "refused",
+        mode="update",
+    ),
+    Pushed(
+        "a group of groups that nobody reads any longer",
+        GROUPS_OF_GROUPS.replace("READ", "value, k"),
+        GROUPS_OF_GROUPS.replace("READ", "k"),
+        "from_now_on",
+        mode="update",
+    ),
     # Where no column is called `user` it is who runs the query: one group.
     Pushed(
         "a column called as a value of Spark is, which goes",
