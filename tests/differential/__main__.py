@@ -46,6 +46,11 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="FILE",
         help="keep what became of edits there, and try none again that is there already",
     )
+    parser.add_argument(
+        "--planned",
+        action="store_true",
+        help="with --edits: have Spark only plan them, and run none but those that it plans otherwise than told",
+    )
     parser.add_argument("--one", metavar="SEED", help="one pipeline, as a report names it (SEED:NUMBER)")
     parser.add_argument(
         "--proofs", type=int, default=PROOFS, help="how many queries to start for each deliberate difference"
@@ -61,6 +66,10 @@ def main(arguments: list[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     seed = given.seed if given.seed is not None else secrets.token_hex(4)
+    if given.edits and given.planned:
+        from tests.differential.edits.planned import run as plan
+
+        return plan(seed, given.edits, given.jobs)
     if given.edits:
         from tests.differential.edits.main import run
 

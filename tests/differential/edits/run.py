@@ -2,57 +2,34 @@
 
 from __future__ import annotations
 
-import copy
-import json
-import re
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 
-from gem_bundle.changes.canonical import version_of
-from gem_bundle.changes.compare import compare
-from gem_bundle.changes.record import Record
-from gem_bundle.check.checker import check_definition
-from gem_bundle.pipeline.document import Document
-from gem_bundle.pipeline.loader import LoadOptions, load_values
-from tests.differential.edits.asked import asking
-from tests.differential.edits.declared import declared_edits
-from tests.differential.edits.draw import Edit, Recorded, edits, needed
+from tests.differential.edits.draw import Edit
+from tests.differential.edits.drawn import EACH, MOVED, drawn_edits
 from tests.differential.edits.known import Known
 from tests.differential.edits.rows import STYLES, again
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.changes.model import Change, TargetChanges
-    from gem_bundle.pipeline.plan import Plan
     from gem_bundle.plugins import Registry
+    from tests.differential.edits.drawn import Drawn
     from tests.differential.edits.truth import Experiments, First, Truth
 
 Judged = Literal["right", "better", "refused missed", "worse", "a little worse", "late", "unshown", "useless"]
-EACH = 4
-"""How many edits of one pipeline are tried."""
-
 AGAIN: dict[Judged, int] = {"worse": 24, "unshown": 9, "a little worse": 2}
 """On how many other rows an edit is tried that is called worse than it was on those before."""
 
 FURTHER = 2
 """On how many other rows an edit is tried that is called harmless beside rows of state, and was on the first."""
 
-_MOST_NODES = 9
-_STATELESS_SHARE = 3
-_UNDEFINED = {"row_ids", "current_time"}
-_RANDOM = re.compile(
-    r"\b(uuid|rand\w*|shuffle|current_\w+|now|input_file_\w+|spark_partition_id)\b", re.IGNORECASE
-)
-_LIMIT = re.compile(r"\b(limit )\d+")
-_ENOUGH = 13
-_MOVED = "another path"
-_TARGET_KEYS = {"input", "output_mode"}
 # From harmless to fatal, as an experiment can tell them apart.
 _LEVEL = {"continues": 0, "from_now_on": 1, "wrong": 2, "refused": 3}
 _SAID = {"same": 0, "continues": 0, "from_now_on": 1, "skipped": 2, "again": 2, "mixed": 2, "refused": 3}
@@ -148,66 +125,41 @@ def try_edits(
         further: On how many other rows one is tried that is called harmless beside rows of state, and was.
         asked: Some pipelines ask for more before their target, or are edited to.
     """
-    recorded = Recorded(seed)
-    drawn = recorded.drawn()
-    if drawn.mistake or drawn.values.get("mode") == "batch":
-        return
-    random = Random(f"{seed}:edits")
-    target = random.choice(list(drawn.values["targets"]))
-    before = small(only(drawn.values, target))
-    node = before["targets"][target]
-    before["targets"][target] = {"gem": "noop", **{k: v for k, v in node.items() if k in _TARGET_KEYS}}
-    before, more = asking(recorded, seed, before, target) if asked else (before, [])
-    old = plan_of(before, registry)
-    if old is None or _is_undefined(old, before) or len(old.order) > _MOST_NODES:
-        return
-    stateful = any(operator.stateful for f in old.facts.values() for operator in f.all_operators())
-    if not stateful and random.randrange(_STATELESS_SHARE):
-        return
-    kept = Record.from_json(Record(target, (version_of(old, target),)).as_json()).newest
-    assert kept is not None
     known = Known() if known is None else known
-    made = 0
     with ExitStack() as closing:
+        firsts: dict[int, First] = {}
 
-        def find(number: int, new: Plan) -> Truth:
-            """The truth over some rows."""
-            return experiments.of(first(number), new, target)
-
-        def first(number: int) -> First:
+        def first(drawn: Drawn, number: int) -> First:
             """What version 1 has left of some rows."""
             if number not in firsts:
                 rows = seed if number < 0 else again(seed, number)
-                firsts[number] = experiments.first(rows, old, target)
+                firsts[number] = experiments.first(rows, drawn.old, drawn.target)
                 closing.callback(firsts[number].close)
             return firsts[number]
 
-        firsts: dict[int, First] = {}
-        declared = [*more, *declared_edits(seed, before, target)]
-        tried = {json.dumps(before)}
-        for edit in [*edits(recorded, before, target, random, EACH * 4), *declared]:
-            if made == most and edit not in declared:
-                continue
-            after = small(only(edit.values, target))
-            new = plan_of(after, registry)
-            written = json.dumps(after)
-            if new is None or written in tried or _is_undefined(new, after):
-                continue
-            tried.add(written)
-            truth = known.of(seed, [before, after], partial(find, -1, new))
+        def find(drawn: Drawn, number: int) -> Truth:
+            """The truth over some rows."""
+            return experiments.of(first(drawn, number), drawn.new, drawn.target)
+
+        def left(drawn: Drawn) -> SparkCheckpoint:
+            """What Spark has left of version 1."""
+            return first(drawn, -1).checkpoint
+
+        for drawn in drawn_edits(seed, registry, most, asked=asked):
+            versions, edit = [drawn.before, drawn.after], drawn.edit
+            truth = known.of(seed, versions, partial(find, drawn, -1))
             if truth.outcome == "unfit":
                 return
             checkpoint = None
-            if edit.kind == _MOVED:
-                checkpoint = known.checkpoint(seed, before, lambda: first(-1).checkpoint)
-            version = version_of(new, target)
-            said = compare(kept, version, new, target, registry=registry, checkpoint=checkpoint)
+            if edit.kind == MOVED:
+                checkpoint = known.checkpoint(seed, drawn.before, partial(left, drawn))
+            said = drawn.said(registry, checkpoint)
             judged = judge(edit, said, truth)
             # Over other rows the checkpoint is another one, and this verdict goes by the checkpoint.
             number = 0
             while checkpoint is None and number < AGAIN.get(judged, 0):
                 # What makes no difference to some rows may make one to others.
-                other = known.of(again(seed, number), [before, after], partial(find, number, new))
+                other = known.of(again(seed, number), versions, partial(find, drawn, number))
                 if _shows_more(other, truth):
                     truth, judged = other, judge(edit, said, other)
                 number += 1
@@ -217,12 +169,11 @@ def try_edits(
                 and truth.kept
                 and _SAID[said.verdict] < _LEVEL["wrong"]
             ):
-                for number in Random(f"{seed}:{made}").sample(range(len(STYLES)), further):
-                    other = known.of(again(seed, number), [before, after], partial(find, number, new))
+                for number in Random(f"{seed}:{drawn.number}").sample(range(len(STYLES)), further):
+                    other = known.of(again(seed, number), versions, partial(find, drawn, number))
                     if _shows_more(other, truth):
                         truth, judged = other, judge(edit, said, other)
-            yield Tried(seed, Edit(edit.kind, after, edit.node), before, said, truth, judged)
-            made += edit not in declared
+            yield Tried(seed, Edit(edit.kind, drawn.after, edit.node), drawn.before, said, truth, judged)
 
 
 def judge(edit: Edit, said: TargetChanges, truth: Truth) -> Judged:
@@ -273,35 +224,3 @@ def _skips(said: TargetChanges) -> bool:
         "GB414",
         "GB418",
     }
-
-
-def plan_of(values: dict[str, Any], registry: Registry) -> Plan | None:
-    """The checked plan of a pipeline; None where the checker finds errors."""
-    loaded = load_values(
-        copy.deepcopy(values), Document("drawn"), Path("/drawn"), "", LoadOptions(environment={})
-    )
-    return check_definition(loaded, registry).plan
-
-
-def only(values: dict[str, Any], target: str) -> dict[str, Any]:
-    """A pipeline with one of its targets, and what that needs."""
-    names = {*needed(values, target), target}
-    found = copy.deepcopy(values)
-    for section in ("sources", "transforms", "targets"):
-        found[section] = {name: node for name, node in found.get(section, {}).items() if name in names}
-    return {key: value for key, value in found.items() if value}
-
-
-def small(values: dict[str, Any]) -> dict[str, Any]:
-    """A pipeline whose limits are reached by as few rows as there are."""
-    found = json.loads(_LIMIT.sub(rf"\1{_ENOUGH}", json.dumps(values)))
-    for node in found.get("transforms", {}).values():
-        if node["gem"] == "limit":
-            node["options"]["rows"] = min(node["options"]["rows"], _ENOUGH)
-    return found  # type: ignore[no-any-return]
-
-
-def _is_undefined(plan: Plan, values: dict[str, Any]) -> bool:
-    """Whether what comes out differs from one run to the next."""
-    kinds = {operator.kind for facts in plan.facts.values() for operator in facts.all_operators()}
-    return bool(kinds & _UNDEFINED) or _RANDOM.search(json.dumps(values)) is not None

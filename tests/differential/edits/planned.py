@@ -1,0 +1,271 @@
+"""Whether Spark takes the state of an edited pipeline, by its planning alone: a tenth of a second for an edit.
+
+Before a query's first micro-batch Spark plans it, and compares what it would keep with what the checkpoint has.
+That decides whether it refuses an edit for its state, and needs neither rows nor anything that runs. So many more
+edits can be tried than run; those that Spark and `gem-bundle plan` don't agree on are run then.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from gem_bundle.plugins import load_registry
+from gem_bundle.run.failures import headline, root_cause
+from gem_bundle.run.frames import Frames
+from gem_bundle.run.setting import setting
+from gem_bundle.schema import schema_of
+from tests.differential.edits.drawn import MOVED, drawn_edits
+from tests.differential.edits.truth import SETTINGS, Experiments
+from tests.differential.engine import started
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from gem_bundle.gem import Source
+    from gem_bundle.pipeline.model import Node
+    from gem_bundle.pipeline.plan import Plan
+    from tests.differential.edits.drawn import Drawn
+    from tests.differential.edits.truth import First
+
+Found = Literal["right", "refused missed", "worse", "planned otherwise", "useless"]
+EACH = 12
+"""How many edits of one pipeline are planned."""
+
+_PROGRESS = 100
+# What a streaming query sets before it plans.
+_PLANNING = {
+    **SETTINGS,
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.cbo.enabled": "false",
+    "spark.sql.streaming.internal.stateStore.partitions": "1",
+    # Where in Python a column was made is of no interest here.
+    "spark.sql.dataFrameQueryContext.enabled": "false",
+}
+_PACKAGE = "org.apache.spark.sql.execution"
+_STREAMING = f"{_PACKAGE}.streaming.runtime"
+# Of the rows of a join it is told by a plan alone that a column is never null where a query that runs doesn't tell it.
+_ROWS_OF_JOINS = "*WithIndex*/_metadata/schema"
+
+
+class Planning:
+    """Has Spark plan versions of pipelines as it does before their first micro-batch.
+
+    It goes behind PySpark: `IncrementalExecution`, which compares the state, is Java's.
+
+    Args:
+        spark: The session.
+        folder: An empty folder.
+    """
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._jvm: Any = spark._jvm
+        self._old: Plan | None = None
+
+    def refusal(self, old: Plan, new: Plan, target: str) -> Exception | None:
+        """Why Spark doesn't go on with version 2 where version 1 was.
+
+        Args:
+            old: The plan of version 1.
+            new: The plan of version 2.
+            target: Their target.
+
+        Returns:
+            None when it does.
+
+        Raises:
+            Exception: When it plans one of them not even by itself.
+        """
+        alone, edited = self._folder / "alone", self._folder / "edited"
+        try:
+            with self._settings(_PLANNING):
+                self._plan(new, target, alone, 0)
+                shutil.copytree(self._first(old, target), edited)
+                try:
+                    self._plan(new, target, edited, 1)
+                except Exception as error:  # noqa: BLE001 (what it raises is the answer)
+                    return error
+            return None
+        finally:
+            shutil.rmtree(alone, ignore_errors=True)
+            shutil.rmtree(edited, ignore_errors=True)
+
+    def _first(self, plan: Plan, target: str) -> Path:
+        """What Spark leaves of version 1 when it plans it, which is done once for all edits of one pipeline."""
+        first = self._folder / "first"
+        if self._old is not plan:
+            shutil.rmtree(first, ignore_errors=True)
+            (first / "state").mkdir(parents=True)
+            self._old = None
+            self._plan(plan, target, first, 0)
+            _forget_nulls(first)
+            self._old = plan
+        return first
+
+    @contextmanager
+    def _settings(self, settings: Mapping[str, str]) -> Iterator[None]:
+        with ExitStack() as stack:
+            for key, value in settings.items():
+                stack.enter_context(setting(self._spark, key, value))
+            yield
+
+    def _plan(self, plan: Plan, target: str, checkpoint: Path, batch: int) -> None:
+        (edge,), mode = plan.node(target).inputs, plan.node(target).output_mode
+        with self._settings(plan.definition.spark):
+            df = Frames(plan, self._spark, self._reader(plan)).of(edge.node, edge.output)
+            session = df._jdf.sparkSession()
+            made = self._object(f"{_PACKAGE}.streaming.checkpointing.OffsetSeqMetadata").apply(
+                0, 0, session.conf()
+            )
+            new_id = self._jvm.java.util.UUID.randomUUID
+            execution = self._jvm.org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution(
+                session,
+                df._jdf.queryExecution().analyzed(),
+                getattr(self._jvm.org.apache.spark.sql.streaming.OutputMode, mode.capitalize())(),
+                str(checkpoint / "state"),
+                new_id(),
+                new_id(),
+                batch,
+                self._object("scala.Option").apply(made if batch else None),
+                made,
+                self._object(f"{_STREAMING}.WatermarkPropagator").noop(),
+                True,  # the first micro-batch of a run, before which state is compared
+                self._jvm.scala.collection.mutable.HashMap(),
+                self._jvm.scala.collection.mutable.HashMap(),
+                self._object(f"{_PACKAGE}.CommandExecutionMode").SKIP(),
+                False,
+            )
+            execution.executedPlan()
+
+    def _object(self, name: str) -> Any:
+        """An object of Scala's."""
+        return self._jvm.java.lang.Class.forName(f"{name}$").getField("MODULE$").get(None)
+
+    def _reader(self, plan: Plan) -> Any:
+        def read(node: Node, name: str) -> DataFrame:
+            from pyspark.sql import DataFrame
+            from pyspark.sql.types import StructType
+
+            schema = schema_of(cast("Source", plan.gems[node.id]).infer().columns or ())
+            if node.mode == "batch":
+                return self._spark.read.schema(schema).json(str(self._folder))
+            java: Any = self._spark._jsparkSession
+            tag = self._object("scala.reflect.ClassTag").AnyRef()
+            rows = self._spark.sparkContext._jsc.sc().emptyRDD(tag)
+            made = java.parseDataType(StructType.fromDDL(schema).json())
+            df = DataFrame(java.internalCreateDataFrame(rows, made, True), self._spark)
+            # As a micro-batch has it: each column under the name that the query knows.
+            return df.select([df[f"`{column}`"].alias(column) for column in df.columns])
+
+        return read
+
+
+def _forget_nulls(checkpoint: Path) -> None:
+    for file in checkpoint.rglob(_ROWS_OF_JOINS):
+        # As many bytes, since the file says how many they are.
+        file.write_bytes(file.read_bytes().replace(b'"nullable":false', b'"nullable":true '))
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+
+def judge(drawn: Drawn, said: str, planning: Planning) -> tuple[Found, str]:
+    """What a verdict is worth beside what Spark plans, with Spark's words.
+
+    Args:
+        drawn: The edit.
+        said: The verdict.
+        planning: Where it is planned.
+    """
+    try:
+        refusal = planning.refusal(drawn.old, drawn.new, drawn.target)
+    except Exception as error:  # noqa: BLE001 (it tells nothing of the edit)
+        return "useless", headline(root_cause(error))
+    if (refusal is not None) is (said == "refused"):
+        return "right", ""
+    reason = "" if refusal is None else headline(root_cause(refusal))
+    return ("worse" if refusal is None else "refused missed"), reason
+
+
+def work(seed: str, job: int, jobs: int, count: int) -> Counter[str]:
+    """Plan edits in a session of one's own: those of every so many pipelines of a seed.
+
+    Args:
+        seed: What the pipelines come from.
+        job: Which of the processes this is.
+        jobs: How many there are.
+        count: How many edits.
+    """
+    tally: Counter[str] = Counter()
+    registry = load_registry()
+    number = job
+    with tempfile.TemporaryDirectory(prefix="gem-bundle-planned-") as name, started(Path(name)) as spark:
+        planning = Planning(spark, Path(name) / "planned")
+        while tally.total() < count:
+            told = f"{seed}:{number}"
+            number += jobs
+            firsts: list[First] = []
+            for drawn in drawn_edits(told, registry, EACH, asked=True):
+                if not drawn.stateful or drawn.edit.kind == MOVED:
+                    continue
+                said = drawn.said(registry)
+                found, reason = judge(drawn, said.verdict, planning)
+                if found in {"refused missed", "worse"}:
+                    found = _run(told, drawn, said.verdict, spark, Path(name) / "runs", firsts)
+                tally[found] += 1
+                if found in {"refused missed", "worse"}:
+                    codes = "; ".join(f"{c.verdict}[{c.code}] {c.message[:200]}" for c in said.changes)
+                    print(f"{told} {drawn.edit.kind} ({drawn.edit.node}): called {said.verdict} [{found}]")
+                    print(f"    {reason}\n    {codes}", flush=True)
+                if tally.total() % _PROGRESS == 0:
+                    print(f"{tally.total()} edits: {dict(tally)}", flush=True)
+    return tally
+
+
+def _run(seed: str, drawn: Drawn, said: str, spark: SparkSession, folder: Path, firsts: list[First]) -> Found:
+    """What the verdict is worth over rows: of a plan alone not everything can be told."""
+    experiments = Experiments(spark, folder)
+    try:
+        if not firsts:
+            firsts.append(experiments.first(seed, drawn.old, drawn.target))
+        outcome = experiments.of(firsts[0], drawn.new, drawn.target).outcome
+    finally:
+        experiments.close()
+    if outcome in {"useless", "unfit"}:
+        return "useless"
+    if (outcome == "refused") is (said == "refused"):
+        return "planned otherwise"
+    return "refused missed" if outcome == "refused" else "worse"
+
+
+def run(seed: str, count: int, jobs: int) -> int:
+    """Plan edits, in several processes if that is asked for.
+
+    Args:
+        seed: What the pipelines come from.
+        count: How many edits.
+        jobs: How many processes.
+
+    Returns:
+        The exit status: 1 when Spark refuses one that was called something else.
+    """
+    print(f"seed {seed}, {count} edits that are planned", flush=True)
+    share = -(-count // jobs)
+    if jobs == 1:
+        parts = [work(seed, 0, 1, count)]
+    else:
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+            futures = [pool.submit(work, seed, job, jobs, share) for job in range(jobs)]
+            parts = [future.result() for future in futures]
+    tally: Counter[str] = sum(parts, Counter())
+    listed = ", ".join(f"{number} {found}" for found, number in tally.most_common())
+    print(f"{tally.total()} edits: {listed}")
+    return 1 if tally["refused missed"] else 0

@@ -1,0 +1,77 @@
+"""Spark plans edits of running pipelines, and tells by that alone which state it refuses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gem_bundle.plugins import load_registry
+from gem_bundle.run.frames import NodeFailure
+from tests.differential.edits.drawn import plan_of
+from tests.differential.edits.planned import Planning
+from tests.differential.edits.truth import SETTINGS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from gem_bundle.pipeline.plan import Plan
+
+pytestmark = pytest.mark.spark
+
+
+def pipeline(aggregate: str, asked: str = "n > 1") -> Plan:
+    """A pipeline that counts."""
+    plan = plan_of(
+        {
+            "pipeline": "drawn",
+            "sources": {
+                "a": {
+                    "gem": "file",
+                    "options": {"format": "json", "path": "a", "schema": "page string, k int"},
+                }
+            },
+            "transforms": {
+                "g": {
+                    "gem": "aggregate",
+                    "input": "a",
+                    "options": {"group_by": ["page"], "aggregates": {"n": aggregate}},
+                },
+                "f": {"gem": "filter", "input": "g", "options": {"condition": asked}},
+            },
+            "targets": {"out": {"gem": "noop", "input": "f", "output_mode": "update"}},
+        },
+        load_registry(),
+    )
+    assert plan is not None
+    return plan
+
+
+def test_spark_tells_by_its_plans_which_state_it_refuses(spark: SparkSession, tmp_path: Path) -> None:
+    planning = Planning(spark, tmp_path / "planned")
+    counted = pipeline("count(*)")
+    before = {key: spark.conf.get(key, None) for key in SETTINGS}
+
+    assert planning.refusal(counted, counted, "out") is None
+    assert planning.refusal(counted, pipeline("count(*)", "n > 2"), "out") is None
+    # Both are a number, and one may be null.
+    assert "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE" in str(
+        planning.refusal(counted, pipeline("sum(k)"), "out")
+    )
+    assert "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE" in str(
+        planning.refusal(counted, pipeline("avg(k)"), "out")
+    )
+    assert planning.refusal(pipeline("sum(k)"), counted, "out") is None
+
+    assert {key: spark.conf.get(key, None) for key in SETTINGS} == before
+    assert [file.name for file in (tmp_path / "planned").iterdir()] == ["first"]
+
+
+def test_a_version_that_spark_does_not_plan_tells_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    planning = Planning(spark, tmp_path / "planned")
+    counted = pipeline("count(*)")
+    with pytest.raises(NodeFailure):
+        planning.refusal(counted, pipeline("count(*)", "known_to_nobody(page)"), "out")
+    assert planning.refusal(counted, counted, "out") is None
