@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gem_bundle.expressions import made_of
-from gem_bundle.expressions.folding import folded
+from gem_bundle.expressions.analysis import folded
 from gem_bundle.schema import columns_of
 
 COLUMNS = columns_of("n int, m int, page string")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -25,6 +26,9 @@ _VALUE_TYPES = {
     "current_timestamp": "timestamp",
     **dict.fromkeys(("current_user", "session_user", "user"), "string"),
 }
+# A literal beside `and` or `or`.
+_LITERAL = r"""(?:\d|'|"|\btrue\b|\bfalse\b)"""
+_MAY_BE_DECIDED = re.compile(rf"(?is)\b(?:and|or)\b.*{_LITERAL}|{_LITERAL}.*\b(?:and|or)\b")
 # What Spark calls the columns of values that are written without brackets.
 _VALUE_NAMES = {
     **{name: f"{name}()" for name in ("current_date", "current_timestamp")},
@@ -205,6 +209,20 @@ def parsed(expression: str) -> exp.Expr | None:
         if _effort.left < 0:
             return None
     return tree_of(expression)
+
+
+def folded(expression: str) -> exp.Expr | None:
+    """The same without those of its conditions that literals decide. Don't change it: it is kept.
+
+    Args:
+        expression: The expression.
+    """
+    tree = parsed(expression)
+    if tree is None or not _MAY_BE_DECIDED.search(expression):
+        return tree
+    from gem_bundle.expressions.folding import without_decided
+
+    return without_decided(expression)
 
 
 def has_star(expression: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
 
     from gem_bundle.expressions.spark_parser import exp
 
-_LITERAL = r"""(?:\d|'|"|\btrue\b|\bfalse\b)"""
-_PERHAPS = re.compile(rf"(?is)\b(?:and|or)\b.*{_LITERAL}|{_LITERAL}.*\b(?:and|or)\b")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "EQ": operator.eq,
     "NEQ": operator.ne,
@@ -26,25 +23,16 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def folded(expression: str) -> exp.Expr | None:
+@lru_cache(maxsize=4096)
+def without_decided(expression: str) -> exp.Expr | None:
     """The tree of an expression in which no part of `and` and `or` is decided by literals.
 
     Spark's optimizer leaves them out (its rules `ConstantFolding` and `BooleanSimplification`), and takes the
     rest for what it is then: an equality, or a condition on one of the inputs.
 
     Args:
-        expression: The expression.
-
-    Returns:
-        None when it can't be read. Don't change it: it is kept.
+        expression: An expression that can be read.
     """
-    tree = parsed(expression)
-    return tree if tree is None or not _PERHAPS.search(expression) else _folded(expression)
-
-
-@lru_cache(maxsize=4096)
-def _folded(expression: str) -> exp.Expr | None:
-    """The same of an expression that can be read."""
     from gem_bundle.expressions.spark_parser import exp
 
     tree = parsed(expression)

@@ -6,8 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle.expressions.analysis import analyse
-from gem_bundle.expressions.folding import folded
+from gem_bundle.expressions.analysis import analyse, folded
 from gem_bundle.expressions.kinds import common_type
 from gem_bundle.expressions.uses import asked_by, made_over
 from gem_bundle.lineage import Equality, Made, Term

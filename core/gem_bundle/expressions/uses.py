@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gem_bundle.expressions.folding import folded
+from gem_bundle.expressions.analysis import folded
 from gem_bundle.expressions.names import reference
 from gem_bundle.expressions.scope import Scope
 from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN, Made, column_keys
