@@ -218,11 +218,15 @@ def folded(expression: str) -> exp.Expr | None:
         expression: The expression.
     """
     tree = parsed(expression)
-    if tree is None or not _MAY_BE_DECIDED.search(expression):
-        return tree
+    return tree if tree is None or not _MAY_BE_DECIDED.search(expression) else _folded(expression)
+
+
+@lru_cache(maxsize=4096)
+def _folded(expression: str) -> exp.Expr | None:
     from gem_bundle.expressions.folding import without_decided
 
-    return without_decided(expression)
+    tree = parsed(expression)
+    return None if tree is None else without_decided(tree)
 
 
 def has_star(expression: str) -> bool:

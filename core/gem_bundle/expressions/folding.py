@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import operator
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-
-from gem_bundle.expressions.analysis import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,20 +20,18 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-@lru_cache(maxsize=4096)
-def without_decided(expression: str) -> exp.Expr | None:
-    """The tree of an expression in which no part of `and` and `or` is decided by literals.
+def without_decided(tree: exp.Expr) -> exp.Expr:
+    """An expression in which no part of `and` and `or` is decided by literals.
 
     Spark's optimizer leaves them out (its rules `ConstantFolding` and `BooleanSimplification`), and takes the
     rest for what it is then: an equality, or a condition on one of the inputs.
 
     Args:
-        expression: An expression that can be read.
+        tree: The expression, which isn't changed.
     """
     from gem_bundle.expressions.spark_parser import exp
 
-    tree = parsed(expression)
-    if tree is None or not any(_part_left(node) for node in tree.find_all(exp.And, exp.Or)):
+    if not any(_part_left(node) for node in tree.find_all(exp.And, exp.Or)):
         return tree
     return _without(tree.copy())
 
