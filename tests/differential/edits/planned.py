@@ -1,4 +1,4 @@
-"""Whether Spark takes the state of an edited pipeline, by its planning alone: a tenth of a second for an edit.
+"""Whether Spark takes the state of an edited pipeline, by its planning alone: some five edits a second.
 
 Before a query's first micro-batch Spark plans it, and compares what it would keep with what the checkpoint has.
 That decides whether it refuses an edit for its state, and needs neither rows nor anything that runs. So many more
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tests.differential.edits.drawn import Drawn
     from tests.differential.edits.truth import First
 
-Found = Literal["right", "refused missed", "worse", "planned otherwise", "useless"]
+Found = Literal["right", "refused missed", "worse", "planned otherwise", "useless", "useless over rows"]
 EACH = 12
 """How many edits of one pipeline are planned."""
 
@@ -189,10 +189,30 @@ def judge(drawn: Drawn, said: str, planning: Planning) -> tuple[Found, str]:
         refusal = planning.refusal(drawn.old, drawn.new, drawn.target)
     except Exception as error:  # noqa: BLE001 (it tells nothing of the edit)
         return "useless", headline(root_cause(error))
-    if (refusal is not None) is (said == "refused"):
-        return "right", ""
     reason = "" if refusal is None else headline(root_cause(refusal))
-    return ("worse" if refusal is None else "refused missed"), reason
+    return _found(said, refused=refusal is not None), reason
+
+
+def _found(said: str, *, refused: bool) -> Found:
+    if refused is (said == "refused"):
+        return "right"
+    return "refused missed" if refused else "worse"
+
+
+def judge_run(drawn: Drawn, said: str, first: First, experiments: Experiments) -> Found:
+    """What a verdict is worth over rows, where Spark plans otherwise than told: a plan alone doesn't tell all.
+
+    Args:
+        drawn: The edit.
+        said: The verdict.
+        first: What version 1 has left.
+        experiments: Where it is run.
+    """
+    outcome = experiments.of(first, drawn.new, drawn.target).outcome
+    if outcome in {"useless", "unfit"}:
+        return "useless over rows"
+    found = _found(said, refused=outcome == "refused")
+    return "planned otherwise" if found == "right" else found
 
 
 def work(seed: str, job: int, jobs: int, count: int) -> Counter[str]:
@@ -209,41 +229,31 @@ def work(seed: str, job: int, jobs: int, count: int) -> Counter[str]:
     number = job
     with tempfile.TemporaryDirectory(prefix="gem-bundle-planned-") as name, started(Path(name)) as spark:
         planning = Planning(spark, Path(name) / "planned")
+        experiments = Experiments(spark, Path(name) / "runs")
         while tally.total() < count:
             told = f"{seed}:{number}"
             number += jobs
-            firsts: list[First] = []
+            first: First | None = None
             for drawn in drawn_edits(told, registry, EACH, asked=True):
                 if not drawn.stateful or drawn.edit.kind == MOVED:
                     continue
                 said = drawn.said(registry)
                 found, reason = judge(drawn, said.verdict, planning)
-                if found in {"refused missed", "worse"}:
-                    found = _run(told, drawn, said.verdict, spark, Path(name) / "runs", firsts)
+                if found not in {"right", "useless"}:
+                    first = first or experiments.first(told, drawn.old, drawn.target)
+                    found = judge_run(drawn, said.verdict, first, experiments)
+                    if found != "planned otherwise":
+                        codes = "; ".join(f"{c.verdict}[{c.code}] {c.message[:200]}" for c in said.changes)
+                        print(
+                            f"{told} {drawn.edit.kind} ({drawn.edit.node}): called {said.verdict} [{found}]"
+                        )
+                        print(f"    {reason}\n    {codes}", flush=True)
                 tally[found] += 1
-                if found in {"refused missed", "worse"}:
-                    codes = "; ".join(f"{c.verdict}[{c.code}] {c.message[:200]}" for c in said.changes)
-                    print(f"{told} {drawn.edit.kind} ({drawn.edit.node}): called {said.verdict} [{found}]")
-                    print(f"    {reason}\n    {codes}", flush=True)
                 if tally.total() % _PROGRESS == 0:
                     print(f"{tally.total()} edits: {dict(tally)}", flush=True)
+            if first is not None:
+                first.close()
     return tally
-
-
-def _run(seed: str, drawn: Drawn, said: str, spark: SparkSession, folder: Path, firsts: list[First]) -> Found:
-    """What the verdict is worth over rows: of a plan alone not everything can be told."""
-    experiments = Experiments(spark, folder)
-    try:
-        if not firsts:
-            firsts.append(experiments.first(seed, drawn.old, drawn.target))
-        outcome = experiments.of(firsts[0], drawn.new, drawn.target).outcome
-    finally:
-        experiments.close()
-    if outcome in {"useless", "unfit"}:
-        return "useless"
-    if (outcome == "refused") is (said == "refused"):
-        return "planned otherwise"
-    return "refused missed" if outcome == "refused" else "worse"
 
 
 def run(seed: str, count: int, jobs: int) -> int:
