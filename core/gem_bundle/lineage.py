@@ -66,6 +66,11 @@ class Made:
     whole: Literal["", "packed", "unpacked"] = field(default="", compare=False)
 
     @property
+    def in_order(self) -> tuple[str, ...]:
+        """What it uses in the order in which that stands in it, as far as both are known."""
+        return self.order or tuple(sorted(self.uses or ()))
+
+    @property
     def nameless(self) -> str:
         """The rule whatever the columns are called; empty for a column as it is."""
         return "" if self.rule in _UNCHANGED else _NAMES.sub("", self.rule)
@@ -242,7 +247,7 @@ def collapsed(
     for key, made in behind.columns.items():
         if key not in needed:
             continue
-        names = list(results) if made.uses is None else uses_at(made.order or sorted(made.uses), 0)
+        names = list(results) if made.uses is None else uses_at(made.in_order, 0)
         if not behind.unpacks or made.rule in _UNCHANGED or not computed:
             read.update(names)
         computed = computed or made.rule not in _UNCHANGED

@@ -130,7 +130,7 @@ class Packing:
         else:
             packed = [made_of(split_alias(body)[0], facts.columns) for _, body in keyed(self.columns)]
             rules = [f"{key} {body}" for key, body in keyed(self.columns)]
-        order = tuple(use for made in packed for use in made.order or sorted(made.uses or ()))
+        order = tuple(use for made in packed for use in made.in_order)
         message = Made(f"{rules} {writing}", uses_of(packed), order=order, whole="packed")
         return Lineage((through if self.keep else {}) | {self.column.lower(): message})
 

@@ -36,7 +36,7 @@ def behind(inner: Lineage, outer: Lineage) -> Lineage | None:
         kept = _kept_before(inner, inner.kept, outer, decides)
     asks = None
     if inner.kept is None and inner.asks is not None and outer.asks is not None:
-        asks = inner.asks | {found for use in outer.asks for found in _as_it_is(inner, use)}
+        asks = inner.asks | _as_they_are(inner, outer.asks)
     read = [Made(uses=inner.reads), Made(uses=outer.reads)]
     read[1] = _moved(inner, read[1])
     only = inner.only_nulls if outer.rows == Made() and kept is None else frozenset[frozenset[str]]()
@@ -57,10 +57,7 @@ def _terms(inner: Lineage, outer: Lineage) -> tuple[Term, ...]:
     if any(lineage.rows != Made() and not lineage.terms for lineage in (inner, outer)):
         return ()
     moved = (
-        Term(
-            _moved(inner, term.made),
-            None if term.asks is None else frozenset().union(*(_as_it_is(inner, use) for use in term.asks)),
-        )
+        Term(_moved(inner, term.made), None if term.asks is None else _as_they_are(inner, term.asks))
         for term in outer.terms
     )
     return (*inner.terms, *moved)
@@ -122,10 +119,10 @@ def _key(use: str) -> str:
     return use.partition(":")[2]
 
 
-def _as_it_is(inner: Lineage, use: str) -> frozenset[str]:
-    """The column of a table that a column of the inner query is; none where it is something else."""
-    made = inner.columns.get(_key(use), Made())
-    return made.uses or frozenset() if made.rule == "=" else frozenset()
+def _as_they_are(inner: Lineage, uses: Iterable[str]) -> frozenset[str]:
+    """The columns of tables that columns of the inner query are; without those that are something else."""
+    made = (inner.columns.get(_key(use), Made()) for use in uses)
+    return frozenset().union(*(one.uses or () for one in made if one.rule == "="))
 
 
 def _moved(inner: Lineage, made: Made) -> Made:
@@ -142,7 +139,7 @@ def _moved(inner: Lineage, made: Made) -> Made:
         f"{made.rule}{_named(inner, made.uses)}",
         uses,
         _nulls(inner, made.nulls),
-        tuple(use for one in order for use in one.order or sorted(one.uses or ())),
+        tuple(use for one in order for use in one.in_order),
     )
 
 

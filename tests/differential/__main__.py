@@ -5,16 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 import secrets
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from itertools import repeat
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from tests.differential.generator import draw
+from tests.differential.processes import in_processes
 from tests.differential.run import comparing, work
 from tests.differential.shrink import same, save, shrink
 from tests.differential.tally import Tally
@@ -81,12 +79,8 @@ def main(arguments: list[str] | None = None) -> int:
         [f"{seed}:{number}" for number in range(job, given.count, given.jobs)] for job in range(given.jobs)
     ]
     tally = Tally()
-    if given.jobs == 1:
-        tally.merge(work(parts[0], given.proofs, given.start))
-    else:
-        with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
-            for part in pool.map(work, parts, repeat(given.proofs), repeat(given.start)):
-                tally.merge(part)
+    for found in in_processes(work, [(part, given.proofs, given.start) for part in parts]):
+        tally.merge(found)
     print("\n".join(tally.lines()))
     if given.shrink and tally.disagreements:
         show_shrunk([found[0] for found in tally.disagreements.values()], given.save)

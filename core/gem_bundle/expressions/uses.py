@@ -75,7 +75,7 @@ def made_over(
         if found is not None:
             order.append(found)
         elif before is not None and before.uses is not None:
-            order += before.order or sorted(before.uses)
+            order += before.in_order
             rule = f"field {'.'.join(name[1:]).lower()} of" if rule == "=" and len(name) > 1 else rule
             rule += f" {before.rule}"
         elif before is None and _is_value(name, inputs):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.changes.model import TargetChanges
+    from gem_bundle.changes.record import VersionRecord
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.plugins import Registry
 
@@ -58,6 +59,7 @@ class Drawn:
         after: Version 2.
         new: Its plan.
         stateful: Version 1 keeps state.
+        kept: What is on record of it.
     """
 
     number: int
@@ -68,6 +70,7 @@ class Drawn:
     after: dict[str, Any]
     new: Plan
     stateful: bool
+    kept: VersionRecord
 
     def said(self, registry: Registry, checkpoint: SparkCheckpoint | None = None) -> TargetChanges:
         """What `gem-bundle plan` says of it.
@@ -76,11 +79,8 @@ class Drawn:
             registry: The gems.
             checkpoint: What Spark left of version 1, for a verdict that goes by that.
         """
-        record = Record(self.target, (version_of(self.old, self.target),))
-        kept = Record.from_json(record.as_json()).newest
-        assert kept is not None
         version = version_of(self.new, self.target)
-        return compare(kept, version, self.new, self.target, registry=registry, checkpoint=checkpoint)
+        return compare(self.kept, version, self.new, self.target, registry=registry, checkpoint=checkpoint)
 
 
 def drawn_edits(seed: str, registry: Registry, most: int = EACH, *, asked: bool = False) -> Iterator[Drawn]:
@@ -108,6 +108,8 @@ def drawn_edits(seed: str, registry: Registry, most: int = EACH, *, asked: bool 
     stateful = any(operator.stateful for f in old.facts.values() for operator in f.all_operators())
     if not stateful and random.randrange(_STATELESS_SHARE):
         return
+    kept = Record.from_json(Record(target, (version_of(old, target),)).as_json()).newest
+    assert kept is not None
     made = 0
     declared = [*more, *declared_edits(seed, before, target)]
     tried = {json.dumps(before)}
@@ -120,7 +122,7 @@ def drawn_edits(seed: str, registry: Registry, most: int = EACH, *, asked: bool 
         if new is None or written in tried or _is_undefined(new, after):
             continue
         tried.add(written)
-        yield Drawn(made, target, before, old, edit, after, new, stateful)
+        yield Drawn(made, target, before, old, edit, after, new, stateful, kept)
         made += edit not in declared
 
 

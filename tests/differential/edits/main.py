@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 from gem_bundle.plugins import load_registry
@@ -13,6 +11,7 @@ from tests.differential.edits.known import Known
 from tests.differential.edits.run import FURTHER, EditTally, Tried, try_edits
 from tests.differential.edits.truth import Experiments
 from tests.differential.engine import started
+from tests.differential.processes import in_processes
 
 WORSE = 0.01
 _PROGRESS = 20
@@ -69,14 +68,8 @@ def run(seed: str, count: int, jobs: int, truths: Path | None = None) -> int:
     """
     print(f"seed {seed}, {count} edits", flush=True)
     tally = EditTally()
-    if jobs == 1:
-        parts = [work(seed, 0, 1, count, truths)]
-    else:
-        share = -(-count // jobs)
-        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-            futures = [pool.submit(work, seed, job, jobs, share, truths) for job in range(jobs)]
-            parts = [future.result() for future in futures]
-    for part in parts:
+    share = -(-count // jobs)
+    for part in in_processes(work, [(seed, job, jobs, share, truths) for job in range(jobs)]):
         tally.counts += part.counts
         tally.kinds += part.kinds
         for judged, shown in part.shown.items():

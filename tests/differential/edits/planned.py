@@ -10,27 +10,24 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
-from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from gem_bundle.plugins import load_registry
 from gem_bundle.run.failures import headline, root_cause
 from gem_bundle.run.frames import Frames
 from gem_bundle.run.setting import setting
-from gem_bundle.schema import schema_of
 from tests.differential.edits.drawn import MOVED, drawn_edits
-from tests.differential.edits.truth import SETTINGS, Experiments
+from tests.differential.edits.truth import SETTINGS, Experiments, schema_read
 from tests.differential.engine import started
+from tests.differential.processes import in_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from gem_bundle.gem import Source
     from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
     from tests.differential.edits.drawn import Drawn
@@ -156,7 +153,7 @@ class Planning:
             from pyspark.sql import DataFrame
             from pyspark.sql.types import StructType
 
-            schema = schema_of(cast("Source", plan.gems[node.id]).infer().columns or ())
+            schema = schema_read(plan, node)
             if node.mode == "batch":
                 return self._spark.read.schema(schema).json(str(self._folder))
             java: Any = self._spark._jsparkSession
@@ -269,12 +266,7 @@ def run(seed: str, count: int, jobs: int) -> int:
     """
     print(f"seed {seed}, {count} edits that are planned", flush=True)
     share = -(-count // jobs)
-    if jobs == 1:
-        parts = [work(seed, 0, 1, count)]
-    else:
-        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-            futures = [pool.submit(work, seed, job, jobs, share) for job in range(jobs)]
-            parts = [future.result() for future in futures]
+    parts = in_processes(work, [(seed, job, jobs, share) for job in range(jobs)])
     tally: Counter[str] = sum(parts, Counter())
     listed = ", ".join(f"{number} {found}" for found, number in tally.most_common())
     print(f"{tally.total()} edits: {listed}")

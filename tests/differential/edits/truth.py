@@ -43,6 +43,16 @@ SETTINGS = {
 _SECONDS = 60
 
 
+def schema_read(plan: Plan, node: Node) -> str:
+    """The schema of the rows of a source.
+
+    Args:
+        plan: The pipeline.
+        node: The source.
+    """
+    return schema_of(cast("Source", plan.gems[node.id]).infer().columns or ())
+
+
 @dataclass(frozen=True)
 class Written:
     """What a run wrote.
@@ -246,7 +256,7 @@ class Experiments:
 
     def _reader(self, plan: Plan, files: _Files) -> Read:
         def read(node: Node, name: str) -> DataFrame:
-            schema = schema_of(cast("Source", plan.gems[node.id]).infer().columns or ())
+            schema = schema_read(plan, node)
             path = str(files.of(node, schema))
             if node.mode == "batch":
                 return self._spark.read.schema(schema).json(path)
@@ -275,7 +285,7 @@ class _Files:
     def take(self, plan: Plan) -> None:
         """Know the sources of a version."""
         for node in plan.definition.of_kind("source"):
-            schema = schema_of(cast("Source", plan.gems[node.id]).infer().columns or ())
+            schema = schema_read(plan, node)
             self._schemas.setdefault(self.of(node, schema), schema)
 
     def of(self, node: Node, schema: str) -> Path:
@@ -305,7 +315,7 @@ class _Files:
         """Let there be no rows yet of the streams that version 1 didn't read; whether there are any."""
         found = False
         for node in plan.definition.of_kind("source"):
-            schema = schema_of(cast("Source", plan.gems[node.id]).infer().columns or ())
+            schema = schema_read(plan, node)
             folder = self.of(node, schema)
             if node.mode == "batch" or self._known is None or folder in self._known._schemas:
                 continue
