@@ -12,27 +12,23 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.changes.clauses import (
-    columns_in,
-    conjunction,
     fields_of,
-    form_of,
     gets_before_groups,
     has_contraries,
-    is_column,
     is_whole,
     may_leave_one,
-    put_in,
     valued_in,
     without,
 )
 from gem_bundle.changes.conditions import SEMI, UNCHANGED, is_always_there, never_lacking_before, pushed_below
 from gem_bundle.changes.flow import ALL, of_input
+from gem_bundle.changes.forms import columns_in, conjunction, form_of, is_column, put_in
 from gem_bundle.lineage import column_keys, uses_of
 from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
-    from gem_bundle.changes.clauses import Form
     from gem_bundle.changes.flow import Flow
+    from gem_bundle.changes.forms import Form
     from gem_bundle.changes.record import InputRecord
     from gem_bundle.lineage import Lineage, Made, Term
 

@@ -7,23 +7,18 @@ would make the rest null. A part that is about a result as well stays behind.
 
 from __future__ import annotations
 
-import re
-from ast import literal_eval
-from functools import cache
 from typing import TYPE_CHECKING
 
+from gem_bundle.changes.forms import COMPARES, children, columns_in, is_column, kind_of, put_in, taken_apart
+from gem_bundle.changes.implied import is_said
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Iterable, Iterator, Set
 
-Form = tuple[object, ...]
-"""An expression: a column is ``("0:page",)``, with a field ``("0:window", "start")``; anything else its kind
-and what it is over, by name for what has a syntax of its own."""
+    from gem_bundle.changes.forms import Form
 
-_CLASS = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
-_ENUM = re.compile(r"<\w+\.\w+: ('\w+')>")
-_COLUMN = re.compile(r"\d+:")
-_COMPARES = frozenset({"EQ", "NEQ", "LT", "LTE", "GT", "GTE", "Like", "ILike", "RegexpLike", "In"})
 _CONSTANTS = frozenset({"Boolean", "Null"})
+_TRUE = ("Boolean", (("this", True),))
 _ASK_FOR_NULL = frozenset({"Is", "NullSafeEQ", "equal_null", "isnull", "isnotnull"})
 # What Spark doesn't take apart to see what it is made of.
 _PLAIN = frozenset(
@@ -35,54 +30,6 @@ _PLAIN = frozenset(
         *("year", "packed", "unpacked"),
     ]
 )
-
-
-@cache
-def form_of(rule: str) -> Form | None:
-    """The form of an expression; None where it can't be told.
-
-    Args:
-        rule: What a `gem_bundle.lineage.Made` says of it.
-    """
-    try:
-        found = literal_eval(_ENUM.sub(r"\1", _CLASS.sub(r"'\1'", rule)))
-    except (SyntaxError, ValueError):
-        return None
-    return found if isinstance(found, tuple) else None
-
-
-def columns_in(form: object) -> set[str]:
-    """The columns of an expression, each behind the position of its input."""
-    if not isinstance(form, tuple):
-        return set()
-    return {str(form[0])} if is_column(form) else set().union(*map(columns_in, form))
-
-
-def conjunction(forms: Sequence[Form]) -> Form:
-    """The condition that all of several hold.
-
-    Args:
-        forms: The conditions, at least one.
-    """
-    found = forms[0]
-    for form in forms[1:]:
-        found = ("And", (("this", found), ("expression", form)))
-    return found
-
-
-def put_in(form: Form, made: Mapping[str, Form]) -> Form:
-    """An expression with what its columns are made of in their place.
-
-    Args:
-        form: The expression.
-        made: What some of them are made of.
-    """
-    if not is_column(form):
-        return tuple(put_in(part, made) if isinstance(part, tuple) else part for part in form)
-    of, fields = made.get(str(form[0])), form[1:]
-    if of is None:
-        return form
-    return (*of, *fields) if not fields or is_column(of) else ("field", (of, fields))
 
 
 def valued_in(form: Form) -> set[str]:
@@ -134,7 +81,7 @@ def may_leave_one(form: object, nullable: Set[str]) -> bool:
     """
     if not isinstance(form, tuple) or is_column(form):
         return False
-    if _kind(form) == "Or" and any(_vanishes(side, nullable) is not False for side in _children(form)):
+    if kind_of(form) == "Or" and any(_vanishes(side, nullable) is not False for side in children(form)):
         return True
     return any(may_leave_one(part, nullable) for part in form)
 
@@ -149,8 +96,14 @@ def _is_alone(form: object, keys: Set[str], nullable: Set[str], *, wanted: bool)
     if not all_of:
         return all(_is_alone(part, keys, nullable, wanted=hold) for part, hold in parts)
     # Spark puts the value in the place of what is equal to one: `ConstantPropagation`.
-    valued = set().union(*(_valued(part, wanted=hold) for part, hold in parts))
-    return any(_is_alone(part, keys | valued, nullable, wanted=hold) for part, hold in parts)
+    for position, (part, hold) in enumerate(parts):
+        others = [*parts[:position], *parts[position + 1 :]]
+        valued = set().union(*(_valued(other, wanted=so) for other, so in others))
+        if valued >= columns_in(part) and is_said(part, others, wanted=hold):
+            continue  # it is true then, and left out
+        if _is_alone(part, keys | valued, nullable, wanted=hold):
+            return True
+    return False
 
 
 def has_contraries(conditions: Iterable[Form], keys: Set[str] = frozenset()) -> bool:
@@ -163,8 +116,8 @@ def has_contraries(conditions: Iterable[Form], keys: Set[str] = frozenset()) -> 
     compared: dict[frozenset[object], set[tuple[str, bool]]] = {}
     for part, hold in (atom for form in conditions for atom in _atoms(form, wanted=True)):
         if isinstance(part, tuple) and not columns_in(part) <= keys:
-            over = frozenset({part}) if is_column(part) else frozenset(_children(part))
-            compared.setdefault(over, set()).add((_kind(part), hold))
+            over = frozenset({part}) if is_column(part) else frozenset(children(part))
+            compared.setdefault(over, set()).add((kind_of(part), hold))
     return any(len(ways) > 1 for ways in compared.values())
 
 
@@ -191,7 +144,7 @@ def _asked(form: object, nullable: Set[str], *, wanted: bool) -> set[str]:
 
 def _read_openly(form: object) -> set[str]:
     """The columns of an expression but for those of what is packed, which is never null by one of them."""
-    if not isinstance(form, tuple) or _kind(form) == "packed":
+    if not isinstance(form, tuple) or kind_of(form) == "packed":
         return set()
     return columns_in(form) if is_column(form) else set().union(*map(_read_openly, form))
 
@@ -210,18 +163,11 @@ def _several(
 ) -> tuple[list[tuple[object, bool]], bool] | None:
     """What a condition, or its contrary, is made of, each with whether it is wanted; and whether all are."""
     match form:
-        case ("And" | "Or" as kind, (("this", one), ("expression", other))):
-            return [(one, wanted), (other, wanted)], (kind == "And") is wanted
-        case ("Not", (("this", part),)):
-            return [(part, not wanted)], True
-        case ("Between", (("this", what), ("low", low), ("high", high))):
-            each = (("GTE", (("this", what), ("expression", end))) for end in (low, high))
-            return [(part, wanted) for part in each], wanted
         case ("EQ" | "NullSafeEQ" | "Is", (("this", part), ("expression", ("Boolean", value)))):
             if is_whole(form, nullable):
                 return None
             return [(part, wanted is (value == (("this", True),)))], True
-    return None
+    return taken_apart(form, wanted=wanted)
 
 
 def is_whole(form: object, nullable: Set[str]) -> bool:
@@ -243,12 +189,13 @@ def is_whole(form: object, nullable: Set[str]) -> bool:
     if branches is None:
         return False
     tests, given = branches
+    given = [_TRUE if _vanishes(part, nullable) else part for part in given]
     several = [part for part in given if columns_in(part)]
     return (
         bool(several)
         and len(set(given)) == len(given)
         and all(_is_steady(part, nullable) for part in (*tests, *several))
-        and all(_kind(part) in _CONSTANTS for part in given if part not in several)
+        and all(kind_of(part) in _CONSTANTS for part in given if part not in several)
     )
 
 
@@ -260,8 +207,8 @@ def _branches(form: object) -> tuple[list[object], list[object]] | None:
         case ("nvl2", (what, *given)):
             return [("isnotnull", (what,))], given
         case ("Case", (("ifs", tuple(ifs)), *_)):
-            pairs = [_children(part) for part in ifs if isinstance(part, tuple)]
-            default = _children(form)[1:] if isinstance(form, tuple) else []
+            pairs = [children(part) for part in ifs if isinstance(part, tuple)]
+            default = children(form)[1:] if isinstance(form, tuple) else []
             return [test for test, _ in pairs], [*(given for _, given in pairs), *default]
     return None
 
@@ -281,8 +228,8 @@ def _may_be_null(form: object, nullable: Set[str]) -> bool:
         return any(_may_be_null(part, nullable) for part, _ in each[0])
     if is_column(form):
         return _lacks_some(form, nullable)
-    plain = isinstance(form, tuple) and all(map(_is_plain, _children(form)))
-    return _kind(form) in _COMPARES and plain and _lacks_some(form, nullable)
+    plain = isinstance(form, tuple) and all(map(_is_plain, children(form)))
+    return kind_of(form) in COMPARES and plain and _lacks_some(form, nullable)
 
 
 def _lacks_some(form: object, nullable: Set[str]) -> bool:
@@ -309,7 +256,7 @@ def _valued(form: object, *, wanted: bool) -> set[str]:
     if each is not None:
         parts, all_of = each
         return set().union(*(_valued(part, wanted=hold) for part, hold in parts)) if all_of else set()
-    equal = _kind(form) in ({"EQ", "NullSafeEQ", "equal_null", "In"} if wanted else {"NEQ"})
+    equal = kind_of(form) in ({"EQ", "NullSafeEQ", "equal_null", "In"} if wanted else {"NEQ"})
     columns = columns_in(form)
     return columns if equal and len(columns) == 1 else set()
 
@@ -320,12 +267,12 @@ def _vanishes(form: object, nullable: Set[str], *, wanted: bool = True) -> bool 
         return None
     if is_column(form) or is_whole(form, nullable):
         return False
-    kind, parts = _kind(form), _children(form)
+    kind, parts = kind_of(form), children(form)
     if kind == "Not":
         return _vanishes(parts[0], nullable, wanted=not wanted)
     if kind in _ASK_FOR_NULL and not columns_in(form) <= nullable:
         return True if kind in {"Is", "isnull", "isnotnull"} and (kind == "isnotnull") is wanted else None
-    if kind not in _COMPARES | _ASK_FOR_NULL or not all(map(_is_plain, parts)):
+    if kind not in COMPARES | _ASK_FOR_NULL or not all(map(_is_plain, parts)):
         return None
     return None if len(parts) > 1 and parts[0] == parts[1] else False
 
@@ -334,32 +281,5 @@ def _is_plain(form: object) -> bool:
     """Whether Spark takes an expression as it is."""
     if not isinstance(form, tuple) or is_column(form):
         return True
-    kind = _kind(form)
-    return all(map(_is_plain, form)) if not kind else kind in _PLAIN and all(map(_is_plain, _children(form)))
-
-
-def is_column(form: object) -> bool:
-    """Whether an expression is a column, or a field of one.
-
-    Args:
-        form: The expression.
-    """
-    return (
-        isinstance(form, tuple)
-        and bool(form)
-        and all(isinstance(part, str) for part in form)
-        and _COLUMN.match(form[0]) is not None
-    )
-
-
-def _kind(form: object) -> str:
-    """The kind of a node; empty for several of them."""
-    return form[0] if isinstance(form, tuple) and form and isinstance(form[0], str) else ""
-
-
-def _children(form: Form) -> Sequence[object]:
-    """What a node is over: classes have that by names, functions in order."""
-    given = form[1] if len(form) > 1 and isinstance(form[1], tuple) else ()
-    if not _kind(form)[:1].isupper():
-        return given
-    return [pair[1] for pair in given if isinstance(pair, tuple) and len(pair) == 2]
+    kind = kind_of(form)
+    return all(map(_is_plain, form)) if not kind else kind in _PLAIN and all(map(_is_plain, children(form)))

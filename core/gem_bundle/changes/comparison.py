@@ -244,6 +244,11 @@ class Comparison:
         """Whether the target is written anew with each micro-batch, so that no earlier result stays."""
         return self.new.nodes[self.new.target].output_mode == "complete"
 
+    @property
+    def updates(self) -> bool:
+        """Whether of groups nothing comes out but of those that rows have come for."""
+        return self.new.nodes[self.new.target].output_mode == "update"
+
     def change(
         self,
         verdict: Verdict,

@@ -6,17 +6,19 @@ import json
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.flow import VARYING
+from gem_bundle.changes.forms import form_of
+from gem_bundle.changes.implied import columns_of_what_differs, implies
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Set
 
     from gem_bundle.changes.flow import Flow
 
 _BY_ROW = frozenset({"filter", "repartition"})
 
 
-def states_of_other_groups(flow: Flow, name: str, states: set[str]) -> set[str]:
+def states_of_other_groups(flow: Flow, name: str, states: set[str], uses: Set[str] | None = None) -> set[str]:
     """The nodes behind a new condition that have kept nothing of what they get from now on that it changes.
 
     It asks for nothing but what they keep their state by, so all rows of a group come as before, or none do.
@@ -27,8 +29,30 @@ def states_of_other_groups(flow: Flow, name: str, states: set[str]) -> set[str]:
         flow: The version with the condition.
         name: The node that asks it.
         states: The nodes behind it that keep state.
+        uses: What it asks for and didn't before, each column behind the position of its input; by default
+            that is all.
     """
-    return {other for other in _kept_by_what_it_asks(flow, name) & states if _gives_what_comes(flow, other)}
+    asking = _kept_by_what_it_asks(flow, name, uses)
+    return {other for other in asking & states if _gives_what_comes(flow, other)}
+
+
+def asks_for_more(was: tuple[Flow, str], now: tuple[Flow, str]) -> set[str] | None:
+    """The columns of what a condition asks for that it didn't before, where it lets through no other rows.
+
+    Args:
+        was: The version that ran, with the node that asked it.
+        now: The version that is going to run, with the node that asks it.
+
+    Returns:
+        Each column behind the position of its input. None where other rows may come through, or nobody knows.
+    """
+    lineages = [flow.lineage(name) for flow, name in (was, now)]
+    if any(one is None or one.kept is not None or not one.rows.uses for one in lineages):
+        return None
+    old, new = (form_of(one.rows.rule) if one is not None else None for one in lineages)
+    if old is None or new is None or not implies(new, old):
+        return None
+    return columns_of_what_differs(new, old)
 
 
 def duplicates_of_other_rows(
@@ -49,17 +73,18 @@ def duplicates_of_other_rows(
     return {name for name in found if flow.drops_duplicates(name) and _gives_what_comes(flow, name)}
 
 
-def _kept_by_what_it_asks(flow: Flow, name: str) -> set[str]:
-    """The nodes behind a condition that keep their state by all that it asks for."""
+def _kept_by_what_it_asks(flow: Flow, name: str, uses: Set[str] | None = None) -> set[str]:
+    """The nodes behind a condition that keep their state by all that it asks for, or by some of that."""
     node, lineage = flow.side.nodes[name], flow.lineage(name)
     if lineage is None or lineage.kept is not None or node.functions or not _leaves_out_rows(flow, name):
         return set()
     if not lineage.rows.uses or VARYING.search(json.dumps(node.options)):
         return set()
+    asked = lineage.rows.uses if uses is None else uses
     passed = {use: key for key, m in lineage.columns.items() if m.rule == "=" for use in m.uses or ()}
-    if not lineage.rows.uses <= passed.keys():
+    if not asked <= passed.keys():
         return set()
-    groups = {name: {use: passed[use] for use in lineage.rows.uses}}
+    groups = {name: {use: passed[use] for use in asked}}
     found = set()
     for other in flow.side.order[flow.side.order.index(name) + 1 :]:
         edges = [edge for edge in flow.side.nodes[other].inputs if edge.node in groups]

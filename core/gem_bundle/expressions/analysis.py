@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.functions import UNSTEADY
 from gem_bundle.expressions.kinds import marks_of
-from gem_bundle.expressions.names import CURRENT_TIME, reference, split_alias
+from gem_bundle.expressions.names import CURRENT_TIME, VALUE_TYPES, reference, split_alias
 from gem_bundle.expressions.scope import Scope
 from gem_bundle.facts import Column, Unsteady
 
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.walk import Value, Walk
     from gem_bundle.operators import EventTime
 
-_VALUE_TYPES = {
-    "current_date": "date",
-    "current_timestamp": "timestamp",
-    **dict.fromkeys(("current_user", "session_user", "user"), "string"),
-}
 # A literal beside `and` or `or`.
 _LITERAL = r"""(?:\d|'|"|\btrue\b|\bfalse\b)"""
 _MAY_BE_DECIDED = re.compile(rf"(?is)\b(?:and|or)\b.*{_LITERAL}|{_LITERAL}.*\b(?:and|or)\b")
@@ -159,7 +154,7 @@ def of_reference(parts: Sequence[str], scope: Scope, name: str | None) -> Analys
         return Analysis(
             Column(
                 given,
-                _VALUE_TYPES.get(parts[0].lower()) if meaning.outcome == "value" else None,
+                VALUE_TYPES.get(parts[0].lower()) if meaning.outcome == "value" else None,
                 delay,
                 unsteady=Unsteady(given, parts[0].lower(), UNSTEADY[parts[0].lower()]) if timely else None,
             ),

@@ -25,7 +25,12 @@ VALUES = LITERALS | {
     "user",
 }
 CURRENT_TIME = frozenset({"current_date", "current_time", "current_timestamp"})
-
+VALUE_TYPES = {
+    "current_date": "date",
+    "current_timestamp": "timestamp",
+    **dict.fromkeys(("current_user", "session_user", "user"), "string"),
+}
+"""The types of such values, as far as they are known."""
 
 LONGEST = 20_000
 """How many characters an expression may have for anything to be said of it."""

@@ -29,9 +29,10 @@ from gem_bundle.expressions.kinds import (
     is_window,
     kind_of,
 )
+from gem_bundle.expressions.names import VALUE_TYPES
 from gem_bundle.expressions.pretty import Pretty
 from gem_bundle.expressions.results import BRANCHES, Value, concatenated, operands, result_of
-from gem_bundle.expressions.scope import Meaning, Problem, Scope
+from gem_bundle.expressions.scope import Problem, Scope
 from gem_bundle.expressions.trees import (
     UNIT_FIRST,
     bare,
@@ -235,7 +236,9 @@ class Walk:
         if meaning.column is None:
             if meaning.outcome == "value":
                 self._note_time(parts[0].lower())
-            return self._without_column(meaning)
+                kind = VALUE_TYPES.get(parts[0].lower())
+                return UNKNOWN if kind is None else Value(DataType(kind))
+            return Value(delay=self.scope.possible_delay, plain=True)
         column = meaning.column
         self.unsteady = self.unsteady or column.unsteady
         free = self._quiet or inside or meaning.lateral or (column.name.lower(),) in self._shapes
@@ -244,11 +247,6 @@ class Walk:
         attribute = Value(kind_of(column), column.delay, session=column.session, column=column, plain=True)
         before = parts[: len(parts) - len(meaning.fields)]
         return self._fields(attribute, meaning.fields, before)
-
-    def _without_column(self, meaning: Meaning) -> Value:
-        if meaning.outcome == "value":
-            return UNKNOWN
-        return Value(delay=self.scope.possible_delay, plain=True)
 
     def _check_grouped(self, name: str, text: str) -> None:
         plain = parts_of(self._root) is not None

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from gem_bundle.changes.clauses import (
     fields_of,
-    form_of,
     gets_before_groups,
     may_leave_one,
-    put_in,
     valued_in,
     without,
 )
+from gem_bundle.changes.forms import form_of, put_in
 from gem_bundle.expressions.made import made_of
 from gem_bundle.facts import Column
 

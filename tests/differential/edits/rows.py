@@ -34,6 +34,7 @@ class Style(NamedTuple):
         moments: How many times there are in a file, evenly apart, or how many seconds behind its beginning
             each of them is; 0 is any.
         rows: How many rows there are in a file.
+        repeats: The second phase begins with the rows that the first one has ended with.
     """
 
     files: dict[str, list[tuple[datetime, timedelta]]]
@@ -42,6 +43,7 @@ class Style(NamedTuple):
     nulls: float = 0.04
     moments: int | tuple[int, ...] = 0
     rows: int = 10
+    repeats: bool = False
 
 
 _COMMON = Style(
@@ -189,15 +191,24 @@ STYLES = {
     "days": _DAYS,
     "weeks": _WEEKS,
 }
-
+# Where groups are of a moment, or of all that a row has, no other rows get into them than those that come again.
+_REPEATED = _WIDE._replace(repeats=True)
 
 _MORE = 5
 """How many times as many rows there are each time that all styles have had their turn."""
 
+SEVERAL = 2 * len(STYLES)
+"""How many other rows there are of the styles; those after them come again."""
+
 
 def again(seed: str, number: int) -> str:
-    """The seed of other rows for the same edit: of each style by turns, and then of each with more rows."""
-    return f"{seed}#{list(STYLES)[number % len(STYLES)]}{number}"
+    """The seed of other rows for the same edit.
+
+    Args:
+        seed: That of the edit.
+        number: Which ones: of each style by turns, then of each with more rows, and then such as come again.
+    """
+    return f"{seed}#{list(STYLES)[number % len(STYLES)] if number < SEVERAL else 'repeated'}{number}"
 
 
 def style_of(seed: str) -> Style:
@@ -205,7 +216,7 @@ def style_of(seed: str) -> Style:
     found = re.fullmatch(r"([a-z]+)(\d+)", seed.partition("#")[2])
     if found is None:
         return _COMMON
-    style = STYLES[found[1]]
+    style = STYLES.get(found[1], _REPEATED)
     return style._replace(rows=style.rows * _MORE ** (int(found[2]) // len(STYLES)))
 
 
@@ -214,8 +225,11 @@ def write_phase(folder: Path, schema: str, phase: str, seed: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     fields = fields_of(schema) or ()
     style = style_of(seed)
-    for number, (start, span) in enumerate(style.files[phase]):
-        random = Random(f"{seed}:{folder.name}:{phase}:{number}")
+    for number in range(len(style.files[phase])):
+        comes_again = style.repeats and (phase, number) == ("b", 0)
+        of, place = ("a", len(style.files["a"]) - 1) if comes_again else (phase, number)
+        random = Random(f"{seed}:{folder.name}:{of}:{place}")
+        start, span = style.files[of][place]
         lines = []
         for _ in range(style.rows):
             at = start + timedelta(seconds=_moment(random, int(span.total_seconds()), style))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gem_bundle.changes.below import states_below
 from gem_bundle.changes.comparison import Told
 from gem_bundle.changes.conditions import pushed_below
 from gem_bundle.changes.reach import Reach
@@ -42,9 +43,21 @@ def compare_moved(both: Comparison) -> Iterator[Told]:
 
 
 def _before(flow: Flow, node: NodeRecord) -> set[str]:
-    outputs = flow.outputs(node.id)
-    # Another output mode is told by itself, and asks for the same.
-    return {name for output in outputs for name in pushed_below(flow, node.id, output, any_mode=True)}
+    found: set[str] = set()
+    for output in flow.outputs(node.id):
+        # Another output mode is told by itself, and asks for the same.
+        pushed = pushed_below(flow, node.id, output, any_mode=True)
+        found |= {name for name in pushed if not _is_of_groups(flow, name)}
+        found |= pushed & states_below(flow, node.id, output)
+    return found
+
+
+def _is_of_groups(flow: Flow, name: str) -> bool:
+    """Whether a node keeps results of groups alone: only what is asked of their keys gets before it."""
+    lineage = flow.lineage(name)
+    kinds = {operator.kind for operator in flow.side.stateful if operator.node == name}
+    groups = lineage is not None and lineage.kept is not None and bool(lineage.kept.values)
+    return groups and kinds == {"aggregate"}
 
 
 def _matters(both: Comparison, name: str) -> bool:

@@ -8,7 +8,7 @@ from gem_bundle.changes.below import asks_the_same, same_terms, states_below
 from gem_bundle.changes.comparison import RULE_ONLY, Told, origin, told, told_both
 from gem_bundle.changes.conditions import UNCHANGED, never_lacking_before
 from gem_bundle.changes.flow import ALL
-from gem_bundle.changes.groups import duplicates_of_other_rows, states_of_other_groups
+from gem_bundle.changes.groups import asks_for_more, duplicates_of_other_rows, states_of_other_groups
 from gem_bundle.changes.reach import (
     Reach,
     Taint,
@@ -68,9 +68,8 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
         yield Told(_lateness(both, states, "GB420", what, node.id, "mixed"))
         if not taint:
             return
-    # With `update` groups that get no rows any more don't come out again; the rows that a join has kept do.
-    updates = both.new.nodes[both.new.target].output_mode == "update"
-    below = states_below(both.after, node.id, groups=not updates)
+    # Groups that get no rows any more don't come out again with `update`; the rows that a join has kept do.
+    below = states_below(both.after, node.id, groups=not both.updates)
     if reach.states and not (taint.rows or taint.nulls):
         reach.states -= joins_behind_names(both, node)
     elif reach.states and not taint.columns:
@@ -194,10 +193,8 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
             )
             reach = both.reach(old, new, local, own_state=own)
             if local.rows or local.nulls:
+                reach.states -= _none_the_older(both, old, new, local, reach.states)
                 reach.states |= _pushed(both, old, new)
-                if not local.columns:
-                    sides = (both.before, old.id), (both.after, new.id)
-                    reach.states -= duplicates_of_other_rows(*sides, both.now)
             elif reach.states:
                 reach.states -= joins_of_the_same_rows(both, new)
             yield Told(tell(both, reach, "GB423", what, new.id, hint=found.change.hint, **details), reach)
@@ -229,9 +226,25 @@ def _never_null(both: Comparison, old: NodeRecord, new: NodeRecord) -> dict[str,
     return {use: never and before.get(use) for use, never in after.items()}
 
 
+def _none_the_older(
+    both: Comparison, old: NodeRecord, new: NodeRecord, local: Taint, states: set[str]
+) -> set[str]:
+    """The state behind another condition that has nothing of the old one in what comes out from now on."""
+    if local.columns:
+        return set()
+    sides = (both.before, old.id), (both.after, new.id)
+    found = duplicates_of_other_rows(*sides, both.now)
+    more = asks_for_more(*sides)
+    return found if more is None else found | states_of_other_groups(both.after, new.id, states, more)
+
+
 def _pushed(both: Comparison, old: NodeRecord, new: NodeRecord) -> set[str]:
     """The aggregations that another filter behind them gets before."""
     found: set[str] = set()
+    if asks_for_more((both.before, old.id), (both.after, new.id)) is not None and both.updates:
+        # Of groups that it asks for no more no row comes out again; the rows that a join has kept do.
+        same = same_terms((both.before, old.id), (both.after, new.id))
+        return states_below(both.after, new.id, unchanged=same, groups=False)
     if asks_the_same((both.before, old.id), (both.after, new.id)):
         return found
     different = both.outputs(old, new)
@@ -289,7 +302,7 @@ def _lateness(
     """Another watermark: it matters to those whose state goes by it, and they have gone by the old one."""
     alone = sorted(name for name in states if _is_one_group(both.after, name))
     states = {name for name in states if _goes_by_event_time(both, name)}
-    if not states and alone and both.new.nodes[both.new.target].output_mode == "update":
+    if not states and alone and both.updates:
         message = (
             f"{what}; nothing behind it keeps state by event time, but {listed_names(alone)} gives its row "
             "with each micro-batch, those without rows too, which only a watermark has Spark run"

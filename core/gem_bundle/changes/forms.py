@@ -1,0 +1,120 @@
+"""Expressions as what they are made of, by the form that they have in the rule of a lineage."""
+
+from __future__ import annotations
+
+import re
+from ast import literal_eval
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Form = tuple[object, ...]
+"""An expression: a column is ``("0:page",)``, with a field ``("0:window", "start")``; anything else its kind
+and what it is over, by name for what has a syntax of its own."""
+
+COMPARES = frozenset({"EQ", "NEQ", "LT", "LTE", "GT", "GTE", "Like", "ILike", "RegexpLike", "In"})
+"""What compares a value with others, and is null where it is."""
+
+_CLASS = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
+_ENUM = re.compile(r"<\w+\.\w+: ('\w+')>")
+_COLUMN = re.compile(r"\d+:")
+
+
+@cache
+def form_of(rule: str) -> Form | None:
+    """The form of an expression; None where it can't be told.
+
+    Args:
+        rule: What a `gem_bundle.lineage.Made` says of it.
+    """
+    try:
+        found = literal_eval(_ENUM.sub(r"\1", _CLASS.sub(r"'\1'", rule)))
+    except (SyntaxError, ValueError):
+        return None
+    return found if isinstance(found, tuple) else None
+
+
+def columns_in(form: object) -> set[str]:
+    """The columns of an expression, each behind the position of its input."""
+    if not isinstance(form, tuple):
+        return set()
+    return {str(form[0])} if is_column(form) else set().union(*map(columns_in, form))
+
+
+def conjunction(forms: Sequence[Form]) -> Form:
+    """The condition that all of several hold.
+
+    Args:
+        forms: The conditions, at least one.
+    """
+    found = forms[0]
+    for form in forms[1:]:
+        found = ("And", (("this", found), ("expression", form)))
+    return found
+
+
+def put_in(form: Form, made: Mapping[str, Form]) -> Form:
+    """An expression with what its columns are made of in their place.
+
+    Args:
+        form: The expression.
+        made: What some of them are made of.
+    """
+    if not is_column(form):
+        return tuple(put_in(part, made) if isinstance(part, tuple) else part for part in form)
+    of, fields = made.get(str(form[0])), form[1:]
+    if of is None:
+        return form
+    return (*of, *fields) if not fields or is_column(of) else ("field", (of, fields))
+
+
+def taken_apart(form: object, *, wanted: bool) -> tuple[list[tuple[object, bool]], bool] | None:
+    """What a condition, or its contrary, is made of; None where it is one thing.
+
+    Args:
+        form: The condition.
+        wanted: It is to hold, not its contrary.
+
+    Returns:
+        Each part with whether that is to hold; and whether all of them are to.
+    """
+    match form:
+        case ("And" | "Or" as kind, (("this", one), ("expression", other))):
+            return [(one, wanted), (other, wanted)], (kind == "And") is wanted
+        case ("Not", (("this", part),)):
+            return [(part, not wanted)], True
+        case ("Between", (("this", what), ("low", low), ("high", high))):
+            return [
+                (("GTE", (("this", what), ("expression", low))), wanted),
+                (("LTE", (("this", what), ("expression", high))), wanted),
+            ], wanted
+    return None
+
+
+def is_column(form: object) -> bool:
+    """Whether an expression is a column, or a field of one.
+
+    Args:
+        form: The expression.
+    """
+    return (
+        isinstance(form, tuple)
+        and bool(form)
+        and all(isinstance(part, str) for part in form)
+        and _COLUMN.match(form[0]) is not None
+    )
+
+
+def kind_of(form: object) -> str:
+    """The kind of a node; empty for several of them."""
+    return form[0] if isinstance(form, tuple) and form and isinstance(form[0], str) else ""
+
+
+def children(form: Form) -> Sequence[object]:
+    """What a node is over: classes have that by names, functions in order."""
+    given = form[1] if len(form) > 1 and isinstance(form[1], tuple) else ()
+    if not kind_of(form)[:1].isupper():
+        return given
+    return [pair[1] for pair in given if isinstance(pair, tuple) and len(pair) == 2]
