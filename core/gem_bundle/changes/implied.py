@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from itertools import chain, product
+from math import prod
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from gem_bundle.changes.forms import COMPARES, children, columns_in, kind_of, taken_apart
@@ -27,7 +29,7 @@ _CONTRARY = {"GT": "LTE", "GTE": "LT", "LT": "GTE", "LTE": "GT", "EQ": "NEQ", "N
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}(?: \d{2}:\d{2}(?::\d{2})?)?")
 _DAY = len("2024-01-31")
 _LARGEST = 2**31
-_MOST_ATOMS = 16
+_MOST_WAYS = 64
 
 
 class _Atom(NamedTuple):
@@ -65,9 +67,11 @@ def implies(form: Form, other: Form) -> bool:
         form: The condition that lets less through.
         other: The one that lets more through.
     """
-    if sum(1 for one in (form, other) for _ in _atoms(_Atom(one, hold=True))) > _MOST_ATOMS:
-        return False
-    return _follows(_Atom(other, hold=True), list(_facts(_Atom(form, hold=True))))
+    goal, holds = _Atom(other, hold=True), _Atom(form, hold=True)
+    if _follows(goal, list(_facts(holds))):
+        return True
+    ways = _ways(holds)
+    return ways is not None and all(_follows(goal, way) for way in ways)
 
 
 def columns_of_what_differs(form: Form, other: Form) -> set[str]:
@@ -98,13 +102,22 @@ def _parts(atom: _Atom) -> tuple[list[_Atom], bool] | None:
     return None if each is None else ([_Atom(part, hold) for part, hold in each[0]], each[1])
 
 
-def _atoms(atom: _Atom) -> Iterator[_Atom]:
+def _ways(atom: _Atom) -> list[list[_Atom]] | None:
+    """The ways in which a condition holds, each with all that holds then; None where they are many."""
     each = _parts(atom)
     if each is None:
-        yield atom
-        return
-    for part in each[0]:
-        yield from _atoms(part)
+        return [[atom]]
+    parts, all_of = each
+    found = [_ways(part) for part in parts]
+    known = [ways for ways in found if ways is not None]
+    if len(known) < len(found):
+        return None
+    if all_of:
+        if prod(map(len, known)) > _MOST_WAYS:
+            return None
+        return [list(chain.from_iterable(chosen)) for chosen in product(*known)]
+    ways = list(chain.from_iterable(known))
+    return ways if len(ways) <= _MOST_WAYS else None
 
 
 def _facts(atom: _Atom) -> Iterator[_Atom]:
@@ -125,16 +138,8 @@ def _follows(goal: _Atom, facts: Sequence[_Atom]) -> bool:
     if each is not None:
         parts, all_of = each
         found = (_follows(part, facts) for part in parts)
-        if all(found) if all_of else any(found):
-            return True
-    elif any(_is_said(goal, fact) for fact in facts):
-        return True
-    for position, fact in enumerate(facts):
-        either = _parts(fact)
-        if either is not None and not either[1]:
-            rest = [*facts[:position], *facts[position + 1 :]]
-            return all(_follows(goal, [*rest, *_facts(part)]) for part in either[0])
-    return False
+        return all(found) if all_of else any(found)
+    return any(_is_said(goal, fact) for fact in facts)
 
 
 def _is_said(goal: _Atom, fact: _Atom) -> bool:
