@@ -80,5 +80,15 @@ def _keeps_less(flow: Flow, name: str, branch: set[str]) -> bool:
         return False
     if "" in lineage.kept.values or lineage.kept.reads - flow.needed(name):
         return True
-    behind = [flow.lineage(other) for other in branch.intersection(flow.side.behind(name))]
-    return any(made is None or (made.kept is None and made.rows.uses) for made in behind)
+    return any(_asks_of(flow, other, name) for other in branch.intersection(flow.side.behind(name)))
+
+
+def _asks_of(flow: Flow, name: str, groups: str) -> bool:
+    """Whether a node behind groups asks for anything of them but what they are formed by, or may."""
+    made, inputs = flow.lineage(name), flow.side.nodes[name].inputs
+    if made is None or made.kept is not None or not made.rows.uses:
+        return made is None
+    before = flow.lineage(groups)
+    if [edge.node for edge in inputs] != [groups] or before is None or before.kept is None:
+        return True
+    return bool(set(of_input(made.rows.uses, 0)) & before.kept.values.keys())

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from gem_bundle.changes.limits import is_below_another
+from gem_bundle.changes.results import tell_of_rows
 from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.expressions import is_blind_to_duplicates
-from gem_bundle.expressions.functions import BY_CHANCE, BY_CODE, BY_PLACE, CURRENT_TIME
 from gem_bundle.lineage import Lineage, Made, column_keys, uses_at
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, LimitOperator, WatermarkOperator
 
@@ -30,8 +30,6 @@ IS_NULL = re.compile(
 _ASKS_FOR_NULLS = re.compile(
     rf"(?:\(<class 'sqlglot\.expressions\.core\.Not'>, \(\('this', )*{IS_NULL.pattern}"
 )
-VARYING = re.compile(rf"(?i)\b({'|'.join(sorted(BY_CHANCE | BY_CODE | BY_PLACE | CURRENT_TIME))})\b")
-"""Functions that may give something else each time; some are called without brackets."""
 
 ALL = "*"
 """Stands among columns for all of them."""
@@ -160,7 +158,7 @@ class Flow:
     def recalls(self, name: str) -> bool:
         """Whether anything of what a node keeps gets into results, or may.
 
-        Where only which groups there are is read, `update` gives those that rows have just come for.
+        Where only which groups there are is told, `update` gives those that rows have just come for.
         """
         if not self.keeps(name):
             return False
@@ -171,7 +169,7 @@ class Flow:
         if [operator.kind for operator in self.side.stateful if operator.node == name] != ["aggregate"]:
             return True
         needed = self.needed(name) | kept.reads
-        return bool(kept.values if ALL in needed else kept.values.keys() & needed)
+        return tell_of_rows(kept, kept.values if ALL in needed else kept.values.keys() & needed)
 
     def never_null(self, name: str, output: str = "") -> Mapping[str, bool | None]:
         """Which columns behind a node Spark takes for never null, by its plan's form; None where unknown."""

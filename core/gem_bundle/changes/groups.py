@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.flow import VARYING
 from gem_bundle.changes.forms import form_of
 from gem_bundle.changes.implied import columns_of_what_differs, implies
+from gem_bundle.changes.results import VARYING
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 
 if TYPE_CHECKING:

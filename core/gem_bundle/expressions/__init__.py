@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.analysis import analyse as analyse
     from gem_bundle.expressions.analysis import calls_functions as calls_functions
     from gem_bundle.expressions.analysis import limited as limited
+    from gem_bundle.expressions.buffers import bare_function as bare_function
     from gem_bundle.expressions.buffers import buffers_of as buffers_of
     from gem_bundle.expressions.buffers import is_blind_to_duplicates as is_blind_to_duplicates
     from gem_bundle.expressions.buffers import is_the_same_again as is_the_same_again
@@ -82,7 +83,14 @@ _HOMES = {
         "calls_functions",
         "limited",
     ),
-    "buffers": ("buffers_of", "is_blind_to_duplicates", "is_the_same_again", "meaning_of", "takes_first"),
+    "buffers": (
+        "bare_function",
+        "buffers_of",
+        "is_blind_to_duplicates",
+        "is_the_same_again",
+        "meaning_of",
+        "takes_first",
+    ),
     "casts": ("Casts", "casts_of", "check_types"),
     "findings": (
         "check_expression",

@@ -146,6 +146,15 @@ def meaning_of(function: str) -> str:
     return function.partition(_ONE_OF)[2] or function
 
 
+def bare_function(function: str) -> str:
+    """An aggregate function as it is written, without what it comes to.
+
+    Args:
+        function: The function, as `buffers_of` tells it.
+    """
+    return function.partition(_ONE_OF)[0]
+
+
 def _aggregates(
     tree: exp.Expr, columns: Sequence[Column] | None
 ) -> Iterator[tuple[str, list[str], str, str]]:

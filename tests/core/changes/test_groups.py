@@ -18,6 +18,7 @@ targets:
 """
 SUMS = "{gem: aggregate, input: a, options: {group_by: [page, upper(user) as u], aggregates: {s: sum(n)}}}"
 ONCE = "{gem: deduplicate, input: a, options: {columns: [page]}}"
+KEYS = "{gem: aggregate, input: a, options: {group_by: [page], aggregates: {m: max(page), f: 'last(page, true)'}}}"
 PAGE, USER = "{gem: filter, input: a, options: {condition: page > 'b'}}", "{gem: filter, input: a, options: {condition: user > 'b'}}"  # fmt: skip
 
 
@@ -56,6 +57,23 @@ def test_one_that_goes_lets_groups_come_that_were_left_out() -> None:
     assert verdict(before, SHOP.replace("LAST", ONCE)).verdict == "mixed"
 
 
+def test_one_behind_groups_that_asks_for_more_of_their_keys() -> None:
+    behind = SHOP.replace("last: LAST", f"sums: {SUMS}\n  last: {PAGE.replace('input: a', 'input: sums')}")
+    fewer, more = (
+        behind.replace("page > 'b'", "page <> 'b' and page <> 'c'"),
+        behind.replace("page > 'b'", "page <> 'b'"),
+    )
+    assert verdict(more, fewer).verdict == "from_now_on"
+    assert verdict(fewer, more).verdict == "mixed"
+    complete = "output_mode: complete"
+    assert verdict(*(s.replace("output_mode: update", complete) for s in (more, fewer))).verdict == "mixed"
+    # Rows that a join has kept come out for those that come.
+    joined = "join: {gem: join, inputs: {l: a, r: a}, options: {condition: l.user = r.user}}"
+    rows = "last: {gem: filter, input: join, options: {condition: l.page > 'b'}}"
+    over = SHOP.replace("last: LAST", f"{joined}\n  {rows}")
+    assert verdict(over, over.replace("> 'b'", "> 'b' and l.page <> 'd'")).verdict == "mixed"
+
+
 def test_in_complete_mode_the_old_groups_stay_in_the_table() -> None:
     whole = SHOP.replace("output_mode: update", "output_mode: complete").replace("LAST", SUMS)
     after = whole.replace("  last:", f"  some: {PAGE}\n  last:").replace(
@@ -69,7 +87,18 @@ def test_in_complete_mode_the_old_groups_stay_in_the_table() -> None:
     [
         (ONCE, "page > 'b'", "page > 'c'", "from_now_on"),
         # What was left out has no sum that could go on.
-        (SUMS, "page > 'b'", "page > 'c'", "mixed"),
+        (SUMS, "page in ('b', 'c')", "page in ('c', 'd')", "mixed"),
+        (SUMS, "page in ('b', 'c')", "page = 'c'", "from_now_on"),
+        (SUMS, "page <> 'b'", "page <> 'b' and page <> 'c'", "from_now_on"),
+        (SUMS, "page <> 'b' and n > 1", "page <> 'b' and page <> 'c' and n > 1", "from_now_on"),
+        (SUMS, "page <> 'b' and n > 1", "page <> 'b' and n > 2", "mixed"),
+        (SUMS, "page <> 'b' and page <> 'c'", "page <> 'b'", "mixed"),
+        (SUMS, "page <> uuid()", "page <> uuid() and page <> 'c'", "mixed"),
+        # Any row of a group tells what is the same in all of them.
+        (KEYS, "n > 1", "n > 2", "from_now_on"),
+        (KEYS.replace("last(page, true)", "last(n)"), "n > 1", "n > 2", "mixed"),
+        (KEYS.replace("max(page)", "max(hash(*))"), "n > 1", "n > 2", "mixed"),
+        (KEYS.replace("max(page)", "count(page)"), "n > 1", "n > 2", "mixed"),
         (ONCE, "page > 'b'", "page > 'c' and n > 1", "mixed"),
         (ONCE, "page > 'b' and n > 1", "page > 'b'", "mixed"),
         (ONCE.replace("[page]}", "[page, at]}"), "page > 'b'", "page > 'c'", "mixed"),

@@ -208,7 +208,7 @@ def again(seed: str, number: int) -> str:
         seed: That of the edit.
         number: Which ones: of each style by turns, then of each with more rows, and then such as come again.
     """
-    return f"{seed}#{list(STYLES)[number % len(STYLES)] if number < SEVERAL else 'repeated'}{number}"
+    return f"{seed}#{list(STYLES)[number % len(STYLES)] if number < SEVERAL else 'again'}{number}"
 
 
 def style_of(seed: str) -> Style:
@@ -217,7 +217,7 @@ def style_of(seed: str) -> Style:
     if found is None:
         return _COMMON
     style = STYLES.get(found[1], _REPEATED)
-    return style._replace(rows=style.rows * _MORE ** (int(found[2]) // len(STYLES)))
+    return style._replace(rows=style.rows * (_MORE if int(found[2]) >= len(STYLES) else 1))
 
 
 def write_phase(folder: Path, schema: str, phase: str, seed: str) -> None:

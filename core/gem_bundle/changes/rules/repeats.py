@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.conditions import is_always_there
-from gem_bundle.changes.flow import ALL, VARYING
+from gem_bundle.changes.flow import ALL
+from gem_bundle.changes.results import VARYING
 from gem_bundle.expressions import is_the_same_again, takes_first
 from gem_bundle.lineage import column_keys
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
