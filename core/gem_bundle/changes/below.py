@@ -60,6 +60,7 @@ class _Asked(NamedTuple):
         bare: It is nothing but its column, so that where that is computed, it is what that is computed by.
         groups: Groups count that it gets before.
         form: Its form over its columns, each behind ``0:``; None where that isn't followed.
+        there: Those of its columns that are asked for by what isn't meant.
     """
 
     columns: frozenset[str]
@@ -69,6 +70,7 @@ class _Asked(NamedTuple):
     bare: bool = False
     groups: bool = True
     form: Form | None = None
+    there: frozenset[str] = frozenset()
 
     def over(self, columns: set[str] | None, *, computed: bool = False) -> _Asked:
         """The same over what its columns are made of; None is unknown.
@@ -104,6 +106,7 @@ def states_below(
     unchanged: frozenset[Term] = frozenset(),
     *,
     groups: bool = True,
+    there: frozenset[str] = frozenset(),
 ) -> set[str]:
     """The nodes with state before a transform into whose state its condition may get.
 
@@ -116,6 +119,7 @@ def states_below(
         output: The one of its outputs that is meant.
         unchanged: What of its condition doesn't count, as `same_terms` tells it.
         groups: Groups count that it gets before, not only rows that are kept and what goes by the watermark.
+        there: Columns of its input that are asked for in any case, as `asked_in_both` tells it.
     """
     node = flow.side.nodes[name]
     lineage = flow.lineage(name, output)
@@ -137,7 +141,7 @@ def states_below(
     if _is_told_by_terms(flow, name, lineage):
         terms = [term for term in lineage.terms if term not in unchanged]
         nullable = _nullable(flow, name)
-        asking = [_of_term(term, nullable)._replace(groups=groups) for term in terms]
+        asking = [_of_term(term, nullable)._replace(groups=groups, there=there) for term in terms]
         forms = [form for term in lineage.terms if (form := _form(term.made)) is not None]
         valued = set().union(*map(valued_in, forms))
         asking = [asked._replace(form=asked.form and without(asked.form, valued)) for asked in asking]
@@ -149,7 +153,7 @@ def states_below(
     for position, edge in enumerate(node.inputs):
         asked = _asked_of(flow, name, lineage, position)
         if asked is not None:
-            found |= _below(flow, edge, asked._replace(groups=groups))
+            found |= _below(flow, edge, asked._replace(groups=groups, there=there))
     return found
 
 
@@ -199,6 +203,19 @@ def same_terms(before: tuple[Flow, str], after: tuple[Flow, str], output: str = 
             return frozenset()
         found.append(frozenset(lineage.terms))
     return found[0] & found[1]
+
+
+def asked_in_both(before: tuple[Flow, str], after: tuple[Flow, str], output: str = "") -> frozenset[str]:
+    """The columns of a node's input that its condition asked for, and asks for.
+
+    Args:
+        before: What ran, with the id of the node.
+        after: What is going to run, with the id of the node.
+        output: The one of its outputs that is meant.
+    """
+    lineages = [flow.lineage(name, output) for flow, name in (before, after)]
+    one, other = (of_input(found.asks or (), 0) if found is not None else set() for found in lineages)
+    return frozenset(one & other)
 
 
 def _is_told_by_terms(flow: Flow, name: str, lineage: Lineage) -> bool:
@@ -392,7 +409,8 @@ def _goes_through_groups(flow: Flow, edge: InputRecord, made: Lineage, asked: _A
     over = asked.columns & keys
     if asked.form is not None and asked.columns <= set(made.columns):
         known = flow.never_null(name)
-        lacking = {f"0:{k}" for k, never in known.items() if not never and not is_always_there(flow, edge, k)}
+        open_to_null = {key for key, never in known.items() if not never} - asked.there
+        lacking = {f"0:{key}" for key in open_to_null if not is_always_there(flow, edge, key)}
         nullable = {f"0:{k}" for k, never in known.items() if never is False} | _lacking_fields(made)
         return gets_before_groups(asked.form, {f"0:{key}" for key in keys}, lacking, nullable)
     if not over or asked.parts or asked.columns <= keys:
@@ -401,7 +419,7 @@ def _goes_through_groups(flow: Flow, edge: InputRecord, made: Lineage, asked: _A
         return False
     # As a whole it stays, and asks for what it would be null without.
     never = flow.never_null(name)
-    return not all(never.get(key) for key in over)
+    return not all(never.get(key) for key in over - asked.there)
 
 
 def _lacking_fields(made: Lineage) -> set[str]:
@@ -440,8 +458,15 @@ def _further(flow: Flow, name: str, made: Lineage, asked: _Asked) -> set[str]:
         if columns or not asked.columns:
             split = asked.parts or (len(inputs) > 1 and bool(equal & uses))
             given = asked._replace(parts=split).over(columns, computed=computed)
-            found |= _below(flow, edge, given._replace(form=form))
+            found |= _below(flow, edge, given._replace(form=form, there=_passed(asked.there, made, position)))
     return found
+
+
+def _passed(columns: frozenset[str], made: Lineage, position: int) -> frozenset[str]:
+    """Those columns of an input that are some columns behind it as they are."""
+    steps = [made.columns[column] for column in columns & set(made.columns)]
+    uses = {use for step in steps if step.rule == "=" for use in step.uses or ()}
+    return frozenset(of_input(uses, position))
 
 
 def _followed(asked: _Asked, made: Lineage) -> Form | None:

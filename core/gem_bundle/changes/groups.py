@@ -22,8 +22,8 @@ def states_of_other_groups(flow: Flow, name: str, states: set[str], uses: Set[st
     """The nodes behind a new condition that have kept nothing of what they get from now on that it changes.
 
     It asks for nothing but what they keep their state by, so all rows of a group come as before, or none do.
-    Of the latter nothing comes out any more where only rows that come make results, which is so without event
-    time for a removal of duplicates, and in the output mode ``update`` for an aggregation.
+    Of the latter nothing comes out any more where only rows that come make results, which is so for a removal
+    of duplicates, and in the output mode ``update`` for an aggregation.
 
     Args:
         flow: The version with the condition.
@@ -33,7 +33,7 @@ def states_of_other_groups(flow: Flow, name: str, states: set[str], uses: Set[st
             that is all.
     """
     asking = _kept_by_what_it_asks(flow, name, uses)
-    return {other for other in asking & states if _gives_what_comes(flow, other)}
+    return {other for other in asking & states if _gives_what_comes(flow, other, name)}
 
 
 def asks_for_more(was: tuple[Flow, str], now: tuple[Flow, str]) -> set[str] | None:
@@ -68,9 +68,9 @@ def duplicates_of_other_rows(
         now: The version that is going to run, with the node that asks it.
         names: The ids that the old version's nodes have now, by the ids that they had.
     """
-    flow, _ = now
+    flow, asking = now
     found = {names.get(name, "") for name in _kept_by_what_it_asks(*was)} & _kept_by_what_it_asks(*now)
-    return {name for name in found if flow.drops_duplicates(name) and _gives_what_comes(flow, name)}
+    return {name for name in found if flow.drops_duplicates(name) and _gives_what_comes(flow, name, asking)}
 
 
 def _kept_by_what_it_asks(flow: Flow, name: str, uses: Set[str] | None = None) -> set[str]:
@@ -115,19 +115,26 @@ def _leaves_out_rows(flow: Flow, name: str) -> bool:
     )
 
 
-def _gives_what_comes(flow: Flow, name: str) -> bool:
-    """Whether nothing comes out of what a node has kept of groups that no row comes for."""
-    updates = flow.side.nodes[flow.side.target].output_mode == "update"
+def _gives_what_comes(flow: Flow, name: str, asking: str) -> bool:
+    """Whether nothing comes out of what a node has kept of groups that no row comes for.
+
+    Args:
+        flow: The version.
+        name: The node.
+        asking: The node before it by whose condition some rows don't come, as a watermark behind that would
+            notice.
+    """
     operators = [operator for operator in flow.side.stateful if operator.node == name]
     if len(operators) != 1:
         return False
     (operator,) = operators
+    moved = any(flow.watermarks(other) for other in flow.side.behind(asking))
     if isinstance(operator, DeduplicateOperator):
-        return not operator.by_event_time
+        return not operator.by_event_time or not moved
     return (
         isinstance(operator, AggregateOperator)
         and operator.kind == "aggregate"
-        and operator.event_time is False
+        and (operator.event_time is False or (operator.event_time is True and not moved))
         and operator.sessions is False
-        and updates
+        and flow.side.nodes[flow.side.target].output_mode == "update"
     )

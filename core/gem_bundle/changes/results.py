@@ -19,7 +19,8 @@ VARYING = re.compile(rf"(?i)\b({'|'.join(sorted(BY_CHANCE | BY_CODE | BY_PLACE |
 # What gives one of its values, or a part of one.
 _ONE_OF = words(
     """
-    any_value bool_and bool_or every first first_value last last_value max max_by min min_by mode some
+    any_value approx_percentile bool_and bool_or every first first_value last last_value max max_by min
+    min_by mode percentile_approx some
     """
 )
 _STAR = "sqlglot.expressions.core.Star'"

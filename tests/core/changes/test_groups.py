@@ -19,6 +19,7 @@ targets:
 SUMS = "{gem: aggregate, input: a, options: {group_by: [page, upper(user) as u], aggregates: {s: sum(n)}}}"
 ONCE = "{gem: deduplicate, input: a, options: {columns: [page]}}"
 KEYS = "{gem: aggregate, input: a, options: {group_by: [page], aggregates: {m: max(page), f: 'last(page, true)'}}}"
+TIME = "{gem: filter, input: a, options: {condition: at > '2024-01-31'}}"
 PAGE, USER = "{gem: filter, input: a, options: {condition: page > 'b'}}", "{gem: filter, input: a, options: {condition: user > 'b'}}"  # fmt: skip
 
 
@@ -34,13 +35,17 @@ PAGE, USER = "{gem: filter, input: a, options: {condition: page > 'b'}}", "{gem:
         (ONCE, PAGE.replace("page > 'b'", "page > 'b' or n > 1"), "mixed"),
         (ONCE, PAGE.replace("page > 'b'", "page > uuid()"), "mixed"),
         (ONCE, "{gem: sample, input: a, options: {fraction: 0.5, by: [page, user], seed: 1}}", "mixed"),
-        # What has been kept comes out though no row comes for it.
+        # It gets before the watermark, which goes by fewer rows.
         (SUMS.replace("group_by", "window: {column: at, duration: 1 hour}, group_by"), PAGE, "mixed"),
         (ONCE.replace("[page]}", "[page, at]}"), PAGE, "mixed"),
+        # What is about the watermark's column stays behind it.
+        (ONCE.replace("[page]}", "[page, at]}"), TIME, "from_now_on"),
+        (SUMS.replace("[page", "[page, at"), TIME, "from_now_on"),
+        (SUMS.replace("group_by", "window: {column: at, duration: 1 hour}, group_by"), TIME, "mixed"),
     ],
 )
 def test_a_condition_that_comes(last: str, condition: str, expected: str) -> None:
-    marked = "at]" in last or "window:" in last
+    marked = " at" in last or "window:" in last
     last = last.replace("input: a", "input: timely") if marked else last
     condition = condition.replace("input: a", "input: timely") if marked else condition
     before = SHOP.replace("LAST", last)

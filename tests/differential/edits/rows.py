@@ -35,6 +35,7 @@ class Style(NamedTuple):
             each of them is; 0 is any.
         rows: How many rows there are in a file.
         repeats: The second phase begins with the rows that the first one has ended with.
+        apart: How many seconds apart the times of one row may be.
     """
 
     files: dict[str, list[tuple[datetime, timedelta]]]
@@ -44,6 +45,7 @@ class Style(NamedTuple):
     moments: int | tuple[int, ...] = 0
     rows: int = 10
     repeats: bool = False
+    apart: tuple[int, ...] = (0,)
 
 
 _COMMON = Style(
@@ -192,7 +194,8 @@ STYLES = {
     "weeks": _WEEKS,
 }
 # Where groups are of a moment, or of all that a row has, no other rows get into them than those that come again.
-_REPEATED = _WIDE._replace(repeats=True)
+# In those above all times of a row are one.
+_REPEATED = _WIDE._replace(repeats=True, apart=(0, _MINUTE, 2 * _HOUR, _A_DAY))
 
 _MORE = 5
 """How many times as many rows there are each time that all styles have had their turn."""
@@ -208,12 +211,12 @@ def again(seed: str, number: int) -> str:
         seed: That of the edit.
         number: Which ones: of each style by turns, then of each with more rows, and then such as come again.
     """
-    return f"{seed}#{list(STYLES)[number % len(STYLES)] if number < SEVERAL else 'again'}{number}"
+    return f"{seed}#{list(STYLES)[number % len(STYLES)] if number < SEVERAL else 'once more'}{number}"
 
 
 def style_of(seed: str) -> Style:
     """What the rows of a seed are like."""
-    found = re.fullmatch(r"([a-z]+)(\d+)", seed.partition("#")[2])
+    found = re.fullmatch(r"([a-z ]+)(\d+)", seed.partition("#")[2])
     if found is None:
         return _COMMON
     style = STYLES.get(found[1], _REPEATED)
@@ -263,6 +266,8 @@ def _value(random: Random, type_: DataType | str | None, at: datetime, style: St
         return [_value(random, inner, at, style) for _ in range(random.randrange(3))]
     if head == "map":
         return {word: random.choice(style.words) for word in random.sample(style.words, 2)}
+    if len(style.apart) > 1:
+        at += timedelta(seconds=random.choice(style.apart))
     if head in {"timestamp", "timestamp_ntz"}:
         return at.isoformat(sep=" ")
     made: dict[str, Any] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle.changes.below import asks_the_same, same_terms, states_below
+from gem_bundle.changes.below import asked_in_both, asks_the_same, same_terms, states_below
 from gem_bundle.changes.comparison import RULE_ONLY, Told, origin, told, told_both
 from gem_bundle.changes.conditions import UNCHANGED, never_lacking_before
 from gem_bundle.changes.flow import ALL
@@ -75,7 +75,7 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
     elif reach.states and not taint.columns:
         others = states_of_other_groups(both.after, node.id, reach.states)
         reach.states -= others
-        below -= others
+        below -= others - both.after.by_event_time
     reach.states |= below
     if both.after.keeps(node.id):
         message = f"{what} and keeps state, which the checkpoint doesn't have: Spark refuses to go on"
@@ -251,9 +251,11 @@ def _pushed(both: Comparison, old: NodeRecord, new: NodeRecord) -> set[str]:
     for output in {*both.before.outputs(old.id), *both.after.outputs(new.id)}:
         if output in different and not (different[output].rows or different[output].nulls):
             continue
-        same = same_terms((both.before, old.id), (both.after, new.id), output)
-        found |= {both.now[n] for n in states_below(both.before, old.id, output, same) if n in both.now}
-        found |= states_below(both.after, new.id, output, same)
+        sides = (both.before, old.id), (both.after, new.id)
+        same, there = same_terms(*sides, output), asked_in_both(*sides, output)
+        before = states_below(both.before, old.id, output, same, there=there)
+        found |= {both.now[name] for name in before if name in both.now}
+        found |= states_below(both.after, new.id, output, same, there=there)
     return found
 
 
