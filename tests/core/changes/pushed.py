@@ -113,6 +113,12 @@ def _no_more(name: str, kept: str, more: str, verdict: str = "mixed", **others: 
     return Pushed(name, kept + more, kept, verdict, **others)
 
 
+def _asked_otherwise(name: str, old: str, new: str, verdict: str, mode: str = "update") -> Pushed:
+    """Another condition behind groups."""
+    rows = "dense0" if verdict == "mixed" else ""
+    return Pushed(name, GROUPS + _filter(old, "g"), GROUPS + _filter(new, "g"), verdict, rows, mode)
+
+
 def _arranged(name: str, old: str, new: str, behind: str, verdict: str) -> Pushed:
     """Results of two types in another order, and something behind them."""
     before, after = (
@@ -754,6 +760,55 @@ KEPT_NULLS = [
     _unread(
         "a condition on what an inner query makes of it",
         "n, m from (select *, x + 1 as z from j) where z > 2",
+    ),
+    # Of groups that a condition leaves out no row comes any more, and of the others all have come.
+    _asked_otherwise("fewer whole groups", "n >= 0", "n > 0", "from_now_on"),
+    _asked_otherwise("more groups", "n > 0", "n >= 0", "mixed"),
+    _asked_otherwise("other groups", "value = 'home'", "value <> 'home'", "mixed"),
+    _asked_otherwise("fewer of either", "n > 0 or value = 'cart'", "n > 0 and value = 'cart'", "from_now_on"),
+    _asked_otherwise("fewer whole groups, all told", "n >= 0", "n > 0", "mixed", mode="complete"),
+    Pushed(
+        "fewer rows of groups",
+        _filter("n >= 0", "a") + RESULTS.replace("input: a", "input: f"),
+        _filter("n = 0", "a") + RESULTS.replace("input: a", "input: f"),
+        "mixed",
+        mode="update",
+    ),
+    Pushed(
+        "fewer rows of groups that tell nothing but what they are formed by",
+        _filter("n >= 0", "a")
+        + RESULTS.replace("input: a", "input: f").replace("max(n)", "any_value(value)"),
+        _filter("n = 0 and value = 'cart'", "a")
+        + RESULTS.replace("input: a", "input: f").replace("max(n)", "any_value(value)"),
+        "from_now_on",
+        rows="",
+        mode="update",
+    ),
+    Pushed(
+        "a condition about the watermark's column, before duplicates that go by it",
+        MARKED + "  d: {gem: deduplicate, input: w, options: {columns: [at]}}\n",
+        MARKED
+        + _filter("at > '2024-01-31 10:10:00'", "w")
+        + "  d: {gem: deduplicate, input: f, options: {columns: [at]}}\n",
+        "from_now_on",
+        rows="",
+    ),
+    # What is asked of a key with a result stays behind the groups, and asks for the key.
+    _asked_otherwise("the contrary of a key and a result", "n = c", "n <> c", "continues", mode="complete"),
+    _asked_otherwise("no key and a result", "n = c", "c > 0", "mixed", mode="complete"),
+    _asked_otherwise(
+        "what a value decides beside what asks for it",
+        "(c > 2 and c = 3) or (c > 2 and n = 1)",
+        "(c > 2 and c <> 3) or (c > 2 and n = 1)",
+        "continues",
+        mode="complete",
+    ),
+    _asked_otherwise(
+        "what a value decides the other way",
+        "(c > 2 and c = 1) or (c > 3 and n = 1)",
+        "(c > 2 and c <> 1) or (c > 3 and n = 1)",
+        "mixed",
+        mode="complete",
     ),
 ]
 
