@@ -8,9 +8,10 @@ import pytest
 
 from gem_bundle.plugins import load_registry
 from gem_bundle.run.frames import NodeFailure
-from tests.differential.edits.drawn import plan_of
-from tests.differential.edits.planned import Planning
-from tests.differential.edits.truth import SETTINGS
+from tests.differential.edits.draw import Edit
+from tests.differential.edits.drawn import Drawn, plan_of
+from tests.differential.edits.planned import Planning, judge_run
+from tests.differential.edits.truth import SETTINGS, Experiments
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,3 +76,20 @@ def test_a_version_that_spark_does_not_plan_tells_nothing(spark: SparkSession, t
     with pytest.raises(NodeFailure):
         planning.refusal(counted, pipeline("count(*)", "known_to_nobody(page)"), "out")
     assert planning.refusal(counted, counted, "out") is None
+
+
+def test_rows_decide_where_spark_plans_otherwise_than_told(spark: SparkSession, tmp_path: Path) -> None:
+    experiments = Experiments(spark, tmp_path / "runs")
+    counted, averaged = pipeline("count(*)"), pipeline("avg(k)")
+
+    def found(old: Plan, new: Plan, *said: str) -> list[str]:
+        drawn = Drawn(0, "out", {}, old, Edit("other", {}, "g"), {}, new, stateful=True, kept=None)  # type: ignore[arg-type]
+        first = experiments.first("planned", old, "out")
+        return [judge_run(drawn, one, first, experiments) for one in said]
+
+    try:
+        assert found(counted, averaged, "refused", "mixed") == ["planned otherwise", "refused missed"]
+        # Each pipeline's edits go on from what it has left itself.
+        assert found(averaged, averaged, "refused") == ["worse"]
+    finally:
+        experiments.close()
