@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import claims, plans, samples, spark_classes, workers
+from tests import claims, local_files, plans, samples, spark_classes, workers
 from tests import connect_server as places
 from tests.browser import browser  # noqa: F401 (a fixture for all tests)
 from tests.connect_server import connect_server  # noqa: F401 (a fixture for all tests)
@@ -177,11 +177,12 @@ def spark(
             },
             gem_settings=DELTA_SETTINGS,
             local_settings={**LOCAL_SETTINGS, "spark.databricks.delta.snapshotPartitions": "1"},
-            jars=jars,
+            jars=[*jars, *local_files.jars()],
             module_folders=[user_modules],
             spark_log=folder / "spark.log",
             brief=True,
         )
     )
+    local_files.take(opened.spark)
     yield opened.spark
     opened.close()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests import plans, warm_submit
+from tests import local_files, plans, warm_submit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -177,7 +177,8 @@ class _Jvm:
         system = self._gateway.jvm.System
         for name in self._spark_properties():
             system.clearProperty(name)
-        for name, value in {**self._submitted, **settings, "user.dir": folder}.items():
+        made = {**self._submitted, **local_files.settings(), **settings, "user.dir": folder}
+        for name, value in made.items():
             system.setProperty(name, value)
         # They are kept with the folder in which they were made.
         self._gateway.jvm.org.apache.hadoop.fs.FileSystem.closeAll()
@@ -207,6 +208,6 @@ def warm_spark(jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> It
     """A JVM that commands share: give them its `variables`."""
     from gem_bundle.run.jars import spark_home
 
-    warm = WarmSpark(tmp_path_factory.mktemp("warm"), spark_home(), jars)
+    warm = WarmSpark(tmp_path_factory.mktemp("warm"), spark_home(), [*jars, *local_files.jars()])
     yield warm
     warm.close()
