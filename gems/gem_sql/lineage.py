@@ -14,6 +14,7 @@ from gem_sql.lateral_lineage import of_lateral
 from gem_sql.reading import facts_of
 from gem_sql.table_lineage import is_plain, of_table, table_named, table_of
 from gem_sql.tree import UnknownQuery, only, sql_of
+from gem_sql.unread import without_unread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +39,9 @@ def lineage_of(query: str, inputs: Mapping[str, Facts], made: Facts) -> Lineage 
     names = column_keys(made.columns)
     if tree is None or names is None or made.columns is None:
         return None
+    read = without_unread(tree)
+    if read is not tree:
+        tree, query = read, read.sql(dialect="spark")
     tables = {name.lower(): (position, facts) for position, (name, facts) in enumerate(inputs.items())}
     return _followed(tree, tables, names, made) or _whole(tree, query, names)
 
@@ -58,8 +62,9 @@ def _whole(tree: Any, query: str, names: list[str]) -> Lineage:
         while isinstance(whole.parent, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
             whole = whole.parent
         at: Any = whole
+        # What a query within an item gives is the same for all rows.
         while at is not None and id(at) not in owner:
-            at = at.parent
+            at = None if isinstance(at, exp.Query) else at.parent
         calls = values.setdefault(owner.get(id(at), _OTHERS), {})
         for text, kinds in (buffers_of(sql_of(whole), None) or {}).items():
             # Whatever is one of the values that came is kept as such a value.

@@ -568,9 +568,10 @@ if not has_processors_of_rows():  # which a check says: tests/core/check/test_pr
 def test_the_tour_of_the_readme(connect_server: ConnectServer, tmp_path: Path) -> None:
     scripts, folder = virtual_environment(tmp_path / "venv"), tmp_path / "tour"
     there = {**os.environ, "SPARK_REMOTE": connect_server.url, "JAVA_HOME": "/nowhere"}
-    # Between these parts are a group, which a server can't write, and a bundle, which brings its own Spark to a cluster.
+    # Between these parts are an edit, whose plan offers what needs a checkpoint on this disk, a group, which a server
+    # can't write, and a bundle, which brings its own Spark to a cluster.
     parts = (
-        (TOUR, "\n### Keep bad rows"),
+        (TOUR, "\n### Change it"),
         ("### Test it", "\n### Take it to a cluster"),
         ("### Write a gem", "\n## "),
     )

@@ -369,7 +369,8 @@ def _below(flow: Flow, edge: InputRecord, asked: _Asked) -> set[str]:
         found |= {before} if flow.recalls(before) else set()
         return found.union(*(_below(flow, other, _by_name(flow, other, asked)) for other in node.inputs))
     if made.kept is not None and flow.keeps(before):
-        if made.kept.rows and not asked.parts and len(_sides(made, asked)) > 1:
+        stays = not asked.parts or _stays(flow, before, asked)
+        if made.kept.rows and stays and len(_sides(made, asked)) > 1:
             return found  # what it would be null without is told by the rules of what a join keeps
         if not made.kept.rows:
             if not _goes_through_groups(flow, edge, made, asked):
@@ -379,6 +380,12 @@ def _below(flow: Flow, edge: InputRecord, asked: _Asked) -> set[str]:
         counts = asked.groups or made.kept.rows
         found |= {before} if counts and flow.recalls(before) else set()
     return found | _further(flow, before, made, asked)
+
+
+def _stays(flow: Flow, name: str, asked: _Asked) -> bool:
+    """Whether a condition is one thing over what comes out of a node, by its form, and asks for no value."""
+    nullable = {f"0:{key}" for key, never in flow.never_null(name).items() if never is False}
+    return asked.form is not None and is_whole(asked.form, nullable)
 
 
 def _by_name(flow: Flow, edge: InputRecord, asked: _Asked) -> _Asked:
@@ -401,6 +408,10 @@ def _goes_through_groups(flow: Flow, edge: InputRecord, made: Lineage, asked: _A
     """Whether something of a condition may get before groups: what it asks of their keys."""
     name = edge.node
     kinds = {operator.kind for operator in flow.side.stateful if operator.node == name}
+    if made.rows.uses is None and asked.form is not None and asked.columns <= set(made.columns):
+        results = set(made.kept.values) if made.kept is not None else set()
+        others = {f"0:{key}" for key in set(made.columns) - results}
+        return kinds != {"deduplicate"} and gets_before_groups(asked.form, others, others, set())
     if made.rows.uses is None or ALL in asked.columns:
         return kinds != {"deduplicate"}
     if not kinds <= {"aggregate", "except"} or (made.kept is not None and not made.kept.keys):

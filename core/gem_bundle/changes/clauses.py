@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _CONSTANTS = frozenset({"Boolean", "Null"})
 _TRUE = ("Boolean", (("this", True),))
+# What is made of elements that something is asked of.
+_ARRAYS = frozenset({"array", "split"})
 _ASK_FOR_NULL = frozenset({"Is", "NullSafeEQ", "equal_null", "isnull", "isnotnull"})
 # What Spark doesn't take apart to see what it is made of.
 _PLAIN = frozenset(
@@ -143,8 +145,8 @@ def _asked(form: object, nullable: Set[str], *, wanted: bool) -> set[str]:
 
 
 def _read_openly(form: object) -> set[str]:
-    """The columns of an expression but for those of what is packed, which is never null by one of them."""
-    if not isinstance(form, tuple) or kind_of(form) == "packed":
+    """The columns of an expression without those of what isn't null by one of them, packed or filled."""
+    if not isinstance(form, tuple) or kind_of(form) == "packed" or _is_filled(form):
         return set()
     return columns_in(form) if is_column(form) else set().union(*map(_read_openly, form))
 
@@ -185,6 +187,11 @@ def is_whole(form: object, nullable: Set[str]) -> bool:
             return _may_be_null(part, nullable)
         case ("coalesce" | "ifnull" | "nvl", (part, ("Boolean", _))):
             return _may_be_null(part, nullable) and _is_steady(part, nullable)
+        case ("exists" | "forall", (array, ("Lambda", (("this", body), _)))):
+            # Of what is asked of elements Spark finds out nothing.
+            of = children(array) if isinstance(array, tuple) and kind_of(array) in _ARRAYS else [array]
+            asks = _vanishes(body, nullable) is False and _has_variable(body)
+            return asks and all(_is_plain(part, nullable) for part in of)
     branches = _branches(form)
     if branches is None:
         return False
@@ -228,7 +235,8 @@ def _may_be_null(form: object, nullable: Set[str]) -> bool:
         return any(_may_be_null(part, nullable) for part, _ in each[0])
     if is_column(form):
         return _lacks_some(form, nullable)
-    plain = isinstance(form, tuple) and all(map(_is_plain, children(form)))
+    plain = isinstance(form, tuple) and all(_is_plain(part, nullable) for part in children(form))
+    plain = plain and not _has_filled(form)
     return kind_of(form) in COMPARES and plain and _lacks_some(form, nullable)
 
 
@@ -272,14 +280,41 @@ def _vanishes(form: object, nullable: Set[str], *, wanted: bool = True) -> bool 
         return _vanishes(parts[0], nullable, wanted=not wanted)
     if kind in _ASK_FOR_NULL and not columns_in(form) <= nullable:
         return True if kind in {"Is", "isnull", "isnotnull"} and (kind == "isnotnull") is wanted else None
-    if kind not in COMPARES | _ASK_FOR_NULL or not all(map(_is_plain, parts)):
+    if kind not in COMPARES | _ASK_FOR_NULL or not all(_is_plain(part, nullable) for part in parts):
         return None
     return None if len(parts) > 1 and parts[0] == parts[1] else False
 
 
-def _is_plain(form: object) -> bool:
+def _is_plain(form: object, nullable: Set[str]) -> bool:
     """Whether Spark takes an expression as it is."""
-    if not isinstance(form, tuple) or is_column(form):
+    if not isinstance(form, tuple) or is_column(form) or _is_variable(form):
         return True
     kind = kind_of(form)
-    return all(map(_is_plain, form)) if not kind else kind in _PLAIN and all(map(_is_plain, children(form)))
+    parts = children(form) if kind else form
+    if _is_filled(form):
+        # What is never null goes in the place of what would be filled.
+        return _lacks_some(parts[0], nullable)
+    return (not kind or kind in _PLAIN) and all(_is_plain(part, nullable) for part in parts)
+
+
+def _is_variable(form: Form) -> bool:
+    """Whether an expression is the element that something is asked of, by its name."""
+    return len(form) == 1 and isinstance(form[0], str)
+
+
+def _has_variable(form: object) -> bool:
+    return isinstance(form, tuple) and (
+        (_is_variable(form) and not is_column(form)) or any(map(_has_variable, form))
+    )
+
+
+def _is_filled(form: object) -> bool:
+    """Whether an expression is a column, and something else where that is null."""
+    match form:
+        case ("coalesce" | "ifnull" | "nvl", (first, _, *_) as parts):
+            return is_column(first) and all(is_column(part) or kind_of(part) == "Literal" for part in parts)
+    return False
+
+
+def _has_filled(form: object) -> bool:
+    return _is_filled(form) or (isinstance(form, tuple) and any(map(_has_filled, form)))

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.findings import missing_columns as missing_columns
     from gem_bundle.expressions.findings import missing_names as missing_names
     from gem_bundle.expressions.findings import several_windows as several_windows
+    from gem_bundle.expressions.functions import AGGREGATES as AGGREGATES
+    from gem_bundle.expressions.functions import GENERATORS as GENERATORS
     from gem_bundle.expressions.generators import Generated as Generated
     from gem_bundle.expressions.generators import generated as generated
     from gem_bundle.expressions.grouping import grouped_by as grouped_by
@@ -99,6 +101,7 @@ _HOMES = {
         "missing_names",
         "several_windows",
     ),
+    "functions": ("AGGREGATES", "GENERATORS"),
     "generators": ("Generated", "generated"),
     "grouping": ("grouped_by",),
     "joins": (

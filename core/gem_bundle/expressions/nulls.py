@@ -31,11 +31,25 @@ _TOTAL = frozenset(
 _FIRST_KNOWN = frozenset({"coalesce", "greatest", "ifnull", "least", "nvl"})
 _LIKE_ITS_ARGUMENTS = frozenset(
     [
-        *("abs", "concat", "date_add", "date_format", "date_sub", "datediff", "dayofweek", "hour", "initcap"),
-        *("length", "lower", "md5", "minute", "month", "replace", "second", "sha2", "soundex", "string"),
-        *("substring", "trim", "upper", "year"),
+        *("abs", "base64", "bigint", "concat", "crc32", "date_add", "date_format", "date_sub", "datediff"),
+        *(
+            "dayofweek",
+            "hex",
+            "hour",
+            "initcap",
+            "instr",
+            "length",
+            "lower",
+            "lpad",
+            "md5",
+            "minute",
+            "month",
+        ),
+        *("repeat", "replace", "reverse", "second", "sha1", "sha2", "soundex", "string", "substring"),
+        *("trim", "upper", "year"),
     ]
 )
+_ALWAYS_MAYBE = frozenset({"get_json_object", "nullif", "to_csv", "to_json"})
 # Their forms may be null, but no values make them so, or fail.
 _OF_ANY_VALUE = frozenset({"ceil", "ceiling", "floor", "regexp_replace", "round", "split"})
 _VALUES = (exp.Literal, exp.Boolean, exp.Interval)
@@ -130,7 +144,7 @@ def _of_call(name: str, arguments: Sequence[exp.Expr], resolve: Resolve) -> froz
         return NEVER
     if name == "window":
         return _of_window(arguments)
-    if name == "nullif" or name in AGGREGATES:
+    if name in _ALWAYS_MAYBE or name in AGGREGATES:
         return _MAYBE
     if name in {"if", "nvl2"}:
         return _any(arguments[1:], resolve)

@@ -793,6 +793,14 @@ KEPT_NULLS = [
         "from_now_on",
         rows="",
     ),
+    _asked_otherwise("elements", "exists(array(c), v -> v = n)", "c > 0", "continues", mode="complete"),
+    _asked_otherwise(
+        "a key or what goes in its place",
+        "if(value = 'home', coalesce(n, 0) < c, false)",
+        "c > 0",
+        "continues",
+        mode="complete",
+    ),
     # What is asked of a key with a result stays behind the groups, and asks for the key.
     _asked_otherwise("the contrary of a key and a result", "n = c", "n <> c", "continues", mode="complete"),
     _asked_otherwise("no key and a result", "n = c", "c > 0", "mixed", mode="complete"),

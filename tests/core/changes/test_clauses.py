@@ -91,9 +91,19 @@ def form(condition: str) -> tuple[object, ...]:
         ("case when value = 'home' then c > 1 else c is null end", True, True),
         ("case n when 1 then c > 1 end", True, True),
         # What Spark may see through.
-        ("exists(array(c), v -> v = n)", True, True),
         ("struct(n, c).n = 1", True, True),
+        # What is asked of elements stays, and asks for nothing itself; so does what something goes in the place of.
+        ("exists(array(c), v -> v = n)", False, False),
+        ("forall(split(value, ','), v -> v = c)", False, False),
         ("exists(array(c), v -> v = d)", False, False),
+        ("exists(array(n), v -> v > 1)", True, True),
+        ("exists(array(c), v -> n is null)", True, True),
+        ("exists(array(c), v -> length(v) = n and n > 1)", True, True),
+        ("coalesce(n, n) > c", False, False),
+        ("coalesce(n, 0) > 3 or c > 3", False, False),
+        ("coalesce(n, null) > c", True, True),
+        ("coalesce(c, n) > d", True, True),
+        ("coalesce(n, value) = 'a'", True, True),
         ("window.start > '2024-01-31' and c > 1", True, True),
         ("window.start > '2024-01-31' or cast(c as string) = 'a'", False, False),
         # Beside its contrary nothing is left of what is about a result.
