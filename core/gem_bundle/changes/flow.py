@@ -158,7 +158,7 @@ class Flow:
     def recalls(self, name: str) -> bool:
         """Whether anything of what a node keeps gets into results, or may.
 
-        Where only which groups there are is told, `update` gives those that rows have just come for.
+        Where only which groups there are is read, `update` gives those that rows have just come for.
         """
         if not self.keeps(name):
             return False
@@ -168,8 +168,23 @@ class Flow:
             return True
         if [operator.kind for operator in self.side.stateful if operator.node == name] != ["aggregate"]:
             return True
+        return bool(self._read_results(name, kept))
+
+    def recalls_rows(self, name: str) -> bool:
+        """Whether it gets into results which rows a node has had, not only what its groups are told by; or may."""
+        lineage = self.lineage(name)
+        kept = lineage.kept if lineage is not None else None
+        if not self.recalls(name) or kept is None or kept.rows:
+            return self.recalls(name)
+        if self.side.nodes[self.side.target].output_mode != "update":
+            return True
+        if [operator.kind for operator in self.side.stateful if operator.node == name] != ["aggregate"]:
+            return True
+        return tell_of_rows(kept, self._read_results(name, kept))
+
+    def _read_results(self, name: str, kept: Kept) -> Set[str]:
         needed = self.needed(name) | kept.reads
-        return tell_of_rows(kept, kept.values if ALL in needed else kept.values.keys() & needed)
+        return kept.values.keys() if ALL in needed else kept.values.keys() & needed
 
     def never_null(self, name: str, output: str = "") -> Mapping[str, bool | None]:
         """Which columns behind a node Spark takes for never null, by its plan's form; None where unknown."""

@@ -185,7 +185,7 @@ def _through(flow: Flow, name: str, coming: list[Taint], reach: Reach) -> Taint:
     kept = lineage.kept if flow.keeps(name) else None
     if kept is not None:
         by = any(taint.touches(made, p) for made in kept.keys for p, taint in enumerate(coming))
-        if _is_kept(flow, name, kept, rows=rows or by, columns=columns) and flow.recalls(name):
+        if _is_kept(flow, name, kept, rows=rows or by, columns=columns) and flow.recalls_rows(name):
             reach.states.add(name)
         if (rows or by) and kept.values:
             columns |= set(kept.values)
@@ -303,7 +303,21 @@ def other_state(
         return True
     if old.kept.taken != new.kept.taken or old.kept.keys != new.kept.keys:
         return True
-    return _functions(old.kept, needed_before) != _functions(new.kept, needed_after)
+    return not same_results(old, new, needed_before, needed_after)
+
+
+def same_results(old: Lineage, new: Lineage, needed_before: Set[str], needed_after: Set[str]) -> bool:
+    """Whether what is kept of each group is computed as it was.
+
+    Args:
+        old: What a node made of what.
+        new: What it makes of what.
+        needed_before: The columns behind it that somebody read.
+        needed_after: Those that somebody reads.
+    """
+    if old.kept is None or new.kept is None:
+        return False
+    return _functions(old.kept, needed_before) == _functions(new.kept, needed_after)
 
 
 def _functions(kept: Kept, needed: Set[str]) -> set[str | None]:

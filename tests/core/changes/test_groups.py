@@ -79,6 +79,25 @@ def test_one_behind_groups_that_asks_for_more_of_their_keys() -> None:
     assert verdict(over, over.replace("> 'b'", "> 'b' and l.page <> 'd'")).verdict == "mixed"
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("max(n / 60)", "max(n / 121)", "mixed"),
+        ("max(n / 60)", "min(n / 60)", "mixed"),
+        ("max(n)", "min(n)", "from_now_on"),
+        ("first(n + 1)", "first(n + 2)", "mixed"),
+    ],
+)
+def test_other_results_of_keys_are_made_of_what_the_old_ones_have_left(
+    old: str, new: str, expected: str
+) -> None:
+    groups = SHOP.replace(
+        "LAST", "{gem: aggregate, input: a, options: {group_by: [n], aggregates: {m: OLD}}}"
+    )
+    assert verdict(groups.replace("OLD", old), groups.replace("OLD", new)).verdict in {expected, "continues"}
+    assert verdict(groups.replace("OLD", old), groups.replace("OLD", old)).verdict == "same"
+
+
 def test_in_complete_mode_the_old_groups_stay_in_the_table() -> None:
     whole = SHOP.replace("output_mode: update", "output_mode: complete").replace("LAST", SUMS)
     after = whole.replace("  last:", f"  some: {PAGE}\n  last:").replace(

@@ -16,6 +16,7 @@ from gem_bundle.changes.reach import (
     local_taint,
     other_state,
     reach_from,
+    same_results,
     tells_all,
 )
 from gem_bundle.changes.renames import joins_behind_names, joins_of_the_same_rows
@@ -188,9 +189,9 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
             states = both.after.states_by_watermark(new.id)
             yield Told(_lateness(both, states, "GB426", what, new.id, effect, **details))
         elif effect in {"from_now_on", "mixed"}:
-            own = effect == "mixed" and other_state(
-                *lineages, both.before.needed(old.id), both.after.needed(new.id)
-            )
+            needed = both.before.needed(old.id), both.after.needed(new.id)
+            own = effect == "mixed" and other_state(*lineages, *needed)
+            own = own and not _tells_keys_alone(both, old, new)
             reach = both.reach(old, new, local, own_state=own)
             if local.rows or local.nulls:
                 reach.states -= _none_the_older(both, old, new, local, reach.states)
@@ -224,6 +225,14 @@ def _never_null(both: Comparison, old: NodeRecord, new: NodeRecord) -> dict[str,
     """Which columns of a node's inputs are never null, before and now."""
     before, after = never_lacking_before(both.before, old.id), never_lacking_before(both.after, new.id)
     return {use: never and before.get(use) for use, never in after.items()}
+
+
+def _tells_keys_alone(both: Comparison, old: NodeRecord, new: NodeRecord) -> bool:
+    """Whether all that comes out of a node's state is what its groups are told by, by the same rule as before."""
+    one, other = both.before.lineage(old.id), both.after.lineage(new.id)
+    if one is None or other is None or both.before.recalls_rows(old.id) or both.after.recalls_rows(new.id):
+        return False
+    return same_results(one, other, both.before.needed(old.id), both.after.needed(new.id))
 
 
 def _none_the_older(
