@@ -171,7 +171,7 @@ class Flow:
         return bool(self._read_results(name, kept))
 
     def recalls_rows(self, name: str) -> bool:
-        """Whether it gets into results which rows a node has had, not only what its groups are told by; or may."""
+        """Whether it gets into results which rows a node has had, or may: not only which groups there are."""
         lineage = self.lineage(name)
         kept = lineage.kept if lineage is not None else None
         if not self.recalls(name) or kept is None or kept.rows:
