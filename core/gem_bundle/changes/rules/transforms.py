@@ -228,7 +228,7 @@ def _never_null(both: Comparison, old: NodeRecord, new: NodeRecord) -> dict[str,
 
 
 def _tells_keys_alone(both: Comparison, old: NodeRecord, new: NodeRecord) -> bool:
-    """Whether all that comes out of a node's state is what its groups are told by, by the same rule as before."""
+    """Whether what comes out of a node's state is what its groups are told by, by the same rule as before."""
     one, other = both.before.lineage(old.id), both.after.lineage(new.id)
     if one is None or other is None or both.before.recalls_rows(old.id) or both.after.recalls_rows(new.id):
         return False
