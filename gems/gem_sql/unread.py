@@ -16,7 +16,7 @@ def without_unread(tree: Any) -> Any:
     Args:
         tree: The query, which isn't changed.
     """
-    if not any(True for _ in _inner(tree)) or not _is_by_name(tree):
+    if next(_inner(tree), None) is None or not _is_by_name(tree):
         return tree
     found = tree.copy()
     changed = False
@@ -68,7 +68,7 @@ def _is_unread(tree: Any, select: Any, item: Any) -> bool:
     from gem_bundle.expressions.query import exp
 
     name = item.alias_or_name.lower()
-    if not name or not isinstance(item, exp.Alias | exp.Column) or not _is_by_names(select):
+    if not name or not isinstance(item, exp.Alias | exp.Column) or not _ignores_places(select):
         return False
     calls = {call.name.lower() for call in item.find_all(exp.Anonymous)}
     if calls & GENERATORS or next(item.find_all(exp.Query, exp.Window), None) is not None:
@@ -81,7 +81,7 @@ def _is_unread(tree: Any, select: Any, item: Any) -> bool:
     return all(part.name.lower() != name or isinstance(part.parent, given) for part in named)
 
 
-def _is_by_names(select: Any) -> bool:
+def _ignores_places(select: Any) -> bool:
     """Whether nothing in a query goes by where its items stand, or by all that there are."""
     from gem_bundle.expressions.query import exp
 

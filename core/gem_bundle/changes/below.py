@@ -369,8 +369,8 @@ def _below(flow: Flow, edge: InputRecord, asked: _Asked) -> set[str]:
         found |= {before} if flow.recalls(before) else set()
         return found.union(*(_below(flow, other, _by_name(flow, other, asked)) for other in node.inputs))
     if made.kept is not None and flow.keeps(before):
-        stays = not asked.parts or _stays(flow, before, asked)
-        if made.kept.rows and stays and len(_sides(made, asked)) > 1:
+        several = made.kept.rows and len(_sides(made, asked)) > 1
+        if several and (not asked.parts or _stays(flow, before, asked)):
             return found  # what it would be null without is told by the rules of what a join keeps
         if not made.kept.rows:
             if not _goes_through_groups(flow, edge, made, asked):

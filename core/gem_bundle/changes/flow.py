@@ -160,27 +160,22 @@ class Flow:
 
         Where only which groups there are is read, `update` gives those that rows have just come for.
         """
-        if not self.keeps(name):
-            return False
-        lineage = self.lineage(name)
-        kept = lineage.kept if lineage is not None else None
-        if kept is None or kept.rows or self.side.nodes[self.side.target].output_mode != "update":
-            return True
-        if [operator.kind for operator in self.side.stateful if operator.node == name] != ["aggregate"]:
-            return True
-        return bool(self._read_results(name, kept))
+        kept = self._updated(name)
+        return self.keeps(name) if kept is None else bool(self._read_results(name, kept))
 
     def recalls_rows(self, name: str) -> bool:
         """Whether it gets into results which rows a node has had, or may: not only which groups there are."""
-        lineage = self.lineage(name)
+        kept = self._updated(name)
+        return self.keeps(name) if kept is None else tell_of_rows(kept, self._read_results(name, kept))
+
+    def _updated(self, name: str) -> Kept | None:
+        """What a node keeps of groups where those come out that rows have come for; None for anything else."""
+        lineage = self.lineage(name) if self.keeps(name) else None
         kept = lineage.kept if lineage is not None else None
-        if not self.recalls(name) or kept is None or kept.rows:
-            return self.recalls(name)
-        if self.side.nodes[self.side.target].output_mode != "update":
-            return True
-        if [operator.kind for operator in self.side.stateful if operator.node == name] != ["aggregate"]:
-            return True
-        return tell_of_rows(kept, self._read_results(name, kept))
+        if kept is None or kept.rows or self.side.nodes[self.side.target].output_mode != "update":
+            return None
+        kinds = [operator.kind for operator in self.side.stateful if operator.node == name]
+        return kept if kinds == ["aggregate"] else None
 
     def _read_results(self, name: str, kept: Kept) -> Set[str]:
         needed = self.needed(name) | kept.reads

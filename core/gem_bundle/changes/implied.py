@@ -173,6 +173,7 @@ def _is_within(tight: _Range, wide: _Range) -> bool:
         return tight.open or not wide.open
     if kind == "moment" and str(one)[:_DAY] == str(other)[:_DAY]:
         return False  # clocks that are put forward skip some
+    # Values of one kind are of one type.
     return one > other if tight.sign > 0 else one < other  # type: ignore[operator]
 
 

@@ -194,8 +194,10 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
             own = own and not _tells_keys_alone(both, old, new)
             reach = both.reach(old, new, local, own_state=own)
             if local.rows or local.nulls:
-                reach.states -= _none_the_older(both, old, new, local, reach.states)
-                reach.states |= _pushed(both, old, new)
+                more = asks_for_more((both.before, old.id), (both.after, new.id))
+                if not local.columns:
+                    reach.states -= _none_the_older(both, old, new, more, reach.states)
+                reach.states |= _pushed(both, old, new, narrows=more is not None)
             elif reach.states:
                 reach.states -= joins_of_the_same_rows(both, new)
             yield Told(tell(both, reach, "GB423", what, new.id, hint=found.change.hint, **details), reach)
@@ -236,35 +238,29 @@ def _tells_keys_alone(both: Comparison, old: NodeRecord, new: NodeRecord) -> boo
 
 
 def _none_the_older(
-    both: Comparison, old: NodeRecord, new: NodeRecord, local: Taint, states: set[str]
+    both: Comparison, old: NodeRecord, new: NodeRecord, more: set[str] | None, states: set[str]
 ) -> set[str]:
     """The state behind another condition that has nothing of the old one in what comes out from now on."""
-    if local.columns:
-        return set()
-    sides = (both.before, old.id), (both.after, new.id)
-    found = duplicates_of_other_rows(*sides, both.now)
-    more = asks_for_more(*sides)
+    found = duplicates_of_other_rows((both.before, old.id), (both.after, new.id), both.now)
     return found if more is None else found | states_of_other_groups(both.after, new.id, states, more)
 
 
-def _pushed(both: Comparison, old: NodeRecord, new: NodeRecord) -> set[str]:
-    """The aggregations that another filter behind them gets before."""
+def _pushed(both: Comparison, old: NodeRecord, new: NodeRecord, *, narrows: bool = False) -> set[str]:
+    """The aggregations that another filter behind them gets before, which may let through only less."""
     found: set[str] = set()
-    if asks_for_more((both.before, old.id), (both.after, new.id)) is not None and both.updates:
-        # Of groups that it asks for no more no row comes out again; the rows that a join has kept do.
-        same = same_terms((both.before, old.id), (both.after, new.id))
-        return states_below(both.after, new.id, unchanged=same, groups=False)
-    if asks_the_same((both.before, old.id), (both.after, new.id)):
+    sides = (both.before, old.id), (both.after, new.id)
+    if asks_the_same(*sides):
         return found
+    # Of groups that it leaves out no row comes out again with `update`; the rows that a join has kept do.
+    groups = not (narrows and both.updates)
     different = both.outputs(old, new)
     for output in {*both.before.outputs(old.id), *both.after.outputs(new.id)}:
         if output in different and not (different[output].rows or different[output].nulls):
             continue
-        sides = (both.before, old.id), (both.after, new.id)
         same, there = same_terms(*sides, output), asked_in_both(*sides, output)
-        before = states_below(both.before, old.id, output, same, there=there)
+        before = states_below(both.before, old.id, output, same, groups=groups, there=there)
         found |= {both.now[name] for name in before if name in both.now}
-        found |= states_below(both.after, new.id, output, same, there=there)
+        found |= states_below(both.after, new.id, output, same, groups=groups, there=there)
     return found
 
 
