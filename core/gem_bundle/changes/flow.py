@@ -169,7 +169,7 @@ class Flow:
         return self.keeps(name) if kept is None else tell_of_rows(kept, self._read_results(name, kept))
 
     def _updated(self, name: str) -> Kept | None:
-        """What a node keeps of groups where those come out that rows have come for; None for anything else."""
+        """What is kept of groups where those come out that rows have come for; None for anything else."""
         lineage = self.lineage(name) if self.keeps(name) else None
         kept = lineage.kept if lineage is not None else None
         if kept is None or kept.rows or self.side.nodes[self.side.target].output_mode != "update":
