@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-OUTCOMES = {"mixed": "wrong", "refused": "refused", "continues": "continues", "from_now_on": "from_now_on"}
+OUTCOMES = {
+    "skipped": "wrong",
+    "mixed": "wrong",
+    "refused": "refused",
+    "continues": "continues",
+    "from_now_on": "from_now_on",
+}
 
 
 @pytest.fixture

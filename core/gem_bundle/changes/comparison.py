@@ -108,6 +108,21 @@ class Comparison:
             found = next((self.old.nodes[name] for name in node.was if name in self.old.nodes), None)
         return found if found is not None and found.kind == node.kind else None
 
+    def called_before(self, source: NodeRecord) -> NodeRecord | None:
+        """The source that is no more and read the same place as a new one, by the same gem.
+
+        Args:
+            source: The new one.
+        """
+        for old in self.removed:
+            if old.kind == "source" and (old.gem, old.mode, old.places) == (
+                source.gem,
+                source.mode,
+                source.places,
+            ):
+                return old
+        return None
+
     def was_idle(self, source: NodeRecord) -> bool:
         """Whether it is known that the last micro-batch had no rows of a source.
 

@@ -236,7 +236,7 @@ class Flow:
         operators = [operator for operator in self.side.stateful if operator.node == name]
         return bool(operators) and all(
             (isinstance(o, AggregateOperator) and o.event_time is False)
-            or (isinstance(o, DeduplicateOperator) and o.by_event_time is False)
+            or (isinstance(o, DeduplicateOperator) and not self.drops_late_rows(o))
             or isinstance(o, LimitOperator)
             for o in operators
         )
@@ -297,6 +297,35 @@ class Flow:
     def needed_of(self, name: str, position: int) -> set[str]:
         """The columns of the input at a position that a node reads, for itself or for those behind it."""
         return self._needed[1].get((name, position), {ALL})
+
+    def drops_late_rows(self, duplicates: DeduplicateOperator) -> bool:
+        """Whether a removal of duplicates tells by event time which rows are late, or may.
+
+        For that it needn't go by event time: the watermark only has to come to it, with its column.
+
+        Args:
+            duplicates: The removal.
+        """
+        return duplicates.by_event_time or self.reads_event_time(duplicates.node, 0)
+
+    def reads_event_time(self, name: str, position: int) -> bool:
+        """Whether what a node reads of an input carries a watermark, or may.
+
+        Spark leaves out what nobody reads, and with its column the watermark.
+
+        Args:
+            name: The node.
+            position: The position of the input.
+        """
+        facts = self.side.facts.get(self.side.nodes[name].inputs[position].key)
+        keys = column_keys(facts.columns) if facts is not None else None
+        if facts is None or keys is None:
+            return True
+        needed = self.needed_of(name, position)
+        return any(
+            column.watermarked is not False and (key in needed or ALL in needed)
+            for key, column in zip(keys, facts.columns or (), strict=True)
+        )
 
     def kept_by(self, name: str) -> set[str]:
         """The columns that go into what a node with one input keeps its state by."""

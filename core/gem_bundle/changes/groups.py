@@ -130,7 +130,7 @@ def _gives_what_comes(flow: Flow, name: str, asking: str) -> bool:
     (operator,) = operators
     moved = any(flow.watermarks(other) for other in flow.side.behind(asking))
     if isinstance(operator, DeduplicateOperator):
-        return not operator.by_event_time or not moved
+        return not moved or not flow.drops_late_rows(operator)
     return (
         isinstance(operator, AggregateOperator)
         and operator.kind == "aggregate"

@@ -62,6 +62,11 @@ LIMITS = (
     "  z: {gem: limit, input: BEFORE, options: {rows: 2}}\n"
 )
 TABLE = "  k: {gem: join, inputs: {l: BEFORE, r: s}, options: {condition: l.n = r.k}}\n"
+ONCE = "  d: {gem: deduplicate, input: w, options: {columns: [value, n]}}\n"
+MORE = (
+    "  o: {gem: rename, input: b, options: {columns: {name: value, seen: at, m: n, y: x}}}\n"
+    "  u: {gem: union, inputs: [a, o]}\n"
+)
 BOTH = "  u: {gem: union, inputs: [g, v], options: {allow_missing_columns: true}}\n"
 
 
@@ -817,6 +822,24 @@ KEPT_NULLS = [
         "(c > 2 and c <> 1) or (c > 3 and n = 1)",
         "mixed",
         mode="complete",
+    ),
+    # Rows older than the watermark are late where its column comes to what drops duplicates, of whatever columns.
+    Pushed(
+        "a source more before duplicates with their time",
+        MARKED + ONCE,
+        MORE + MARKED.replace("input: a", "input: u") + ONCE,
+        "skipped",
+        "values0",
+    ),
+    Pushed(
+        "a source more before duplicates without their time",
+        MARKED + ONCE + "  t: {gem: select, input: d, options: {columns: [value, n]}}\n",
+        MORE
+        + MARKED.replace("input: a", "input: u")
+        + ONCE
+        + "  t: {gem: select, input: d, options: {columns: [value, n]}}\n",
+        "continues",
+        "values0",
     ),
 ]
 

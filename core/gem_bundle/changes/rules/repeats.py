@@ -68,7 +68,7 @@ def _takes_any_order(flow: Flow, operator: Operator) -> bool:
     if isinstance(operator, DeduplicateOperator):
         # The first of several rows stays, so that they must be the same in all that is read.
         same = flow.needed(operator.node) <= flow.kept_by(operator.node)
-        return same and not (marked and operator.by_event_time)
+        return same and not (marked and flow.drops_late_rows(operator))
     if not isinstance(operator, AggregateOperator) or (marked and operator.event_time is not False):
         return False
     if flow.side.nodes[flow.side.target].output_mode == "update":

@@ -14,7 +14,6 @@ from gem_bundle.changes.rules.transforms import tell
 from gem_bundle.changes.ways import has_moved
 from gem_bundle.diagnostics import listed_names
 from gem_bundle.gem import Source
-from gem_bundle.lineage import column_keys
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator, LimitOperator
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def compare_sources(both: Comparison) -> Iterator[Told]:
     gone = [node for node in both.removed if node.kind == "source"]
     for node in both.added:
         if node.kind == "source":
-            former = next((old for old in gone if _is_same_place(old, node)), None)
+            former = both.called_before(node)
             if former is not None:
                 renamed[former.id] = node
             yield Told(_added(both, node, former)) if node.mode != "batch" else _table(both, node, former)
@@ -46,10 +45,6 @@ def compare_sources(both: Comparison) -> Iterator[Told]:
     for old, new in both.pairs:
         if new.kind == "source":
             yield from _compare(both, old, new)
-
-
-def _is_same_place(old: NodeRecord, new: NodeRecord) -> bool:
-    return old.gem == new.gem and old.mode == new.mode and old.places == new.places
 
 
 def _table(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Told:
@@ -166,26 +161,14 @@ def _drops_late_rows(both: Comparison, operator: Operator, source: str) -> bool:
         # A table that is written anew keeps all groups, so that none is ever late.
         return operator.event_time is not False and not both.is_rewritten
     if isinstance(operator, DeduplicateOperator):
-        return operator.by_event_time
+        return both.after.drops_late_rows(operator)
     if isinstance(operator, JoinOperator):
         return any(
-            edge.node in {source, *both.new.behind(source)} and _has_event_time(both, operator.node, position)
+            edge.node in {source, *both.new.behind(source)}
+            and both.after.reads_event_time(operator.node, position)
             for position, edge in enumerate(both.new.nodes[operator.node].inputs)
         )
     return not isinstance(operator, LimitOperator)
-
-
-def _has_event_time(both: Comparison, node: str, position: int) -> bool:
-    """Whether what an operator reads of an input carries a watermark: Spark leaves out what nobody reads."""
-    facts = both.new.facts.get(both.new.nodes[node].inputs[position].key)
-    keys = column_keys(facts.columns) if facts is not None else None
-    if facts is None or keys is None:
-        return True
-    needed = both.after.needed_of(node, position)
-    return any(
-        column.watermarked is not False and (key in needed or ALL in needed)
-        for key, column in zip(keys, facts.columns or (), strict=True)
-    )
 
 
 def begin_of(gem: object) -> str:

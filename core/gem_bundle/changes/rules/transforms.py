@@ -57,7 +57,7 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
     passed = {other.id for other in both.added}
     taint = _between(both.new, both.after, node, passed)
     if taint is _ANY:
-        taint = _more_rows(both, node) or _ANY
+        taint = Taint() if _is_of_new_rows(both, node) else _more_rows(both, node) or _ANY
     reach = reach_from(both.after, node.id, taint, judged=passed)
     before = _origin_of(both.new, node, passed)
     then = {new.id: old.id for old, new in both.pairs}.get(before or "")
@@ -127,6 +127,14 @@ def _between(side: Side, flow: Flow, node: NodeRecord, others: set[str]) -> Tain
     }
     found = asked_nulls(lineage, never_lacking_before(flow, node.id))
     return Taint(found.rows, changed | (set(keys) - set(lineage.columns)), found.nulls)
+
+
+def _is_of_new_rows(both: Comparison, node: NodeRecord) -> bool:
+    """Whether a node gets no rows but those of new sources, which are told by themselves."""
+    before = (both.new.nodes[name] for name in both.new.before(node.id))
+    streams = [other for other in before if other.kind == "source" and other.mode != "batch"]
+    new = {other.id for other in both.added if both.called_before(other) is None}
+    return bool(streams) and new.issuperset(other.id for other in streams)
 
 
 def _more_rows(both: Comparison, node: NodeRecord) -> Taint | None:
