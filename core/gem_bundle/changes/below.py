@@ -27,6 +27,8 @@ from gem_bundle.lineage import column_keys, uses_of
 from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
+    from collections.abc import Set
+
     from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.forms import Form
     from gem_bundle.changes.record import InputRecord
@@ -356,11 +358,12 @@ def _below(flow: Flow, edge: InputRecord, asked: _Asked) -> set[str]:
     if node.kind != "transform":
         return set()
     found: set[str] = set()
-    marked = asked.columns & flow.marked(before)
-    if marked and not asked.parts:
-        return found  # what is about its column stays behind a watermark
-    if marked:
-        asked = asked._replace(columns=asked.columns - marked)
+    # What is about the column of a watermark stays behind it, as about one that rows are made of others by.
+    staying = asked.columns & (flow.marked(before) | _first_there(made))
+    if staying and not (asked.parts and _parts_with(flow, edge, asked, asked.columns - staying)):
+        return found
+    if staying:
+        asked = asked._replace(columns=asked.columns - staying)
         if not asked.columns:
             return found
     if flow.watermarks(before):
@@ -380,6 +383,13 @@ def _below(flow: Flow, edge: InputRecord, asked: _Asked) -> set[str]:
         counts = asked.groups or made.kept.rows
         found |= {before} if counts and flow.recalls(before) else set()
     return found | _further(flow, before, made, asked)
+
+
+def _first_there(made: Lineage | None) -> set[str]:
+    """The columns that a node makes by making several rows of each: before it there is none of them."""
+    if made is None or not made.expands:
+        return set()
+    return {key for key, column in made.columns.items() if column.rule not in UNCHANGED}
 
 
 def _stays(flow: Flow, name: str, asked: _Asked) -> bool:
@@ -419,11 +429,9 @@ def _goes_through_groups(flow: Flow, edge: InputRecord, made: Lineage, asked: _A
     keys = set(made.columns) - set(made.kept.values if made.kept is not None else ())
     over = asked.columns & keys
     if asked.form is not None and asked.columns <= set(made.columns):
-        known = flow.never_null(name)
-        open_to_null = {key for key, never in known.items() if not never} - asked.there
-        lacking = {f"0:{key}" for key in open_to_null if not is_always_there(flow, edge, key)}
-        nullable = {f"0:{k}" for k, never in known.items() if never is False} | _lacking_fields(made)
-        return gets_before_groups(asked.form, {f"0:{key}" for key in keys}, lacking, nullable)
+        return not _is_said_by_windows(asked.form, made) and _parts_with(
+            flow, edge, asked, keys, _lacking_fields(made)
+        )
     if not over or asked.parts or asked.columns <= keys:
         return bool(over)
     if asked.either or not asked.asks:
@@ -431,6 +439,48 @@ def _goes_through_groups(flow: Flow, edge: InputRecord, made: Lineage, asked: _A
     # As a whole it stays, and asks for what it would be null without.
     never = flow.never_null(name)
     return not all(never.get(key) for key in over - asked.there)
+
+
+def _parts_with(
+    flow: Flow,
+    edge: InputRecord,
+    asked: _Asked,
+    columns: Set[str],
+    lacking_fields: Set[str] = frozenset(),
+) -> bool:
+    """Whether a condition has parts that are about nothing but some columns, or may have: without a form."""
+    if asked.form is None:
+        return True
+    known = flow.never_null(edge.node)
+    open_to_null = {key for key, never in known.items() if not never} - asked.there
+    lacking = {f"0:{key}" for key in open_to_null if not is_always_there(flow, edge, key)}
+    nullable = {f"0:{key}" for key, never in known.items() if never is False} | lacking_fields
+    return gets_before_groups(asked.form, {f"0:{key}" for key in columns}, lacking, nullable)
+
+
+def _is_said_by_windows(form: Form, made: Lineage) -> bool:
+    """Whether a condition asks no more than that a window of groups begins before it ends."""
+    match form:
+        case ("LT" | "LTE" | "NEQ", (("this", first), ("expression", last))):
+            pass
+        case ("GT" | "GTE", (("this", last), ("expression", first))):
+            pass
+        case _:
+            return False
+    window = _window_with(first, "start", made)
+    return window is not None and window == _window_with(last, "end", made)
+
+
+def _window_with(form: object, field: str, made: Lineage) -> str | None:
+    """The window of which an expression is a field, by how it is made; None where it isn't one."""
+    if not isinstance(form, tuple) or not is_column(form):
+        return None
+    rule = made.columns[str(form[0]).partition(":")[2]].rule
+    if form[1:] == (field,):
+        return rule if rule.startswith(_WINDOWS) else None
+    of_one = f"field {field} of "
+    window = rule.removeprefix(of_one)
+    return window if rule.startswith(of_one) and window.startswith(_WINDOWS) else None
 
 
 def _lacking_fields(made: Lineage) -> set[str]:

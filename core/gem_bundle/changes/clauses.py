@@ -98,12 +98,13 @@ def _is_alone(form: object, keys: Set[str], nullable: Set[str], *, wanted: bool)
     if not all_of:
         return all(_is_alone(part, keys, nullable, wanted=hold) for part, hold in parts)
     # Spark puts the value in the place of what is equal to one: `ConstantPropagation`.
-    for position, (part, hold) in enumerate(parts):
-        others = [*parts[:position], *parts[position + 1 :]]
+    left = list(parts)
+    for part, hold in parts:
+        others = [other for other in left if other != (part, hold)]
         valued = set().union(*(_valued(other, wanted=so) for other, so in others))
         if valued >= columns_in(part) and is_said(part, others, wanted=hold):
-            continue  # it is true then, and left out
-        if _is_alone(part, keys | valued, nullable, wanted=hold):
+            left = others  # it is true then, and left out
+        elif _is_alone(part, keys | valued, nullable, wanted=hold):
             return True
     return False
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.forms import form_of
 from gem_bundle.changes.implied import columns_of_what_differs, implies
 from gem_bundle.changes.results import VARYING
+from gem_bundle.lineage import column_keys
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Set
 
     from gem_bundle.changes.flow import Flow
+    from gem_bundle.lineage import Term
 
 _BY_ROW = frozenset({"filter", "repartition"})
 
@@ -71,6 +73,69 @@ def duplicates_of_other_rows(
     flow, asking = now
     found = {names.get(name, "") for name in _kept_by_what_it_asks(*was)} & _kept_by_what_it_asks(*now)
     return {name for name in found if flow.drops_duplicates(name) and _gives_what_comes(flow, name, asking)}
+
+
+def joins_of_other_keys(flow: Flow, name: str, unchanged: Set[Term] = frozenset()) -> set[str]:
+    """The join before a new condition that has kept no partners of what comes from now on that it changes.
+
+    Each part of it asks for nothing but a key of an inner join, and Spark asks the same of the other side's
+    key (`InferFiltersFromConstraints`): what is left out has no partners but such as are left out too. Of a
+    part about several keys it doesn't.
+
+    Args:
+        flow: The version with the condition.
+        name: The node that asks it.
+        unchanged: The parts that it asked before.
+    """
+    node, lineage = flow.side.nodes[name], flow.lineage(name)
+    if lineage is None or lineage.kept is not None or node.functions or len(node.inputs) != 1:
+        return set()
+    if not lineage.terms or VARYING.search(json.dumps(node.options)):
+        return set()
+    asked = [term.made.uses for term in lineage.terms if term not in unchanged]
+    if not all(uses is not None and len(uses) == 1 for uses in asked):
+        return set()
+    columns = {use.partition(":")[2] for uses in asked for use in uses or ()}
+    (edge,) = node.inputs
+    while True:
+        made = flow.lineage(edge.node, edge.output)
+        if made is None or any(c not in made.columns or made.columns[c].rule != "=" for c in columns):
+            return set()
+        uses = {use for column in columns for use in made.columns[column].uses or ()}
+        inputs = flow.side.nodes[edge.node].inputs
+        if len(inputs) == 1 and not flow.keeps(edge.node):
+            columns, (edge,) = {use.partition(":")[2] for use in uses}, inputs
+            continue
+        return {edge.node} if uses <= _keys_of_inner(flow, edge.node) else set()
+
+
+def _keys_of_inner(flow: Flow, name: str) -> set[str]:
+    """The columns of its inputs that an inner join wants to be equal, of one type; none behind watermarks.
+
+    Before one a condition would let it be another.
+    """
+    lineage, inputs = flow.lineage(name), flow.side.nodes[name].inputs
+    operators = [operator for operator in flow.side.operators if operator.node == name]
+    inner = bool(operators) and all(isinstance(o, JoinOperator) and o.how == "inner" for o in operators)
+    if not inner or lineage is None or lineage.kept is None:
+        return set()
+    if any(flow.watermarks(before) for before in flow.side.before(name)):
+        return set()
+    types = {
+        f"{position}:{key}": column.type
+        for position, edge in enumerate(inputs)
+        if (facts := flow.side.facts.get(edge.key)) is not None and facts.columns is not None
+        for key, column in zip(column_keys(facts.columns) or (), facts.columns, strict=False)
+    }
+    parts = lineage.kept.parts
+    found = set()
+    for pair in zip(parts[::2], parts[1::2], strict=False):
+        if any(made.rule != "=" or len(made.uses or ()) != 1 for made in pair):
+            continue
+        one, other = (next(iter(made.uses or ())) for made in pair)
+        if types.get(one) is not None and types.get(one) == types.get(other):
+            found |= {one, other}
+    return found
 
 
 def _kept_by_what_it_asks(flow: Flow, name: str, uses: Set[str] | None = None) -> set[str]:

@@ -17,6 +17,7 @@ transforms:
 """
 JOIN = "  j: {gem: join, inputs: {l: a, r: b}, options: {condition: l.value = r.name}}\n"
 JOIN_BY_NUMBER = JOIN.replace("l.value = r.name", "l.n = r.m")
+BY_TWO = JOIN.replace("l.value = r.name", "l.value = r.name and l.n = r.m")
 NAMED_AS_A_VALUE = (
     "  o: {gem: select, input: a, options: {columns: [value, n as CALLED]}}\n"
     "  g: {gem: aggregate, input: o, options: {group_by: [value, user], aggregates: {c: count(*)}}}\n"
@@ -67,6 +68,15 @@ MORE = (
     "  o: {gem: rename, input: b, options: {columns: {name: value, seen: at, m: n, y: x}}}\n"
     "  u: {gem: union, inputs: [a, o]}\n"
 )
+ROWS_OF_COLUMNS = (
+    "  u: {gem: unpivot, input: g, options: {ids: [value], values: [c, n], variable_column_name: called, "
+    "value_column_name: value_of}}\n"
+)
+MOMENTS = (
+    "  g: {gem: aggregate, input: a, options: {group_by: [value, at], aggregates: {c: count(*)}}}\n"
+    "  w: {gem: watermark, input: g, options: {column: at, delay: 0 seconds}}\n"
+)
+PACKED = "  p: {gem: to_json, input: w, options: {columns: [value, at], column: packed}}\n"
 BOTH = "  u: {gem: union, inputs: [g, v], options: {allow_missing_columns: true}}\n"
 
 
@@ -822,6 +832,89 @@ KEPT_NULLS = [
         "(c > 2 and c <> 1) or (c > 3 and n = 1)",
         "mixed",
         mode="complete",
+    ),
+    _asked_otherwise(
+        "the same of a key in two ways", "n = 1 and not (n <> 1) and c > 0", "c > 0", "mixed", mode="complete"
+    ),
+    # What is always so is asked of nothing, before groups as behind them.
+    _no_more(
+        "that a window begins before it ends",
+        WINDOWS,
+        _filter("window.start <= window.end", "g"),
+        "continues",
+        rows="",
+        mode="complete",
+    ),
+    _no_more(
+        "that an end of a window comes behind its beginning",
+        ENDS.replace("as since", "as since, window.end as until"),
+        _filter("until > since", "e"),
+        "continues",
+        rows="",
+        mode="complete",
+    ),
+    _no_more(
+        "that a window ends before it begins",
+        WINDOWS,
+        _filter("window.start >= window.end or c > 2", "g"),
+        "continues",
+        mode="complete",
+    ),
+    # Rows that are made of columns are there only behind that.
+    Pushed(
+        "another condition on values that were columns",
+        GROUPS + ROWS_OF_COLUMNS + _filter("value_of > 2 and called <> 'n'", "u"),
+        GROUPS + ROWS_OF_COLUMNS + _filter("value_of > 1", "u"),
+        "continues",
+        mode="complete",
+    ),
+    Pushed(
+        "another condition on values that were columns, and on a key",
+        GROUPS + ROWS_OF_COLUMNS + _filter("value_of > 2 and value <> 'home'", "u"),
+        GROUPS + ROWS_OF_COLUMNS + _filter("value_of > 1", "u"),
+        "mixed",
+        mode="complete",
+    ),
+    Pushed(
+        "another condition on what the column of a watermark is packed into",
+        MOMENTS + PACKED + _filter("not (not (packed = 'home') or packed <> 'home')", "p"),
+        MOMENTS + PACKED,
+        "continues",
+        mode="complete",
+    ),
+    Pushed(
+        "another condition on what a key is packed into",
+        MOMENTS
+        + PACKED.replace("value, at", "value")
+        + _filter("not (not (packed = 'home') or packed <> 'home')", "p"),
+        MOMENTS + PACKED.replace("value, at", "value"),
+        "mixed",
+        mode="complete",
+    ),
+    Pushed(
+        "more asked of both keys of a join",
+        BY_TWO,
+        BY_TWO + _filter("l.value <> 'home' and l.n > 0", "j"),
+        "from_now_on",
+    ),
+    Pushed(
+        "more asked of a key of a join, where something was asked",
+        BY_TWO + _filter("l.n >= 0 and r.m < 5", "j"),
+        BY_TWO + _filter("l.n >= 0 and r.m < 1", "j"),
+        "from_now_on",
+    ),
+    # Of a part about two keys Spark asks nothing of the other side.
+    Pushed(
+        "more asked of two keys of a join together",
+        BY_TWO,
+        BY_TWO + _filter("l.value <> 'home' or l.n > 0", "j"),
+        "mixed",
+    ),
+    Pushed(
+        "more asked of a key of a join and of something else",
+        BY_TWO,
+        BY_TWO + _filter("l.value <> 'home' and l.x > 1", "j"),
+        "mixed",
     ),
     # Rows older than the watermark are late where its column comes to what drops duplicates, of whatever columns.
     Pushed(

@@ -8,7 +8,12 @@ from gem_bundle.changes.below import asked_in_both, asks_the_same, same_terms, s
 from gem_bundle.changes.comparison import RULE_ONLY, Told, origin, told, told_both
 from gem_bundle.changes.conditions import UNCHANGED, never_lacking_before
 from gem_bundle.changes.flow import ALL
-from gem_bundle.changes.groups import asks_for_more, duplicates_of_other_rows, states_of_other_groups
+from gem_bundle.changes.groups import (
+    asks_for_more,
+    duplicates_of_other_rows,
+    joins_of_other_keys,
+    states_of_other_groups,
+)
 from gem_bundle.changes.reach import (
     Reach,
     Taint,
@@ -71,6 +76,7 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
             return
     # Groups that get no rows any more don't come out again with `update`; the rows that a join has kept do.
     below = states_below(both.after, node.id, groups=not both.updates)
+    below -= joins_of_other_keys(both.after, node.id)
     if reach.states and not (taint.rows or taint.nulls):
         reach.states -= joins_behind_names(both, node)
     elif reach.states and not taint.columns:
@@ -269,6 +275,8 @@ def _pushed(both: Comparison, old: NodeRecord, new: NodeRecord, *, narrows: bool
         before = states_below(both.before, old.id, output, same, groups=groups, there=there)
         found |= {both.now[name] for name in before if name in both.now}
         found |= states_below(both.after, new.id, output, same, groups=groups, there=there)
+        if narrows:
+            found -= joins_of_other_keys(both.after, new.id, same)
     return found
 
 
