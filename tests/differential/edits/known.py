@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_TRIES = 2
+_ENDED = Truth("wrong", "the process of Spark has ended: state that was taken for another kind")
+
+
 class Known:
     """Truths by edit, in a file of JSON lines if they are to last.
+
+    What Spark's whole process has ended by, twice, is wrong.
 
     Args:
         path: The file, which is made where there is none; None keeps them nowhere.
@@ -26,11 +33,14 @@ class Known:
         self._path = path
         self._truths: dict[str, Truth] = {}
         self._read: dict[str, tuple[Offsets, ...]] = {}
+        self._begun: Counter[str] = Counter()
         if path is not None and path.exists():
             for line in path.read_text().splitlines():
                 values = json.loads(line)
                 name = values.pop("edit")
-                if "read" in values:
+                if "begun" in values:
+                    self._begun[name] += 1
+                elif "read" in values:
                     self._read[name] = tuple(Offsets(n, "v2", sources=s) for n, s in values["read"])
                 else:
                     self._truths[name] = Truth(**values)
@@ -45,7 +55,12 @@ class Known:
         """
         name = _name(seed, versions)
         if name not in self._truths:
-            self._truths[name] = found = find()
+            if self._begun[name] < _TRIES:
+                self._keep({"edit": name, "begun": True})
+                found = find()
+            else:
+                found = _ENDED
+            self._truths[name] = found
             self._keep({"edit": name, **asdict(found)})
         return self._truths[name]
 
