@@ -7,6 +7,8 @@ Imports sqlglot, whose trees it works on.
 from __future__ import annotations
 
 import operator
+import re
+from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +53,7 @@ _COMPARE: dict[type[exp.Expr], Callable[[Any, Any], bool]] = {
     exp.GT: operator.gt,
     exp.GTE: operator.ge,
 }
+_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 # Of more kinds of nulls nobody writes a condition.
 _KINDS = 100
 _OPPOSITE: dict[type[exp.Expr], type[exp.Expr]] = {
@@ -277,6 +280,9 @@ def _value(tree: exp.Expr) -> Any:
         and not bare(node.this).is_string
     ):
         return _value(node.this) if node.to.this in {exp.DType.DOUBLE, exp.DType.BIGINT} else _UNKNOWN
+    if isinstance(node, exp.Cast) and node.to.this is exp.DType.DATE:
+        value = _value(node.this)
+        return _date(value) if isinstance(value, str) else _UNKNOWN
     if isinstance(node, exp.Not):
         value = _value(node.this)
         return (not value) if isinstance(value, bool) else value
@@ -293,8 +299,10 @@ def _value(tree: exp.Expr) -> Any:
         values = [_value(node.this), _value(node.expression)]
         if None in values:
             return None if type(node) in _COMPARE else _UNKNOWN
-        # Of a text and a number Spark casts one.
-        alike = all(isinstance(v, str) for v in values) or all(isinstance(v, Decimal) for v in values)
+        if date in map(type, values):
+            # A text beside a date is one; of a text and a number Spark casts one.
+            values = [_date(value) if isinstance(value, str) else value for value in values]
+        alike = any(all(isinstance(v, kind) for v in values) for kind in (str, Decimal, date))
         compare = _COMPARE[exp.EQ if isinstance(node, exp.NullSafeEQ) else type(node)]
         return compare(*values) if alike else _UNKNOWN
     if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
@@ -302,6 +310,15 @@ def _value(tree: exp.Expr) -> Any:
         value = _value(node.expressions[0])
         return made(value) if made is not None and isinstance(value, str) else _UNKNOWN
     return _UNKNOWN
+
+
+def _date(text: str) -> Any:
+    """The date that a text is, of four digits, and two times one or two; Spark knows more."""
+    found = _DATE.fullmatch(text)
+    try:
+        return date(*map(int, found.groups())) if found else _UNKNOWN
+    except ValueError:
+        return _UNKNOWN  # null, or an error: that goes by how Spark is set
 
 
 def _of_values(node: exp.Expr, kind: type, made: Callable[[Any, Any], Any]) -> Any:

@@ -687,6 +687,20 @@ KEPT_NULLS = [
         "refused",
         mode="update",
     ),
+    Pushed(
+        "a count by dates that are never so",
+        COUNTED_IF.replace("WHAT", "date '2024-3-31' >= '2024-01-01'"),
+        COUNTED_IF.replace("WHAT", "date '2023-3-31' >= '2024-01-01'"),
+        "refused",
+        mode="update",
+    ),
+    Pushed(
+        "a count by dates in the place of one of all rows",
+        COUNTED_IF.replace("WHAT", "n = n or x > 1"),
+        COUNTED_IF.replace("WHAT", "date '2024-3-31' >= '2024-01-01'"),
+        "mixed",
+        mode="update",
+    ),
     # What a branch lacks is never asked of it with success, so that nothing is kept to ask anything else.
     Pushed(
         "a condition of what a branch lacks, behind groups that ask for a result",
