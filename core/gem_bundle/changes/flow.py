@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from gem_bundle.changes.limits import is_below_another
+from gem_bundle.changes.passing import lets_go_at_once
 from gem_bundle.changes.results import tell_of_rows
 from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.expressions import is_blind_to_duplicates
@@ -160,11 +161,15 @@ class Flow:
 
         Where only which groups there are is read, `update` gives those that rows have just come for.
         """
+        if lets_go_at_once(self.side, name, self.lineage):
+            return False
         kept = self._updated(name)
         return self.keeps(name) if kept is None else bool(self._read_results(name, kept))
 
     def recalls_rows(self, name: str) -> bool:
         """Whether it gets into results which rows a node has had, or may: not only which groups there are."""
+        if lets_go_at_once(self.side, name, self.lineage):
+            return False
         kept = self._updated(name)
         return self.keeps(name) if kept is None else tell_of_rows(kept, self._read_results(name, kept))
 

@@ -77,6 +77,16 @@ MOMENTS = (
     "  w: {gem: watermark, input: g, options: {column: at, delay: 0 seconds}}\n"
 )
 PACKED = "  p: {gem: to_json, input: w, options: {columns: [value, at], column: packed}}\n"
+GROUPS_BY_TIME = (
+    "  g: {gem: aggregate, input: w, options: {group_by: [value, at], aggregates: {c: WHAT}}}\n"
+    "  f: {gem: filter, input: g, options: {condition: c > 0}}\n"
+    "  k: {gem: aggregate, input: f, options: {group_by: [at], aggregates: {n: sum(c), m: count(*)}}}\n"
+)
+OF_WINDOWS = "  k: {gem: aggregate, input: g, options: {group_by: [BY], aggregates: {n: sum(c)}}}\n"
+LARGER_WINDOWS = (
+    "  k: {gem: aggregate, input: g, options: {window: {column: window, duration: 1 day}, "
+    "aggregates: {n: sum(c)}}}\n"
+)
 BOTH = "  u: {gem: union, inputs: [g, v], options: {allow_missing_columns: true}}\n"
 
 
@@ -700,6 +710,27 @@ KEPT_NULLS = [
         COUNTED_IF.replace("WHAT", "date '2024-3-31' >= '2024-01-01'"),
         "mixed",
         mode="update",
+    ),
+    # Groups of groups by the same time go when they come: nothing of the old rule is left in them.
+    Pushed(
+        "other results before groups by their time",
+        MARKED + GROUPS_BY_TIME.replace("WHAT", "count(*)"),
+        MARKED + GROUPS_BY_TIME.replace("WHAT", "count(*) + 1"),
+        "from_now_on",
+    ),
+    Pushed(
+        "other results before groups of windows by them",
+        WINDOWS + OF_WINDOWS.replace("BY", "window"),
+        WINDOWS.replace("count(*)", "count(*) + 1") + OF_WINDOWS.replace("BY", "window"),
+        "from_now_on",
+        "closed0",
+    ),
+    Pushed(
+        "other results before groups of windows by larger ones",
+        WINDOWS.replace("1 hour", "1 minute") + LARGER_WINDOWS,
+        WINDOWS.replace("1 hour", "1 minute").replace("count(*)", "count(*) + 1") + LARGER_WINDOWS,
+        "mixed",
+        "wide0",
     ),
     # What a branch lacks is never asked of it with success, so that nothing is kept to ask anything else.
     Pushed(
