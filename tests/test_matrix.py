@@ -106,6 +106,7 @@ def test_the_session_is_that_of_the_place(spark: SparkSession, request: pytest.F
 
 @pytest.mark.programs
 @pytest.mark.network
+@pytest.mark.sample(2)  # a minute or more for each place
 @pytest.mark.parametrize("place", DAILY)
 def test_a_place_of_the_matrix_passes_its_smoke(place: str) -> None:
     assert_passes(smoke(place))
