@@ -21,7 +21,8 @@ UNCERTAIN = "~"
 NEVER_TRUE = "!"
 """Among `Lineage.asks`: the condition is true of no row whatever, so that Spark asks for nothing else."""
 
-_UNCHANGED = frozenset({"=", "union"})
+UNCHANGED = frozenset({"=", "union"})
+"""The rules of columns that are columns of inputs as they are."""
 _NAMES = re.compile(r"(?<=')\d+:[^']*(?=')")
 
 
@@ -73,7 +74,7 @@ class Made:
     @property
     def nameless(self) -> str:
         """The rule whatever the columns are called; empty for a column as it is."""
-        return "" if self.rule in _UNCHANGED else _NAMES.sub("", self.rule)
+        return "" if self.rule in UNCHANGED else _NAMES.sub("", self.rule)
 
     def never_null(self, known: Mapping[str, bool | None]) -> bool | None:
         """Whether Spark takes it for something that is never null; None where that isn't known.
@@ -81,7 +82,7 @@ class Made:
         Args:
             known: The same of the columns that it may be made of.
         """
-        nulls = self.uses if self.rule in _UNCHANGED and self.nulls is None else self.nulls
+        nulls = self.uses if self.rule in UNCHANGED and self.nulls is None else self.nulls
         if nulls is None:
             return None
         found = [known.get(use) for use in nulls - {MAYBE_NULL, UNCERTAIN}]
@@ -248,11 +249,11 @@ def collapsed(
         if key not in needed:
             continue
         names = list(results) if made.uses is None else uses_at(made.in_order, 0)
-        if not behind.unpacks or made.rule in _UNCHANGED or not computed:
+        if not behind.unpacks or made.rule in UNCHANGED or not computed:
             read.update(names)
-        computed = computed or made.rule not in _UNCHANGED
+        computed = computed or made.rule not in UNCHANGED
         parts = [results.get(name, Result()) for name in names]
-        is_cheap = made.rule in _UNCHANGED or made.rule.startswith(".") or not names
+        is_cheap = made.rule in UNCHANGED or made.rule.startswith(".") or not names
         of = tuple(name for part in parts for name in part.of)
         found[key] = Result(of, is_cheap and all(part.is_cheap for part in parts))
     if any(count > 1 and not results.get(name, Result()).is_cheap for name, count in read.items()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +94,24 @@ def _placed_sides(pair: Equality, sides: list[tuple[int, Any]]) -> Equality:
     return pair._replace(sides=(one, other))
 
 
+def _reads_all(tree: Any) -> bool:
+    """Whether a query has a star that stands for all columns, as that of a count doesn't."""
+    from gem_bundle.expressions.query import exp
+
+    def is_counted(star: Any) -> bool:
+        return isinstance(star.parent, exp.Anonymous) and star.parent.name.lower() == "count"
+
+    return any(not is_counted(star) for star in tree.find_all(exp.Star))
+
+
+def _without_namesakes(facts: Facts) -> Facts:
+    """Rows without the columns that share their name: nobody can ask for one of those."""
+    times = Counter(column.name.lower() for column in facts.columns or ())
+    if facts.columns is None or len(times) == len(facts.columns):
+        return facts
+    return replace(facts, columns=tuple(c for c in facts.columns if times[c.name.lower()] == 1))
+
+
 def of_table(tree: Any, position: int, facts: Facts, names: list[str], made: Facts) -> Lineage | None:
     """What a query over one table makes of what; None where that can't be told.
 
@@ -103,6 +122,8 @@ def of_table(tree: Any, position: int, facts: Facts, names: list[str], made: Fac
         names: The columns of the query's rows, by their keys.
         made: What is known of those rows.
     """
+    if "joins" not in tree.args:
+        facts = facts if _reads_all(tree) else _without_namesakes(facts)
     columns = facts.columns
     if column_keys(columns) is None or columns is None:
         return None

@@ -20,10 +20,10 @@ from gem_bundle.changes.clauses import (
     valued_in,
     without,
 )
-from gem_bundle.changes.conditions import SEMI, UNCHANGED, is_always_there, never_lacking_before, pushed_below
+from gem_bundle.changes.conditions import SEMI, is_always_there, never_lacking_before, pushed_below
 from gem_bundle.changes.flow import ALL, of_input
-from gem_bundle.changes.forms import columns_in, conjunction, form_of, is_column, put_in
-from gem_bundle.lineage import column_keys, uses_of
+from gem_bundle.changes.forms import conjunction, followed, form_made_by, form_of, is_column
+from gem_bundle.lineage import UNCHANGED, column_keys, uses_of
 from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.forms import Form
     from gem_bundle.changes.record import InputRecord
-    from gem_bundle.lineage import Lineage, Made, Term
+    from gem_bundle.lineage import Lineage, Term
 
 _NODE = r"<class 'sqlglot\.expressions\.core\.{}'>"
 _OR, _AND = (re.compile(_NODE.format(name)) for name in ("Or", "And"))
@@ -144,7 +144,7 @@ def states_below(
         terms = [term for term in lineage.terms if term not in unchanged]
         nullable = _nullable(flow, name)
         asking = [_of_term(term, nullable)._replace(groups=groups, there=there) for term in terms]
-        forms = [form for term in lineage.terms if (form := _form(term.made)) is not None]
+        forms = [form for term in lineage.terms if (form := form_made_by(term.made)) is not None]
         valued = set().union(*map(valued_in, forms))
         asking = [asked._replace(form=asked.form and without(asked.form, valued)) for asked in asking]
         if has_contraries(forms):
@@ -236,19 +236,8 @@ def _of_term(term: Term, nullable: frozenset[str]) -> _Asked:
         either=_is_either(rule, nullable),
         asks=term.asks is None or bool(term.asks),
         bare=rule in UNCHANGED and len(columns) == 1,
-        form=_form(term.made),
+        form=form_made_by(term.made),
     )
-
-
-def _form(made: Made) -> Form | None:
-    """The form of something that is made of columns; None where it can't be told."""
-    if made.rule in UNCHANGED:
-        return (next(iter(made.uses)),) if made.uses is not None and len(made.uses) == 1 else None
-    if made.uses is None:
-        return None
-    if made.whole:
-        return (made.whole, (("Literal", (made.rule,)), *((use,) for use in sorted(made.uses))))
-    return form_of(made.rule)
 
 
 def joins_rows(flow: Flow, name: str) -> bool:
@@ -510,7 +499,7 @@ def _further(flow: Flow, name: str, made: Lineage, asked: _Asked) -> set[str]:
         return found
     if asked.bare and computed and len(steps) == 1 and steps[0] is not None:
         asked, computed = asked.computed_by(steps[0].rule, _nullable(flow, name)), False
-    form = _followed(asked, made) if len(inputs) == 1 else None
+    form = followed(asked.form, made) if asked.form is not None and len(inputs) == 1 else None
     for position, edge in enumerate(inputs):
         columns = of_input(uses, position)
         if equal & uses:
@@ -528,17 +517,3 @@ def _passed(columns: frozenset[str], made: Lineage, position: int) -> frozenset[
     steps = [made.columns[column] for column in columns & set(made.columns)]
     uses = {use for step in steps if step.rule == "=" for use in step.uses or ()}
     return frozenset(of_input(uses, position))
-
-
-def _followed(asked: _Asked, made: Lineage) -> Form | None:
-    """The form of a condition over what its columns are made of by a node with one input."""
-    if asked.form is None:
-        return None
-    forms: dict[str, Form] = {}
-    for column in columns_in(asked.form):
-        step = made.columns.get(column.partition(":")[2])
-        form = _form(step) if step is not None else None
-        if form is None:
-            return None
-        forms[column] = form
-    return put_in(asked.form, forms)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.changes.flow import of_input
-from gem_bundle.lineage import Equality, Lineage, Made, column_keys, uses_of
+from gem_bundle.lineage import UNCHANGED, Equality, Lineage, Made, column_keys, uses_of
 from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ _CONJUNCTION = "(<class 'sqlglot.expressions.core.And'>"
 _TRUE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', True)"
 IS_TRUE = f"{_TRUE},))"
 """The rule of a condition that is `true` and nothing else."""
-UNCHANGED = frozenset({"=", "union"})
-"""The rules of columns that are columns of inputs as they are."""
 SEMI = frozenset({"left_semi", "left_anti"})
 """How joins are called that only decide which rows of their first input stay."""
 _EQUALITY = "sqlglot.expressions.core.EQ'"

@@ -7,8 +7,12 @@ from ast import literal_eval
 from functools import cache
 from typing import TYPE_CHECKING
 
+from gem_bundle.lineage import UNCHANGED
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from gem_bundle.lineage import Lineage, Made
 
 Form = tuple[object, ...]
 """An expression: a column is ``("0:page",)``, with a field ``("0:window", "start")``; anything else its kind
@@ -34,6 +38,38 @@ def form_of(rule: str) -> Form | None:
     except (SyntaxError, ValueError):
         return None
     return found if isinstance(found, tuple) else None
+
+
+def form_made_by(made: Made) -> Form | None:
+    """The form of something that is made of columns; None where it can't be told.
+
+    Args:
+        made: How it is made.
+    """
+    if made.rule in UNCHANGED:
+        return (next(iter(made.uses)),) if made.uses is not None and len(made.uses) == 1 else None
+    if made.uses is None:
+        return None
+    if made.whole:
+        return (made.whole, (("Literal", (made.rule,)), *((use,) for use in sorted(made.uses))))
+    return form_of(made.rule)
+
+
+def followed(form: Form, node: Lineage) -> Form | None:
+    """An expression behind a node with one input over what its columns are made of; None where not known.
+
+    Args:
+        form: The expression.
+        node: What the node makes of what.
+    """
+    forms: dict[str, Form] = {}
+    for column in columns_in(form):
+        step = node.columns.get(column.partition(":")[2])
+        made = form_made_by(step) if step is not None else None
+        if made is None:
+            return None
+        forms[column] = made
+    return put_in(form, forms)
 
 
 def columns_in(form: object) -> set[str]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.forms import form_of
+from gem_bundle.changes.forms import columns_in, followed, form_made_by, form_of, taken_apart
 from gem_bundle.changes.implied import columns_of_what_differs, implies
 from gem_bundle.changes.results import VARYING
 from gem_bundle.lineage import column_keys
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Set
+    from collections.abc import Iterator, Mapping, Set
 
     from gem_bundle.changes.flow import Flow
     from gem_bundle.lineage import Term
@@ -92,21 +92,36 @@ def joins_of_other_keys(flow: Flow, name: str, unchanged: Set[Term] = frozenset(
         return set()
     if not lineage.terms or VARYING.search(json.dumps(node.options)):
         return set()
-    asked = [term.made.uses for term in lineage.terms if term not in unchanged]
-    if not all(uses is not None and len(uses) == 1 for uses in asked):
-        return set()
-    columns = {use.partition(":")[2] for uses in asked for use in uses or ()}
+    forms = [form_made_by(term.made) for term in lineage.terms if term not in unchanged]
     (edge,) = node.inputs
     while True:
-        made = flow.lineage(edge.node, edge.output)
-        if made is None or any(c not in made.columns or made.columns[c].rule != "=" for c in columns):
+        made, inputs = flow.lineage(edge.node, edge.output), flow.side.nodes[edge.node].inputs
+        if made is None:
             return set()
-        uses = {use for column in columns for use in made.columns[column].uses or ()}
-        inputs = flow.side.nodes[edge.node].inputs
-        if len(inputs) == 1 and not flow.keeps(edge.node):
-            columns, (edge,) = {use.partition(":")[2] for use in uses}, inputs
-            continue
-        return {edge.node} if uses <= _keys_of_inner(flow, edge.node) else set()
+        if len(inputs) > 1 or flow.keeps(edge.node):
+            break
+        forms = [followed(form, made) if form is not None else None for form in forms]
+        (edge,) = inputs
+    asked = [
+        columns_in(part) for form in forms for part in (_parts_of(form) if form is not None else (None,))
+    ]
+    if any(len(columns) != 1 for columns in asked):
+        return set()
+    over = {column.partition(":")[2] for columns in asked for column in columns}
+    if any(key not in made.columns or made.columns[key].rule != "=" for key in over):
+        return set()
+    uses = {use for key in over for use in made.columns[key].uses or ()}
+    return {edge.node} if uses <= _keys_of_inner(flow, edge.node) else set()
+
+
+def _parts_of(form: object) -> Iterator[object]:
+    """The conditions that all must hold for one to hold."""
+    found = taken_apart(form, wanted=True)
+    if found is None or not found[1] or not all(hold for _, hold in found[0]):
+        yield form
+        return
+    for part, _ in found[0]:
+        yield from _parts_of(part)
 
 
 def _keys_of_inner(flow: Flow, name: str) -> set[str]:

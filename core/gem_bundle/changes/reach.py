@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.below import states_below
-from gem_bundle.changes.conditions import IS_TRUE, UNCHANGED
+from gem_bundle.changes.conditions import IS_TRUE
 from gem_bundle.changes.flow import ALL, values_for
 from gem_bundle.expressions import meaning_of
-from gem_bundle.lineage import Kept, Lineage, Made, uses_of
+from gem_bundle.lineage import UNCHANGED, Kept, Lineage, Made, uses_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set

@@ -18,6 +18,11 @@ transforms:
 JOIN = "  j: {gem: join, inputs: {l: a, r: b}, options: {condition: l.value = r.name}}\n"
 JOIN_BY_NUMBER = JOIN.replace("l.value = r.name", "l.n = r.m")
 BY_TWO = JOIN.replace("l.value = r.name", "l.value = r.name and l.n = r.m")
+WITH_ITSELF = (
+    "  o: {gem: select, input: a, options: {columns: [value, n]}}\n"
+    "  j: {gem: join, inputs: {l: o, r: o}, options: {'on': [value, n]}}\n"
+    "  t: {gem: sql, input: j, options: {query: 'select value, n from j'}}\n"
+)
 NAMED_AS_A_VALUE = (
     "  o: {gem: select, input: a, options: {columns: [value, n as CALLED]}}\n"
     "  g: {gem: aggregate, input: o, options: {group_by: [value, user], aggregates: {c: count(*)}}}\n"
@@ -947,6 +952,35 @@ KEPT_NULLS = [
         BY_TWO + _filter("l.n >= 0 and r.m < 5", "j"),
         BY_TWO + _filter("l.n >= 0 and r.m < 1", "j"),
         "from_now_on",
+    ),
+    Pushed(
+        "more asked of a key of a join by a column",
+        BY_TWO,
+        BY_TWO + _flag("so", "case when l.n > 0 then true else l.n < -5 end", "j") + _filter("so", "c"),
+        "from_now_on",
+    ),
+    Pushed(
+        "more asked of something else than a key of a join by a column",
+        BY_TWO,
+        BY_TWO + _flag("so", "case when l.n > 0 then true else l.x < 2 end", "j") + _filter("so", "c"),
+        "mixed",
+    ),
+    # Of two columns of one name a query can ask for none.
+    Pushed(
+        "a column more on both sides of a join before a query",
+        WITH_ITSELF,
+        WITH_ITSELF.replace("columns: [value, n]", "columns: {value: value, n: n, m: n + 1}"),
+        "continues",
+        "",
+    ),
+    Pushed(
+        "a column more on both sides of a join before a query for all",
+        WITH_ITSELF.replace("select value, n", "select *"),
+        WITH_ITSELF.replace("select value, n", "select *").replace(
+            "columns: [value, n]", "columns: {value: value, n: n, m: n + 1}"
+        ),
+        "refused",
+        "",
     ),
     # Of a part about two keys Spark asks nothing of the other side.
     Pushed(

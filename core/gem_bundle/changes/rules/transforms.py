@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gem_bundle.changes.below import asked_in_both, asks_the_same, same_terms, states_below
 from gem_bundle.changes.comparison import RULE_ONLY, Told, origin, told, told_both
-from gem_bundle.changes.conditions import UNCHANGED, never_lacking_before
+from gem_bundle.changes.conditions import never_lacking_before
 from gem_bundle.changes.flow import ALL
 from gem_bundle.changes.groups import (
     asks_for_more,
@@ -29,7 +29,7 @@ from gem_bundle.changes.rules.options import differences, other_code
 from gem_bundle.changes.rules.state import knows_rows
 from gem_bundle.diagnostics import listed_names
 from gem_bundle.gem import Transform
-from gem_bundle.lineage import Lineage, Made, column_keys
+from gem_bundle.lineage import UNCHANGED, Lineage, Made, column_keys
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator
 
 if TYPE_CHECKING:
