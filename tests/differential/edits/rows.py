@@ -196,12 +196,40 @@ STYLES = {
 # Where groups are of a moment, or of all that a row has, no other rows get into them than those that come again.
 # In those above all times of a row are one.
 _REPEATED = _WIDE._replace(repeats=True, apart=(0, _MINUTE, 2 * _HOUR, _A_DAY))
+# Late rows are left out by the watermark that the micro-batch before the last one has set.
+_LATE = Style(
+    {
+        "a": [
+            (_DAY.replace(hour=10), timedelta(minutes=40)),
+            (_DAY.replace(hour=14), timedelta(minutes=40)),
+            *[(_DAY.replace(hour=10), timedelta(hours=5))] * 2,
+        ],
+        "b": [(_DAY.replace(hour=10), timedelta(hours=6)), _END],
+    },
+    ("home", "a"),
+    2,
+    0.05,
+)
+# Of many rows that few others are like, the partner of one may have come before the edit alone.
+_FEW_ALIKE = Style(
+    {
+        "a": [(_DAY + timedelta(hours=hours), timedelta(hours=2)) for hours in (0, 3, 26)],
+        "b": [(_DAY + timedelta(hours=hours), timedelta(hours=2)) for hours in (27, 51)] + [_END],
+    },
+    _KINDS.words,
+    12,
+    0.05,
+    0,
+    20,
+)
+SPECIAL = {"once more": _REPEATED, "late": _LATE, "few alike": _FEW_ALIKE}
 
 _MORE = 5
 """How many times as many rows there are each time that all styles have had their turn."""
 
-SEVERAL = 2 * len(STYLES)
-"""How many other rows there are of the styles; those after them come again."""
+_STYLED = 2 * len(STYLES)
+SEVERAL = _STYLED + 2 * len(SPECIAL)
+"""How many other rows there are: of the styles, and twice of each that is special."""
 
 
 def again(seed: str, number: int) -> str:
@@ -209,9 +237,10 @@ def again(seed: str, number: int) -> str:
 
     Args:
         seed: That of the edit.
-        number: Which ones: of each style by turns, then of each with more rows, and then such as come again.
+        number: Which ones: of each style by turns, then of each with more rows, and then the special ones.
     """
-    return f"{seed}#{list(STYLES)[number % len(STYLES)] if number < SEVERAL else 'once more'}{number}"
+    special = (number - _STYLED) // 2
+    return f"{seed}#{list(STYLES)[number % len(STYLES)] if special < 0 else list(SPECIAL)[special]}{number}"
 
 
 def style_of(seed: str) -> Style:
@@ -219,7 +248,7 @@ def style_of(seed: str) -> Style:
     found = re.fullmatch(r"([a-z ]+)(\d+)", seed.partition("#")[2])
     if found is None:
         return _COMMON
-    style = STYLES.get(found[1], _REPEATED)
+    style = (STYLES | SPECIAL)[found[1]]
     return style._replace(rows=style.rows * (_MORE if int(found[2]) >= len(STYLES) else 1))
 
 
@@ -241,7 +270,7 @@ def write_phase(folder: Path, schema: str, phase: str, seed: str) -> None:
         hidden = folder.parent / f".{folder.name}.{phase}{number}"
         hidden.write_text("\n".join(lines) + "\n")
         # Files are read in the order of their times, and those of one millisecond in any.
-        written = _DAY.timestamp() + 2 * PHASES.index(phase) + number
+        written = _DAY.timestamp() + 10 * PHASES.index(phase) + number
         os.utime(hidden, (written, written))
         hidden.rename(folder / f"{phase}{number}.json")
 

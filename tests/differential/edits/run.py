@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.differential.edits.truth import Experiments, First, Truth
 
 Judged = Literal["right", "better", "refused missed", "worse", "a little worse", "late", "unshown", "useless"]
-AGAIN: dict[Judged, int] = {"worse": SEVERAL + 2, "unshown": 9, "a little worse": 2}
+AGAIN: dict[Judged, int] = {"worse": SEVERAL, "unshown": 9, "a little worse": 2}
 """On how many other rows an edit is tried that is called worse than it was on those before."""
 
 FURTHER = 2
