@@ -15,6 +15,7 @@ from gem_bundle.expressions import (
     grouped_by,
     has_overlapping_windows,
     made_of,
+    may_aggregate,
     nulls_left_out,
     reference,
     terms_of,
@@ -173,7 +174,10 @@ def of_table(tree: Any, position: int, facts: Facts, names: list[str], made: Fac
     kept = _groups(group, keys, columns, position)
     # Of several groupings an aggregate of a key has more than its one value: it is asked of all rows.
     alike = () if several_times_over(group) else keys
-    values = {name: buffers_of(texts[name], columns, alike) for name in aggregates}
+    unknown = [name for name, body in texts.items() if group is not None and may_aggregate(body)]
+    values = {
+        name: buffers_of(texts[name], columns, alike) for name in dict.fromkeys([*aggregates, *unknown])
+    }
     rule = Made(" ".join([rows.rule, *(key.rule for key in kept.keys)]), uses_of([rows, *kept.keys]))
     lineage = Lineage(found, rule, replace(kept, values=values, taken=rows), asks=asks)
     if having is not None:

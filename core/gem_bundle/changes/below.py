@@ -125,7 +125,7 @@ def states_below(
     """
     node = flow.side.nodes[name]
     lineage = flow.lineage(name, output)
-    if node.kind != "transform" or flow.keeps(name):
+    if node.kind != "transform" or flow.keeps(name) or name not in flow.behind_operators:
         return set()
     found: set[str] = set()
     if lineage is None:
@@ -342,6 +342,7 @@ def _is_either(rule: str, nullable: frozenset[str]) -> bool:
 
 
 def _below(flow: Flow, edge: InputRecord, asked: _Asked) -> set[str]:
+    edge = flow.passed_over(edge, asked.columns | asked.there)
     before, made = edge.node, flow.lineage(edge.node, edge.output)
     node = flow.side.nodes[before]
     if node.kind != "transform":

@@ -45,6 +45,8 @@ def pushed_below(
     lineage = flow.lineage(name, output)
     if lineage is None or lineage.kept is not None or lineage.expands or lineage.rows.uses is None:
         return set()
+    if name not in flow.behind_operators:
+        return set()
     # What is the same for all rows is asked of the first input of a join, and isn't moved elsewhere.
     constant = not lineage.rows.uses
     if constant and (not lineage.rows.rule.startswith("(") or lineage.rows.rule.startswith(_TRUE)):

@@ -55,6 +55,7 @@ def in_empty_branches(flow: Flow) -> set[str]:
 
 def _emptied(flow: Flow, edge: InputRecord, key: str) -> set[str]:
     """Those before an input of which Spark asks for a column."""
+    edge = flow.passed_over(edge, {key})
     lineage, inputs = flow.lineage(edge.node, edge.output), flow.side.nodes[edge.node].inputs
     made = lineage.columns.get(key) if lineage is not None else None
     if lineage is None or made is None or lineage.kept is not None or key in flow.marked(edge.node):

@@ -18,6 +18,7 @@ from gem_bundle.operators import AggregateOperator, DeduplicateOperator, LimitOp
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
 
+    from gem_bundle.changes.record import InputRecord
     from gem_bundle.changes.sides import Side
     from gem_bundle.facts import Facts
     from gem_bundle.gem import Transform
@@ -32,6 +33,7 @@ _ASKS_FOR_NULLS = re.compile(
     rf"(?:\(<class 'sqlglot\.expressions\.core\.Not'>, \(\('this', )*{IS_NULL.pattern}"
 )
 
+_BY_ROW = frozenset({"filter", "union"})
 ALL = "*"
 """Stands among columns for all of them."""
 _HIDDEN = re.compile(r"= `?\w+`?\.`?(\w+)`?")
@@ -56,6 +58,7 @@ class Flow:
         self._lineages: dict[tuple[str, str], Lineage | None] = {}
         self._never_null: dict[tuple[str, str], Mapping[str, bool | None]] = {}
         self._left_out: dict[str, bool] = {}
+        self._handed_on: dict[tuple[str, str], frozenset[str]] = {}
         self._for_rows: dict[tuple[_Left, str], dict[tuple[str, int], set[str]]] = {}
 
     def lineage(self, name: str, output: str = "") -> Lineage | None:
@@ -254,6 +257,48 @@ class Flow:
         """The columns that a node puts a watermark on: Spark puts no condition on one of them before it."""
         found = (o for o in self.side.operators if o.node == name and isinstance(o, WatermarkOperator))
         return {operator.column.strip("`").lower() for operator in found}
+
+    @cached_property
+    def behind_operators(self) -> frozenset[str]:
+        """The nodes with anything before them that streams restrict, but conditions and unions."""
+        found: set[str] = set()
+        more = {operator.node for operator in self.side.operators if operator.kind not in _BY_ROW}
+        for name in self.side.order:
+            if any(edge.node in more or edge.node in found for edge in self.side.nodes[name].inputs):
+                found.add(name)
+        return frozenset(found)
+
+    def passed_over(self, edge: InputRecord, columns: Set[str]) -> InputRecord:
+        """Where some columns come from that get to an input as they are, called as they are.
+
+        Args:
+            edge: The input.
+            columns: The columns.
+        """
+        while columns and columns <= self._as_they_are(edge):
+            (edge,) = self.side.nodes[edge.node].inputs
+        return edge
+
+    def _as_they_are(self, edge: InputRecord) -> frozenset[str]:
+        """The columns that a node hands on, if it does nothing but that, to compute others and to ask."""
+        key = (edge.node, edge.output)
+        if key not in self._handed_on:
+            self._handed_on[key] = frozenset(self._hands_on(*key))
+        return self._handed_on[key]
+
+    def _hands_on(self, name: str, output: str) -> Iterable[str]:
+        node = self.side.nodes[name]
+        made = self.lineage(name, output) if node.kind == "transform" else None
+        kinds = {operator.kind for operator in self.side.operators if operator.node == name}
+        if (
+            made is None
+            or made.kept is not None
+            or made.expands
+            or len(node.inputs) != 1
+            or kinds - {"filter"}
+        ):
+            return ()
+        return (k for k, m in made.columns.items() if m.rule == "=" and m.uses == frozenset({f"0:{k}"}))
 
     def states_behind(self, name: str) -> set[str]:
         """The nodes behind a node that keep state, or may."""

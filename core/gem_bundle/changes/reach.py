@@ -317,12 +317,18 @@ def same_results(old: Lineage, new: Lineage, needed_before: Set[str], needed_aft
     """
     if old.kept is None or new.kept is None:
         return False
-    return _functions(old.kept, needed_before) == _functions(new.kept, needed_after)
+    return _functions(old, old.kept, needed_before) == _functions(new, new.kept, needed_after)
 
 
-def _functions(kept: Kept, needed: Set[str]) -> set[str | None]:
-    """What is kept of each group, whatever the columns are called that it ends up in."""
-    found: set[str | None] = set()
-    for functions in values_for(kept, needed).values():
-        found |= {None} if functions is None else set(map(meaning_of, functions))
+def _functions(lineage: Lineage, kept: Kept, needed: Set[str]) -> set[str | Made]:
+    """What is kept of each group, whatever the columns are called that it ends up in.
+
+    Where it isn't known what is kept for one, it is told by how the column is made.
+    """
+    found: set[str | Made] = set()
+    for name, functions in values_for(kept, needed).items():
+        if functions is None:
+            found.add(lineage.columns.get(name, lineage.rows))
+        else:
+            found |= set(map(meaning_of, functions))
     return found

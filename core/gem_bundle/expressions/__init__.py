@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.buffers import buffers_of as buffers_of
     from gem_bundle.expressions.buffers import is_blind_to_duplicates as is_blind_to_duplicates
     from gem_bundle.expressions.buffers import is_the_same_again as is_the_same_again
+    from gem_bundle.expressions.buffers import may_aggregate as may_aggregate
     from gem_bundle.expressions.buffers import meaning_of as meaning_of
     from gem_bundle.expressions.buffers import takes_first as takes_first
     from gem_bundle.expressions.casts import Casts as Casts
@@ -90,6 +91,7 @@ _HOMES = {
         "buffers_of",
         "is_blind_to_duplicates",
         "is_the_same_again",
+        "may_aggregate",
         "meaning_of",
         "takes_first",
     ),

@@ -81,7 +81,7 @@ def buffers_of(
     """What Spark keeps for each aggregate function of an expression, in order; None where that isn't known.
 
     It is told as types. One that ends in ``!`` is never null; one that isn't known is a question mark and the
-    function's name.
+    function's name. Of a function that Spark hasn't by itself nobody knows whether it is an aggregate one.
 
     Args:
         expression: An expression with aggregate functions.
@@ -89,7 +89,7 @@ def buffers_of(
         groups: What is grouped by: the greatest of equal values is the least of them too.
     """
     tree = parsed(expression)
-    if tree is None:
+    if tree is None or may_aggregate(expression):
         return None
     keys = {made_of(group, columns) for group in groups}
     found: dict[str, tuple[str, ...]] = {}
@@ -101,6 +101,34 @@ def buffers_of(
             return None
         found.setdefault(f"{text}{only}", kept)
     return found
+
+
+def may_aggregate(expression: str) -> bool:
+    """Whether a function in an expression may be an aggregate one that was registered in the session.
+
+    Args:
+        expression: An expression over rows of groups.
+    """
+    from gem_bundle.expressions.functions import AGGREGATES, FUNCTIONS
+    from gem_bundle.expressions.spark_parser import exp
+
+    def is_aggregate(call: exp.Expr) -> bool:
+        return isinstance(call, exp.Anonymous) and call.name.lower() in AGGREGATES
+
+    tree = parsed(expression)
+    return tree is not None and any(
+        call.name.lower() not in FUNCTIONS
+        and not any(map(is_aggregate, call.find_all(exp.Anonymous)))
+        and not any(map(is_aggregate, _around(call)))
+        for call in tree.find_all(exp.Anonymous)
+    )
+
+
+def _around(node: exp.Expr) -> Iterator[exp.Expr]:
+    """What an expression stands in, from the inside out."""
+    while node.parent is not None:
+        node = node.parent
+        yield node
 
 
 def is_the_same_again(function: str) -> bool:

@@ -146,3 +146,47 @@ def test_one_of_a_join_with_a_table(how: str, expected: str) -> None:
     assert verdict(before, before.replace("a.page = t.name", "a.n = t.m")).verdict == expected
     few = before.replace("input: both}", "input: both, options: {columns: [user]}}")
     assert verdict(few, few.replace("a.page = t.name", "a.n = t.m")).verdict == "mixed"
+
+
+OF_CODE = (
+    "{gem: stateful, input: a, options: {processor: 'CODE', group_by: [page], schema: 'page string, n int', "
+    "output_mode: append}}"
+)
+UNKNOWN = [
+    (SUMS.replace("sum(n)", old), SUMS.replace("sum(n)", new))
+    for old, new in [
+        ("my_udaf(n)", "my_udaf(n * 2)"),
+        ("my_udaf(n)", "other_udaf(n)"),
+        ("sum(n)", "my_udaf(n)"),
+        ("'approx_top_k(user, 5)'", "'approx_top_k(page, 5)'"),
+        ("bitmap_construct_agg(n)", "bitmap_construct_agg(n + 1)"),
+        ("theta_sketch_agg(n)", "theta_sketch_agg(n + 1)"),
+    ]
+] + [
+    (
+        '{gem: sql, input: a, options: {query: "select page, my_udaf(n) as s from a group by page"}}',
+        '{gem: sql, input: a, options: {query: "select page, my_udaf(n + 1) as s from a group by page"}}',
+    ),
+    (OF_CODE.replace("CODE", "count:Some"), OF_CODE.replace("CODE", "count:Others")),
+    (OF_CODE.replace("CODE", "count:A"), OF_CODE.replace("CODE', ", "count:A', arguments: {by: 2}, ")),
+]
+
+
+@pytest.mark.parametrize("mode", ["update", "complete"])
+@pytest.mark.parametrize(("old", "new"), UNKNOWN)
+def test_of_state_of_which_nobody_knows_how_it_is_made(old: str, new: str, mode: str) -> None:
+    if "stateful" in old and mode == "complete":
+        old, new = (text.replace("output_mode: append", "output_mode: update") for text in (old, new))
+        mode = "update"
+    shop = SHOP.replace("output_mode: update", f"output_mode: {'append' if 'append' in old else mode}")
+    before, after = shop.replace("LAST", old), shop.replace("LAST", new)
+    assert verdict(before, after).verdict == "mixed"
+    assert verdict(before, before).verdict == "same"
+    # What is computed of the results is no state.
+    further = "  more: {gem: with_columns, input: last, options: {columns: {k: 'upper(page)'}}}\ntargets:"
+    other = further.replace("upper", "lower")
+    read = [
+        text.replace("targets:", more).replace("input: last, output", "input: more, output")
+        for text, more in ((before, further), (before, other))
+    ]
+    assert verdict(*read).verdict in {"from_now_on", "continues"}

@@ -48,7 +48,7 @@ def _before(flow: Flow, node: NodeRecord) -> set[str]:
         # Another output mode is told by itself, and asks for the same.
         pushed = pushed_below(flow, node.id, output, any_mode=True)
         found |= {name for name in pushed if not _is_of_groups(flow, name)}
-        found |= pushed & states_below(flow, node.id, output)
+        found |= pushed & states_below(flow, node.id, output) if pushed else set()
     return found
 
 

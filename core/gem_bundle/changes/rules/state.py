@@ -82,14 +82,10 @@ def _tell_of_values(
     both: Comparison, changes: Sequence[Told], before: Sequence[Shape], after: Sequence[Shape]
 ) -> list[Change]:
     """The changes, those `mixed` by which Spark takes what a state has for something else."""
-    called = set().union(
-        *(joins_of_the_same_rows(both, node) for _, node in both.pairs),
-        *(joins_behind_names(both, node) for node in (*both.added, *both.removed)),
-    )
     reasons: dict[str, str] = {}
     for old, new in zip(before, after, strict=True):
         moved = _is_moved(old.kept_by, new.kept_by) or _is_moved(old.holds, new.holds)
-        if moved and new.node not in called:
+        if moved and new.node not in _called_otherwise(both):
             by_order = f"Spark tells what the state of `{new.node}` has by its order"
             reasons[new.node] = f"{by_order}, and takes one value for another now"
         elif why := _other_nulls(old, new) or _other_time(both, old, new):
@@ -113,6 +109,14 @@ def _tell_of_values(
         }
         found = [changed.get(id(change), change) for change in found]
     return found
+
+
+def _called_otherwise(both: Comparison) -> set[str]:
+    """The joins whose rows are the same, and only called otherwise."""
+    return set().union(
+        *(joins_of_the_same_rows(both, node) for _, node in both.pairs),
+        *(joins_behind_names(both, node) for node in (*both.added, *both.removed)),
+    )
 
 
 def _other_nulls(old: Shape, new: Shape) -> str:

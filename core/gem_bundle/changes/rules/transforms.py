@@ -188,10 +188,11 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
     if old.gem != new.gem:
         yield from _replaced(both, old, new)
         return
-    lineages = both.before.lineage(old.id), both.after.lineage(new.id)
-    local = local_taint(*lineages, _never_null(both, old, new))
     keeps = both.after.keeps(new.id)
-    for found in differences(old, new, both.new.gems.get(new.id), stateful=keeps):
+    options = list(differences(old, new, both.new.gems.get(new.id), stateful=keeps))
+    lineages = both.before.lineage(old.id), both.after.lineage(new.id)
+    local = local_taint(*lineages, _never_null(both, old, new)) if options else _ANY
+    for found in options:
         effect = found.change.effect
         what = f"transform `{new.id}`: `{found.option}` {told_both(found.before, found.after)}"
         if found.change.why:
