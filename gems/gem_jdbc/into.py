@@ -103,6 +103,7 @@ class JdbcTargetOptions(ConnectionOptions):
         {},
         advanced=True,
         description="Further options of Spark's writer, or of the driver, passed on as they are.",
+        change="from_now_on",
     )
 
     @property

@@ -87,7 +87,7 @@ class JdbcSource(Source[JdbcSourceOptions]):
             return "from what comes after the start"
         return "from its beginning" if starting == "earliest" else f"behind the value {starting}"
 
-    def change(self, option: str, before: Any) -> OptionChange | None:  # noqa: ARG002 (whatever it was)
+    def change(self, option: str, before: Any) -> OptionChange | None:
         """How rows are fetched changes none of them; a checkpoint has a value of the column."""
         if option in _OF_FETCHING:
             return OptionChange("continues", "the rows are the same")
@@ -103,15 +103,23 @@ class JdbcSource(Source[JdbcSourceOptions]):
                 "the checkpoint has a value of the other column",
                 "Give the source another id, so that it is a new one.",
             )
-        if option in {"url", "table"}:
-            return OptionChange(
-                "skipped",
-                f"the checkpoint has a value of `{self.options.increasing}`, and rows of the other table "
-                "with smaller ones are never read",
-                "Give the source another id, so that it is a new one; if the same table has only moved, "
-                "accept it.",
-            )
+        if option in {"url", "table", "query"}:
+            return self._other_rows(option, before)
         return None
+
+    def _other_rows(self, option: str, before: Any) -> OptionChange:
+        """A checkpoint has a value up to where the rows of the former table or query were read."""
+        others, same = "of the other table", "the same table has only moved"
+        if option != "url" and self.options.query is not None:
+            others, same = "that only the query gives", "the query gives no other rows up to there"
+        elif option == "query" or before is None:
+            others, same = "that the query didn't give", "the query gave all rows up to there"
+        return OptionChange(
+            "skipped",
+            f"the checkpoint has a value of `{self.options.increasing}`, and rows {others} with smaller ones "
+            "are never read",
+            f"Give the source another id, so that it is a new one; if {same}, accept it.",
+        )
 
     def jars(self) -> tuple[str, ...]:
         """The database's driver."""

@@ -11,11 +11,13 @@ from gem_bundle import (
     TargetSemantics,
     WriteContext,
 )
+from gem_bundle.diagnostics import listed_names
 from gem_bundle.expressions import missing_names
 from gem_bundle.schema import fields_of, type_of
 from gem_jdbc.connection import knock
 from gem_jdbc.fitting import has_type
 from gem_jdbc.into import JdbcTargetOptions
+from gem_jdbc.raw_options import change_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from gem_jdbc.writing import Prepared
 
 _TYPES = "create_table_column_types"
+_TRANSACTIONS = {"staging_schema": "SET SCHEMA", "transaction_table": "RENAME TO"}
 
 
 class JdbcTarget(Target[JdbcTargetOptions]):
@@ -76,18 +79,55 @@ class JdbcTarget(Target[JdbcTargetOptions]):
 
     def change(self, option: str, before: Any) -> OptionChange | None:
         """Another database gets what comes from now on; a key the table that is there has to have."""
-        upsert = self.options.upsert
-        if option == "upsert" and upsert is not None and (before or {}).get("on") != list(upsert.on):
-            return OptionChange(
-                "refused",
-                "the table needs a unique key of these columns, and one that was filled without it has none",
-                "Give it one (`CREATE UNIQUE INDEX`), and then accept the change.",
-            )
+        if option == "upsert":
+            return self._other_key(before)
+        if option in _TRANSACTIONS:
+            return self._other_transactions(option)
+        if option == "spark_options":
+            return change_of(before, self.options.spark_options)
         if option == "url":
             return OptionChange(
                 "from_now_on", "the new database gets what comes from now on, the old one keeps its"
             )
         return None
+
+    def _other_key(self, before: Any) -> OptionChange | None:
+        """The database itself keeps the rows of a table apart by a key, whoever writes them."""
+        upsert, former = self.options.upsert, _known_key(before)
+        if upsert is None:
+            if before is None:
+                return None
+            of = f" of {listed_names(former)}" if former else ""
+            return OptionChange(
+                "refused",
+                f"the table has a unique key{of}, and the database refuses a row whose key is there already",
+                "Write into another table, under another id. If no row has a key that is there, or the table "
+                "has no such key any more, accept the change.",
+            )
+        if {name.lower() for name in former} == {name.lower() for name in upsert.on}:
+            if before.get("sequence_by") == upsert.sequence_by:
+                return OptionChange("continues", "the key is the same")
+            return OptionChange("from_now_on", "which of several rows is the last goes by it from now on")
+        hint = "Give it one (`CREATE UNIQUE INDEX`)"
+        if before is not None:
+            hint += ", take away the old one, by which it refuses rows"
+        return OptionChange(
+            "refused",
+            "the table needs a unique key of these columns, and one that was filled without it has none",
+            f"{hint}, and then accept the change.",
+        )
+
+    def _other_transactions(self, option: str) -> OptionChange:
+        """Which micro-batches are there, only the table of transactions knows."""
+        if not self.options.is_transactional:
+            return OptionChange("continues", "it has no effect without transactions")
+        return OptionChange(
+            "again",
+            "the table of transactions there doesn't know which micro-batches were written: the last one, "
+            "where a run was killed before its end was in the checkpoint, is written again",
+            f"Have the table of transactions come along (`ALTER TABLE … {_TRANSACTIONS[option]} …`), and "
+            "then accept the change.",
+        )
 
     def jars(self) -> tuple[str, ...]:
         """The database's driver."""
@@ -180,3 +220,9 @@ class JdbcTarget(Target[JdbcTargetOptions]):
         if self._prepared is None:
             self._prepared = prepare(self.options, df, df.sparkSession)
         write_micro_batch(self.options, self._prepared, df, batch_id, context)
+
+
+def _known_key(upsert: Any) -> list[str]:
+    """The columns of a key as it was, where they were kept: not where they came from the environment."""
+    names: Any = (upsert or {}).get("on")
+    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else []

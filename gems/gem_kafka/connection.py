@@ -154,6 +154,7 @@ class ConnectionOptions(Options):
         "client, passed as they are.",
         examples=[{"kafka.fetch.min.bytes": 65536}],
         advanced=True,
+        change="from_now_on",
     )
 
     @property

@@ -23,6 +23,7 @@ from gem_bundle.diagnostics import listed_names
 from gem_kafka.connection import KAFKA_CLASS, KAFKA_JAR
 from gem_kafka.matching import java_pattern
 from gem_kafka.offsets import EARLIEST, LATEST, PerPartition
+from gem_kafka.raw_options import of_source
 from gem_kafka.reading import ENDS, STARTS, STREAM_ONLY, KafkaSourceOptions
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ class KafkaSource(Source[KafkaSourceOptions]):
             )
         if option in {"subscribe", "assign", "subscribe_pattern"}:
             return self._other_topics(option, before)
+        if option == "spark_options":
+            return of_source(before, self.options.spark_options)
         return None
 
     def _other_topics(self, option: str, before: Any) -> OptionChange:
@@ -110,7 +113,11 @@ class KafkaSource(Source[KafkaSourceOptions]):
                 f"{what}, and Spark takes that for lost records",
                 "With `fail_on_data_loss: false` it goes on, and what waits there is never read.",
             )
-        return OptionChange("skipped", f"{what}: what waits there is never read")
+        return OptionChange(
+            "skipped",
+            f"{what}: what waits there is never read",
+            "Let the stream read what waits there, and then accept the change.",
+        )
 
     def _reads(self, topic: str, before: Any) -> bool | None:
         """Whether all of a topic that was read is read on; None where that can't be told.

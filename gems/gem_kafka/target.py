@@ -18,6 +18,7 @@ from gem_bundle import (
 )
 from gem_bundle.expressions import check_expression
 from gem_kafka.connection import KAFKA_CLASS, KAFKA_JAR
+from gem_kafka.raw_options import of_target
 from gem_kafka.writing import KafkaTargetOptions
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 TOPIC = "topic"
 HEADERS = "headers"
+_ASYNC = "async_progress_tracking_enabled"
 
 
 class KafkaTarget(Target[KafkaTargetOptions]):
@@ -51,8 +53,7 @@ class KafkaTarget(Target[KafkaTargetOptions]):
         super().__init__(options)
         if options.async_progress_tracking_enabled:
             # Which is a way of writing a query's own checkpoint.
-            asynchronous = "async_progress_tracking_enabled"
-            self.semantics = replace(self.semantics, async_progress=asynchronous, grouped=None)
+            self.semantics = replace(self.semantics, async_progress=_ASYNC, grouped=None)
 
     def places(self) -> dict[str, list[str]]:
         """The topic, where it is one for all rows."""
@@ -78,7 +79,25 @@ class KafkaTarget(Target[KafkaTargetOptions]):
             "partition",
         }:
             return OptionChange("from_now_on", "records from now on go by it, those that are there stay")
+        if option == "spark_options":
+            return of_target(before, self.options.spark_options)
+        if option == _ASYNC:
+            return self._other_progress(before)
         return None
+
+    def _other_progress(self, before: Any) -> OptionChange:
+        """A checkpoint that was written beside the micro-batches may lack those that Spark begins with."""
+        if self.options.async_progress_tracking_enabled or not before:
+            return OptionChange(
+                "continues", "a checkpoint of each micro-batch can be gone on from in both ways"
+            )
+        return OptionChange(
+            "refused",
+            "the checkpoint doesn't have each micro-batch, and Spark stops where the last ones aren't in it "
+            "(`batch x doesn't exist`)",
+            f"Run it with `{_ASYNC}: true` and `async_progress_tracking_checkpoint_interval_ms: 0` until two "
+            "micro-batches have ended; then switch it off, and accept the change.",
+        )
 
     def jars(self) -> tuple[str, ...]:
         """Spark's connector for Kafka."""

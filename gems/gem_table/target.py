@@ -20,6 +20,7 @@ from gem_bundle.expressions import missing_names
 from gem_bundle.merging import MergeOptions, merged_or_added
 from gem_bundle.types import DataPath, StringList, TableName
 from gem_table.catalog import CatalogOptions, check_name, missing_iceberg
+from gem_table.raw_options import change_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,7 +78,7 @@ class TableTargetOptions(Options):
         "`append` adds to it, `complete` overwrites it.",
     )
     spark_options: dict[str, str | int | float | bool] = Field(
-        {}, description="Options of the table's own format, passed on as they are."
+        {}, description="Options of the table's own format, passed on as they are.", change="from_now_on"
     )
 
     @model_validator(mode="after")
@@ -159,7 +160,7 @@ class TableTarget(Target[TableTargetOptions]):
 
     def takes_over(self) -> OptionChange:
         """A table of files has a log of micro-batches, from the first one on."""
-        form = "iceberg" if self.options.catalog is not None else (self.options.format or "").lower()
+        form = self._form
         if form and form not in _FILES:
             return OptionChange("from_now_on")
         where = "" if form else "it may be a table of files, as new ones are by default: "
@@ -196,7 +197,14 @@ class TableTarget(Target[TableTargetOptions]):
             )
         if option in {"format", "partition_by"}:
             return OptionChange("refused", "the table that is there has its format and partitions already")
+        if option == "spark_options":
+            return change_of(before, self.options.spark_options, self._form)
         return None
+
+    @property
+    def _form(self) -> str:
+        """The format in small letters, where it is named."""
+        return "iceberg" if self.options.catalog is not None else (self.options.format or "").lower()
 
     def jars(self) -> tuple[str, ...]:
         """Those of the catalog."""

@@ -64,7 +64,7 @@ _NAMES = {
         sasl_kerberos_service_name ssl_truststore_location ssl_truststore_password ssl_truststore_type
         ssl_truststore_certificates ssl_keystore_location ssl_keystore_password ssl_keystore_type
         ssl_keystore_certificate_chain ssl_keystore_key ssl_key_password
-        ssl_endpoint_identification_algorithm client_id request_timeout spark_options
+        ssl_endpoint_identification_algorithm client_id request_timeout
         starting_offsets_by_timestamp_strategy ending_offsets ending_timestamp ending_offsets_by_timestamp
         max_offsets_per_trigger min_offsets_per_trigger max_trigger_delay fail_on_data_loss min_partitions
         max_records_per_partition group_id_prefix group_id kafka_consumer_poll_timeout_ms
@@ -114,18 +114,18 @@ _NAMES = {
     """,
     ("target", "jdbc"): """
         user password driver jar batch_size num_partitions query_timeout create_table_options
-        create_table_column_types spark_options
+        create_table_column_types
     """,
     ("target", "kafka"): """
         security_protocol sasl_mechanism sasl_username sasl_password sasl_jaas_config
         sasl_kerberos_service_name ssl_truststore_location ssl_truststore_password ssl_truststore_type
         ssl_truststore_certificates ssl_keystore_location ssl_keystore_password ssl_keystore_type
         ssl_keystore_certificate_chain ssl_keystore_key ssl_key_password
-        ssl_endpoint_identification_algorithm client_id request_timeout spark_options acks compression_type
+        ssl_endpoint_identification_algorithm client_id request_timeout acks compression_type
         enable_idempotence batch_size linger_ms max_request_size buffer_memory delivery_timeout max_block
-        async_progress_tracking_enabled async_progress_tracking_checkpoint_interval_ms
+        async_progress_tracking_checkpoint_interval_ms
     """,
-    ("target", "table"): """save_mode spark_options""",
+    ("target", "table"): """save_mode""",
 }
 
 BY_DEFAULT = {gem: frozenset(names.split()) for gem, names in _NAMES.items()}

@@ -188,7 +188,7 @@ def test_places() -> None:
     shop: dict[str, Any] = {"url": "jdbc:postgresql://localhost/shop", "table": "clicks"}
     keyed = {**shop, "upsert": {"on": ["id"]}}
     assert said("target", "jdbc", "upsert", None, **keyed) == "refused"
-    assert said("target", "jdbc", "upsert", {"on": ["id"], "sequence_by": "at"}, **keyed) is None
+    assert said("target", "jdbc", "upsert", {"on": ["id"], "sequence_by": "at"}, **keyed) == "from_now_on"
     assert said("target", "table", "path", "a", table="t", path="b") == "continues"
     assert said("target", "delta", "path", "a", path="b") == "from_now_on"
     assert said("target", "delta", "partition_by", ["a"], path="b") == "refused"
