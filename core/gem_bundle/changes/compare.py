@@ -26,7 +26,7 @@ from gem_bundle.diagnostics import listed_names
 from gem_bundle.plugins import load_registry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.changes.record import NodeRecord, VersionRecord
@@ -44,6 +44,7 @@ def compare(
     registry: Registry | None = None,
     ran: Side | None = None,
     checkpoint: SparkCheckpoint | None = None,
+    earlier: Sequence[VersionRecord] = (),
 ) -> TargetChanges:
     """What an edit does to a target.
 
@@ -55,17 +56,18 @@ def compare(
         registry: The gems to use; by default the installed ones.
         ran: What ran, where there is more of it than its record.
         checkpoint: What Spark left of it, which tells where there is no state.
+        earlier: What ran on the same checkpoint before that.
     """
     if old.is_same(new):
         return TargetChanges(target, notes=unseen_code(zip(old.nodes, new.nodes, strict=True)))
     before = old_side(old, load_registry() if registry is None else registry) if ran is None else ran
-    both = Comparison(before, new_side(new, plan, target), plan, checkpoint)
+    both = Comparison(before, new_side(new, plan, target), plan, checkpoint, earlier)
     stateless = _without_state(before, checkpoint) if checkpoint is not None else frozenset()
     if stateless:
         # State that begins now is in no checkpoint: Spark refuses it, and mixes nothing.
         now = frozenset(both.now[name] for name in stateless if name in both.now)
         both = Comparison(
-            replace(before, stateless=stateless), replace(both.new, stateless=now), plan, checkpoint
+            replace(before, stateless=stateless), replace(both.new, stateless=now), plan, checkpoint, earlier
         )
     named = list(compare_names(both))
     rules = [*compare_sources(both), *compare_transforms(both), *compare_arrangements(both)]

@@ -14,9 +14,11 @@ from gem_bundle.changes.withheld import marker_of, shown, text_of
 from gem_bundle.check.report import option_path
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.changes.model import Verdict
-    from gem_bundle.changes.record import NodeRecord
+    from gem_bundle.changes.record import NodeRecord, VersionRecord
     from gem_bundle.changes.sides import Side
     from gem_bundle.operators import Option
     from gem_bundle.pipeline.plan import Plan
@@ -41,10 +43,19 @@ class Comparison:
         new: What is going to run.
         plan: The pipeline as it is now, for places in its file.
         checkpoint: What Spark left of what ran; None where that isn't known.
+        earlier: What ran on the same checkpoint before that.
     """
 
-    def __init__(self, old: Side, new: Side, plan: Plan, checkpoint: SparkCheckpoint | None = None) -> None:
+    def __init__(
+        self,
+        old: Side,
+        new: Side,
+        plan: Plan,
+        checkpoint: SparkCheckpoint | None = None,
+        earlier: Sequence[VersionRecord] = (),
+    ) -> None:
         self._checkpoint = checkpoint
+        self._earlier = earlier
         self.old = old
         self.new = new
         self.plan = plan
@@ -122,6 +133,30 @@ class Comparison:
             ):
                 return old
         return None
+
+    def was_read_earlier(self, source: NodeRecord, places: Iterable[str] | None = None) -> bool:
+        """Whether a version before the last one that ran has read what is a source's now.
+
+        Of a source that wasn't there in between the checkpoint has forgotten how far it was read.
+
+        Args:
+            source: The source.
+            places: Those of its places that count; by default all, and its id.
+        """
+        wanted = {place for some in source.places.values() for place in some}
+        if places is not None:
+            wanted &= set(places)
+        return any(
+            node.kind == "source"
+            and node.gem == source.gem
+            and node.mode == source.mode
+            and (
+                (places is None and node.identity == source.identity)
+                or any(wanted.intersection(some) for some in node.places.values())
+            )
+            for version in self._earlier
+            for node in version.nodes
+        )
 
     def was_idle(self, source: NodeRecord) -> bool:
         """Whether it is known that the last micro-batch had no rows of a source.

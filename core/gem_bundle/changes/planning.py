@@ -189,7 +189,8 @@ def _judged(
     broken = check_checkpoint(node.id, checkpoint, source_evolution=evolution)
     if broken:
         return [], broken
-    ran = what_ran(record, checkpoint).newest if record is not None else None
+    versions = what_ran(record, checkpoint).versions if record is not None else ()
+    ran = versions[-1] if versions else None
     known = new if ran is None else new.as_known_by(ran)
     if ran is None:
         found = compare_with_checkpoint(plan, new, checkpoint)
@@ -198,7 +199,12 @@ def _judged(
     elif ran.is_same(known):
         found = TargetChanges(node.id, notes=unseen_code(zip(ran.nodes, known.nodes, strict=True)))
     else:
-        found = compare(ran, known, plan, node.id, registry=installed(), checkpoint=checkpoint)
+        found = compare(
+            *(ran, known, plan, node.id),
+            registry=installed(),
+            checkpoint=checkpoint,
+            earlier=versions[:-1],
+        )
     found = _by_processing(
         plan, node, checkpoint, by_order(plan, node, ran, known, checkpoint, found, installed)
     )

@@ -165,12 +165,14 @@ def verdict(
     *,
     folder: str = "/shop",
     ran: Callable[[VersionRecord], VersionRecord] = _same,
+    earlier: str = "",
 ) -> TargetChanges:
-    """What is said of an edit, by the record that the first version would leave."""
+    """What is said of an edit, by the record that the first version would leave, and one before it."""
     old, new = plan(before), plan(after, folder)
     kept = Record.from_json(Record("out", (ran(version_of(old, "out")),)).as_json()).newest
     assert kept is not None
-    return compare(kept, version_of(new, target), new, target)
+    ran_earlier = (version_of(plan(earlier), "out"),) if earlier else ()
+    return compare(kept, version_of(new, target), new, target, earlier=ran_earlier)
 
 
 def edited_verdict(edit: Edit) -> TargetChanges:

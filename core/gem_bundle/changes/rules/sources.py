@@ -115,6 +115,22 @@ def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Cha
             hint=f"Let it begin at what is there already, or accept it: `--accept GB410:{node.id}`.",
             after=node.gem,
         )
+    if both.was_read_earlier(node):
+        dropped = none_passes_twice(both.after, node.id, alone=_is_alone(both, node))
+        what = (
+            f"source `{node.id}` was read by an earlier version, and the checkpoint has forgotten how far: "
+            "all that was read is read again"
+        )
+        made = both.change(
+            "continues" if dropped else "again",
+            "GB410",
+            what + ", and changes no result" * dropped,
+            node.id,
+            hint="Begin behind what was read, by the source's own options, under another id. "
+            f"Or accept it: `--accept GB410:{node.id}`.",
+            after=node.gem,
+        )
+        return replace(made, anew=("again", what)) if dropped else made
     if late:
         named = listed_names(sorted(late))
         return both.change(
@@ -240,6 +256,14 @@ def _option(
         effect = "skipped"
         what = f"source `{new.id}`: `{found.option}` {told_both(found.before, found.after)}; "
         what += f"the last micro-batch had nothing of it, so that Spark doesn't notice: {found.change.idle}"
+    come = set(new.places.get(found.option, ())) - set(old.places.get(found.option, ()))
+    if streaming and effect in {"continues", "from_now_on"} and both.was_read_earlier(new, come):
+        effect = "again"
+        what = (
+            f"source `{new.id}`: `{found.option}` {told_both(found.before, found.after)}; an earlier version "
+            f"has read {listed_names(sorted(come))}, and the checkpoint has forgotten how far: it comes again"
+        )
+        hint = f"Leave it out, or accept it: `--accept GB414:{new.id}`."
     if effect == "from_now_on":
         # What the order of columns means to those behind it they say themselves.
         reach = both.reach(old, new, Taint() if found.change.only_order else _taint(both, old, new))
