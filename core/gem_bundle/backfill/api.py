@@ -36,7 +36,7 @@ from gem_bundle.pipeline.secrets import hidden
 from gem_bundle.run.api import open_for, prepare
 from gem_bundle.run.failures import build_failure
 from gem_bundle.run.frames import NodeFailure
-from gem_bundle.run.lock import CheckpointLocks, Held
+from gem_bundle.run.lock import CheckpointLocks, Held, lock_file
 from gem_bundle.run.places import absolute_place, targets_at
 from gem_bundle.run.report import check_report_place, write_json
 from gem_bundle.run.steering import StopRequest
@@ -190,10 +190,15 @@ def run_backfill(
     stop = StopRequest() if stop is None else stop
     check_report_place(run_options.report)
     with ExitStack() as stack:
-        if not wanted.compare:
+        guard = lock_file(_guarded(plan, wanted.target))
+        # Without its file nobody has the lock; who is refused before anything starts leaves none behind.
+        is_first = guard is None or not guard.exists()
+        if not wanted.compare and not is_first:
             _lock(plan, wanted.target, stack)
         backfill = _Backfill(plan, run_options, options)
         session = stack.enter_context(open_for(backfill.plan, [wanted.target], run_options))
+        if not wanted.compare and is_first:
+            _lock(plan, wanted.target, stack)
         stack.enter_context(stop.on_signals())
         report = backfill.run(session.spark, tell or (lambda _: None), stop)
         if report.status == "failed":
@@ -275,11 +280,14 @@ class _Backfill:
         """The plan with a target that writes to another place: of the same gem, or of one that can."""
         node = plan.node(self._wanted.target)
         own = type(cast("Target", plan.gems[node.id]))
-        for made in targets_at(absolute_place(place), [own]):
-            return replace(plan, gems={**plan.gems, node.id: made})
         message = f"no gem can put rows for a time into `{without_logins(place)}`"
-        found = plan.definition.locator.place(node.path, key=True)
         hint = "Write a path, or `table:` and the name of a table."
+        try:
+            for made in targets_at(absolute_place(place), [own]):
+                return replace(plan, gems={**plan.gems, node.id: made})
+        except GemError as error:
+            message, hint = f"`--into`: {error.message}", error.hint
+        found = plan.definition.locator.place(node.path, key=True)
         raise PipelineError([Diagnostic("GB450", "error", message, node.id, node.path, found, hint)])
 
     def _bound(self, at_least: int = -1) -> Bound | None:
@@ -461,9 +469,14 @@ class _Backfill:
         return WriteContext(self._wanted.target, definition.name, query=query)
 
 
+def _guarded(plan: Plan, target: str) -> str:
+    """What the lock of a target's backfills is named after."""
+    return f"{plan.definition.checkpoint(target)}.backfill"
+
+
 def _lock(plan: Plan, target: str, stack: ExitStack) -> None:
     """See to it that there is one backfill of a target at a time."""
-    guarded = {target: f"{plan.definition.checkpoint(target)}.backfill"}
+    guarded = {target: _guarded(plan, target)}
     held = Held("another backfill of target `{}` is running", "Wait until it ends, or stop it.")
     locks = stack.enter_context(CheckpointLocks(guarded, held))
     found = locks.acquire()

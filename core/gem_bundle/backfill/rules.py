@@ -15,6 +15,7 @@ from gem_bundle.changes.ways import can_be_read_again, writers_beside
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator
 from gem_bundle.plugins import load_registry
+from gem_bundle.run.places import absolute_place, owners_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.plan import Plan
 
 _INTO = "Write it to another place with `--into`, and look at it with `--compare` first."
+_RUN_FIRST = "Run the pipeline first, or write to another place with `--into`."
+_ELSEWHERE = "Name another place with `--into`"
 _WHOLE = "Leave `--margin` and `--partition` away, so that its sources are read whole."
 _NO_MICRO_BATCHES = frozenset({"continuous", "real_time"})
 
@@ -128,6 +131,16 @@ _NAME_A_COLUMN = (
 )
 
 
+_HOW = {"is": "names", "lies in": "names a place in", "holds": "names a folder around"}
+
+
+def _elsewhere(gem: Target) -> str:
+    """What to do about a place that can't be written to."""
+    if gem.semantics.replaces_intervals:
+        return f"{_ELSEWHERE}, or leave it out: then the rows of the interval in its own are replaced."
+    return f"{_ELSEWHERE}."
+
+
 class _Judge:
     def __init__(
         self, plan: Plan, wanted: Wanted, checkpoint: SparkCheckpoint | None, *, cut: bool = False
@@ -153,6 +166,7 @@ class _Judge:
             return
         gem = cast("Target", plan.gems[node.id])
         if wanted.into is not None:
+            self.check_into(wanted.into, gem)
             return
         if node.group:
             why = f"it is in the group `{node.group}`, and a table can't tell whose micro-batches it has"
@@ -167,6 +181,28 @@ class _Judge:
         for other in writers_beside(plan, node.id):
             why = f"target `{other}` writes to the same place, and its rows would be gone"
             self.refuse("GB450", why, _INTO, other)
+
+    def check_into(self, into: str, gem: Target) -> None:
+        """Another place is one that nothing of the pipeline has, however it is written."""
+        if not into.strip():
+            self.refuse("GB450", "`--into` is empty, and names no place", _elsewhere(gem))
+            return
+        if self._wanted.compare:
+            return  # it is read only
+        for node, kind, how in owners_of(self._plan, absolute_place(into)):
+            if kind == "target":
+                is_own = node == self._wanted.target
+                has = "the place that it writes to itself" if is_own else f"what target `{node}` writes to"
+                so = "rows would be there twice" if is_own else "rows of both would be mixed there"
+            elif kind == "source":
+                has, so = f"what source `{node}` reads", "it would read what is written there"
+            elif kind == "checkpoint":
+                has = f"the checkpoint of `{node}`" if node else "the folder with the pipeline's checkpoints"
+                so = "that is Spark's alone"
+            else:
+                has, so = "the pipeline's own file", "a table has its folder for itself"
+            so = so if how == "is" else "a table has its folder for itself, and removes other files from it"
+            self.refuse("GB450", f"`--into` {_HOW[how]} {has}: {so}", _elsewhere(gem), node)
 
     def check_operators(self, side: Side, column: TimeColumn, found: Trace) -> None:
         """Whether a row of the interval is the same one, whatever lies outside."""
@@ -238,7 +274,7 @@ class _Judge:
         checkpoint = self._checkpoint
         if checkpoint is None or not checkpoint.commits:
             why = "no micro-batch of it is done yet, and the first run would write the same rows again"
-            self.refuse("GB454", why, f"Run the pipeline first. {_INTO}")
+            self.refuse("GB454", why, _RUN_FIRST)
         elif not checkpoint.named:
             why = "its checkpoint has no names of sources, so that it can't be said what was read of which"
             self.refuse("GB454", why, _INTO)

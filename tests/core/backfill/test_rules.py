@@ -321,3 +321,122 @@ def test_what_keeps_no_rows_can_not_be_read_again(tmp_path: Path) -> None:
     wanted = Wanted("out", Interval(hour(1), hour(2)), "timestamp", into="copy")
     (problem,) = judge(plan, wanted, None, None).problems
     assert (problem.code, problem.node) == ("GB453", "ticks")
+
+
+INTO = "  two: {gem: file, input: last, options: {format: json, path: lines}}\n"
+CATALOG = (
+    TARGET.replace("path: out", "table: web.Fares")
+    + "  two: {gem: delta, input: last, options: {table: n}}\n"
+)
+LEFT_OUT = ", or leave it out: then the rows of the interval in its own are replaced."
+
+
+def test_another_place_is_none_of_the_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "out")
+    own = "names the place that it writes to itself: rows would be there twice"
+    two = "what target `two` writes to"
+    within = "a table has its folder for itself, and removes other files from it"
+    spark = "the checkpoint of `out`: that is Spark's alone"
+    for into, node, why in (
+        ("out", "out", own),
+        ("./out/", "out", own),
+        (f"{tmp_path}/lines/../out", "out", own),
+        (f"file:{tmp_path}/out", "out", own),
+        (f"file://{tmp_path}//out/", "out", own),
+        ("file:out", "out", own),
+        ("link", "out", own),
+        (f"table:delta.`{tmp_path}/out`", "out", own),
+        ("out/copy", "out", f"names a place in the place that it writes to itself: {within}"),
+        ("lines", "two", f"names {two}: rows of both would be mixed there"),
+        ("lines/copy", "two", f"names a place in {two}: {within}"),
+        ("in", "orders", "names what source `orders` reads: it would read what is written there"),
+        ("paid/day=1", "paid", f"names a place in what source `paid` reads: {within}"),
+        ("checkpoints/p/out", "out", f"names {spark}"),
+        ("checkpoints/p/out/state", "out", f"names a place in the checkpoint of `out`: {within}"),
+        (
+            "checkpoints/p/out.old",
+            "out",
+            f"names a place in the folder with the pipeline's checkpoints: {within}",
+        ),
+        ("p.yaml", "out", "names the pipeline's own file: a table has its folder for itself"),
+        ("", "out", "`--into` is empty, and names no place"),
+        ("  ", "out", "`--into` is empty, and names no place"),
+    ):
+        found = judged(tmp_path, FILTER, TARGET + INTO, into=into)
+        assert refusals(found) == [("GB450", why if why[0] == "`" else f"`--into` {why}")], into
+        assert [(d.node, d.hint) for d in found.problems] == [
+            (node, "Name another place with `--into`" + LEFT_OUT)
+        ]
+
+
+def test_another_place_is_around_none_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for into, nodes in (
+        ("checkpoints", ["out", "two"]),
+        ("checkpoints/p", ["out", "two"]),
+        (".", ["out", "two", "orders", "paid", "out", "two", "out"]),
+        ("/", ["out", "two", "orders", "paid", "out", "two", "out"]),
+    ):
+        found = judged(tmp_path, FILTER, TARGET + INTO, into=into)
+        assert [d.node for d in found.problems] == nodes, into
+        assert all("names a folder around" in d.message for d in found.problems)
+
+
+def test_other_places_are_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for into in ("copy", "outer", "in-copy", "in/copy", "s3a://bucket/out", "table:out", "p.yaml.d"):
+        assert refusals(judged(tmp_path, FILTER, TARGET + INTO, into=into)) == [], into
+    # Nothing is written.
+    assert refusals(judged(tmp_path, FILTER, TARGET + INTO, into="out", compare=True)) == []
+
+
+def test_tables_of_a_catalog_are_compared_by_their_names(tmp_path: Path) -> None:
+    for into, node in (
+        ("table:web.fares", "out"),
+        ("table:spark_catalog.`web`.FARES", "out"),
+        ("table:n", "two"),
+        ("table:default.N", "two"),
+        ("table:spark_catalog.default.n", "two"),
+    ):
+        found = judged(tmp_path, FILTER, CATALOG, into=into)
+        assert [(d.code, d.node) for d in found.problems] == [("GB450", node)], into
+    for into in ("table:fares", "table:web", "table:web.fares.more", "table:other.web.fares", "table:web.n"):
+        assert refusals(judged(tmp_path, FILTER, CATALOG, into=into)) == [], into
+
+
+def test_what_a_source_reads_may_have_wildcards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    many = "{" + ",".join(map(str, range(99))) + "}"
+    for path, taken, free in (
+        ("in/{a,b}*", ["in/a", "in/bc", "in", "in/a1/day=2"], ["in/c", "copy"]),
+        (f"in/{many}", ["in/1", "in"], ["copy"]),
+    ):
+        sources = SOURCES.replace("path: in,", f'path: "{path}",')
+        plan = plan_of(tmp_path, sources + FILTER + TARGET)
+        for into in (*taken, *free):
+            wanted = Wanted("out", Interval(hour(1), hour(2)), into=into)
+            found = judge(plan, wanted, None, None).problems
+            assert [d.node for d in found] == (["orders"] if into in taken else []), into
+
+
+def test_a_login_is_no_part_of_a_place(tmp_path: Path) -> None:
+    target = TARGET.replace("path: out", "path: s3a://bucket/out")
+    found = judged(tmp_path, FILTER, target, into="s3a://key:pa55word@bucket/out/")
+    assert [d.node for d in found.problems] == ["out"]
+    assert "pa55word" not in str(found.problems)
+
+
+def test_a_target_of_another_kind_can_not_leave_it_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    target = "targets:\n  out: {gem: file, input: last, options: {format: json, path: out}}\n"
+    (problem,) = judged(tmp_path, FILTER, target, into="out").problems
+    assert problem.hint == "Name another place with `--into`."
+
+
+def test_what_to_do_before_the_first_run_are_two_ways(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, SOURCES + FILTER + TARGET)
+    (problem,) = judge(plan, Wanted("out", Interval(hour(1), hour(2))), None, None).problems
+    assert problem.hint == ("Run the pipeline first, or write to another place with `--into`.")

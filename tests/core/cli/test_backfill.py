@@ -13,7 +13,9 @@ from gem_bundle.backfill.compare import Differences
 from gem_bundle.backfill.interval import Interval
 from gem_bundle.changes.begun import journal_of
 from gem_bundle.diagnostics import Diagnostic
-from gem_bundle.errors import PipelineError
+from gem_bundle.errors import GemError, PipelineError
+from gem_bundle.run.lock import CheckpointLocks
+from gem_bundle.run.places import targets_at
 from gem_bundle.semantics import RowsReplaced
 from tests.core.cli.left_by_runs import killed_while_it_began_anew, left_by_a_run
 
@@ -78,6 +80,60 @@ def test_what_can_not_be_done_is_told_before_spark_starts(cli: Cli) -> None:
     assert "error[GB454]" in result.stderr
     result = cli("backfill", "fares.yaml", "--target", "tables", *days)
     assert "error[GB108]" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("into", "why"),
+    [
+        ("fares", "`--into` names the place that it writes to itself"),
+        ("fares.yaml", "`--into` names the pipeline's own file"),
+        ("", "`--into` is empty, and names no place"),
+        ("table:", "`--into`: `table:` names no place: write a table as `table`, `schema.table` or"),
+        (
+            "table:a b;c",
+            "`--into`: `table:a b;c` names no place: write a table as `table`, `schema.table` or",
+        ),
+    ],
+)
+def test_a_place_that_can_not_be_written_to_leaves_nothing_behind(
+    cli: Cli, fares: Path, into: str, why: str
+) -> None:
+    (fares.parent / "rides").mkdir()
+    before = sorted(fares.parent.rglob("*"))
+    result = cli("backfill", "fares.yaml", *DAYS, "--into", into)
+    assert (result.exit_code, "fares.yaml:6:3: error[GB450]" in result.stderr) == (1, True), result.stderr
+    assert why in result.stderr
+    assert "This is a bug" not in result.stderr
+    assert sorted(fares.parent.rglob("*")) == before
+
+
+def test_the_lock_is_taken_once_nothing_is_against_it(
+    cli: Cli, fares: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_java(*_: Any) -> Any:
+        raise PipelineError([Diagnostic("GB503", "error", "there is no Java")])
+
+    (fares.parent / "rides").mkdir()
+    before = sorted(fares.parent.rglob("*"))
+    monkeypatch.setattr("gem_bundle.backfill.api.open_for", no_java)
+    result = cli("backfill", "fares.yaml", *DAYS, "--into", "copy")
+    assert "there is no Java" in result.stderr
+    assert sorted(fares.parent.rglob("*")) == before
+    # One that somebody has is told before that.
+    held = CheckpointLocks({"table": str(fares.parent / "checkpoints/fares/table.backfill")})
+    with held:
+        assert held.acquire() == []
+        result = cli("backfill", "fares.yaml", *DAYS, "--into", "copy")
+        assert "error[GB401]: another backfill of target `table` is running" in result.stderr
+
+
+@pytest.mark.usefixtures("fares")
+def test_what_was_rejected_is_in_no_such_place(cli: Cli) -> None:
+    with pytest.raises(GemError, match="`table:a b` names no place: write a table as `table`") as raised:
+        list(targets_at("table:a b", [], rejected=True))
+    assert raised.value.code == "GB461"
+    result = cli("rejected", "table:a b")
+    assert (result.exit_code, "GB461" in result.stderr) == (1, True), result.stderr
 
 
 @pytest.mark.parametrize("renamed", [0, 1, 2])
