@@ -117,6 +117,30 @@ def _filled(found: re.Match[str]) -> str:
     return os.environ.get(name, name) if kind == "env" else re.sub(r"\W", "_", f"secret_{name}")
 
 
+def with_stand_ins(text: str, filled_in: str, variables: Iterable[str]) -> str:
+    """A text as a check has it: with stand-ins for its secrets, and its variables filled in.
+
+    Args:
+        text: The text with its references standing in it.
+        filled_in: The same one, with the values of all of them.
+        variables: The values of the environment variables that the pipeline refers to.
+    """
+    values = "|".join(re.escape(value) for value in sorted(variables, key=len, reverse=True))
+    pattern, end = "", 0
+    for found in _REFERENCE.finditer(text):
+        pattern += re.escape(text[end : found.start()])
+        pattern += r"\$\{" if found[1] is None else f"({values})" if found[1] == "env" else "(.*)"
+        end = found.end()
+    whole = re.fullmatch(pattern + re.escape(text[end:]), filled_in, re.DOTALL)
+    groups = iter(whole.groups() if whole is not None else ())
+
+    def stand_in(found: re.Match[str]) -> str:
+        value = None if found[1] is None else next(groups, None)
+        return value if found[1] == "env" and value is not None else _filled(found)
+
+    return _REFERENCE.sub(stand_in, text)
+
+
 def as_kept_before(before: Any, value: Any) -> Any:
     """A value without the texts of markers that an older gem-bundle kept none of: they can't be compared.
 
@@ -139,8 +163,9 @@ def as_kept_before(before: Any, value: Any) -> Any:
 _RAW = frozenset({"spark_options", "settings", "arguments", "headers"})
 # What Spark itself hides of its settings, the logins of Kafka and of Azure, and of services.
 _SETTING = re.compile(
-    r"secret|passw|passphrase|token(?!i[sz])|access[._-]?key|jaas|credential|account[._-]?key|keystore\.key"
-    r"|\.sas\.|(?:private|api|encryption|shared|signing|subscription)[._-]?key"
+    r"secret|passw|passcode|passphrase|token(?!i[sz])|access[._-]?key|jaas|credential|account[._-]?key"
+    r"|keystore\.key|\.sas\."
+    r"|(?:private|pvt|api|auth|encryption|shared|signing|subscription|functions|master|cosmos)[._-]?key"
     r"|authorization|cookie|(?:\A|[._-])(?:auth|jwt|pass|pwd)\Z",
     re.IGNORECASE,
 )
@@ -148,25 +173,40 @@ _SETTING = re.compile(
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*"
 _WHOLE = re.compile(rf"\s*(?:jdbc:|{_SCHEME}://).*", re.DOTALL | re.IGNORECASE)
 _PART = re.compile(rf"(?:\bjdbc:|\b{_SCHEME}://)[^\s'\"`<>]+", re.IGNORECASE)
-_CONNECTION = re.compile(r"\w+=[^;]*(?:;\w+=[^;]*)+;?")
+# A value in braces or quotes may have what else stands between two of them.
+_SETTINGS = r"\w[\w .-]*=(?:\{[^{}]*\}[^;]*|\"[^\"]*\"[^;]*|[^;{\"][^;]*)?"
+_CONNECTION = re.compile(rf"{_SETTINGS}(?:;{_SETTINGS})+;?")
+_KEYWORD = r"\w+\s*=\s*(?:'(?:[^'\\]|\\.)*'|[^\s'=]+=*)"
+_KEYWORDS = re.compile(rf"\s*{_KEYWORD}(?:\s+{_KEYWORD})+\s*", re.DOTALL)
 
 # A login may have the slashes that belong into it escaped, or not: behind a host's colon stands a number.
 _LOGIN = re.compile(
     rf"\b({_SCHEME})://([^/?#\s]*|[^/?#\s:\[]*:(?!\d*(?:[/,?#]|\Z))\S*?)@",
 )
-_ORACLE = re.compile(r"(jdbc:oracle:\w+:)[^/@:\s]+/[^@\s]+(?=@)", re.IGNORECASE)
+_ORACLE = re.compile(
+    r"(jdbc:oracle:\w+:)(?:\"[^\"]*\"|[^/@:\s\"]+)/(?:\"[^\"]*\"|[^@\s\"][^@\s]*)(?=@)", re.IGNORECASE
+)
 # There the name before `@` is the container.
 _CONTAINERS = frozenset({"abfs", "abfss", "wasb", "wasbs"})
 
 # A signature is of all that stands behind the question mark: with another one all of it is another.
 _SIGNED = re.compile(r"\?(?:\S*[&;])?(?:[\w.-]*signature|sig)=\S*", re.IGNORECASE)
-_PROPERTY = re.compile(
-    r"(\A\s*|[?&;,(]\s*)"
-    r"([\w.-]*(?:passw|passphrase|pwd|secret|token|credential|signature)[\w.-]*"
-    r"|[\w.-]*(?:access|private|api|account|shared|subscription|master|storage)[._-]*key[\w.-]*"
-    r"|pass|key|sig|code|auth|appid|jwt)"
-    r"(\s*=\s*)([^&;,)\s]+)",
+_LONG_NAME = (
+    r"[\w.-]*(?:passw|passcode|passphrase|pwd|secret|token|credential|signature)[\w.-]*"
+    r"|[\w.-]*(?:access|private|pvt|api|auth|account|shared|subscription|functions|master|cosmos|storage)"
+    r"[._-]*key[\w.-]*"
+)
+_NAME = rf"({_LONG_NAME}|pass|pat|key|sig|code|auth|appid|jwt)"
+_QUOTED = r"\{(?:[^{}]|\}\})*\}|\"(?:[^\"]|\"\")*\""
+_PROPERTY = re.compile(rf"(\A\s*|[?&;,(#]\s*){_NAME}(\s*=\s*)([^&;,)\s]+)", re.IGNORECASE)
+# In what is no URL of the web a value may have spaces, and others, up to the next semicolon.
+_SPACED = re.compile(
+    rf"(\A\s*|;\s*){_NAME}(\s*=\s*)({_QUOTED}|[^\s;](?:[^;]*[^\s;])?)"
+    rf"|([?&,(#]\s*){_NAME}(\s*=\s*)({_QUOTED}|[^\s&;,)](?:[^&;,)]*[^\s&;,)])?)",
     re.IGNORECASE,
+)
+_WORD = re.compile(
+    rf"(\A\s*|\s)({_LONG_NAME})(\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s']+)", re.IGNORECASE | re.DOTALL
 )
 # Columns of a row, which a call of a service puts into its address.
 _COLUMN = re.compile(r"\{[^{}]*\}")
@@ -184,6 +224,8 @@ def without_logins(text: str) -> str:
         return text
     if _WHOLE.fullmatch(text) or _CONNECTION.fullmatch(text):
         return _cleared(text)
+    if _KEYWORDS.fullmatch(text):
+        return _WORD.sub(rf"\1\2\3{HIDDEN}", text)
     return _PART.sub(lambda found: _cleared(found[0]), text) if ":" in text else text
 
 
@@ -193,11 +235,12 @@ def _cleared(address: str) -> str:
     is_called = cleared.lower().startswith("http")
 
     def hide(found: re.Match[str]) -> str:
-        if is_called and _COLUMN.fullmatch(found[4]):
+        before, name, equals, value = [part for part in found.groups() if part is not None]
+        if is_called and _COLUMN.fullmatch(value):
             return found[0]
-        return f"{found[1]}{found[2]}{found[3]}{HIDDEN}"
+        return f"{before}{name}{equals}{HIDDEN}"
 
-    return _PROPERTY.sub(hide, cleared)
+    return (_PROPERTY if is_called else _SPACED).sub(hide, cleared)
 
 
 def _host(found: re.Match[str]) -> str:

@@ -87,6 +87,11 @@ def hidden(text: str) -> str:
     return text
 
 
+def found_values() -> tuple[str, ...]:
+    """Every secret that this process has found, for whoever looks for what was made of one."""
+    return tuple(_found)
+
+
 class SecretStore:
     """Finds secrets, and remembers their values so that `hidden` can keep them out of all output.
 

@@ -6,6 +6,7 @@ import json
 import platform
 from dataclasses import asdict, replace
 from importlib import metadata
+from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +14,13 @@ import pytest
 
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.withheld import ENVIRONMENT, SECRET, with_text
-from gem_bundle.check.checker import check_file
-from gem_bundle.pipeline.loader import LoadOptions
+from gem_bundle.check.checker import check_definition, check_file
+from gem_bundle.pipeline.document import parse
+from gem_bundle.pipeline.loader import LoadOptions, load_values
 from gem_bundle.pipeline.secrets import SecretStore
 from tests.core.changes.edits import plan, verdict
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gem_bundle.changes.record import NodeRecord, VersionRecord
 
 CLICKS = """
@@ -380,3 +380,98 @@ def test_gems_and_plugins_get_texts_of_the_environment_as_plain_ones(file: Path)
     assert [type(arguments["key"]), type(arguments["list"][0])] == [str, str]
     assert type(checked.plan.definition.values["password"]) is str
     assert all(type(value) is str for value in checked.plan.definition.spark.values())
+
+
+HOSTS = "b1.corp.internal:9092,b2.corp.internal"
+
+
+def made_of(text: str, value: str, *, looked_up: bool) -> VersionRecord:
+    environment = {"GEM_BUNDLE_SECRET_A_B": value, "GEM_BUNDLE_SECRET_A_HOSTS": HOSTS}
+    environment |= {"VALUE": value, "FOLDER": "in/x"}
+    document = parse(dedent(text), "shop.yaml")
+    secrets = SecretStore(environment) if looked_up else None
+    options = LoadOptions(environment=environment, secrets=secrets)
+    checked = check_definition(load_values(document.values, document, Path("/shop"), "shop.yaml", options))
+    assert checked.plan is not None, checked.diagnostics
+    return version_of(checked.plan, "out")
+
+
+def texts_of(version: VersionRecord) -> str:
+    return json.dumps(asdict(version)).lower()
+
+
+TOPICS = """
+pipeline: shop
+sources: {clicks: {gem: kafka, options: {bootstrap_servers: "${secret:a/hosts}:9092", subscribe: "${secret:a/b}"}}}
+targets: {out: {gem: noop, input: clicks}}
+"""
+FILES = """
+pipeline: shop
+sources: {clicks: {gem: file, options: {format: text, path: "PATH"}}}
+targets: {out: {gem: noop, input: clicks}}
+"""
+MOST = """
+pipeline: shop
+sources: {clicks: {gem: file, options: {format: json, path: data, schema: "id string, n int"}}}
+transforms:
+  most: {gem: sql, input: clicks, options: {query: "select id, max_by(n, 'REFERENCE') from clicks group by id"}}
+targets: {out: {gem: noop, input: most, output_mode: update}}
+"""
+ONCE = """
+pipeline: shop
+sources: {clicks: {gem: file, options: {format: json, path: data, schema: "id string, n int"}}}
+transforms:
+  named: {gem: select, input: clicks, options: {columns: ["concat(id, 'REFERENCE')", n]}}
+  once: {gem: deduplicate, input: named}
+targets: {out: {gem: noop, input: once}}
+"""
+
+
+def test_of_a_secret_that_is_a_list_no_place_is_kept_and_nothing_has_changed() -> None:
+    ran = made_of(TOPICS, "payroll,bonus", looked_up=True)
+    assert "payroll" not in texts_of(ran)
+    assert "bonus" not in texts_of(ran)
+    assert "corp" not in texts_of(ran)
+    assert ran.nodes[0].places == {"subscribe": ("kafka://**********:9092/**********",)}
+    assert ran.is_same(made_of(TOPICS, "", looked_up=False))
+    assert ran.is_same(made_of(TOPICS, "value-of-another", looked_up=True))
+
+
+@pytest.mark.parametrize("path", ["${secret:a/b}", "${env:FOLDER}/${secret:a/b}/"])
+def test_a_path_that_is_a_secret_is_not_kept_however_it_is_written(path: str) -> None:
+    text = FILES.replace("PATH", path)
+    ran = made_of(text, "./private/./payroll/", looked_up=True)
+    assert "payroll" not in texts_of(ran)
+    assert ran.is_same(made_of(text, "", looked_up=False))
+    # What the environment says of a place is compared.
+    assert ("/in/x/" in ran.nodes[0].places["path"][0]) == ("FOLDER" in path)
+
+
+SPELT = ["Pa55Word", "Pa\\55Word", "Pa''55", "Pa55Word/", "pA"]
+
+
+@pytest.mark.parametrize("text", [MOST, ONCE])
+@pytest.mark.parametrize("value", SPELT)
+def test_nothing_that_is_made_of_a_secret_is_kept(text: str, value: str) -> None:
+    text = text.replace("REFERENCE", "${secret:a/b}")
+    ran = made_of(text, value, looked_up=True)
+    assert "55" not in texts_of(ran)
+    assert "pa55" not in texts_of(ran)
+    assert ran.operators[-1].keys
+    assert ran.is_same(made_of(text, value, looked_up=False))
+    assert ran.is_same(made_of(text, "value-of-another", looked_up=True))
+
+
+@pytest.mark.parametrize("text", [MOST, ONCE])
+@pytest.mark.parametrize("value", SPELT[:-1])
+def test_no_text_of_a_variable_is_kept_in_another_spelling(text: str, value: str) -> None:
+    text = text.replace("REFERENCE", "${env:VALUE}")
+    assert "55" not in texts_of(made_of(text, value, looked_up=True))
+
+
+def test_a_secret_that_no_text_can_stand_for_is_searched_for_in_what_was_made_of_it() -> None:
+    text = MOST.replace("format: json", 'format: json, max_file_age: "${secret:a/b}"').replace(
+        "REFERENCE", "3 HOURS and more"
+    )
+    ran = made_of(text, "3 Hours", looked_up=True)
+    assert "3 hours" not in texts_of(replace(ran, nodes=ran.nodes[:1], operators=ran.operators[-1:]))

@@ -80,6 +80,18 @@ def test_no_login_that_is_written_out_gets_in_by_any_way() -> None:
         ("https://h/x?api_key=pa55word", "https://h/x?api_key=**********"),
         ("AccountName=a;AccountKey=pa55word==;B=c", "AccountName=a;AccountKey=**********;B=c"),
         ("AccountKey=pa55word==;AccountName=a", "AccountKey=**********;AccountName=a"),
+        ("jdbc:sqlserver://h;user=me;password={pa;55;word};x=1", "jdbc:sqlserver://h;user=me;password=**********;x=1"),
+        ("jdbc:sqlserver://h;password=pa 55word;x=1", "jdbc:sqlserver://h;password=**********;x=1"),
+        ("jdbc:mysql://h/d?password=pa 55word&x=1", "jdbc:mysql://h/d?password=**********&x=1"),
+        ("Server=h;User Id=me;Password=pa 55word;X=1", "Server=h;User Id=me;Password=**********;X=1"),
+        ("Server=h;Pwd={pa;55;word};X=1", "Server=h;Pwd=**********;X=1"),
+        ('jdbc:oracle:thin:scott/"pa@55/word"@h:1521/db', "jdbc:oracle:thin:@h:1521/db"),
+        ("jdbc:databricks://h:443;AuthMech=11;OAuthPvtKey=pa55word", "jdbc:databricks://h:443;AuthMech=11;OAuthPvtKey=**********"),
+        ("https://h/x#access_token=pa55word&page=1", "https://h/x#access_token=**********&page=1"),
+        ("https://h/x?passcode=pa55word&page=1", "https://h/x?passcode=**********&page=1"),
+        ("https://h/x?pat=pa55word", "https://h/x?pat=**********"),
+        ("user=me password=pa55word host=h", "user=me password=********** host=h"),
+        ("user=me password='pa 55\\'word' host=h", "user=me password=********** host=h"),
         ("copy 'https://me:pa55word@h/x' and 'http://b'", "copy 'https://h/x' and 'http://b'"),
     ],
 )  # fmt: skip
@@ -101,10 +113,26 @@ def test_logins_and_signatures_are_left_out(given: str, kept: str) -> None:
         "regexp_extract(url, '[?&]token=([^&]+)', 1)",
         "me@example.com",
         "/data/a;key=b",
+        "token=x and n=1",
+        "password = 'x' or token = 'y'",
+        "jdbc:sqlserver://h;databaseName={a;b};encrypt=true",
+        "https://h/x?path=a&pattern=b#key",
     ],
 )
 def test_what_is_no_secret_stays_so_that_it_can_be_compared(text: str) -> None:
     assert without_logins(text) == text
+
+
+@pytest.mark.parametrize(
+    "name", ["X-Auth-Key", "X-Functions-Key", "spark.cosmos.masterKey", "cosmosKey", "passcode"]
+)
+def test_a_setting_that_is_called_as_a_key_to_a_service_is_left_out(name: str) -> None:
+    assert withheld({"headers": {name: "pa55word"}}) == {"headers": {name: SECRET}}
+
+
+@pytest.mark.parametrize("name", ["partition_key", "primary.key", "master", "functions", "author", "keys"])
+def test_a_setting_that_is_called_otherwise_stays(name: str) -> None:
+    assert withheld({"settings": {name: "a"}}) == {"settings": {name: "a"}}
 
 
 def test_settings_that_are_secrets_are_left_out_and_markers_stay() -> None:
