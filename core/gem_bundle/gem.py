@@ -681,6 +681,20 @@ class Target(Gem[OptionsT]):
         """
         return ()
 
+    def columns_by_type(self, columns: Sequence[str]) -> Sequence[str]:  # noqa: ARG002 (as above)
+        """The columns whose types are written down with the rows, by a place that holds no row to them.
+
+        Called when a pipeline has changed: where one of them has another type than before, nobody can read
+        what was written and what is from then on as one table.
+
+        Args:
+            columns: The names of the columns that come.
+
+        Returns:
+            Those that are written so; none by default, for most places have one type for a column, or none.
+        """
+        return ()
+
     def write(self, df: DataFrame, context: WriteContext) -> None:
         """Write a static relation; called once for each run of a batch pipeline, on the driver.
 

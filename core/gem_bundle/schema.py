@@ -121,6 +121,31 @@ def differ_for_certain(left: str | None, right: str | None) -> bool:
     return len(families) > 1 and families <= {"number", "time", "boolean", "binary"}
 
 
+def are_read_apart(left: str | None, right: str | None) -> bool:
+    """Whether files with a column of one type aren't read as they are by who takes it for the other one.
+
+    Args:
+        left: A type in DDL, or None when it isn't known.
+        right: The other one.
+
+    Returns:
+        False where that can't be told.
+    """
+    first, second = (None if text is None else type_of(text) for text in (left, right))
+    return first is not None and second is not None and _clash(first, second)
+
+
+def _clash(one: DataType, other: DataType) -> bool:
+    names = {one.name, other.name}
+    if len(names) > 1:
+        return not names <= {"string", "char", "varchar"}
+    if one.name == "decimal":
+        return one.arguments != other.arguments
+    had = {field.name.lower(): field.type for field in one.fields}
+    both = [(had[field.name.lower()], field.type) for field in other.fields if field.name.lower() in had]
+    return any(_clash(*pair) for pair in [*zip(one.parts, other.parts, strict=False), *both])
+
+
 def without_equality(kind: str | None) -> bool:
     """Whether rows with a column of a type can't be told equal, as `distinct` has to: a map is in it.
 

@@ -199,7 +199,7 @@ class FileSourceOptions(ReadingOptions):
         change="continues",
     )
     latest_first: bool | None = Field(
-        None, description="Whether to take the newest files first, for a large backlog.", change="continues"
+        None, description="Whether to take the newest files first, for a large backlog."
     )
     max_file_age: FixedDuration | None = Field(
         None,
@@ -210,7 +210,6 @@ class FileSourceOptions(ReadingOptions):
     file_name_only: bool | None = Field(
         None,
         description="Whether files of the same name in different folders are the same file.",
-        change="continues",
     )
     clean_source: Literal["off", "archive", "delete"] | None = Field(
         None,

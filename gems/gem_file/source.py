@@ -205,22 +205,12 @@ class FileSource(Source[FileSourceOptions]):
         return clone
 
     def change(self, option: str, before: Any) -> OptionChange | None:
-        """Another folder or pattern: the checkpoint keeps the whole paths of the files that were read."""
+        """Which files are read: the checkpoint keeps the whole paths of those that were."""
         if option == "schema" and self._is_in_another_order(before):
             return OptionChange("from_now_on", "its columns are found by their names", only_order=True)
-        if option == "path":
-            return OptionChange(
-                "refused",
-                "the checkpoint keeps the whole paths of the files that were read, and Spark fails when they "
-                "don't lie below this one",
-                "Give the source another id, so that it is a new one, or move the files back.",
-                "what waits at the old place is never read, and all that is at the new one is read",
-            )
-        if option in {"path_glob_filter", "max_file_age", "recursive_file_lookup"}:
-            return OptionChange(
-                "from_now_on", "files that it passed over and takes now are read, whenever they came"
-            )
-        return None
+        from gem_file.changes import change_of_files
+
+        return change_of_files(self.options, option, before)
 
     def for_backfill(self, part: SourcePart) -> PartRead | None:
         """All files, or those that a stream has read; by a margin those that came in the meantime.

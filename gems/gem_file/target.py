@@ -64,6 +64,7 @@ _TOLD_TO_READERS = frozenset(
         *("row_tag", "attribute_prefix", "value_tag"),
     ]
 )
+_WITH_TYPES = frozenset({"parquet", "orc", "avro"})
 _NESTED = ("array<", "map<", "struct<")
 # XML 1.0, 2.3: what names begin with and are made of, as far as Spark's writer takes them.
 _XML_NAME = re.compile(r"[^\W\d][\w.\-]*")
@@ -182,6 +183,13 @@ class FileTarget(Target[FileTargetOptions]):
     def columns_by_place(self, columns: "Sequence[str]") -> "Sequence[str]":
         """Spark reads CSV by the places of columns, and goes by the header of one of the files if by any."""
         if self.options.format != "csv":
+            return ()
+        apart = {name.lower() for name in self.options.partition_by or ()}
+        return [name for name in columns if name.lower() not in apart]
+
+    def columns_by_type(self, columns: "Sequence[str]") -> "Sequence[str]":
+        """A file of Parquet, ORC or Avro has its types in it; names of folders are text."""
+        if self.options.format not in _WITH_TYPES:
             return ()
         apart = {name.lower() for name in self.options.partition_by or ()}
         return [name for name in columns if name.lower() not in apart]

@@ -622,6 +622,8 @@ CHANGES = (
             Spark reads files of CSV by the places of their columns, and goes by the header of one
             file if by any. Where a column stands elsewhere than in the files that are there, values
             of one are read as those of another. New columns behind the others are harmless.
+            Files of Parquet, ORC and Avro have the types of their columns in them, and a folder of
+            both types isn't read as one table: Spark fails, or has no values for some rows.
         """,
         breaks=_edit(_csv("[page, user]"), _csv("[user, page]")),
         keeps=_edit(_csv("[page, user]"), _csv("[page, user, at]")),

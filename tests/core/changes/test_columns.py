@@ -131,6 +131,36 @@ def test_files_of_csv_know_columns_by_their_places(columns: str, options: str, e
         assert verdict(before.replace("csv", "json"), after.replace("csv", "json")).verdict != "mixed"
 
 
+@pytest.mark.parametrize(
+    ("columns", "options", "expected"),
+    [
+        ("cast(id as string) as id, name", "", "mixed"),
+        ("cast(id as bigint) as id, name", "", "mixed"),
+        ("ID, name", "", "from_now_on"),
+        ("id", "", "from_now_on"),
+        ("id, name, at", "", "from_now_on"),
+        ("name, id", "", "continues"),
+        # What is in the names of folders stands in no file.
+        ("cast(id as string) as id, name", ", partition_by: [id]", "from_now_on"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["parquet", "orc", "avro"])
+def test_files_with_types_in_them_are_read_by_one_type(
+    kind: str, columns: str, options: str, expected: str
+) -> None:
+    text = PIPELINE.replace("table: {{gem: delta", "out: {{gem: file")
+    text = text.replace("path: out", f"path: out, format: {kind}")
+    columns = ", ".join(f'"{column}"' for column in columns.split(", "))
+    before, after = (
+        text.format(columns="id, name", options=options),
+        text.format(columns=columns, options=options),
+    )
+    changes = verdict(before, after)
+    assert changes.verdict == expected, changes
+    assert ("GB437" in {change.code for change in changes.changes}) is (expected == "mixed")
+    assert verdict(before.replace(kind, "json"), after.replace(kind, "json")).verdict != "mixed"
+
+
 @pytest.mark.spark
 def test_spark_reads_one_column_of_csv_for_another(spark: SparkSession, tmp_path: Path) -> None:
     for columns in ("1 as id, 2 as n", "2 as n, 1 as id"):

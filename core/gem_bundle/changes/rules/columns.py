@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.diagnostics import listed_names
 from gem_bundle.gem import Target
-from gem_bundle.schema import differ_for_certain
+from gem_bundle.schema import are_read_apart, differ_for_certain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +26,7 @@ def compare_columns(both: Comparison) -> Iterator[Change]:
     if (old.gem, old.places) != (new.gem, new.places):
         return  # another place, which takes its first columns
     yield from _misplaced(both)
+    yield from _mistyped(both)
     if taken == "any":
         return
     had = {name.lower(): kind for name, kind in old.columns}
@@ -63,6 +64,28 @@ def _misplaced(both: Comparison) -> Iterator[Change]:
     )
     hint = f"Keep their order, with new ones behind them (a `select` before `{target}`), or write elsewhere."
     yield both.change("mixed", "GB437", message, target, key="input", hint=hint, before=before, after=after)
+
+
+def _mistyped(both: Comparison) -> Iterator[Change]:
+    """Columns of another type, in a place that has files of both types then."""
+    old, new = both.old.nodes[both.old.target], both.new.nodes[both.new.target]
+    gem = both.new.gems.get(new.id)
+    if not isinstance(gem, Target):
+        return
+    had = {name.lower(): kind for name, kind in old.columns or ()}
+    now = {name.lower(): kind for name, kind in new.columns or ()}
+    for name in gem.columns_by_type(list(now)):
+        before, after = had.get(name), now[name]
+        if are_read_apart(before, after):
+            message = (
+                f"target `{new.id}`: the column `{name}` was `{before}` and is `{after}`: the place then has "
+                "files of both types, and who reads them by the type of one fails at the others, or mistakes "
+                "their values"
+            )
+            hint = "Give the column another name, or its type back, or write elsewhere."
+            yield both.change(
+                "mixed", "GB437", message, new.id, key="input", hint=hint, before=before, after=after
+            )
 
 
 def _by_place(gem: object, node: NodeRecord) -> list[str]:
