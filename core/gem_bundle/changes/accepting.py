@@ -38,10 +38,14 @@ def acceptance(text: str) -> tuple[str, str]:
         text: What somebody has written.
 
     Raises:
-        ValueError: When that code can't be accepted; it says why, without an end.
+        ValueError: When that code can't be accepted, or no node stands behind the colon; it says why, without
+            an end.
     """
-    code, _, node = (part.strip() for part in text.partition(":"))
+    code, colon, node = (part.strip() for part in text.partition(":"))
     why = why_not(code.upper())
+    if colon and not node and not why:
+        # An unset variable in a script must not take the change of every node.
+        why = f"names no node behind the colon; `{code}` alone is for the changes of all nodes"
     if why:
         raise ValueError(f"`{text}` {why}")
     return code.upper(), node

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from gem_bundle.changes.begun import GoesOn, JournalError, damaged_journal, goes_on
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.damage import check_checkpoint, unseen
 from gem_bundle.changes.history import what_ran
+from gem_bundle.changes.record import recorded_targets
 from gem_bundle.changes.withheld import without_logins
-from gem_bundle.files import numbered
+from gem_bundle.files import numbered, split
+from gem_bundle.pipeline.model import ID, IN_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,6 +41,7 @@ class Inspection:
         diagnostics: What is wrong with either.
         kept: Where the old checkpoint is kept or will be, while a `run --fresh` that was killed waits for the
             next run to end it: checkpoint and record are the new ones then. Empty where none does.
+        state: Whether the target is of a stream, of a batch, which keeps no checkpoint, or is no more.
     """
 
     target: str
@@ -47,6 +50,7 @@ class Inspection:
     record: Record | None
     diagnostics: tuple[Diagnostic, ...] = ()
     kept: str = ""
+    state: Literal["stream", "batch", "gone"] = "stream"
 
     def as_dict(self) -> dict[str, Any]:
         """The whole as JSON takes it."""
@@ -68,19 +72,59 @@ class Inspection:
         }
 
 
-def inspect(definition: Definition, targets: Iterable[str]) -> list[Inspection]:
-    """What there is to tell of the checkpoints of some targets.
+def left_behind(definition: Definition, targets: Iterable[str]) -> list[str]:
+    """Those of some targets that aren't in the pipeline any more, and whose checkpoint or record is there.
 
     Args:
         definition: The pipeline.
         targets: The ids of the targets.
     """
+    targets = dict.fromkeys(targets)
+    taken = {name for node in definition.of_kind("target") for name in (node.id, node.identity, node.group)}
+    strange = [name for name in targets if name not in taken and ID.fullmatch(name)]
+    recorded = _recorded(definition) if strange else {}
+    return [name for name in strange if name in recorded or _is_checkpoint(_beside(definition, name))]
+
+
+def _recorded(definition: Definition) -> dict[str, str]:
+    """The ids by which records are kept, each with the name that its record goes by."""
+    names = recorded_targets(_beside(definition, ""))
+    return {name.rpartition(IN_GROUP)[2]: name for name in names}
+
+
+def _beside(definition: Definition, name: str) -> str:
+    return f"{definition.checkpoints.rstrip('/')}/{definition.name}/{name}".rstrip("/")
+
+
+def _is_checkpoint(location: str) -> bool:
+    try:
+        return read_checkpoint(location) is not None
+    except UnseenError:
+        return False
+
+
+def inspect(definition: Definition, targets: Iterable[str]) -> list[Inspection]:
+    """What there is to tell of the checkpoints of some targets.
+
+    Args:
+        definition: The pipeline.
+        targets: The ids of the targets, also of those that `left_behind` tells.
+    """
     return [_inspect(definition, target) for target in targets]
 
 
 def _inspect(definition: Definition, target: str) -> Inspection:
-    location = definition.checkpoint(target)
-    place = definition.locator.place(definition.nodes[target].path, key=True)
+    node = definition.nodes.get(target)
+    if node is not None and node.kind == "target":
+        location, beside = definition.checkpoint(target), definition.record(target)
+        place = definition.locator.place(node.path, key=True)
+        state: Literal["stream", "batch", "gone"] = definition.mode
+    else:
+        name = _recorded(definition).get(target, target)
+        group, _, _ = name.rpartition(IN_GROUP)
+        location, beside = _beside(definition, group or name), _beside(definition, name)
+        place = definition.locator.place(())
+        state = "gone"
     next_run = GoesOn(location)
     checkpoint = None
     found: list[Diagnostic] = []
@@ -95,13 +139,14 @@ def _inspect(definition: Definition, target: str) -> Inspection:
             _ = checkpoint.operators, checkpoint.frozen
     except UnseenError as error:
         checkpoint = None
-        found.append(unseen(target, location, error))
-    record, wrong = next_run.record(target, definition.record(target))
+        # A batch keeps none, so that nobody misses what can't be seen.
+        found += [] if state == "batch" else [unseen(target, location, error)]
+    record, wrong = next_run.record(target, beside)
     found += [diagnostic for diagnostic in wrong if diagnostic.is_error]
-    if record is not None:
+    if record is not None and (checkpoint is not None or state != "gone"):
         record = what_ran(record, checkpoint)
     kept = str(next_run.begun.kept) if next_run.begun else ""
-    return Inspection(target, location, checkpoint, record, tuple(d.moved(place) for d in found), kept)
+    return Inspection(target, location, checkpoint, record, tuple(d.moved(place) for d in found), kept, state)
 
 
 def _micro_batches(checkpoint: SparkCheckpoint) -> Iterator[dict[str, Any]]:
@@ -129,15 +174,33 @@ def _time(milliseconds: int | None) -> str | None:
 Line = tuple[str, str]
 """What a line is about, and what it says."""
 
+_NO_CHECKPOINT = {
+    "stream": "There is no checkpoint yet: nothing has run.",
+    "batch": "A batch target keeps no checkpoint: each run reads all that there is.",
+}
+
 
 def lines_of(inspection: Inspection) -> Iterator[Line]:
     """What there is to tell in words, line by line; where the first half is empty, the line goes on."""
     found = inspection.checkpoint
-    if found is None:
+    if found is None and inspection.state != "gone":
         if not inspection.diagnostics:
-            yield "", "There is no checkpoint yet: nothing has run."
+            yield "", _NO_CHECKPOINT[inspection.state]
+        return
+    if found is None and inspection.diagnostics and inspection.record is None:
         return
     yield "place", without_logins(inspection.location)
+    if inspection.state == "gone":
+        is_own = split(inspection.location)[1] == inspection.target
+        what = "its checkpoint" if is_own else "the checkpoint of its group"
+        stays = "stays" if found is not None else "isn't there to be seen, and its record stays"
+        yield "target", f"no more in the pipeline; {what} {stays}"
+    if found is not None:
+        yield from _checkpoint_lines(inspection, found)
+    yield from _history(inspection)
+
+
+def _checkpoint_lines(inspection: Inspection, found: SparkCheckpoint) -> Iterator[Line]:
     if inspection.kept:
         yield (
             "fresh",
@@ -159,6 +222,9 @@ def lines_of(inspection: Inspection) -> Iterator[Line]:
         yield "" if number else "state", _operator(operator)
     for number, (key, value) in enumerate(sorted(found.frozen.items())):
         yield "" if number else "frozen", f"{key} = {value}"
+
+
+def _history(inspection: Inspection) -> Iterator[Line]:
     versions = inspection.record.versions if inspection.record is not None else ()
     if not versions:
         yield "history", "no record: what ran before records were kept isn't known"

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from gem_bundle.cli.output import aligned, heading, print_diagnostics, print_json
+from gem_bundle.cli.output import aligned, heading, print_diagnostics, print_json, scrubbed_diagnostic
 from gem_bundle.cli.params import file_argument, format_option, parameter_options, targets_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gem_bundle.changes.inspection import Inspection
+    from gem_bundle.diagnostics import Diagnostic
 
 
 @click.command(
@@ -32,30 +40,46 @@ def command(
     watermark, what state there is, the settings that can't change any more, and
     which versions of the pipeline ran. Nothing is changed.
     """
-    from gem_bundle.changes.inspection import inspect, lines_of
-    from gem_bundle.cli.definition import read_definition
+    from gem_bundle.changes.inspection import inspect, left_behind
+    from gem_bundle.cli.definition import look_up
     from gem_bundle.errors import PipelineError
     from gem_bundle.pipeline.chosen import chosen_target_ids
 
-    definition = read_definition(file, parameters, profile)
+    read = look_up(file, parameters, profile, targets)
+    if read.definition is None:
+        _show([], read.errors, output_format)
+        raise SystemExit(read.status)
+    gone = left_behind(read.definition, targets)
+    wanted = [target for target in targets if target not in gone]
     try:
-        chosen = chosen_target_ids(definition, targets)
+        chosen = chosen_target_ids(read.definition, wanted) if wanted or not gone else []
     except PipelineError as error:
-        print_diagnostics(error.diagnostics)
+        _show([], error.diagnostics, output_format)
         raise SystemExit(1) from error
-    found = inspect(definition, chosen)
+    found = inspect(read.definition, [*chosen, *gone])
     diagnostics = [diagnostic for inspection in found for diagnostic in inspection.diagnostics]
-    if output_format == "json":
-        shown = {inspection.target: inspection.as_dict() for inspection in found}
-        print_json({"ok": not diagnostics, "targets": shown})
-    else:
-        for number, inspection in enumerate(found):
-            lines = list(lines_of(inspection))
-            if lines:
-                click.echo(("\n" if number else "") + heading(inspection.target))
-                for line in aligned(lines, "  "):
-                    click.echo(line)
+    _show(found, diagnostics, output_format)
     if diagnostics:
-        if output_format == "text":
-            print_diagnostics(diagnostics)
         raise SystemExit(1)
+
+
+def _show(found: Sequence[Inspection], diagnostics: Sequence[Diagnostic], output_format: str) -> None:
+    """Print what there is to tell, and what is wrong."""
+    from gem_bundle.changes.inspection import lines_of
+
+    if output_format == "json":
+        print_json(
+            {
+                "ok": not diagnostics,
+                "targets": {inspection.target: inspection.as_dict() for inspection in found},
+                "diagnostics": [scrubbed_diagnostic(diagnostic).as_dict() for diagnostic in diagnostics],
+            }
+        )
+        return
+    for number, inspection in enumerate(found):
+        lines = list(lines_of(inspection))
+        if lines:
+            click.echo(("\n" if number else "") + heading(inspection.target))
+            for line in aligned(lines, "  "):
+                click.echo(line)
+    print_diagnostics(diagnostics)

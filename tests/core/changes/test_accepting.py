@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gem_bundle.changes.accepting import check_accepted, why_not
+from gem_bundle.changes.accepting import acceptance, check_accepted, why_not
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.model import STOPS
 from gem_bundle.changes.record import Accepted, Record, record_file, write_record
@@ -92,3 +92,13 @@ def test_all_that_stops_a_run_can_be_accepted() -> None:
     stopping = {code for edit in EDITS for code in edit.codes if edit.verdict in STOPS}
     assert [code for code in sorted(stopping) if why_not(code)] == []
     assert len(stopping) > 15
+
+
+def test_a_colon_with_no_node_behind_it_is_not_for_all_of_them() -> None:
+    for text in ("GB423:", "gb423 : "):
+        with pytest.raises(ValueError, match=r"^`.*` names no node behind the colon; `.*` alone is for"):
+            acceptance(text)
+    with pytest.raises(ValueError, match="never stops a run"):
+        acceptance("GB444:")
+    assert acceptance("gb423") == ("GB423", "")
+    assert acceptance("GB423: slow") == ("GB423", "slow")

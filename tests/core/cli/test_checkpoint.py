@@ -233,6 +233,137 @@ def test_a_wrong_target_and_a_wrong_file_are_said_so(cli: Cli, clicks: Path) -> 
     assert "GB014" in missing.stderr
 
 
+UNDECIDED: list[tuple[str, str, tuple[str, ...], str]] = [
+    ("", "", ("--profile", "prdo"), "GB013"),
+    ("", "", ("-p", "x=1"), "GB010"),
+    ("", "", ("-p", "rot=checkpoints"), "GB010"),
+    ("{root: checkpoints}", "{root: {type: string}}", (), "GB011"),
+    ("{root: checkpoints}", "{root: {type: string}}", ("-p", "rot=checkpoints"), "GB010"),
+    ("{root: checkpoints}", "{root: {type: integer}}", ("-p", "root=here"), "GB012"),
+    ("{root: checkpoints}", "{root: {type: string}, n: 1}", ("-p", "root=here", "-p", "n=x"), "GB012"),
+    ("{root: checkpoints}", "{root: checkpoints}\nprofiles: {p: {rot: there}}", ("--profile", "p"), "GB010"),
+    ("{root: checkpoints}", "{root: checkpoints}\nprofiles: {p: 3}", ("--profile", "p"), "GB005"),
+    ("{root: checkpoints}", "{root: checkpoints}\nprofiles: 3", ("--profile", "p"), "GB005"),
+    ("{root: checkpoints}", "3", (), "GB005"),
+    ("checkpoints: ${root}", "checkpoints: ${nope}", (), "GB010"),
+    ("checkpoints: ${root}", "checkpoints: 3", (), "GB005"),
+    ("checkpoints: ${root}", "checkpoints: !there", (), "GB007"),
+    ("checkpoints: ${root}", "checkpoints: there\ncheckpoints: here", (), "GB003"),
+    ("checkpoints: ${root}", "checkpoint: ${root}", (), "GB004"),
+    ("pipeline: clicks", 'pipeline: "a b"', (), "GB017"),
+    ("pipeline: clicks", "description: clicks", (), "GB006"),
+    ("pipeline: clicks", "pipeline: clicks\nmode: bath", (), "GB005"),
+    ("table: {", "table: {was: '${nope}', ", (), "GB010"),
+    ("table: {", "table: {group: 3, ", ("--target", "table"), "GB005"),
+    ("table: {gem: file, input: numbers", "table: {gem: file", ("--target", "table"), "GB006"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "arguments", "code"), UNDECIDED)
+def test_what_decides_where_checkpoints_lie_has_to_be_right(
+    cli: Cli, clicks: Path, old: str, new: str, arguments: tuple[str, ...], code: str
+) -> None:
+    text = PIPELINE.replace(old, new, 1)
+    assert text != PIPELINE or not old
+    clicks.write_text(text)
+    result = cli("checkpoint", "show", "clicks.yaml", *arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert f"error[{code}]" in result.stderr
+    planned = cli("plan", "clicks.yaml", *arguments).stderr
+    assert [line for line in result.stderr.splitlines() if line not in planned.splitlines()] == []
+
+
+HARMLESS: list[tuple[str, str, tuple[str, ...]]] = [
+    ("targets:", "transforms:\n  t: {gem: nothing, inputs: 3, options: {x: '${nope}'}}\ntargets:", ()),
+    ("schema: ", "more: '${env:GEM_BUNDLE_ABSENT}', schema: ", ()),
+    ("checkpoints}", "checkpoints, n: {type: integer}}", ()),
+    (
+        "checkpoints}",
+        "checkpoints}\nprofiles: {p: {root: checkpoints}, q: {rot: 3}, r: 3}",
+        ("--profile", "p"),
+    ),
+    ("checkpoints}", "checkpoints, n: 1}\nprofiles: {p: {n: x}}", ("--profile", "p")),
+    ("pipeline: clicks", "pipeline: clicks\nversion: [1]\nzzz: 3", ()),
+    ("other: {", "other: {group: '${nope}', ", ("--target", "table")),
+    ("other: {gem: file, input: numbers", "other: {gem: file, gem: file", ()),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "arguments"), HARMLESS)
+def test_what_is_wrong_elsewhere_keeps_nobody_from_looking(
+    cli: Cli, clicks: Path, old: str, new: str, arguments: tuple[str, ...]
+) -> None:
+    clicks.write_text(PIPELINE.replace(old, new, 1))
+    assert cli("check", "clicks.yaml").exit_code == 1
+    assert "next micro-batch 6: all that were begun are done" in told(cli, "clicks.yaml", *arguments)
+
+
+def test_errors_are_json_too(cli: Cli, clicks: Path) -> None:
+    for arguments, status, code in [
+        (("absent.yaml",), 1, "GB001"),
+        (("clicks.yaml", "--target", "tabel"), 1, "GB108"),
+        (("clicks.yaml", "--profile", "prdo"), 1, "GB013"),
+    ]:
+        result = cli("checkpoint", "show", *arguments, "--format", "json")
+        found = json.loads(result.stdout)
+        assert (result.exit_code, result.stderr) == (status, "")
+        assert (found["ok"], found["targets"]) == (False, {})
+        assert [diagnostic["code"] for diagnostic in found["diagnostics"]] == [code]
+    assert (
+        json.loads(cli("checkpoint", "show", "clicks.yaml", "--format", "json").stdout)["diagnostics"] == []
+    )
+    (clicks.parent / "checkpoints/clicks/table/offsets/5").write_text("v1\n{")
+    found = json.loads(cli("checkpoint", "show", "clicks.yaml", "--format", "json").stdout)
+    assert [diagnostic["code"] for diagnostic in found["diagnostics"]] == ["GB402"]
+    assert found["diagnostics"] == found["targets"]["table"]["diagnostics"]
+
+
+def test_a_batch_keeps_no_checkpoint(cli: Cli, clicks: Path) -> None:
+    clicks.write_text(PIPELINE.replace("clicks", "clicks\nmode: batch", 1))
+    lines = told(cli, "clicks.yaml")
+    none = "A batch target keeps no checkpoint: each run reads all that there is."
+    # What a stream has left is told all the same.
+    assert "next micro-batch 6: all that were begun are done" in lines
+    assert lines[-2:] == ["other", none]
+    assert told(cli, "clicks.yaml", "-p", "root=wasbs://box@account/c")[-1] == none
+
+
+def test_a_target_that_is_no_more_is_shown_as_long_as_something_of_it_is_there(
+    cli: Cli, clicks: Path
+) -> None:
+    clicks.write_text(PIPELINE.replace("  table:", "  new:"))
+    lines = told(cli, "clicks.yaml", "--target", "table")
+    place = f"place {clicks.parent}/checkpoints/clicks/table"
+    gone = "target no more in the pipeline; its checkpoint"
+    assert lines[:3] == ["table", place, f"{gone} stays"]
+    assert "next micro-batch 6: all that were begun are done" in lines
+    assert not [line for line in told(cli, "clicks.yaml", "--target", "new") if "6" in line]
+    both = told(cli, "clicks.yaml", "--target", "table", "--target", "other")
+    assert (both[0], both[-len(lines) :]) == ("other", lines)
+    version = replace(VERSION, first_batch=0, accepted=(), continues="")
+    write_record(place.removeprefix("place "), Record("table", (version,)))
+    shutil.rmtree(clicks.parent / "checkpoints/clicks/table")
+    lines = told(cli, "clicks.yaml", "--target", "table")
+    assert lines[:3] == ["table", place, f"{gone} isn't there to be seen, and its record stays"]
+    assert lines[3].startswith("history from micro-batch 0: version 1.0.0")
+    for name in ("tabel", "numbers", "../clicks"):
+        wrong = cli("checkpoint", "show", "clicks.yaml", "--target", "table", "--target", name)
+        assert (wrong.exit_code, wrong.stdout) == (1, "")
+        assert "GB108" in wrong.stderr
+
+
+def test_a_target_that_has_left_its_group_is_shown_with_the_checkpoint_of_that(
+    cli: Cli, clicks: Path
+) -> None:
+    folder = clicks.parent / "checkpoints/clicks"
+    clicks.write_text(PIPELINE.replace("other: {", "other: {group: both, "))
+    (folder / "table").rename(folder / "both")
+    write_record(f"{folder}/both.old", Record("old", (replace(VERSION, first_batch=0),)))
+    gone = "target no more in the pipeline; the checkpoint of its group stays"
+    assert told(cli, "clicks.yaml", "--target", "old")[:3] == ["old", f"place {folder}/both", gone]
+    assert "GB108" in cli("checkpoint", "show", "clicks.yaml", "--target", "both").stderr
+
+
 def test_spark_is_not_started(cli: Cli, clicks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
     assert cli("checkpoint", "show", "clicks.yaml").exit_code == 0

@@ -25,6 +25,8 @@ def test_a_run_that_lives_is_asked_to_go_on_with_a_target(cli: Cli, project: Cal
         "clicks: asked process 4711 on spark-1 to go on with `table`.\n",
     )
     assert asked(root, record) == [Request("resume", "table", by=who())]
+    unsure = cli("resume", "clicks.yaml", "--target", "table", "--profile", "prdo")
+    assert (unsure.exit_code, "GB013" in unsure.stderr, asked(root, record)) == (1, True, [])
     assert "GB108" in cli("resume", "clicks.yaml", "--target", "tabel").stderr
     known_run(root, process=GONE)
     assert (

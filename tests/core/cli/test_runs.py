@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 def test_the_runs_of_a_file_and_of_a_folder(cli: Cli, project: Callable[..., Path]) -> None:
     folder = project("clicks.yaml", PIPELINE).parent
     project("notes.yaml", "a: 1")
-    project(
-        "broken.yaml", "pipeline: clicks\nsources: {a: {gem: rate, options: {x: '${env:NOT_SET_HERE}'}}}\n"
-    )
+    project("broken.yaml", "pipeline: clicks\ncheckpoints: '${env:NOT_SET_HERE}'\n")
     root = folder / "checkpoints"
     known_run(root, "20260105T090500-a", process=GONE)
     known_run(root, "20260105T090600-b", state="finished", ended="2026-01-05T09:07:00Z")
@@ -52,6 +50,7 @@ def test_where_nothing_ran_there_is_nothing_to_list(cli: Cli, project: Callable[
     assert (result.exit_code, result.stdout) == (0, "")
     assert "no run is known here" in result.stderr
     assert cli("runs", "gone").exit_code == 1
+    assert cli("runs", "clicks.yaml", "--profile", "prdo").exit_code == 1
 
 
 def test_the_runs_below_a_url(cli: Cli, project: Callable[..., Path]) -> None:

@@ -138,6 +138,13 @@ def test_where_nothing_ran_it_says_so(cli: Cli, root: Path) -> None:
     assert "GB001" in cli("status", "gone.yaml").stderr
 
 
+def test_the_run_of_a_profile_that_there_is_not_is_not_told(cli: Cli, root: Path) -> None:
+    known_run(root)
+    result = cli("status", "clicks.yaml", "--profile", "prdo")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "error[GB013]: there is no profile `prdo`" in result.stderr
+
+
 @pytest.mark.programs
 def test_looking_at_runs_imports_no_engine(root: Path) -> None:
     known_run(root)

@@ -85,3 +85,20 @@ def test_waiting_for_a_target_ends_when_it_has_stopped(
     set_clock(monkeypatch, asking, sleep=step)
     result = cli("stop", "clicks.yaml", "--target", "table", "--wait")
     assert (result.exit_code, "  table: stopped" in result.stdout.splitlines()) == (0, True)
+
+
+def test_a_run_that_may_not_be_meant_is_left_alone(cli: Cli, root: Path) -> None:
+    record = known_run(root)
+    for arguments, code in [(("--profile", "prdo"), "GB013"), (("-p", "rot=there"), "GB010")]:
+        result = cli("stop", "clicks.yaml", *arguments)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert f"error[{code}]" in result.stderr
+    assert asked(root, record) == []
+
+
+def test_a_run_is_stopped_whatever_is_wrong_elsewhere_in_the_file(cli: Cli, root: Path) -> None:
+    record = known_run(root)
+    wrong = "mode: bath\ntransforms: {t: {gem: nothing, options: {x: '${env:GEM_BUNDLE_ABSENT}'}}}\n"
+    root.with_name("clicks.yaml").write_text(PIPELINE + wrong)
+    assert cli("stop", "clicks.yaml").exit_code == 0
+    assert asked(root, record) == [Request("stop", by=who())]
