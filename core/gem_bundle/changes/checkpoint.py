@@ -3,7 +3,7 @@
 The offset log says of each micro-batch what it was to read, and the commit log which ones are done. Beside
 them lie a file with the query's id, what some sources keep for themselves, and the state with a description
 of each operator. Spark calls none of that a public format, so what isn't as expected is left out; what is
-broken is said to be.
+broken is said to be, and so is what is missing, where one part tells for certain that another was there.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ import os
 import re
 import zipfile
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.changes.reading import check_plain, loaded
 from gem_bundle.errors import describe_error
-from gem_bundle.files import NoFilesError, below, numbered, open_folder
+from gem_bundle.files import NoFilesError, below, numbered, open_folder, split
 from gem_bundle.types import is_remote, local_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from gem_bundle.files import Folder
 
@@ -33,6 +34,8 @@ _LOG_VERSIONS = ("v1", "v2")
 # The version, what the micro-batch has of its own, and an offset of each source, of which there is one.
 _LEAST_OFFSETS = 3
 _LARGEST_ZIP = 32_000_000
+# More than any query has; a larger number is no operator's.
+_MOST_OPERATORS = 1000
 # No file, or a folder where one should be: stores tell one for the other.
 _NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
@@ -126,6 +129,7 @@ class SparkCheckpoint:
         offsets: What the last micro-batches were to read, newest last.
         commits: The last micro-batches that are done, newest last.
         problems: What is broken, each as a sentence without its end.
+        has_state: Whether state of any operator is there; None when nobody has looked.
     """
 
     location: str
@@ -133,6 +137,7 @@ class SparkCheckpoint:
     offsets: tuple[Offsets, ...] = ()
     commits: tuple[Commit, ...] = ()
     problems: tuple[str, ...] = ()
+    has_state: bool | None = None
 
     @property
     def newest(self) -> Offsets | None:
@@ -142,7 +147,12 @@ class SparkCheckpoint:
     @property
     def next_batch(self) -> int:
         """The number of the next micro-batch; one without a commit is run again."""
-        return self.commits[-1].batch + 1 if self.commits else 0
+        done = self.commits[-1].batch if self.commits else -1
+        newest = self.newest
+        if newest is None or self.continuous:
+            return done + 1
+        # Commits may be lost or never written: only the newest micro-batch is run again.
+        return max(done + 1, newest.batch)
 
     @property
     def unfinished(self) -> int | None:
@@ -266,21 +276,134 @@ def _is_here(location: str) -> bool:
 def _read(location: str, last: int) -> SparkCheckpoint | None:
     top = open_folder(location)
     names = set(top.names())
+    if _is_file(location, names):
+        return SparkCheckpoint(location, problems=("a file lies where its folder should be",))
     if not names:
         return None
-    if "metadata" not in names:
-        if "offsets" not in names:
-            return None
-        problems = ["the file `metadata` is missing"]
-        query = ""
-    else:
+    problems: list[str] = []
+    query = ""
+    if "metadata" in names:
         query, problem = _query(top)
-        problems = [problem] if problem else []
-    offsets, problem = _last_offsets(location, last)
+        problems += [problem] if problem else []
+    elif "offsets" in names or _batches(location, "commits"):
+        problems.append("the file `metadata` is missing")
+    else:
+        return None
+    begun, done = _batches(location, "offsets"), _batches(location, "commits")
+    offsets, problem = _last_offsets(location, begun[-last:])
     problems += [problem] if problem else []
-    commits, problem = _last_commits(location, last)
+    commits, problem = _last_commits(location, done[-last:])
     problems += [problem] if problem else []
-    return SparkCheckpoint(location, query, offsets, commits, tuple(problems))
+    state = set(numbered(_names(below(location, "state")))) if "state" in names else set()
+    found = SparkCheckpoint(location, query, offsets, commits, tuple(problems), bool(state))
+    if problems:
+        # What is broken tells nothing of what else there was.
+        return found
+    missing = [
+        _missing_offsets(found, begun, done),
+        _missing_source(found, "sources" in names),
+        _missing_state(found, state),
+    ]
+    return replace(found, problems=tuple(problem for problem in missing if problem))
+
+
+def _is_file(location: str, names: Collection[str]) -> bool:
+    """Whether a file lies where the checkpoint's folder should be."""
+    path = local_path(location)
+    if path is not None:
+        return not names and Path(path).is_file()
+    folder, name = split(location)
+    # Asked for the names in a file, a store gives the file's own.
+    return set(names) == {name} and open_folder(folder).size(name) > 0
+
+
+def _batches(location: str, log: str) -> list[int]:
+    """The micro-batches that a log has, in order."""
+    return sorted(numbered(open_folder(below(location, log)).names()))
+
+
+def _missing_offsets(found: SparkCheckpoint, begun: list[int], done: list[int]) -> str:
+    """Which entry isn't in the offset log that was, by the log of commits.
+
+    Spark removes the oldest entries of both logs. Asynchronous progress tracking leaves out the same in both,
+    so that only an entry which has its commit is missed.
+
+    Args:
+        found: The checkpoint.
+        begun: The micro-batches that the offset log has.
+        done: Those that the commit log has.
+    """
+    if not done:
+        return ""
+    if not begun:
+        return f"`offsets` is missing or empty, and by `commits` micro-batch {done[-1]} is done"
+    batch = done[-1]
+    if batch <= begun[-1] and not found.continuous:
+        # Micro-batches go on from the last but one, continuous processing from the last that is done.
+        batch = begun[-1] - 1
+    if batch in begun or batch not in done:
+        return ""
+    return f"`offsets/{batch}` is missing, and by `commits` micro-batch {batch} is done"
+
+
+def _missing_source(found: SparkCheckpoint, has_logs: bool) -> str:
+    """Which source that reads files has no list of them any more.
+
+    Args:
+        found: The checkpoint.
+        has_logs: Whether the folder of such lists is there.
+    """
+    # Spark freezes settings with each micro-batch: an entry without any is none of its own.
+    read = found.newest.sources.items() if found.newest is not None and found.settings else ()
+    listed = [name for name, offset in read if _lists_files(offset)]
+    if not listed:
+        return ""
+    there = _names(below(found.location, "sources")) if has_logs else []
+    lost = next((name for name in listed if name not in there), None)
+    return (
+        "" if lost is None else f"`sources/{lost}` is missing, where Spark lists the files that it has read"
+    )
+
+
+def _lists_files(offset: Any) -> bool:
+    """Whether an offset is one of a source that reads files: the number of an entry of its own log."""
+    number = (
+        _number(offset["logOffset"]) if isinstance(offset, dict) and set(offset) == {"logOffset"} else None
+    )
+    return number is not None and number >= 0
+
+
+_OF_STATE = re.compile(r"(\d{1,18})\.(?:delta|snapshot)")
+
+
+def _missing_state(found: SparkCheckpoint, operators: Collection[int]) -> str:
+    """What isn't in the state that was.
+
+    Only one partition is looked at, and only where Spark's own store of files keeps it, which writes one
+    file for each micro-batch, whatever that had.
+
+    Args:
+        found: The checkpoint.
+        operators: The numbers of the operators that have state.
+    """
+    if not operators or not found.commits or found.continuous:
+        return ""
+    lost = next((number for number in range(max(operators)) if number not in operators), None)
+    if lost is not None and max(operators) < _MOST_OPERATORS:
+        return f"`state/{lost}` is missing"
+    place = below(found.location, "state", str(min(operators)), "0")
+    names = _names(place)
+    stores = sorted(name for name in names if "." not in name and not name.startswith("_"))
+    if stores:
+        place = below(place, stores[0])
+        names = _names(place)
+    versions = [int(match[1]) for match in map(_OF_STATE.fullmatch, names) if match]
+    batch = found.commits[-1].batch
+    # State of version N is what micro-batch N - 1 left.
+    if not versions or max(versions) > batch:
+        return ""
+    inner = place.removeprefix(found.location.rstrip("/") + "/")
+    return f"`{inner}/{batch + 1}.delta` is missing, the state behind micro-batch {batch}"
 
 
 def _query(folder: Folder) -> tuple[str, str]:
@@ -296,13 +419,12 @@ def _query(folder: Folder) -> tuple[str, str]:
     return found["id"], ""
 
 
-def _last_offsets(location: str, last: int) -> tuple[tuple[Offsets, ...], str]:
-    """The newest entries of the offset log, and what is wrong with the newest."""
+def _last_offsets(location: str, batches: list[int]) -> tuple[tuple[Offsets, ...], str]:
+    """Some entries of the offset log, and what is wrong with the newest."""
     folder = open_folder(below(location, "offsets"))
-    batches = sorted(numbered(folder.names()))
     found: list[Offsets] = []
     wrong = ""
-    for batch in batches[-last:]:
+    for batch in batches:
         lines, problem = _log(folder, batch)
         if not problem and len(lines) < _LEAST_OFFSETS:
             problem = "is cut off"
@@ -313,13 +435,12 @@ def _last_offsets(location: str, last: int) -> tuple[tuple[Offsets, ...], str]:
     return tuple(found), wrong
 
 
-def _last_commits(location: str, last: int) -> tuple[tuple[Commit, ...], str]:
-    """The newest entries of the commit log, and what is wrong with the newest."""
+def _last_commits(location: str, batches: list[int]) -> tuple[tuple[Commit, ...], str]:
+    """Some entries of the commit log, and what is wrong with the newest."""
     folder = open_folder(below(location, "commits"))
-    batches = sorted(numbered(folder.names()))
     found: list[Commit] = []
     wrong = ""
-    for batch in batches[-last:]:
+    for batch in batches:
         lines, problem = _log(folder, batch)
         if not problem:
             found.append(Commit(batch, _number(_object(lines, 1).get("nextBatchWatermarkMs"))))

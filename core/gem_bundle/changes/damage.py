@@ -6,10 +6,12 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gem_bundle.changes.history import what_ran
+from gem_bundle.changes.record import read_record
 from gem_bundle.changes.withheld import without_logins
 from gem_bundle.check.stages.versions import installed_spark
 from gem_bundle.contexts import SOURCE_NAMING, is_over_connect
-from gem_bundle.diagnostics import Diagnostic
+from gem_bundle.diagnostics import Diagnostic, listed_names
 from gem_bundle.files import EXPIRED, PASSING, advice
 from gem_bundle.types import is_remote, local_path
 
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint, UnseenError
     from gem_bundle.pipeline.model import Trigger
+
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+# Those that keep state in the checkpoint; what others do isn't known.
+_IN_CHECKPOINT = (".HDFSBackedStateStoreProvider", ".RocksDBStateStoreProvider")
 
 
 def has_source_evolution(settings: Mapping[str, str], trigger: Trigger | None = None) -> bool:
@@ -137,7 +144,7 @@ def check_checkpoint(
             target,
             hint=hint,
         )
-        for problem in checkpoint.problems
+        for problem in checkpoint.problems or _lost_state(checkpoint)
     ]
     if source_evolution and checkpoint.named is False and not found:
         found.append(
@@ -153,3 +160,23 @@ def check_checkpoint(
             )
         )
     return found
+
+
+def _lost_state(checkpoint: SparkCheckpoint) -> list[str]:
+    """That no state is there, where what ran is known to have kept some.
+
+    Spark leaves nothing that tells it once the state is gone: the record beside the checkpoint does.
+    """
+    if checkpoint.has_state is not False or not checkpoint.commits:
+        return []
+    if not checkpoint.settings.get(_PROVIDER, "").endswith(_IN_CHECKPOINT):
+        return []
+    try:
+        record = read_record(checkpoint.location)
+    except Exception:  # noqa: BLE001 (what is wrong with a record is said where it is compared)
+        return []
+    ran = None if record is None else what_ran(record, checkpoint).newest
+    if ran is None or ran.first_batch > checkpoint.commits[-1].batch:
+        return []
+    nodes = dict.fromkeys(operator.node for operator in ran.operators if operator.stateful)
+    return [f"`state` is missing or empty, and {listed_names(nodes)} kept some"] if nodes else []

@@ -236,6 +236,8 @@ def _history(inspection: Inspection) -> Iterator[Line]:
 
 
 def _next(checkpoint: SparkCheckpoint) -> str:
+    if checkpoint.problems and checkpoint.newest is None:
+        return "not known: the checkpoint is damaged"
     if checkpoint.unfinished is not None:
         return f"micro-batch {checkpoint.unfinished}, which was begun and isn't done, again"
     if not checkpoint.commits:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gem_bundle.pipeline.model import Definition
 
 WRONG = 1
-"""The exit status where the file can't be read, or which run or checkpoint is meant isn't sure: that of `plan`."""
+"""The exit status where the file can't be read, or which run or checkpoint is meant isn't sure."""
 
 _PLACES = ("pipeline", "checkpoints")
 _VALUES = ("parameters", "profiles")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -52,6 +53,29 @@ def damages(file: Path, random: Random, drawn: int) -> Iterator[tuple[str, Calla
         yield f"odd {number}", put(_mutated(content, random, json.dumps(random.choice(ODD))))
     yield "a folder", lambda: _make_folder(file)
     _put(file, content)
+
+
+# What is missing of a checkpoint whose last micro-batches are 4 and 5, and how that is told.
+MISSING = {
+    "offsets/5": "`offsets/5` is missing, and by `commits` micro-batch 5 is done",
+    "offsets/4": "`offsets/4` is missing, and by `commits` micro-batch 4 is done",
+    "offsets": "`offsets` is missing or empty, and by `commits` micro-batch 5 is done",
+    "sources": "`sources/0` is missing, where Spark lists the files that it has read",
+    "sources/0": "`sources/0` is missing, where Spark lists the files that it has read",
+    "metadata": "the file `metadata` is missing",
+}
+
+
+def remove(place: Path) -> None:
+    """Remove a file, or a folder with all that is in it.
+
+    Args:
+        place: The file or folder.
+    """
+    if place.is_dir():
+        shutil.rmtree(place)
+    else:
+        place.unlink()
 
 
 def _put(file: Path, content: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import uuid
 from dataclasses import replace
@@ -16,6 +17,7 @@ from gem_bundle.changes.canonical import FROZEN
 from gem_bundle.changes.checkpoint import SparkCheckpoint, UnseenError, read_checkpoint
 from gem_bundle.changes.damage import check_checkpoint, has_source_evolution
 from gem_bundle.pipeline.model import Trigger
+from tests.core.changes.damages import MISSING, remove
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -193,6 +195,165 @@ def test_a_checkpoint_in_the_cloud_is_read_as_one_on_a_disk() -> None:
     assert found is not None
     assert (found.offsets, found.commits, found.query) == (same.offsets, same.commits, same.query)
     assert [replace(o, bytes=0) for o in found.operators] == [replace(o, bytes=0) for o in same.operators]
+
+
+# What is missing of one is told where another part of it says that it was there.
+
+
+def problems(folder: Path | str) -> tuple[str, ...]:
+    found = read_checkpoint(str(folder))
+    assert found is not None
+    return found.problems
+
+
+def copied(folder: Path, name: str = "aggregation") -> Path:
+    shutil.copytree(LEFT / "4.2.0" / name, folder / "c")
+    return folder / "c"
+
+
+@pytest.mark.parametrize("version", ["4.0.1", "4.1.1", "4.2.0"])
+@pytest.mark.parametrize("name", ["aggregation", "joined", "joined_files"])
+@pytest.mark.parametrize("missing", MISSING)
+def test_what_is_missing_is_told_once(tmp_path: Path, version: str, name: str, missing: str) -> None:
+    shutil.copytree(LEFT / version / name, tmp_path / "c")
+    assert problems(tmp_path / "c") == ()
+    remove(tmp_path / "c" / missing)
+    assert problems(tmp_path / "c") == (MISSING[missing],)
+    assert codes(tmp_path / "c", source_evolution=False) == ["GB402"]
+
+
+def test_what_is_missing_in_the_cloud_is_told_too() -> None:
+    memory = fsspec.filesystem("memory")
+    root = f"/{uuid.uuid4().hex}/c"
+    memory.put(str(LEFT / "4.1.1" / "aggregation"), root, recursive=True)
+    memory.rm(f"{root}/offsets", recursive=True)
+    assert problems(f"memory:/{root}") == (MISSING["offsets"],)
+    memory.rm(root, recursive=True)
+    memory.pipe_file(root, b"hi")
+    assert problems(f"memory:/{root}") == ("a file lies where its folder should be",)
+
+
+def test_a_file_in_the_place_of_the_folder_is_damage(tmp_path: Path) -> None:
+    (tmp_path / "c").write_text("")
+    assert problems(tmp_path / "c") == ("a file lies where its folder should be",)
+    assert codes(tmp_path / "c") == ["GB402"]
+
+
+def test_commits_without_anything_else_are_damage(tmp_path: Path) -> None:
+    folder = copied(tmp_path)
+    remove(folder / "metadata")
+    remove(folder / "offsets")
+    assert problems(folder) == ("the file `metadata` is missing",)
+
+
+def test_an_operator_between_others_is_missed(tmp_path: Path) -> None:
+    folder = copied(tmp_path, "joined")
+    remove(folder / "state/0")
+    assert problems(folder) == ("`state/0` is missing",)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [("aggregation", "state/0/0"), ("joined_files", "state/0/0/left-keyToNumValues")]
+)
+def test_state_of_the_last_micro_batch_is_missed_where_each_has_a_file(
+    tmp_path: Path, name: str, place: str
+) -> None:
+    folder = copied(tmp_path, name)
+    for file in ("4.delta", "5.delta", "5.snapshot", "6.delta"):
+        (folder / place / file).write_bytes(b"")
+    assert problems(folder) == ()
+    (folder / place / "6.delta").rename(folder / place / "6.snapshot")
+    assert problems(folder) == ()
+    (folder / place / "6.snapshot").unlink()
+    assert problems(folder) == (f"`{place}/6.delta` is missing, the state behind micro-batch 5",)
+    # The micro-batch is run again, and needs what the one before left.
+    (folder / "commits/5").unlink()
+    assert problems(folder) == ()
+
+
+@pytest.mark.parametrize(
+    "files", [["1.zip", "2.changelog"], ["3_0c5a-b1.zip", "4_0c5a-b1_77-a.changelog"], ["00001.sst"], []]
+)
+def test_state_that_other_stores_keep_is_not_judged(tmp_path: Path, files: list[str]) -> None:
+    folder = copied(tmp_path)
+    for file in files:
+        (folder / "state/0/0" / file).write_bytes(b"")
+    assert problems(folder) == ()
+
+
+def logs(
+    folder: Path, begun: list[int], done: list[int], offsets: str = 'v1\n{"conf":{"a":"b"}}\n{}'
+) -> Path:
+    """A checkpoint that has these entries in its logs."""
+    for log, batches, content in (("offsets", begun, offsets), ("commits", done, "v1\n{}")):
+        (folder / log).mkdir(parents=True)
+        for batch in batches:
+            (folder / log / str(batch)).write_text(content)
+    (folder / "metadata").write_text('{"id":"593617ef-6385-44dd-9a2e-f3717d7dd811"}')
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("begun", "done", "next_batch"),
+    [
+        pytest.param([], [], 0, id="nothing was begun"),
+        pytest.param([0], [], 0, id="the first is begun"),
+        pytest.param([0], [0], 1, id="the first is done"),
+        pytest.param([0, 1], [0], 1, id="the second is begun"),
+        pytest.param([150, 151], [150], 151, id="old ones are removed"),
+        pytest.param([151, 152], [149, 150, 151, 152], 153, id="old offsets are removed, not yet commits"),
+        pytest.param([149, 150, 151, 152], [151, 152], 153, id="old commits are removed"),
+        pytest.param([0, 3, 7], [0, 3], 7, id="asynchronous progress tracking"),
+        pytest.param([0, 3, 7], [0, 3, 7], 8, id="asynchronous progress tracking, done"),
+        pytest.param([0, 3, 7], [0], 7, id="asynchronous progress tracking, commits later"),
+        pytest.param([4, 5], [], 5, id="commits are lost: only the last is run again"),
+        pytest.param([4, 5, 6], [4], 6, id="two commits are lost"),
+    ],
+)
+def test_logs_that_spark_goes_on_with_are_whole(
+    tmp_path: Path, begun: list[int], done: list[int], next_batch: int
+) -> None:
+    found = read_checkpoint(str(logs(tmp_path / "c", begun, done)))
+    assert found is not None
+    assert (found.problems, found.next_batch) == ((), next_batch)
+    assert found.unfinished == (begun[-1] if begun and begun[-1:] != done[-1:] else None)
+
+
+@pytest.mark.parametrize(
+    ("begun", "done", "missing"),
+    [([3, 4], [3, 4], ""), ([3, 4, 5], [3, 4], ""), ([4], [3, 4], ""), ([5], [3, 4], "offsets/4")],
+)
+def test_continuous_processing_needs_the_last_that_is_done(
+    tmp_path: Path, begun: list[int], done: list[int], missing: str
+) -> None:
+    folder = logs(tmp_path / "c", begun, done, 'v1\n\n{"0":{"value":1,"runTimeMs":2}}')
+    said = f"`{missing}` is missing, and by `commits` micro-batch 4 is done"
+    assert problems(folder) == ((said,) if missing else ())
+
+
+@pytest.mark.parametrize("offset", ["-", '{"logOffset":-1}', '{"t":{"0":5}}', "7", '{"a":1}'])
+def test_sources_that_list_no_files_are_not_missed(tmp_path: Path, offset: str) -> None:
+    assert problems(logs(tmp_path / "c", [1, 2], [1, 2], f'v1\n{{"conf":{{"a":"b"}}}}\n{offset}')) == ()
+
+
+def test_a_source_is_missed_from_its_first_file_on(tmp_path: Path) -> None:
+    folder = logs(tmp_path / "c", [0], [0], 'v2\n{"conf":{"a":"b"}}\nclicks:{"logOffset":0}')
+    assert problems(folder) == ("`sources/clicks` is missing, where Spark lists the files that it has read",)
+    (folder / "sources/clicks").mkdir(parents=True)
+    assert problems(folder) == ()
+
+
+def test_a_look_at_one_lists_few_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: list[str] = []
+    names = os.listdir
+
+    def counted(path: str) -> list[str]:
+        listed.append(str(path))
+        return names(path)
+
+    monkeypatch.setattr(os, "listdir", counted)
+    left("4.2.0", "joined")
+    assert len(listed) <= 7
 
 
 # What this Spark leaves.

@@ -14,7 +14,7 @@ import pytest
 
 from gem_bundle.changes.inspection import inspect, lines_of
 from gem_bundle.changes.planning import plan_changes
-from tests.core.changes.damages import damages
+from tests.core.changes.damages import MISSING, damages, remove
 from tests.core.changes.edits import plan
 
 if TYPE_CHECKING:
@@ -293,6 +293,19 @@ def test_one_that_is_damaged_is_a_diagnostic_or_planned_without_what_is_lost(
             assert all(diagnostic.is_error and diagnostic.line for diagnostic in wrong)
             told += bool(wrong)
     assert told > 10
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("missing", MISSING)
+def test_one_of_which_something_is_missing_is_damaged(tmp_path: Path, version: str, missing: str) -> None:
+    made = plan(COUNTED.replace("SPARK", UNNAMED), str(beside(tmp_path, version, "aggregation")))
+    remove(tmp_path / "checkpoints/shop/out" / missing)
+    found, (wrong,) = plan_changes(made)
+    assert (found, wrong.code) == ([], "GB402")
+    assert MISSING[missing] in wrong.message
+    assert "Restore" in wrong.hint
+    (shown,) = inspect(made.definition, ["out"])
+    assert [MISSING[missing] in diagnostic.message for diagnostic in shown.diagnostics] == [True]
 
 
 @pytest.mark.parametrize("damage", ["", "v1\n{", None])

@@ -12,7 +12,7 @@ from gem_bundle.options import metadata
 from gem_bundle.semantics import OptionChange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gem_bundle.changes.record import NodeRecord
     from gem_bundle.gem import Gem
@@ -52,10 +52,18 @@ def differences(old: NodeRecord, new: NodeRecord, gem: Gem | None, *, stateful: 
         unkept = marker_of(before) is not None and before == after and places[0] != places[1]
         if not unkept and before == after and _are_in_order(before, after):
             continue
-        change, known = meaning_of(gem, name, filled(before), stateful=stateful)
+        given = _as_a_place(*places, filled(after)) if unkept else None
+        change, known = meaning_of(gem, name, given or filled(before), stateful=stateful)
         if unkept:
             before, after = (", ".join(texts or ()) for texts in places)
         yield Difference(name, shown(before), shown(after), change, known)
+
+
+def _as_a_place(before: Sequence[str] | None, after: Sequence[str] | None, value: Any) -> str | None:
+    """The former value of an option whose text isn't kept, where it is nothing but its place, which is."""
+    if before is None or after is None or len(before) != 1 or len(after) != 1:
+        return None
+    return before[0] if after[0] == value or after[0].startswith("/") else None
 
 
 def other_code(old: NodeRecord, new: NodeRecord) -> Iterator[str]:
