@@ -102,6 +102,47 @@ def target_elsewhere(plan: Plan, node: Node, version: VersionRecord, former: Ver
     return _begun_anew(plan, node, version, message, hint, before, after)
 
 
+def first_stream(plan: Plan, node: Node, version: VersionRecord, former: VersionRecord) -> TargetChanges:
+    """What becomes of rows when a stream writes a target that batch runs have written.
+
+    Args:
+        plan: The checked pipeline.
+        node: The target.
+        version: What is going to run.
+        former: What ran.
+    """
+    if not _writes_there(version, former.nodes[-1]):
+        return new_target(plan, version)
+    message = f"target `{node.id}` was written by batch runs, and gets its first checkpoint"
+    hint = f"Write to another place, or take that on purpose: `--accept GB435:{node.id}`."
+    return _begun_anew(plan, node, version, message, hint, "batch", "stream")
+
+
+def without_checkpoint(
+    plan: Plan, node: Node, version: VersionRecord, former: VersionRecord, stays: str
+) -> TargetChanges:
+    """What becomes of rows when a target goes by no checkpoint any more: of batch runs, or of another gem.
+
+    Args:
+        plan: The checked pipeline.
+        node: The target.
+        version: What is going to run.
+        former: What ran.
+        stays: What there is of its checkpoint, as the end of a sentence.
+    """
+    in_batches = plan.definition.mode != "stream"
+    message = f"target `{node.id}` goes by no checkpoint any more, "
+    message += "for batch runs have none" if in_batches else f"for the gem `{node.gem}` needs none"
+    place = plan.definition.locator.place(node.path, key=True)
+    anew = in_batches or reads_what_is_there(plan, node.id)
+    if not anew or node.output_mode == "complete" or not _writes_there(version, former.nodes[-1]):
+        told = Change("gone", "GB445", f"{message}; {stays}", node.id, node.path, place, before=node.id)
+        return TargetChanges(node.id, (told,))
+    message += f": all that was read is read again, and written to where it is already; {stays}"
+    hint = "Write to another place. Or take that on purpose, and remove the checkpoint with its record."
+    return TargetChanges(node.id, (Change("again", "GB435", message, node.id, node.path, place, hint),))
+
+
 def moved_target(plan: Plan, node: Node, checkpoint: SparkCheckpoint | None) -> Change | None:
     """What becomes of rows when a target has another query's checkpoint than before; None if it hasn't.
 

@@ -24,16 +24,18 @@ from gem_bundle.changes.first_run import (
     called_otherwise,
     first_run,
     first_run_after,
+    first_stream,
     former_in_group,
     former_in_group_of,
     left_over,
     moved_target,
     reads_what_is_there,
     target_elsewhere,
+    without_checkpoint,
 )
-from gem_bundle.changes.history import what_ran
+from gem_bundle.changes.history import record_of, what_ran
 from gem_bundle.changes.model import Change, TargetChanges
-from gem_bundle.changes.record import Accepted, record_file
+from gem_bundle.changes.record import Accepted, record_file, recorded_targets
 from gem_bundle.changes.sides import new_side
 from gem_bundle.changes.unnamed import by_order
 from gem_bundle.changes.withheld import without_logins
@@ -80,9 +82,37 @@ def plan_changes(
         changes, more = _of_target(plan, node, environment, installed, left)
         found += changes
         wrong += [d.moved(plan.definition.locator.place(node.path, key=True)) for d in more]
+    found += _without_checkpoints(plan, chosen, environment)
     if not chosen:
         found += [_gone(plan, name, _what_stays(place)) for name, place in left().items()]
     return found, wrong
+
+
+def _without_checkpoints(
+    plan: Plan, chosen: Collection[str], environment: Mapping[str, str] | None
+) -> Iterator[TargetChanges]:
+    """What becomes of the targets that have a record, and need none as they are now."""
+    others = _unrestartable(plan, chosen)
+    root = split(plan.definition.record(others[0].id))[0] if others else ""
+    places = (
+        {name.rpartition(IN_GROUP)[2]: below(root, name) for name in recorded_targets(root)} if root else {}
+    )
+    for node in others:
+        place = places.get(node.identity)
+        record = record_of(node.id, place)[0] if place is not None else None
+        if place is not None and record is not None and record.newest is not None:
+            version = version_of(plan, node.id, environment=environment)
+            yield without_checkpoint(plan, node, version, record.newest, _what_stays(place))
+
+
+def _unrestartable(plan: Plan, chosen: Collection[str]) -> list[Node]:
+    """Those of some targets, by default of all, whose queries go on from no checkpoint."""
+    kept = {node.id for node in plan.restartable(plan.definition.of_kind("target"))}
+    return [
+        node
+        for node in plan.definition.of_kind("target")
+        if node.id not in kept and (not chosen or node.id in chosen)
+    ]
 
 
 def hold_to_plan(
@@ -289,6 +319,9 @@ def plan_against(
             continue
         record = version_of(before, old.id, environment=environment)
         new = new.as_known_by(record)
+        if not before.restartable([old]):
+            found.append(first_stream(plan, node, new, record))
+            continue
         if _within(record) != _within(new):
             found.append(target_elsewhere(plan, node, new, record))
             continue
@@ -298,6 +331,11 @@ def plan_against(
             told = called_otherwise(plan, node, renamed.id)
             changes = replace(changes, changes=(told, *changes.changes))
         found.append(changes)
+    for node in _unrestartable(plan, chosen):
+        old = former.pop(node.identity, None)
+        if old is not None and before.restartable([old]):
+            new, record = version_of(plan, node.id, environment=environment), version_of(before, old.id)
+            found.append(without_checkpoint(plan, node, new, record, "its checkpoint stays"))
     if not chosen:
         now = {node.identity for node in plan.definition.of_kind("target")}
         found += [

@@ -589,8 +589,9 @@ CHANGES = (
             folder of files they are never written, since its log takes micro-batches for known by their
             number. So it is when a checkpoint was moved or removed, when the pipeline was given another name
             or another place for its checkpoints, or when a target was given another id. Records beside the
-            checkpoints tell which target wrote there before, whatever it is called now. A table that somebody
-            else has filled is meant to be added to: then accept it.
+            checkpoints tell which target wrote there before, whatever it is called now. A batch run goes by
+            no checkpoint at all, and a stream begins with a new one where batch runs have written. A table
+            that somebody else has filled is meant to be added to: then accept it.
         """,
         breaks="""
             $ gem-bundle run clicks.yaml
@@ -701,8 +702,9 @@ CHANGES = (
         "GB445",
         "a target is no more",
         why="""
-            Nothing is written to it any more. Its checkpoint stays where it is, so it can come
-            back later. Its record tells of it: where the checkpoint was removed, remove that too.
+            Nothing is written to it any more, or by what goes by no checkpoint, as batch runs do. Its
+            checkpoint stays where it is, so it can come back later. Its record tells of it: where the
+            checkpoint was removed, remove that too.
         """,
         breaks=_edit(_PLAIN + "  other: {gem: noop, input: clicks}\n", _PLAIN),
         keeps=_edit(_PLAIN, _PLAIN),
