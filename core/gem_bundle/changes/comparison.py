@@ -14,7 +14,7 @@ from gem_bundle.changes.withheld import marker_of, shown, text_of
 from gem_bundle.check.report import option_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.changes.model import Verdict
@@ -92,7 +92,7 @@ class Comparison:
 
     @cached_property
     def _renamed(self) -> dict[str, NodeRecord]:
-        """Transforms that have another id and are the same: to Spark their ids are nothing."""
+        """Transforms that have another id, and others options at most: to Spark their ids are nothing."""
         known = {node.identity for node in self.new.version.nodes}
         waiting = [
             node for node in self.old.version.nodes if node.kind == "transform" and node.identity not in known
@@ -109,6 +109,41 @@ class Comparison:
             if same:
                 waiting.remove(same[0])
                 found[node.id] = same[0]
+        found |= self._renamed_and_edited(waiting, found)
+        return found
+
+    def _renamed_and_edited(
+        self, waiting: Sequence[NodeRecord], known: Mapping[str, NodeRecord]
+    ) -> dict[str, NodeRecord]:
+        """Transforms with another id and other options that read what one of their gem has read, and only one.
+
+        Args:
+            waiting: The transforms that are no more.
+            known: Those that have another id and are the same, by it.
+        """
+        found: dict[str, NodeRecord] = {}
+        now = {old.id: name for name, old in known.items()}
+        nodes = self.new.version.nodes
+        now |= {old.id: node.id for node in nodes if (old := self.old.by_identity.get(node.identity))}
+        for node in self.new.version.nodes:
+            if (
+                node.kind != "transform"
+                or node.id in known
+                or node.was
+                or node.identity in self.old.by_identity
+            ):
+                continue
+            read = [(edge.node, edge.output) for edge in node.inputs]
+            same = [
+                old
+                for old in waiting
+                if old.gem == node.gem
+                and old not in found.values()
+                and [(now.get(edge.node), edge.output) for edge in old.inputs] == read
+            ]
+            if len(same) == 1:
+                found[node.id] = same[0]
+                now[same[0].id] = node.id
         return found
 
     def _former(self, node: NodeRecord) -> NodeRecord | None:

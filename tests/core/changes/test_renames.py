@@ -68,3 +68,35 @@ def test_a_rename_that_comes_or_goes(names: str, last: str, expected: str) -> No
     gone = gone.replace("input: called", "input: a")
     assert verdict(there, gone).verdict == expected
     assert verdict(gone, there).verdict == expected
+
+
+OTHERWISE = """
+pipeline: shop
+sources:
+  clicks: {gem: file, options: {format: json, path: in, schema: "page string, n int"}}
+transforms:
+  some: {gem: filter, input: clicks, options: {condition: n > 0}}
+  counts: {gem: aggregate, input: some, options: {group_by: [page], aggregates: {s: sum(n)}}}
+targets:
+  out: {gem: console, input: counts, output_mode: update}
+"""
+
+
+@pytest.mark.parametrize(
+    ("replaced", "expected", "codes"),
+    [
+        # Spark knows no ids: it goes on, and the state was made by the old rule.
+        ((("counts", "sums"), ("sum(n)", "sum(n * 2)")), "mixed", {"GB423"}),
+        ((("some", "all"), ("counts", "sums"), ("n > 0", "n > -1")), "mixed", {"GB423"}),
+        ((("counts", "sums"), ("sum(n)", "sum(n * 2.5)")), "refused", {"GB422"}),
+        ((("counts", "sums"), ("{s: sum(n)}", "{t: sum(n)}")), "from_now_on", {"GB423"}),
+    ],
+)
+def test_another_id_with_other_options_is_what_the_options_are(
+    replaced: tuple[tuple[str, str], ...], expected: str, codes: set[str]
+) -> None:
+    after = OTHERWISE
+    for old, new in replaced:
+        after = after.replace(old, new)
+    found = verdict(OTHERWISE, after)
+    assert (found.verdict, {c.code for c in found.changes if c.verdict == expected}) == (expected, codes)
