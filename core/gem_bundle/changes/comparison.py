@@ -115,7 +115,7 @@ class Comparison:
     def _renamed_and_edited(
         self, waiting: Sequence[NodeRecord], known: Mapping[str, NodeRecord]
     ) -> dict[str, NodeRecord]:
-        """Transforms with another id and other options that read what one of their gem has read, and only one.
+        """Transforms with another id and other options that read what one of their gem has read, only one.
 
         Args:
             waiting: The transforms that are no more.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.begun import JournalError, damaged_journal, goes_on
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
-from gem_bundle.changes.compare import compare, compare_with_checkpoint, unseen_code
+from gem_bundle.changes.compare import compare, compare_with_checkpoint, in_order, unseen_code
 from gem_bundle.changes.comparison import told
 from gem_bundle.changes.damage import (
     check_checkpoint,
@@ -33,6 +33,7 @@ from gem_bundle.changes.first_run import (
     target_elsewhere,
     without_checkpoint,
 )
+from gem_bundle.changes.forgotten import forgotten
 from gem_bundle.changes.history import record_of, what_ran
 from gem_bundle.changes.model import Change, TargetChanges
 from gem_bundle.changes.record import Accepted, record_file, recorded_targets
@@ -238,6 +239,9 @@ def _judged(
     found = _by_processing(
         plan, node, checkpoint, by_order(plan, node, ran, known, checkpoint, found, installed)
     )
+    if ran is not None:
+        again = forgotten(plan, known, ran, checkpoint)
+        found = replace(found, changes=tuple(in_order([*found.changes, *again])))
     found = replace(found, notes=(*found.notes, *_unset_places(new, known)))
     if former is not None:
         found = replace(found, changes=(called_otherwise(plan, node, former, checkpoint), *found.changes))

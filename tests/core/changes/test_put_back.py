@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.core.changes.edits import verdict
+from gem_bundle.changes.canonical import version_of
+from gem_bundle.changes.checkpoint import Commit, Offsets, SparkCheckpoint
+from gem_bundle.changes.forgotten import forgotten
+from tests.core.changes.edits import plan, verdict
 
 BOTH = """
 pipeline: shop
@@ -63,3 +68,23 @@ def test_a_topic_that_an_earlier_version_has_read_is_read_again() -> None:
     assert "has read kafka://kafka:9092/y" in " ".join(change.message for change in found.changes).replace(
         "`", ""
     )
+
+
+def test_one_that_a_begun_micro_batch_does_not_know_is_read_again() -> None:
+    """Version 2 has begun micro-batch 1 without it: Spark goes on from that, whoever ends it."""
+    shop = plan(BOTH)
+    version = version_of(shop, "out")
+    names = {node.id: reader for node in version.nodes for reader in node.readers}
+    known, less = (
+        Offsets(0, "v2", sources={name: {"logOffset": 0} for name in names.values()}),
+        Offsets(1, "v2", sources={names[node]: {"logOffset": 0} for node in "ak"}),
+    )
+    begun = SparkCheckpoint("/c", offsets=(known, less), commits=(Commit(0),))
+    (change,) = forgotten(shop, version, version, begun)
+    assert (change.verdict, change.code, change.node) == ("again", "GB410", "b")
+    whole = replace(begun, offsets=(known, replace(known, batch=1)))
+    assert list(forgotten(shop, version, version, whole)) == []
+    done = replace(begun, commits=(Commit(0), Commit(1)))
+    assert list(forgotten(shop, version, version, done)) == []
+    # What ran never had it: it is a new one, and told as such.
+    assert list(forgotten(shop, version, version_of(plan(ONE), "out"), begun)) == []
