@@ -1,13 +1,23 @@
 """The transform `watermark`: which column is event time, and how late rows may be."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gem_bundle import Facts, Field, Finding, Lineage, Made, Options, Transform, WatermarkOperator
+from gem_bundle import (
+    Facts,
+    Field,
+    Finding,
+    Lineage,
+    Made,
+    OptionChange,
+    Options,
+    Transform,
+    WatermarkOperator,
+)
 from gem_bundle.expressions import check_expression, reference
 from gem_bundle.lineage import passed
 from gem_bundle.schema import with_article
-from gem_bundle.types import Interval
+from gem_bundle.types import Interval, interval_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +52,18 @@ class Watermark(Transform[WatermarkOptions]):
     """
 
     example = {"column": "at", "delay": "10 minutes"}
+
+    def change(self, option: str, before: Any) -> OptionChange | None:
+        """Another text may be the same time, or the same column."""
+        if not isinstance(before, str):
+            return None
+        if option == "delay" and _length(before) == interval_length(self.options.delay):
+            return OptionChange("continues", "it is as long as it was")
+        if option == "column":
+            old, new = reference(before), reference(self.options.column)
+            if old is not None and new is not None and [n.lower() for n in old] == [n.lower() for n in new]:
+                return OptionChange("continues", "it is the same column")
+        return None
 
     def apply(self, *inputs: "DataFrame") -> "DataFrame":
         """The same rows, with the mark on the column."""
@@ -100,3 +122,11 @@ class Watermark(Transform[WatermarkOptions]):
                 "`with_columns`.",
                 "column",
             )
+
+
+def _length(text: str) -> tuple[int, int] | None:
+    """How long an interval is; None for a text that is none, or isn't known."""
+    try:
+        return interval_length(text)
+    except ValueError:
+        return None

@@ -195,3 +195,18 @@ def test_places() -> None:
     assert said("target", "kafka", "topic", "a", bootstrap_servers=["b:1"], topic="b") == "from_now_on"
     assert said("transform", "limit", "rows", 5, rows=0) is None
     assert said("transform", "limit", "rows", 5, rows=6) is None
+
+
+@pytest.mark.parametrize(
+    ("option", "before", "effect"),
+    [
+        ("delay", "600 seconds", "continues"),
+        ("delay", "INTERVAL 10 minutes", "continues"),
+        ("delay", "11 minutes", None),
+        ("delay", {"environment": True}, None),
+        ("column", "`AT`", "continues"),
+        ("column", "seen", None),
+    ],
+)
+def test_watermarks(option: str, before: Any, effect: str | None) -> None:
+    assert said("transform", "watermark", option, before, column="at", delay="10 minutes") == effect
