@@ -771,7 +771,8 @@ CHANGES = (
             `backfill` puts rows in the place of those of an interval, in one step that others see whole
             or not. The gem of the target can't do that, or its rows are written again and again
             (`update`, `complete`), or another target writes to the same place, whose rows would be
-            gone. `--into` writes to a table of its own.
+            gone. `--into` writes to a table of its own, which is in no place that the pipeline reads, writes
+            or keeps checkpoints in.
         """,
         breaks="""
             targets:

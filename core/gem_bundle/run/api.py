@@ -107,12 +107,14 @@ def run_pipeline(
                 for name in chosen_target_ids(plan.definition, options.fresh)
             ]
             raise PipelineError(_placed(plan, diagnostic) for found in wrong for diagnostic in found)
+        held = [node.id for node in plan.restartable(targets)]
+        seen = None
         if plan.definition.mode == "stream":
             seen = _guard_checkpoints(plan, written, targets, stack, options)
-            held = [node.id for node in plan.restartable(targets)]
-            for warning in check_accepted(written, held, options.accept) if warn is not None else ():
-                assert warn is not None
-                warn(warning)
+        for warning in check_accepted(written, held, options.accept) if warn is not None else ():
+            assert warn is not None
+            warn(warning)
+        if seen is not None:
             accepted = _held_to_plan(written, held, options, seen)
             places = {node.id: plan.definition.checkpoint(node.id) for node in plan.restartable(targets)}
             if places or options.serve is not None:

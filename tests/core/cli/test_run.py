@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gem_bundle.cli.params import Acceptance
+from gem_bundle.errors import GemError
 from tests.core.cli.conftest import PIPELINE
 from tests.core.cli.left_by_runs import left_by_a_run
 
@@ -74,6 +75,19 @@ def test_a_change_that_is_accepted_of_another_node_is_told_and_stops(cli: Cli, t
     assert "error[GB423]: mixed: transform `counts`" in result.stderr
     assert "GB408" not in cli("run", file, "--accept", "GB423:cuonts", "--quiet").stderr
     assert "GB408" not in cli("run", file, "--accept", "GB423:out").stderr
+
+
+def test_what_a_batch_accepts_of_no_node_is_told_too(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_session(*_: object) -> None:
+        raise GemError("no Spark here")
+
+    monkeypatch.setattr("gem_bundle.run.api.open_for", no_session)
+    file = tmp_path / "shop.yaml"
+    file.write_text(COUNTED.replace("shop\n", "shop\nmode: batch\n", 1).replace(", output_mode: update", ""))
+    result = cli("run", file, "--accept", "GB423:cuonts")
+    assert "warning[GB408]: nothing is accepted by `GB423:cuonts`: it names no node" in result.stderr
 
 
 @pytest.mark.usefixtures("acme")
