@@ -111,9 +111,7 @@ def run_pipeline(
         seen = None
         if plan.definition.mode == "stream":
             seen = _guard_checkpoints(plan, written, targets, stack, options)
-        for warning in check_accepted(written, held, options.accept) if warn is not None else ():
-            assert warn is not None
-            warn(warning)
+        _tell_accepted(written, held, options, warn)
         if seen is not None:
             accepted = _held_to_plan(written, held, options, seen)
             places = {node.id: plan.definition.checkpoint(node.id) for node in plan.restartable(targets)}
@@ -246,6 +244,15 @@ def _held_to_plan(
 ) -> dict[str, tuple[Accepted, ...]]:
     """What was taken on purpose, by target; one whose checkpoint can't be seen from here is left out."""
     return hold_to_plan(plan, targets, options.accept, options.environment, options.fresh, seen)
+
+
+def _tell_accepted(
+    written: Plan, held: Sequence[str], options: RunOptions, warn: Callable[[Diagnostic], None] | None
+) -> None:
+    """Warn of what is taken on purpose and isn't there."""
+    if warn is not None:
+        for warning in check_accepted(written, held, options.accept):
+            warn(warning)
 
 
 def _guard_checkpoints(
