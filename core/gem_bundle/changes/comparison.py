@@ -125,13 +125,9 @@ class Comparison:
         now = {old.id: name for name, old in known.items()}
         nodes = self.new.version.nodes
         now |= {old.id: node.id for node in nodes if (old := self.old.by_identity.get(node.identity))}
-        for node in self.new.version.nodes:
-            if (
-                node.kind != "transform"
-                or node.id in known
-                or node.was
-                or node.identity in self.old.by_identity
-            ):
+        for node in nodes:
+            is_known = node.id in known or node.was or node.identity in self.old.by_identity
+            if node.kind != "transform" or is_known:
                 continue
             read = [(edge.node, edge.output) for edge in node.inputs]
             same = [

@@ -248,9 +248,18 @@ def left_over(plan: Plan) -> dict[str, str]:
     Args:
         plan: The checked pipeline.
     """
+    places = recorded(plan)
+    return {name: places[name] for name in sorted(places) if _is_gone(plan, name)}
+
+
+def recorded(plan: Plan) -> dict[str, str]:
+    """The targets that have a record, each with its record's place.
+
+    Args:
+        plan: The checked pipeline.
+    """
     root = f"{plan.definition.checkpoints.rstrip('/')}/{plan.definition.name}"
-    names = {name.rpartition(IN_GROUP)[2]: f"{root}/{name}" for name in recorded_targets(root)}
-    return {name: names[name] for name in sorted(names) if _is_gone(plan, name)}
+    return {name.rpartition(IN_GROUP)[2]: f"{root}/{name}" for name in recorded_targets(root)}
 
 
 def _is_gone(plan: Plan, identity: str) -> bool:

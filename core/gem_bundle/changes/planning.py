@@ -30,13 +30,14 @@ from gem_bundle.changes.first_run import (
     left_over,
     moved_target,
     reads_what_is_there,
+    recorded,
     target_elsewhere,
     without_checkpoint,
 )
 from gem_bundle.changes.forgotten import forgotten
 from gem_bundle.changes.history import record_of, what_ran
 from gem_bundle.changes.model import Change, TargetChanges
-from gem_bundle.changes.record import Accepted, record_file, recorded_targets
+from gem_bundle.changes.record import Accepted, record_file
 from gem_bundle.changes.sides import new_side
 from gem_bundle.changes.unnamed import by_order
 from gem_bundle.changes.withheld import without_logins
@@ -94,10 +95,7 @@ def _without_checkpoints(
 ) -> Iterator[TargetChanges]:
     """What becomes of the targets that have a record, and need none as they are now."""
     others = _unrestartable(plan, chosen)
-    root = split(plan.definition.record(others[0].id))[0] if others else ""
-    places = (
-        {name.rpartition(IN_GROUP)[2]: below(root, name) for name in recorded_targets(root)} if root else {}
-    )
+    places = recorded(plan) if others else {}
     for node in others:
         place = places.get(node.identity)
         record = record_of(node.id, place)[0] if place is not None else None
@@ -338,7 +336,9 @@ def plan_against(
     for node in _unrestartable(plan, chosen):
         old = former.pop(node.identity, None)
         if old is not None and before.restartable([old]):
-            new, record = version_of(plan, node.id, environment=environment), version_of(before, old.id)
+            new, record = (
+                version_of(p, n.id, environment=environment) for p, n in ((plan, node), (before, old))
+            )
             found.append(without_checkpoint(plan, node, new, record, "its checkpoint stays"))
     if not chosen:
         now = {node.identity for node in plan.definition.of_kind("target")}

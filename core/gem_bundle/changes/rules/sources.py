@@ -89,21 +89,12 @@ def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Cha
             after=node.id,
         )
     if former is not None:
-        dropped = none_passes_twice(both.after, node.id, alone=_is_alone(both, node))
         what = (
             f"source `{former.id}` is called `{node.id}` now, and the checkpoint knows nothing of that: "
             "all that was read is read again"
         )
-        made = both.change(
-            "continues" if dropped else "again",
-            "GB412",
-            what + ", and changes no result" * dropped,
-            node.id,
-            hint=f"Write `was: {former.id}` at `{node.id}` if it is the same source.",
-            before=former.id,
-            after=node.id,
-        )
-        return replace(made, anew=("again", what)) if dropped else made
+        hint = f"Write `was: {former.id}` at `{node.id}` if it is the same source."
+        return _read_again(both, node, "GB412", what, hint, before=former.id, after=node.id)
     begins = begin_of(gem)
     late = _drop_late_rows(both, node.id)
     if reads_only_new(gem):
@@ -116,21 +107,15 @@ def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Cha
             after=node.gem,
         )
     if both.was_read_earlier(node):
-        dropped = none_passes_twice(both.after, node.id, alone=_is_alone(both, node))
         what = (
             f"source `{node.id}` was read by an earlier version, and the checkpoint has forgotten how far: "
             "all that was read is read again"
         )
-        made = both.change(
-            "continues" if dropped else "again",
-            "GB410",
-            what + ", and changes no result" * dropped,
-            node.id,
-            hint="Begin behind what was read, by the source's own options, under another id. "
-            f"Or accept it: `--accept GB410:{node.id}`.",
-            after=node.gem,
+        hint = (
+            "Begin behind what was read, by the source's own options, under another id. "
+            f"Or accept it: `--accept GB410:{node.id}`."
         )
-        return replace(made, anew=("again", what)) if dropped else made
+        return _read_again(both, node, "GB410", what, hint, after=node.gem)
     if late:
         named = listed_names(sorted(late))
         return both.change(
@@ -149,6 +134,16 @@ def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Cha
         node.id,
         after=node.gem,
     )
+
+
+def _read_again(
+    both: Comparison, node: NodeRecord, code: str, what: str, hint: str, **details: str
+) -> Change:
+    """Rows of a source that come once more: where none of them passes twice, they change nothing."""
+    dropped = none_passes_twice(both.after, node.id, alone=_is_alone(both, node))
+    message = what + ", and changes no result" * dropped
+    made = both.change("continues" if dropped else "again", code, message, node.id, hint=hint, **details)
+    return replace(made, anew=("again", what)) if dropped else made
 
 
 def _is_alone(both: Comparison, source: NodeRecord) -> bool:

@@ -82,10 +82,16 @@ def _tell_of_values(
     both: Comparison, changes: Sequence[Told], before: Sequence[Shape], after: Sequence[Shape]
 ) -> list[Change]:
     """The changes, those `mixed` by which Spark takes what a state has for something else."""
+    pairs = list(zip(before, after, strict=True))
+    moved = {
+        new.node
+        for old, new in pairs
+        if _is_moved(old.kept_by, new.kept_by) or _is_moved(old.holds, new.holds)
+    }
+    moved -= _called_otherwise(both) if moved else set()
     reasons: dict[str, str] = {}
-    for old, new in zip(before, after, strict=True):
-        moved = _is_moved(old.kept_by, new.kept_by) or _is_moved(old.holds, new.holds)
-        if moved and new.node not in _called_otherwise(both):
+    for old, new in pairs:
+        if new.node in moved:
             by_order = f"Spark tells what the state of `{new.node}` has by its order"
             reasons[new.node] = f"{by_order}, and takes one value for another now"
         elif why := _other_nulls(old, new) or _other_time(both, old, new):
