@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.history import what_ran
-from gem_bundle.changes.record import read_record
 from gem_bundle.changes.withheld import without_logins
 from gem_bundle.check.stages.versions import installed_spark
 from gem_bundle.contexts import SOURCE_NAMING, is_over_connect
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint, UnseenError
+    from gem_bundle.changes.record import Record
     from gem_bundle.pipeline.model import Trigger
 
 
@@ -119,7 +119,7 @@ def uncompared(found: Diagnostic) -> Diagnostic:
 
 
 def check_checkpoint(
-    target: str, checkpoint: SparkCheckpoint | None, *, source_evolution: bool
+    target: str, checkpoint: SparkCheckpoint | None, *, source_evolution: bool, record: Record | None = None
 ) -> list[Diagnostic]:
     """What keeps a run from continuing from a checkpoint.
 
@@ -128,6 +128,7 @@ def check_checkpoint(
         checkpoint: What is there; None for nothing.
         source_evolution: Whether the run names its sources (offset log version 2), which a checkpoint
             either has from its first run or never.
+        record: What has run on it, where that has been read: it tells of state that is gone.
     """
     if checkpoint is None:
         return []
@@ -144,7 +145,7 @@ def check_checkpoint(
             target,
             hint=hint,
         )
-        for problem in checkpoint.problems or _lost_state(checkpoint)
+        for problem in checkpoint.problems or _lost_state(checkpoint, record)
     ]
     if source_evolution and checkpoint.named is False and not found:
         found.append(
@@ -162,20 +163,16 @@ def check_checkpoint(
     return found
 
 
-def _lost_state(checkpoint: SparkCheckpoint) -> list[str]:
+def _lost_state(checkpoint: SparkCheckpoint, record: Record | None) -> list[str]:
     """That no state is there, where what ran is known to have kept some.
 
     Spark leaves nothing that tells it once the state is gone: the record beside the checkpoint does.
     """
-    if checkpoint.has_state is not False or not checkpoint.commits:
+    if record is None or checkpoint.has_state is not False or not checkpoint.commits:
         return []
     if not checkpoint.settings.get(_PROVIDER, "").endswith(_IN_CHECKPOINT):
         return []
-    try:
-        record = read_record(checkpoint.location)
-    except Exception:  # noqa: BLE001 (what is wrong with a record is said where it is compared)
-        return []
-    ran = None if record is None else what_ran(record, checkpoint).newest
+    ran = what_ran(record, checkpoint).newest
     if ran is None or ran.first_batch > checkpoint.commits[-1].batch:
         return []
     nodes = dict.fromkeys(operator.node for operator in ran.operators if operator.stateful)

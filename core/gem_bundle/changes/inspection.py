@@ -132,16 +132,16 @@ def _inspect(definition: Definition, target: str) -> Inspection:
         next_run = goes_on(location)
     except JournalError as error:
         found.append(damaged_journal(target, location, error))
+    record, wrong = next_run.record(target, beside)
     try:
         checkpoint = read_checkpoint(next_run.location, LAST)
-        found += check_checkpoint(target, checkpoint, source_evolution=False)
+        found += check_checkpoint(target, checkpoint, source_evolution=False, record=record)
         if checkpoint is not None:
             _ = checkpoint.operators, checkpoint.frozen
     except UnseenError as error:
         checkpoint = None
         # A batch keeps none, so that nobody misses what can't be seen.
         found += [] if state == "batch" else [unseen(target, location, error)]
-    record, wrong = next_run.record(target, beside)
     found += [diagnostic for diagnostic in wrong if diagnostic.is_error]
     if record is not None and (checkpoint is not None or state != "gone"):
         record = what_ran(record, checkpoint)

@@ -215,7 +215,7 @@ def _judged(
         return [first_run(plan, node, new, left)], []
     # Continuous processing names no sources, whatever the settings: that is another matter.
     evolution = has_source_evolution(plan.definition.spark, node.trigger) and not checkpoint.continuous
-    broken = check_checkpoint(node.id, checkpoint, source_evolution=evolution)
+    broken = check_checkpoint(node.id, checkpoint, source_evolution=evolution, record=record)
     if broken:
         return [], broken
     versions = what_ran(record, checkpoint).versions if record is not None else ()
