@@ -164,17 +164,19 @@ class Flow:
 
         Where only which groups there are is read, `update` gives those that rows have just come for.
         """
-        if lets_go_at_once(self.side, name, self.lineage):
-            return False
         kept = self._updated(name)
-        return self.keeps(name) if kept is None else bool(self._read_results(name, kept))
+        return self._has_some_left(name) if kept is None else bool(self._read_results(name, kept))
 
     def recalls_rows(self, name: str) -> bool:
         """Whether it gets into results which rows a node has had, or may: not only which groups there are."""
-        if lets_go_at_once(self.side, name, self.lineage):
-            return False
         kept = self._updated(name)
-        return self.keeps(name) if kept is None else tell_of_rows(kept, self._read_results(name, kept))
+        if kept is None:
+            return self._has_some_left(name)
+        return tell_of_rows(kept, self._read_results(name, kept))
+
+    def _has_some_left(self, name: str) -> bool:
+        """Whether anything of what a node keeps is there when the next micro-batch begins, or may be."""
+        return self.keeps(name) and not lets_go_at_once(self.side, name, self.lineage)
 
     def _updated(self, name: str) -> Kept | None:
         """What is kept of groups where those come out that rows have come for; None for anything else."""
