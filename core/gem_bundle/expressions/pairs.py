@@ -60,14 +60,40 @@ def kept_by(condition: str, left: Facts, right: Facts, names: tuple[str, str]) -
     from gem_bundle.expressions.join_terms import conjuncts
     from gem_bundle.expressions.joins import join_condition
 
-    rules = []
+    in_order, rules = [], set()
     for term in (part for whole_term in conjuncts(tree) for part in _bounds_of(whole_term)):
         text = term.sql(dialect="spark")
-        if _is_of_pairs(term, inputs) and not join_condition(text, left, right, names).lets_go:
-            rules.append(f"of pairs {sorted(asked_by(text, inputs) or ())}")
+        if (sides := _sides_of(term, inputs)) is not None:
+            # Keys are in the order of these terms, whichever side stands first in each.
+            in_order.append(made_over(sides, list(enumerate(inputs)), {}).rule)
+        elif _is_of_pairs(term, inputs) and not join_condition(text, left, right, names).lets_go:
+            rules.add(f"of pairs {sorted(asked_by(text, inputs) or ())}")
         else:
-            rules.append(made_over(text, list(enumerate(inputs)), {}).rule)
-    return Made(" and ".join(rules), whole.uses)
+            made = made_over(text, list(enumerate(inputs)), {})
+            of_one = made.uses is not None and len({use.partition(":")[0] for use in made.uses}) == 1
+            rules.add(made.rule) if of_one else in_order.append(made.rule)
+    return Made(" and ".join([*in_order, *sorted(rules)]), whole.uses)
+
+
+def _sides_of(term: exp.Expr, inputs: Sequence[Sequence[Column] | None]) -> str | None:
+    """A term by which something of one input equals something of the other, with the first input first."""
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.expressions.trees import bare
+
+    node = bare(term)
+    if not isinstance(node, exp.EQ | exp.NullSafeEQ):
+        return None
+    uses = [
+        made_over(side.sql(dialect="spark"), list(enumerate(inputs)), {}).uses
+        for side in (node.this, node.expression)
+    ]
+    places = [{use.partition(":")[0] for use in of_side or ()} for of_side in uses]
+    if sorted(map(sorted, places)) != [["0"], ["1"]]:
+        return None
+    first, second = node.this, node.expression
+    if places[0] == {"1"}:
+        first, second = second, first
+    return str(type(node)(this=first.copy(), expression=second.copy()).sql(dialect="spark"))
 
 
 def asked_of_pairs(

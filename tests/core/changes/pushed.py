@@ -965,6 +965,25 @@ KEPT_NULLS = [
         BY_TWO + _flag("so", "case when l.n > 0 then true else l.x < 2 end", "j") + _filter("so", "c"),
         "mixed",
     ),
+    # Which side stands first, and what is asked of pairs where, changes nothing of what a join keeps.
+    Pushed(
+        "what a join wants to be equal the other way round, and something else of its pairs",
+        BY_TWO.replace("l.n = r.m", "l.x <= r.y and l.n = r.m"),
+        BY_TWO.replace("l.value = r.name and l.n = r.m", "r.name = l.value and r.m = l.n and l.x > r.y"),
+        "from_now_on",
+    ),
+    Pushed(
+        "what a join wants to be equal in another order",
+        BY_TWO,
+        BY_TWO.replace("l.value = r.name and l.n = r.m", "l.n = r.m and l.value = r.name"),
+        "refused",
+    ),
+    Pushed(
+        "what a join wants to be equal of another column",
+        BY_TWO,
+        BY_TWO.replace("l.n = r.m", "l.n = cast(r.y as int)"),
+        "mixed",
+    ),
     # Of two columns of one name a query can ask for none.
     Pushed(
         "a column more on both sides of a join before a query",
