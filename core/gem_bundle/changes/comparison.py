@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -270,7 +271,17 @@ class Comparison:
     @property
     def fresh(self) -> str:
         """The command that begins anew, as a hint names it."""
-        return f"`gem-bundle run --fresh {self.new.target}`"
+        definition = self.plan.definition
+        if definition.within is not None:
+            return f"`--fresh {self.new.target}`"  # each platform starts a bundle by a command of its own
+        return f"`gem-bundle run {self._file}--fresh {self.new.target}`"
+
+    @property
+    def _file(self) -> str:
+        """The pipeline file as a command names it, and a blank; empty for one written in Python."""
+        definition = self.plan.definition
+        profile = f"--profile {shlex.quote(definition.profile)} " if definition.profile else ""
+        return f"{shlex.quote(definition.file)} {profile}" if definition.file else ""
 
     @cached_property
     def no_fresh(self) -> str:
@@ -318,7 +329,8 @@ class Comparison:
         if any(node.kind == "source" for node in (*self.added, *self.removed)):
             return ""  # what the target has of another source has its time in another way
         taken = can_be_computed_anew(self.plan, self.new, changed, self._checkpoint)
-        return f"`gem-bundle backfill --target {self.new.target}` computes earlier results by it." * taken
+        command = f"gem-bundle backfill {self._file}--target {self.new.target} --from TIME --to TIME"
+        return f"`{command}` computes earlier results by it." * taken
 
     @property
     def is_rewritten(self) -> bool:

@@ -476,7 +476,11 @@ def test_what_was_written_by_the_old_rule_can_be_computed_anew_where_the_target_
           out: {gem: TARGET, input: some, options: {path: outMORE}}
     """
     for gem, more, hint in (
-        ("delta", "", "`gem-bundle backfill --target out` computes earlier results by it."),
+        (
+            "delta",
+            "",
+            "`gem-bundle backfill shop.yaml --target out --from TIME --to TIME` computes earlier results by it.",
+        ),
         ("file", ", format: json", ""),
     ):
         before = text.replace("TARGET", gem).replace("MORE", more)

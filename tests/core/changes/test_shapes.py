@@ -321,7 +321,7 @@ JOINED = """
         ("a.x = b.m", "a.n = b.y", "mixed"),
         # Whether both are null is a key of its own.
         ("a.n <=> b.m", "a.n = b.m", "refused"),
-        ("a.n = b.m", "b.m = a.n", "mixed"),
+        ("a.n = b.m", "b.m = a.n", "from_now_on"),
         ("coalesce(a.n, 0) = b.m", "a.n + 1 = b.m", "refused"),
         ("a.n + 1 = b.m", "coalesce(a.n, 0) = b.m", "mixed"),
         # All rows are kept, and the pairs that come out of them go by the new condition.

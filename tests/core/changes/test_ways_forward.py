@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,16 +34,18 @@ from tests.core.changes.edits import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gem_bundle.changes.model import Change
     from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.pipeline.plan import Plan
 
-FRESH = "egin anew with `gem-bundle run --fresh out`"
-NO_FRESH = "`gem-bundle run --fresh out` doesn't take it: "
+FRESH = "egin anew with `gem-bundle run shop.yaml --fresh out`"
+NO_FRESH = "`gem-bundle run shop.yaml --fresh out` doesn't take it: "
 NAMES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
-BACKFILL = "`gem-bundle backfill --target out` computes earlier results by it."
+BACKFILL = (
+    "`gem-bundle backfill shop.yaml --target out --from TIME --to TIME` computes earlier results by it."
+)
 STRICTER = (("n > 0", "n > 1"),)
 KEPT = """
 pipeline: shop
@@ -437,6 +440,27 @@ SHIPPED = KEPT.replace(
     'gem: file, options: {format: json, path: data, schema: "page string, n int, at timestamp"}',
     "gem: delta, options: {path: data}",
 )
+
+
+@pytest.mark.parametrize(
+    ("file", "profile", "within", "command"),
+    [
+        ("my shop.yaml", None, None, "`gem-bundle run 'my shop.yaml' --fresh out`"),
+        ("shop.yaml", "prod", None, "`gem-bundle run shop.yaml --profile prod --fresh out`"),
+        ("", None, None, "`gem-bundle run --fresh out`"),
+        ("shop.yaml", None, lambda name: None, "`--fresh out`"),
+    ],
+    ids=["a file", "a profile", "written in Python", "a bundle"],
+)
+def test_a_way_is_a_command_that_can_be_given(
+    file: str, profile: str | None, within: Callable[[str], bytes | None] | None, command: str
+) -> None:
+    before, now = plan(WINDOWS), plan(WINDOWS.replace("n > 0", "n > 1"))
+    now = replace(now, definition=replace(now.definition, file=file, profile=profile, within=within))
+    found = compare(version_of(before, "out"), version_of(now, "out"), now, "out")
+    assert [change.hint.partition("egin anew with ")[2].partition(",")[0] for change in found.changes] == [
+        command
+    ]
 
 
 def test_whoever_knows_that_a_table_has_only_moved_may_say_so(tmp_path: Path) -> None:
