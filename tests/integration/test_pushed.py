@@ -22,6 +22,7 @@ pytestmark = pytest.mark.spark
 
 OUTCOMES = {
     "skipped": "wrong",
+    "again": "wrong",
     "mixed": "wrong",
     "refused": "refused",
     "continues": "continues",

@@ -5,11 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.flow import IS_NULL, of_input
-from gem_bundle.lineage import NEVER_TRUE
+from gem_bundle.lineage import NEVER_TRUE, UNCHANGED
+from gem_bundle.pipeline.plan import paths_into, reader_name
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.record import InputRecord
+    from gem_bundle.lineage import Lineage
+    from gem_bundle.pipeline.plan import Path, Plan
+
+
+_Step = tuple["Path", str, frozenset[str]]
 
 
 def let_nothing_through(flow: Flow) -> tuple[str, ...]:
@@ -93,3 +101,55 @@ def _asks_of(flow: Flow, name: str, groups: str) -> bool:
     if [edge.node for edge in inputs] != [groups] or before is None or before.kept is None:
         return True
     return bool(set(of_input(made.rows.uses, 0)) & before.kept.values.keys())
+
+
+def gets_through(flow: Flow, plan: Plan, readers: Collection[str]) -> bool:
+    """Whether rows of one of some readers may get to the target, or to what keeps state.
+
+    They don't where a union fills with nulls what they lack, and a condition behind it asks for that.
+
+    Args:
+        flow: The version.
+        plan: The pipeline, of which it is a part.
+        readers: The names of the readers.
+    """
+    start: _Step = (flow.side.target, frozenset()), "", frozenset()
+    waiting, seen = [start], {start}
+    while waiting:
+        path, output, wanted = waiting.pop()
+        node = flow.side.nodes[path[0]]
+        if node.kind == "source" and reader_name(plan, path) in readers:
+            return True
+        lineage = flow.lineage(node.id, output) if node.kind == "transform" else None
+        for position, before in enumerate(paths_into(plan, path)):
+            asked = _asked_of(lineage, position, wanted, alone=len(node.inputs) == 1)
+            step = before, node.inputs[position].output, asked or frozenset()
+            if asked is not None and step not in seen:
+                seen.add(step)
+                waiting.append(step)
+    return False
+
+
+def _asked_of(
+    lineage: Lineage | None, position: int, wanted: frozenset[str], *, alone: bool
+) -> frozenset[str] | None:
+    """What rows of an input must not lack to get through a node and what is behind it; None if all lack it.
+
+    Args:
+        lineage: What the node makes of what; None where that isn't known.
+        position: The position of the input.
+        wanted: What its own rows must not lack.
+        alone: It is the only input: of several a condition may ask for what pairs lack.
+    """
+    if lineage is None or lineage.kept is not None or lineage.expands:
+        return frozenset()
+    asked: set[str] = set()
+    for key in wanted:
+        made = lineage.columns.get(key)
+        if made is None or made.rule not in UNCHANGED or made.uses is None:
+            continue
+        columns = of_input(made.uses, position)
+        if made.rule == "union" and not columns:
+            return None
+        asked |= columns
+    return frozenset(asked | of_input(lineage.asks or (), position) if alone else asked)

@@ -984,6 +984,28 @@ KEPT_NULLS = [
         BY_TWO.replace("l.n = r.m", "l.n = cast(r.y as int)"),
         "mixed",
     ),
+    # What is read again doesn't get through where a condition asks for what it lacks.
+    *(
+        Pushed(
+            f"a path more whose rows {lack} what is asked for",
+            _flag("h", "n > 1", "a") + _filter("h", "c"),
+            _flag("h", "n > 0", "a")
+            + "  u: {gem: union, inputs: [c, a], options: {allow_missing_columns: true}}\n"
+            + step
+            + _filter(asked, "r"),
+            verdict,
+        )
+        for lack, step, asked, verdict in (
+            ("lack", "  r: {gem: rename, input: u, options: {columns: {h: so}}}\n", "so", "from_now_on"),
+            ("have", "  r: {gem: rename, input: u, options: {columns: {n: so}}}\n", "so > 0", "again"),
+            (
+                "may lack",
+                "  r: {gem: rename, input: u, options: {columns: {h: so}}}\n",
+                "so is null or so",
+                "again",
+            ),
+        )
+    ),
     # Of two columns of one name a query can ask for none.
     Pushed(
         "a column more on both sides of a join before a query",

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import RULE_ONLY, Told, told, told_both
+from gem_bundle.changes.emptied import gets_through
 from gem_bundle.changes.flow import ALL
 from gem_bundle.changes.reach import Reach, Taint, reach_from
 from gem_bundle.changes.rules.options import differences
@@ -140,7 +141,9 @@ def _read_again(
     both: Comparison, node: NodeRecord, code: str, what: str, hint: str, **details: str
 ) -> Change:
     """Rows of a source that come once more: where none of them passes twice, they change nothing."""
-    dropped = none_passes_twice(both.after, node.id, alone=_is_alone(both, node))
+    dropped = not gets_through(both.after, both.plan, node.readers) or none_passes_twice(
+        both.after, node.id, alone=_is_alone(both, node)
+    )
     message = what + ", and changes no result" * dropped
     made = both.change("continues" if dropped else "again", code, message, node.id, hint=hint, **details)
     return replace(made, anew=("again", what)) if dropped else made
@@ -365,7 +368,9 @@ def _readers(both: Comparison, node: NodeRecord, lost: set[str], come: set[str])
         )
     if come:
         alone = _is_alone(both, node) and come == set(node.readers)
-        dropped = none_passes_twice(both.after, node.id, alone=alone)
+        dropped = not gets_through(both.after, both.plan, come) or none_passes_twice(
+            both.after, node.id, alone=alone
+        )
         what = (
             f"source `{node.id}` reaches the target on another path than before, with a reader of its own "
             f"({names}): what was read is read again there"
