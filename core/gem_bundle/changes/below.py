@@ -61,6 +61,8 @@ class _Asked(NamedTuple):
         asks: It would be null without some of them, so that Spark asks for those.
         bare: It is nothing but its column, so that where that is computed, it is what that is computed by.
         groups: Groups count that it gets before.
+        nulls: Those count that it gets before for what it would be null without alone, and that as a whole it
+            stays behind.
         form: Its form over its columns, each behind ``0:``; None where that isn't followed.
         there: Those of its columns that are asked for by what isn't meant.
     """
@@ -71,6 +73,7 @@ class _Asked(NamedTuple):
     asks: bool = True
     bare: bool = False
     groups: bool = True
+    nulls: bool = True
     form: Form | None = None
     there: frozenset[str] = frozenset()
 
@@ -88,6 +91,7 @@ class _Asked(NamedTuple):
             self.asks or computed or columns is None,
             self.bare and not computed and columns is not None,
             self.groups,
+            self.nulls,
         )
 
     def computed_by(self, rule: str, nullable: frozenset[str]) -> _Asked:
@@ -108,6 +112,7 @@ def states_below(
     unchanged: frozenset[Term] = frozenset(),
     *,
     groups: bool = True,
+    nulls: bool = True,
     there: frozenset[str] = frozenset(),
 ) -> set[str]:
     """The nodes with state before a transform into whose state its condition may get.
@@ -121,6 +126,7 @@ def states_below(
         output: The one of its outputs that is meant.
         unchanged: What of its condition doesn't count, as `same_terms` tells it.
         groups: Groups count that it gets before, not only rows that are kept and what goes by the watermark.
+        nulls: Those count too that it gets before for what it would be null without alone.
         there: Columns of its input that are asked for in any case, as `asked_in_both` tells it.
     """
     node = flow.side.nodes[name]
@@ -143,7 +149,9 @@ def states_below(
     if _is_told_by_terms(flow, name, lineage):
         terms = [term for term in lineage.terms if term not in unchanged]
         nullable = _nullable(flow, name)
-        asking = [_of_term(term, nullable)._replace(groups=groups, there=there) for term in terms]
+        asking = [
+            _of_term(term, nullable)._replace(groups=groups, nulls=nulls, there=there) for term in terms
+        ]
         forms = [form for term in lineage.terms if (form := form_made_by(term.made)) is not None]
         valued = set().union(*map(valued_in, forms))
         asking = [asked._replace(form=asked.form and without(asked.form, valued)) for asked in asking]
@@ -155,7 +163,7 @@ def states_below(
     for position, edge in enumerate(node.inputs):
         asked = _asked_of(flow, name, lineage, position)
         if asked is not None:
-            found |= _below(flow, edge, asked._replace(groups=groups, there=there))
+            found |= _below(flow, edge, asked._replace(groups=groups, nulls=nulls, there=there))
     return found
 
 
@@ -424,7 +432,7 @@ def _goes_through_groups(flow: Flow, edge: InputRecord, made: Lineage, asked: _A
         )
     if not over or asked.parts or asked.columns <= keys:
         return bool(over)
-    if asked.either or not asked.asks:
+    if asked.either or not asked.asks or not asked.nulls:
         return False
     # As a whole it stays, and asks for what it would be null without.
     never = flow.never_null(name)
@@ -443,7 +451,8 @@ def _parts_with(
         return True
     known = flow.never_null(edge.node)
     open_to_null = {key for key, never in known.items() if not never} - asked.there
-    lacking = {f"0:{key}" for key in open_to_null if not is_always_there(flow, edge, key)}
+    counted = open_to_null if asked.nulls else set()
+    lacking = {f"0:{key}" for key in counted if not is_always_there(flow, edge, key)}
     nullable = {f"0:{key}" for key, never in known.items() if never is False} | lacking_fields
     return gets_before_groups(asked.form, {f"0:{key}" for key in columns}, lacking, nullable)
 

@@ -24,8 +24,8 @@ _BY_ITSELF = _MAYBE | _UNCERTAIN
 _TOTAL = frozenset(
     [
         *("approx_count_distinct", "array", "array_agg", "collect_list", "collect_set", "concat_ws", "count"),
-        *("count_if", "current_date", "current_timestamp", "current_user", "hash", "isnotnull", "isnull"),
-        *("map", "named_struct", "now", "rand", "session_window", "struct", "uuid", "xxhash64"),
+        *("count_if", "current_date", "current_timestamp", "current_user", "equal_null", "hash", "isnotnull"),
+        *("isnull", "map", "named_struct", "now", "rand", "session_window", "struct", "uuid", "xxhash64"),
     ]
 )
 _FIRST_KNOWN = frozenset({"coalesce", "greatest", "ifnull", "least", "nvl"})

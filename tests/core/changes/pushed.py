@@ -984,6 +984,43 @@ KEPT_NULLS = [
         BY_TWO.replace("l.n = r.m", "l.n = cast(r.y as int)"),
         "mixed",
     ),
+    # What a condition asks for is asked before groups, and of those that came before that behind them too.
+    Pushed(
+        "a condition more on a key and a result in a table that is written anew",
+        GROUPS,
+        GROUPS + _flag("h", "not (c < n)", "g") + _filter("h", "c"),
+        "continues",
+        mode="complete",
+    ),
+    Pushed(
+        "a condition less on a key and a result in a table that is written anew",
+        GROUPS + _flag("h", "not (c < n)", "g") + _filter("h", "c"),
+        GROUPS,
+        "mixed",
+        mode="complete",
+    ),
+    Pushed(
+        "a condition more on a key and on a result in a table that is written anew",
+        GROUPS,
+        GROUPS + _filter("n is not null and c > 0", "g"),
+        "mixed",
+        mode="complete",
+    ),
+    # Two nulls are equal, so that no row is left out for what it lacks: the join stays one of all of a side.
+    *(
+        Pushed(
+            f"a condition more behind a join of all rows of a side that {asked}",
+            f"{MARKED}{OTHER_MARKED}  j: {{gem: join, inputs: {{l: w, r: v}}, options: {{how: right, condition: {of_pairs}}}}}\n",
+            f"{MARKED}{OTHER_MARKED}  j: {{gem: join, inputs: {{l: w, r: v}}, options: {{how: right, condition: {of_pairs}}}}}\n"
+            + _filter(condition, "j"),
+            verdict,
+        )
+        for of_pairs in ["l.value = r.name and r.seen >= l.at and r.seen <= l.at + interval 1 day"]
+        for asked, condition, verdict in (
+            ("takes nulls", "equal_null(n, m)", "from_now_on"),
+            ("takes none", "n = m", "refused"),
+        )
+    ),
     # What is read again doesn't get through where a condition asks for what it lacks.
     *(
         Pushed(

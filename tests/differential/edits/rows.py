@@ -222,7 +222,14 @@ _FEW_ALIKE = Style(
     0,
     20,
 )
-SPECIAL = {"once more": _REPEATED, "late": _LATE, "few alike": _FEW_ALIKE}
+# Of what was dropped as late nothing like it may have come before.
+_LATE_AND_FEW_ALIKE = _LATE._replace(words=_KINDS.words, numbers=tuple(range(40)))
+SPECIAL = {
+    "once more": _REPEATED,
+    "late": _LATE,
+    "few alike": _FEW_ALIKE,
+    "late and few alike": _LATE_AND_FEW_ALIKE,
+}
 
 _MORE = 5
 """How many times as many rows there are each time that all styles have had their turn."""

@@ -75,7 +75,7 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
         if not taint:
             return
     # Groups that get no rows any more don't come out again with `update`; the rows that a join has kept do.
-    below = states_below(both.after, node.id, groups=not both.updates)
+    below = states_below(both.after, node.id, groups=not both.updates, nulls=not _leaves_out_what_lacks(both))
     below -= joins_of_other_keys(both.after, node.id)
     if reach.states and not (taint.rows or taint.nulls):
         reach.states -= joins_behind_names(both, node)
@@ -90,6 +90,14 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
         yield Told(made, reach)
     else:
         yield Told(tell(both, reach, "GB420", what, node.id, key="gem", after=node.gem), reach)
+
+
+def _leaves_out_what_lacks(both: Comparison) -> bool:
+    """Whether a condition leaves out groups with nulls that it asks for, those too that came before it did.
+
+    It does where it stays behind them, and all are written anew.
+    """
+    return both.is_rewritten and all(isinstance(o, AggregateOperator) for o in both.new.stateful)
 
 
 def _removed(both: Comparison, node: NodeRecord) -> Iterator[Told]:
@@ -267,15 +275,15 @@ def _pushed(both: Comparison, old: NodeRecord, new: NodeRecord, *, narrows: bool
     if asks_the_same(*sides):
         return found
     # Of groups that it leaves out no row comes out again with `update`; the rows that a join has kept do.
-    groups = not (narrows and both.updates)
+    groups, nulls = not (narrows and both.updates), not (narrows and _leaves_out_what_lacks(both))
     different = both.outputs(old, new)
     for output in {*both.before.outputs(old.id), *both.after.outputs(new.id)}:
         if output in different and not (different[output].rows or different[output].nulls):
             continue
         same, there = same_terms(*sides, output), asked_in_both(*sides, output)
-        before = states_below(both.before, old.id, output, same, groups=groups, there=there)
+        before = states_below(both.before, old.id, output, same, groups=groups, nulls=nulls, there=there)
         found |= {both.now[name] for name in before if name in both.now}
-        found |= states_below(both.after, new.id, output, same, groups=groups, there=there)
+        found |= states_below(both.after, new.id, output, same, groups=groups, nulls=nulls, there=there)
         if narrows:
             found -= joins_of_other_keys(both.after, new.id, same)
     return found
