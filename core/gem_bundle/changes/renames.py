@@ -1,4 +1,4 @@
-"""Columns that are only called otherwise: rows that a join keeps are the same rows under other names."""
+"""Columns that are only called otherwise: what Spark keeps of rows is the same under other names."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 _Names = dict[str, str]
 
 
-def joins_of_the_same_rows(both: Comparison, new: NodeRecord) -> set[str]:
-    """The joins behind a node that has changed whose state is the same but for the names of columns.
+def states_of_the_same_rows(both: Comparison, new: NodeRecord) -> set[str]:
+    """The nodes behind a node that has changed whose state is the same but for the names of columns.
 
-    Spark keeps rows by the order of their columns, without their names.
+    Spark keeps rows, and what duplicates are told by, by the order of their columns, without their names.
 
     Args:
         both: What is compared.
@@ -37,7 +37,7 @@ def joins_of_the_same_rows(both: Comparison, new: NodeRecord) -> set[str]:
     return found | _behind(both, new.id, names)
 
 
-def joins_behind_names(both: Comparison, node: NodeRecord) -> set[str]:
+def states_behind_names(both: Comparison, node: NodeRecord) -> set[str]:
     """The same behind a node that was put between or taken out, and calls columns otherwise.
 
     Args:
@@ -88,7 +88,10 @@ def _behind(both: Comparison, first: str, names: _Names | None) -> set[str]:
         if not _is_as_it_was(both, old, node):
             continue
         named[name] = _names(both.before.lineage(old.id), both.after.lineage(name), known)
-        if named[name] is not None and _keeps_the_same(both, old, node, known):
+        if both.before.drops_duplicates(old.id) and both.after.drops_duplicates(name):
+            named[name] = known[0] if _drops_the_same(both, old, node, known) else None
+            found |= set() if named[name] is None else {name}
+        elif named[name] is not None and _keeps_the_same(both, old, node, known):
             found.add(name)
     return found
 
@@ -122,6 +125,19 @@ def _keeps_the_same(both: Comparison, old: NodeRecord, new: NodeRecord, inputs: 
         == both.before.needed_of(old.id, position)
         for position, names in enumerate(inputs)
     )
+
+
+def _drops_the_same(both: Comparison, old: NodeRecord, new: NodeRecord, inputs: Sequence[_Names]) -> bool:
+    """Whether a removal of duplicates goes by the same columns in the same order, under other names."""
+    before, after = both.before.lineage(old.id), both.after.lineage(new.id)
+    if before is None or after is None or before.kept is None or after.kept is None:
+        return False
+    if before.kept.values != after.kept.values or before.rows.rule != after.rows.rule:
+        return False
+    if tuple(_renamed(made, inputs) for made in after.kept.keys) != before.kept.keys:
+        return False
+    needed = both.after.needed_of(new.id, 0)
+    return {inputs[0].get(key, key) for key in needed} == both.before.needed_of(old.id, 0)
 
 
 def _renamed(made: Made, inputs: Sequence[Mapping[str, str]]) -> Made | None:

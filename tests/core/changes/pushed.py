@@ -1006,6 +1006,22 @@ KEPT_NULLS = [
         "mixed",
         mode="complete",
     ),
+    # Rows are told to be duplicates by their columns in order: of more than four by what these are called.
+    *(
+        Pushed(
+            f"{columns} columns by which rows are told to be duplicates, of which one is called `{called}`",
+            before + "  d: {gem: deduplicate, input: LAST}\n".replace("LAST", last),
+            before
+            + f"  r: {{gem: rename, input: {last}, options: {{columns: {{n: {called}}}}}}}\n"
+            + "  d: {gem: deduplicate, input: r}\n",
+            verdict,
+        )
+        for columns, before, last, called, verdict in (
+            ("four", "", "a", "number", "from_now_on"),
+            ("five", _flag("h", "n + 1", "a"), "c", "so", "from_now_on"),
+            ("five", _flag("h", "n + 1", "a"), "c", "number", "refused"),
+        )
+    ),
     # Two nulls are equal, so that no row is left out for what it lacks: the join stays one of all of a side.
     *(
         Pushed(

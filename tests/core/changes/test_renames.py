@@ -41,8 +41,9 @@ def shop(names: str, between: str = FILTER, last: str = ALL, condition: str = "w
         ("{x: u}", "{x: v}", "{gem: with_columns, input: called, options: {columns: {j: to_json(struct(*))}}}", ALL, "mixed"),
         ("{x: u}", "{x: v}", "{gem: sql, input: called, options: {query: 'select *, to_json(struct(called.*)) as j from called'}}", ALL, "mixed"),
         ("{x: u}", "{x: v}", "{gem: unpivot, input: called, options: {ids: [n, at]}}", ALL, "mixed"),
+        ("{x: u}", "{x: v}", "{gem: deduplicate, input: called}", ALL, "from_now_on"),
         # What goes by columns with these names keeps something else.
-        ("{x: u}", "{x: v}", "{gem: deduplicate, input: called}", ALL, "mixed"),
+        ("{x: y, y: x}", "{x: x, y: y}", "{gem: deduplicate, input: called, options: {columns: [n, x]}}", ALL, "mixed"),
     ],
 )  # fmt: skip
 def test_a_join_keeps_the_same_rows(old: str, new: str, between: str, last: str, expected: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.flow import ALL
-from gem_bundle.changes.renames import joins_behind_names, joins_of_the_same_rows
+from gem_bundle.changes.renames import states_behind_names, states_of_the_same_rows
 from gem_bundle.changes.shapes import bare, fit, shapes
 from gem_bundle.diagnostics import listed_names
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator
@@ -120,8 +120,8 @@ def _tell_of_values(
 def _called_otherwise(both: Comparison) -> set[str]:
     """The joins whose rows are the same, and only called otherwise."""
     return set().union(
-        *(joins_of_the_same_rows(both, node) for _, node in both.pairs),
-        *(joins_behind_names(both, node) for node in (*both.added, *both.removed)),
+        *(states_of_the_same_rows(both, node) for _, node in both.pairs),
+        *(states_behind_names(both, node) for node in (*both.added, *both.removed)),
     )
 
 

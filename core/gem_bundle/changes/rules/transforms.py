@@ -24,7 +24,7 @@ from gem_bundle.changes.reach import (
     same_results,
     tells_all,
 )
-from gem_bundle.changes.renames import joins_behind_names, joins_of_the_same_rows
+from gem_bundle.changes.renames import states_behind_names, states_of_the_same_rows
 from gem_bundle.changes.rules.options import differences, other_code
 from gem_bundle.changes.rules.state import knows_rows
 from gem_bundle.diagnostics import listed_names
@@ -78,7 +78,7 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
     below = states_below(both.after, node.id, groups=not both.updates, nulls=not _leaves_out_what_lacks(both))
     below -= joins_of_other_keys(both.after, node.id)
     if reach.states and not (taint.rows or taint.nulls):
-        reach.states -= joins_behind_names(both, node)
+        reach.states -= states_behind_names(both, node)
     elif reach.states and not taint.columns:
         others = states_of_other_groups(both.after, node.id, reach.states)
         reach.states -= others
@@ -119,7 +119,7 @@ def _removed(both: Comparison, node: NodeRecord) -> Iterator[Told]:
     if before in both.now:
         reach = reach_from(both.after, both.now[before], taint).join(reach, {n: n for n in reach.states})
     if reach.states and not (taint.rows or taint.nulls):
-        reach.states -= joins_behind_names(both, node)
+        reach.states -= states_behind_names(both, node)
     yield Told(tell(both, reach, "GB421", what, node.id, before=node.gem), reach)
 
 
@@ -222,7 +222,7 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
                     reach.states -= _none_the_older(both, old, new, more, reach.states)
                 reach.states |= _pushed(both, old, new, narrows=more is not None)
             elif reach.states:
-                reach.states -= joins_of_the_same_rows(both, new)
+                reach.states -= states_of_the_same_rows(both, new)
             yield Told(tell(both, reach, "GB423", what, new.id, hint=found.change.hint, **details), reach)
         elif effect == "refused":
             # By nothing but state Spark refuses a transform that it takes on a new checkpoint.
