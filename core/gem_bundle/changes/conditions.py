@@ -21,6 +21,14 @@ IS_TRUE = f"{_TRUE},))"
 """The rule of a condition that is `true` and nothing else."""
 SEMI = frozenset({"left_semi", "left_anti"})
 """How joins are called that only decide which rows of their first input stay."""
+ASKED_BEFORE = {
+    "inner": frozenset("01"),
+    "left": frozenset("0"),
+    "left_semi": frozenset("0"),
+    "left_anti": frozenset("0"),
+    "right": frozenset("1"),
+}
+"""Of which inputs a condition behind a join is asked before it, by how it joins."""
 _EQUALITY = "sqlglot.expressions.core.EQ'"
 EQUALITIES = (f"(<class '{_EQUALITY}", "(<class 'sqlglot.expressions.core.NullSafeEQ'")
 """How the rules of conditions begin that want two things to be equal."""
@@ -100,6 +108,12 @@ def _is_semi_join(flow: Flow, name: str) -> bool:
     return bool(joins) and all(join.how in SEMI for join in joins)
 
 
+def _sides_that_stay(flow: Flow, name: str) -> frozenset[str]:
+    """The positions of the inputs of a join of which Spark asks a condition behind it before."""
+    joins = [o.how for o in flow.side.operators if o.node == name and isinstance(o, JoinOperator)]
+    return ASKED_BEFORE.get(joins[0], frozenset()) if len(joins) == 1 else frozenset()
+
+
 class _How(NamedTuple):
     """How a condition is asked.
 
@@ -146,7 +160,12 @@ def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, how: _Ho
         # With both sides' columns it becomes a part of the join's condition, and what is equal a key.
         key = how.equal or rows.rule.startswith(EQUALITIES) or _CONJUNCTION in rows.rule
         gets_before = how.pairs or not rows.uses or several or len(sides) == 1 or key
-        return {before} if gets_before else set()
+        found = {before} if gets_before else set()
+        if gets_before and len(sides) == 1 and sides <= _sides_that_stay(flow, before):
+            position = int(*sides)
+            moved = set().union(*(of_input(made.columns[column].uses or (), position) for column in wanted))
+            found |= _below(flow, flow.side.nodes[before].inputs[position], moved, rows, how)
+        return found
     if made.kept is not None:
         keys = set(made.columns) - set(made.kept.values)
         gets_before = bool(rows.uses) and (bool(wanted & keys) if several else wanted <= keys)
@@ -217,7 +236,7 @@ def asked_behind(flow: Flow, name: str, *, tried: bool = False) -> set[str]:
     for uses, known in asking:
         asks = {use.partition(":")[2] for use in uses or ()}
         passed = (known[key] for key in asks & known.keys())
-        found |= {use for made in passed if made.rule == "=" for use in made.uses or ()}
+        found |= {use for made in passed if made.rule in UNCHANGED for use in made.uses or ()}
     return found
 
 
@@ -241,7 +260,13 @@ def conditions_behind(
         before, read, known = waiting.pop()
         for other in flow.side.readers_of.get(before, ()):
             inputs = flow.side.nodes[other].inputs
-            if len(inputs) != 1 or inputs[0].output != read:
+            if len(inputs) != 1:
+                places = [
+                    place for place, edge in enumerate(inputs) if (edge.node, edge.output) == (before, read)
+                ]
+                waiting += [(other, "", _of_side(flow, other, place, known)) for place in places]
+                continue
+            if inputs[0].output != read:
                 continue
             for output in flow.outputs(other):
                 lineage = flow.lineage(other, output)
@@ -259,6 +284,25 @@ def conditions_behind(
                 waiting.append((other, output, made))
 
 
+def _of_side(flow: Flow, name: str, place: int, known: Mapping[str, Made]) -> dict[str, Made]:
+    """How columns behind a union or a join are made of those before one of its inputs, without all others.
+
+    Args:
+        flow: The version.
+        name: The node.
+        place: The position of the input.
+        known: How the columns of that are made.
+    """
+    lineage = flow.lineage(name)
+    columns = lineage.columns if lineage is not None else {}
+    own = {key: of_input(made.uses or (), place) for key, made in columns.items() if made.rule in UNCHANGED}
+    return {
+        key: as_made_before(known, Made("=", frozenset(f"0:{name}" for name in names)))
+        for key, names in own.items()
+        if names
+    }
+
+
 def _asked(flow: Flow, edge: InputRecord, use: str) -> set[str]:
     """The nodes before which Spark asks for a column that an aggregation asks for, as its window does."""
     return _below(flow, edge, of_input([use], 0), Made(uses=frozenset([use])), _How())
@@ -274,7 +318,8 @@ def as_made_before(known: Mapping[str, Made], made: Made) -> Made:
     if made.uses is None:
         return made
     found = [known.get(use.partition(":")[2], Made("?", None)) for use in made.uses]
-    if made.rule == "=" and len(found) == 1:
+    # Of a union each branch has the condition.
+    if made.rule in UNCHANGED and len(found) == 1:
         return found[0]
     equals = (equal_before(known, equal) for equal in made.equals)
     rule = (

@@ -6,7 +6,14 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.conditions import SEMI, as_made_before, asked_behind, conditions_behind, equal_before
+from gem_bundle.changes.conditions import (
+    ASKED_BEFORE,
+    SEMI,
+    as_made_before,
+    asked_behind,
+    conditions_behind,
+    equal_before,
+)
 from gem_bundle.changes.flow import ALL, of_input, read_of
 from gem_bundle.expressions.functions import BY_CHANCE
 from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, column_keys, same
@@ -19,14 +26,6 @@ if TYPE_CHECKING:
     from gem_bundle.changes.record import InputRecord
     from gem_bundle.lineage import Equality
 
-# Of which inputs a condition behind a join is asked before it.
-_ASKED_BEFORE = {
-    "inner": frozenset("01"),
-    "left": frozenset("0"),
-    "left_semi": frozenset("0"),
-    "left_anti": frozenset("0"),
-    "right": frozenset("1"),
-}
 # What a semi join is put before.
 _PASSED = frozenset({"filter", "generate", "repartition", "union"})
 _BY_CHANCE = re.compile(rf"(?i)[.'](?:{'|'.join(sorted(BY_CHANCE))}|monotonically_?increasing_?id)'")
@@ -131,7 +130,7 @@ def _asked_before(flow: Flow, joins: list[JoinOperator]) -> frozenset[tuple[str,
     if len(joins) != 1:
         return frozenset()
     (join,) = joins
-    sides = _ASKED_BEFORE.get(joined_how(flow, join), frozenset())
+    sides = ASKED_BEFORE.get(joined_how(flow, join), frozenset())
     found = {}
     for name, lineage, known in conditions_behind(flow, join.node):
         plain = all(made == same(key) for key, made in lineage.columns.items())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle.lineage import Made
+from gem_bundle.lineage import Made, column_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gem_bundle.changes.comparison import Comparison
     from gem_bundle.changes.record import NodeRecord
+    from gem_bundle.changes.sides import Side
     from gem_bundle.lineage import Lineage
 
 # What columns were called, by what they are called now; None where more than names is different.
@@ -30,11 +31,19 @@ def states_of_the_same_rows(both: Comparison, new: NodeRecord) -> set[str]:
     if new.id not in former:
         return set()
     old = former[new.id]
+    if _coming(both.old, old) != _coming(both.new, new):
+        return set()  # what has changed is before it
     names = _names(both.before.lineage(old.id), both.after.lineage(new.id), [{} for _ in new.inputs])
     found = (
         {new.id} if names is not None and _keeps_the_same(both, old, new, [{} for _ in new.inputs]) else set()
     )
     return found | _behind(both, new.id, names)
+
+
+def _coming(side: Side, node: NodeRecord) -> list[list[str] | None]:
+    """What the columns of a node's inputs are called, in order."""
+    facts = [side.facts.get(edge.key) for edge in node.inputs]
+    return [column_keys(found.columns) if found is not None else None for found in facts]
 
 
 def states_behind_names(both: Comparison, node: NodeRecord) -> set[str]:

@@ -17,6 +17,7 @@ transforms:
 """
 JOIN = "  j: {gem: join, inputs: {l: a, r: b}, options: {condition: l.value = r.name}}\n"
 JOIN_BY_NUMBER = JOIN.replace("l.value = r.name", "l.n = r.m")
+BY_NAME = "  j: {gem: join, inputs: {l: o, r: b}, options: {'on': [name]}}\n"
 BY_TWO = JOIN.replace("l.value = r.name", "l.value = r.name and l.n = r.m")
 WITH_ITSELF = (
     "  o: {gem: select, input: a, options: {columns: [value, n]}}\n"
@@ -42,6 +43,16 @@ WINDOWS = MARKED + (
 )
 SEMI_JOIN = (
     "  j: {gem: join, inputs: {l: BEFORE, r: v}, options: {how: left_semi, condition: l.value = r.name and "
+    "r.seen >= l.at and r.seen <= l.at + interval 1 day}}\n"
+)
+ANOTHER_JOIN = (
+    "  o: {gem: select, input: a, options: {columns: {kind: value, at_2: at}}}\n"
+    "  u: {gem: join, inputs: {l: j, r: o}, options: {condition: l.value = r.kind}}\n"
+)
+LEFT_JOIN = (
+    MARKED
+    + OTHER_MARKED
+    + "  j: {gem: join, inputs: {l: w, r: v}, options: {how: left, condition: l.value = r.name and "
     "r.seen >= l.at and r.seen <= l.at + interval 1 day}}\n"
 )
 SIDES = (
@@ -1006,6 +1017,55 @@ KEPT_NULLS = [
         "mixed",
         mode="complete",
     ),
+    # Spark asks for what is behind a union in each branch of it, and behind joins of the side that it is about.
+    *(
+        Pushed(
+            f"a condition more on a join of all rows of a side behind {what}",
+            LEFT_JOIN + step,
+            LEFT_JOIN + step + _filter("(n = m) = true", "u"),
+            "refused",
+        )
+        for what, step in (
+            (
+                "a union with itself",
+                "  u: {gem: sql, input: j, options: {query: 'select * from j union all select * from j'}}\n",
+            ),
+            (
+                "a union with a source",
+                "  u: {gem: union, inputs: [j, a], options: {allow_missing_columns: true}}\n",
+            ),
+            (
+                "a join with a table",
+                "  u: {gem: join, inputs: {l: j, r: s}, options: {condition: l.n = r.k}}\n",
+            ),
+        )
+    ),
+    Pushed(
+        "a condition more on a join behind a join with another stream",
+        JOIN + ANOTHER_JOIN,
+        JOIN + ANOTHER_JOIN + _filter("n = m", "u"),
+        "refused",
+    ),
+    # A join keeps rows by the order of their columns.
+    *(
+        Pushed(
+            f"columns of one type in another order before a join, {what}",
+            f"  o: {{gem: select, input: a, options: {{columns: {before}}}}}\n"
+            + JOIN.replace("l: a", "l: o"),
+            f"  o: {{gem: select, input: a, options: {{columns: {after}}}}}\n" + JOIN.replace("l: a", "l: o"),
+            "mixed",
+        )
+        for what, before, after in (
+            ("computed", "{value: value, s: reverse(value)}", "{s: reverse(value), value: value}"),
+            ("called otherwise", "{value: value, n: n, k: n + 1}", "{value: value, k: n + 1, n: n}"),
+        )
+    ),
+    Pushed(
+        "columns of one type in another order before a join that gives them in one order",
+        "  o: {gem: select, input: a, options: {columns: {s: reverse(value), name: value}}}\n" + BY_NAME,
+        "  o: {gem: select, input: a, options: {columns: {name: value, s: reverse(value)}}}\n" + BY_NAME,
+        "mixed",
+    ),
     # Rows are told to be duplicates by their columns in order: of more than four by what these are called.
     *(
         Pushed(
@@ -1026,12 +1086,10 @@ KEPT_NULLS = [
     *(
         Pushed(
             f"a condition more behind a join of all rows of a side that {asked}",
-            f"{MARKED}{OTHER_MARKED}  j: {{gem: join, inputs: {{l: w, r: v}}, options: {{how: right, condition: {of_pairs}}}}}\n",
-            f"{MARKED}{OTHER_MARKED}  j: {{gem: join, inputs: {{l: w, r: v}}, options: {{how: right, condition: {of_pairs}}}}}\n"
-            + _filter(condition, "j"),
+            LEFT_JOIN,
+            LEFT_JOIN + _filter(condition, "j"),
             verdict,
         )
-        for of_pairs in ["l.value = r.name and r.seen >= l.at and r.seen <= l.at + interval 1 day"]
         for asked, condition, verdict in (
             ("takes nulls", "equal_null(n, m)", "from_now_on"),
             ("takes none", "n = m", "refused"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from gem_bundle.schema import schema_of
 from tests.differential.edits.rows import PHASES, write_phase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -217,7 +218,7 @@ class Experiments:
         def keep(batch: DataFrame, _: int) -> None:
             # By name: in which order a sink gets the columns makes no difference to it.
             names = batch.columns
-            rows = Counter(str(sorted(zip(names, map(str, row), strict=True))) for row in batch.collect())
+            rows = Counter(_text_of(names, row) for row in batch.collect())
             if rows or mode == "complete":
                 found.append(rows)
 
@@ -264,6 +265,12 @@ class Experiments:
             return reader.schema(schema).json(path)
 
         return read
+
+
+def _text_of(names: Sequence[str], row: Iterable[Any]) -> str:
+    """A row, whose fractions are the same whichever of what they are made of was added first."""
+    text = str(sorted(zip(names, map(str, row), strict=True)))
+    return re.sub(r"\d+\.\d{12,}(E-?\d+)?", lambda found: f"{float(found[0]):.9g}", text)
 
 
 class _Files:
