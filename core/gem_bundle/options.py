@@ -38,6 +38,7 @@ def Field(  # noqa: N802 (it stands where pydantic's Field would)
     advanced: bool = False,
     since: str | None = None,
     change: "Effect | None" = None,
+    place: bool = False,
     **constraints: Any,
 ) -> Any:
     """Declare one option of a gem.
@@ -52,6 +53,8 @@ def Field(  # noqa: N802 (it stands where pydantic's Field would)
         since: The Spark version that brought it, where that is later than 4.0.
         change: What another value does to a query that goes on from its checkpoint, as `Effect` has it:
             for `gem-bundle plan`. Where one word isn't enough, `Gem.change` decides.
+        place: Whether it says, alone or with others, which place a source reads or a target writes to, so
+            that `gem-bundle plan` tells of another one. What `places` names is known to.
         constraints: What pydantic's ``Field`` takes (``gt``, ``min_length``, ``pattern`` …).
     """
     extra: dict[str, Any] = {
@@ -60,6 +63,7 @@ def Field(  # noqa: N802 (it stands where pydantic's Field would)
         "advanced": advanced,
         "since": since,
         "change": change,
+        "place": place,
     }
     kept = {key: value for key, value in extra.items() if value not in (None, False)}
     kept["passed"] = passed

@@ -44,13 +44,14 @@ class DeltaOptions(Options):
     default_change = "from_now_on"
 
     path: DataPath | None = Field(
-        None, passed=False, description="The folder of the table.", examples=["tables/clicks"]
+        None, passed=False, description="The folder of the table.", examples=["tables/clicks"], place=True
     )
     table: TableName | None = Field(
         None,
         passed=False,
         description="The name of the table in the catalog, in place of `path`.",
         examples=["main.web.clicks"],
+        place=True,
     )
 
     @model_validator(mode="after")

@@ -83,6 +83,7 @@ def _of_path(options: FileSourceOptions, passed: dict[str, str], before: Any) ->
         "files that wait at the old path are never read where this one doesn't take them, and files that "
         "it takes are read, whenever they came, unless the checkpoint has their whole paths",
         _EMPTY_FIRST,
+        by_id=bool(options.file_name_only),  # which a file keeps wherever its folder is
     )
 
 

@@ -82,6 +82,7 @@ class AutoLoaderOptions(FormatOptions):
         passed=False,
         description="The folder, or a glob of folders or files, as the workspace has it.",
         examples=["/Volumes/main/web/clicks", "s3://bucket/clicks/"],
+        place=True,
     )
     schema: ReadSchema | None = Field(  # type: ignore[assignment]
         None,

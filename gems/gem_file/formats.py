@@ -71,7 +71,7 @@ class FileOptions(SchemaOptions):
 
     default_change = "from_now_on"
 
-    path: DataPath = Field(passed=False, description="The folder.")
+    path: DataPath = Field(passed=False, description="The folder.", place=True)
     format: Format = Field(passed=False, description="The format of the files.")
 
     header: bool | None = csv("Whether the first line of a file names the columns (default: false).")

@@ -166,6 +166,7 @@ class FileSourceOptions(ReadingOptions):
         passed=False,
         description="The folder, or a glob of folders or files. Files must appear there complete, by a move.",
         examples=["data/clicks", "s3a://bucket/clicks/*/"],
+        place=True,
     )
     schema: ReadSchema | None = Field(  # type: ignore[assignment]
         None,

@@ -74,7 +74,7 @@ class FileTargetOptions(FileOptions):
     """Options of the target `file`, from the guide's *Output sinks* and the formats' own."""
 
     path: DataPath = Field(
-        passed=False, description="The folder.", examples=["out/clicks", "s3a://bucket/clicks"]
+        passed=False, description="The folder.", examples=["out/clicks", "s3a://bucket/clicks"], place=True
     )
     partition_by: StringList = Field(
         [],

@@ -85,6 +85,7 @@ class ConnectionOptions(Options):
         passed=False,
         description="Where the database is, as its driver has it.",
         examples=["jdbc:postgresql://localhost:5432/shop"],
+        place=True,
     )
     user: str | None = Field(None, passed=False, min_length=1, description="The user to log in as.")
     password: SecretStr | None = Field(

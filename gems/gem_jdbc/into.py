@@ -44,6 +44,7 @@ class JdbcTargetOptions(ConnectionOptions):
         description="The table, as the database's own SQL has it. It is made where it isn't there.",
         examples=["totals", "sales.totals"],
         change="from_now_on",
+        place=True,
     )
     upsert: UpsertOptions | None = Field(
         None,

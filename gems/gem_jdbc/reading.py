@@ -64,6 +64,7 @@ class JdbcSourceOptions(ConnectionOptions):
         passed=False,
         description="The table, as the database's own SQL has it.",
         examples=["orders", "sales.orders"],
+        place=True,
     )
     query: str | None = Field(
         None,
@@ -71,6 +72,7 @@ class JdbcSourceOptions(ConnectionOptions):
         min_length=1,
         description="A query in the database's own SQL, which it computes, in place of `table`.",
         examples=["select id, total from orders where country = 'SK'"],
+        place=True,
     )
     increasing: str | None = Field(
         None,

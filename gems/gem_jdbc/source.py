@@ -30,7 +30,6 @@ _OF_FETCHING = {
     *PARTS,
     "fetch_size",
     "query_timeout",
-    "user",
     "password",
     "driver",
     "jar",
@@ -91,6 +90,14 @@ class JdbcSource(Source[JdbcSourceOptions]):
         """How rows are fetched changes none of them; a checkpoint has a value of the column."""
         if option in _OF_FETCHING:
             return OptionChange("continues", "the rows are the same")
+        if option == "user":
+            return OptionChange(
+                "continues", "the rows are the same, unless the database shows them to some users only"
+            )
+        if option == "session_init_statement":
+            return OptionChange(
+                "from_now_on", "connections from now on begin with it, by which values may be others"
+            )
         if option == "starting":
             return OptionChange(
                 "continues", "the checkpoint has a value, and it wins: this is read by a new checkpoint only"

@@ -85,6 +85,10 @@ class JdbcTarget(Target[JdbcTargetOptions]):
             return self._other_transactions(option)
         if option == "spark_options":
             return change_of(before, self.options.spark_options)
+        if option == "transactional":
+            return self._other_delivery(before)
+        if option == "table":
+            return OptionChange("from_now_on", "the new table gets what comes from now on, the old one stays")
         if option == "url":
             return OptionChange(
                 "from_now_on", "the new database gets what comes from now on, the old one keeps its"
@@ -115,6 +119,23 @@ class JdbcTarget(Target[JdbcTargetOptions]):
             "refused",
             "the table needs a unique key of these columns, and one that was filled without it has none",
             f"{hint}, and then accept the change.",
+        )
+
+    def _other_delivery(self, before: Any) -> OptionChange:
+        """How often a row is there when a micro-batch is run again after a failure."""
+        was = self.options.dialect.transactions is not None if before is None else before
+        if was == self.options.is_transactional:
+            return OptionChange("continues", "it is what was done by default")
+        if was:
+            return OptionChange(
+                "from_now_on",
+                "a micro-batch that is run again after a failure is written again, the last one too where a "
+                "run was killed before its end was in the checkpoint",
+            )
+        return OptionChange(
+            "from_now_on",
+            "micro-batches from now on are written once; the last one is written again where a run was "
+            "killed before its end was in the checkpoint",
         )
 
     def _other_transactions(self, option: str) -> OptionChange:

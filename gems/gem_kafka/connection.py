@@ -41,6 +41,7 @@ class ConnectionOptions(Options):
         spark="kafka.bootstrap.servers",
         description="The brokers to ask first, as `host:port`; the others are found through them.",
         examples=[["localhost:9092"], "b1:9092,b2:9092"],
+        place=True,
     )
     security_protocol: SecurityProtocol | None = Field(
         None,

@@ -44,6 +44,7 @@ class KafkaSourceOptions(ConnectionOptions):
         min_length=1,
         description="The topics to read, all partitions of them.",
         examples=[["clicks"], "clicks,views"],
+        place=True,
     )
     subscribe_pattern: str | None = Field(
         None,
@@ -51,11 +52,13 @@ class KafkaSourceOptions(ConnectionOptions):
         description="A Java regular expression for the names of the topics to read, which is looked "
         "for within them; topics that appear later are read too.",
         examples=["clicks-.*"],
+        place=True,
     )
     assign: Assignment | None = Field(
         None,
         description="Single partitions to read: for each topic a list of their numbers.",
         examples=[{"clicks": [0, 1]}],
+        place=True,
     )
     starting_offsets: StartingOffsets | None = Field(
         None,

@@ -28,13 +28,14 @@ class KafkaTargetOptions(ConnectionOptions):
         "kafka.transactional.id": "Spark's sink does not use Kafka's transactions",
     }
 
-    topic: TopicName | None = Field(None, description="The topic that all rows go to.")
+    topic: TopicName | None = Field(None, description="The topic that all rows go to.", place=True)
     topic_column: str | None = Field(
         None,
         min_length=1,
         passed=False,
         description="The column with each row's topic, in place of `topic`; without either it is the "
         "column `topic`.",
+        place=True,
     )
     key: Expression | None = Field(
         None,

@@ -29,8 +29,8 @@ class SocketOptions(Options):
 
     default_change = "from_now_on"
 
-    host: str = Field(min_length=1, description="The server's host.", examples=["localhost"])
-    port: int = Field(gt=0, lt=65536, description="The server's port.", examples=[9999])
+    host: str = Field(min_length=1, description="The server's host.", examples=["localhost"], place=True)
+    port: int = Field(gt=0, lt=65536, description="The server's port.", examples=[9999], place=True)
     include_timestamp: bool = Field(
         False, description="Add a column `timestamp`, the time at which a line came in."
     )

@@ -34,6 +34,7 @@ class TableSourceOptions(Options):
         passed=False,
         description="The name of the table; a batch reads views too.",
         examples=["clicks", "main.web.clicks"],
+        place=True,
     )
     catalog: CatalogOptions | None = Field(
         None,
@@ -41,6 +42,7 @@ class TableSourceOptions(Options):
         description="Where the catalog of Iceberg tables is that the table's name begins with; without it "
         "the session knows the catalog.",
         examples=[{"kind": "hadoop", "warehouse": "tables"}],
+        place=True,
     )
     spark_options: dict[str, str | int | float | bool] = Field(
         {},

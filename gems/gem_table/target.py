@@ -42,7 +42,10 @@ class TableTargetOptions(Options):
     default_change = "continues"
 
     table: TableName = Field(
-        passed=False, description="The name of the table.", examples=["clicks", "main.web.clicks"]
+        passed=False,
+        description="The name of the table.",
+        examples=["clicks", "main.web.clicks"],
+        place=True,
     )
     catalog: CatalogOptions | None = Field(
         None,
@@ -50,6 +53,7 @@ class TableTargetOptions(Options):
         description="Where the catalog of Iceberg tables is that the table's name begins with; without it "
         "the session knows the catalog.",
         examples=[{"kind": "hadoop", "warehouse": "tables"}],
+        place=True,
     )
     merge: MergeOptions | None = Field(
         None,
@@ -66,7 +70,7 @@ class TableTargetOptions(Options):
         examples=["parquet", "iceberg"],
     )
     path: DataPath | None = Field(
-        None, description="Where a new table has its files; by default the catalog decides."
+        None, description="Where a new table has its files; by default the catalog decides.", place=True
     )
     partition_by: StringList = Field(
         [], passed=False, description="Columns a new table is partitioned by.", examples=[["day"]]

@@ -56,7 +56,7 @@ _NAMES = {
     """,
     ("source", "generate"): """columns rows rows_per_batch seed""",
     ("source", "jdbc"): """
-        url table query increasing predicates session_init_statement custom_schema prefer_timestamp_ntz
+        url table query increasing predicates custom_schema prefer_timestamp_ntz
         spark_options
     """,
     ("source", "kafka"): """

@@ -179,6 +179,32 @@ def test_a_table_of_transactions_elsewhere_does_not_know_the_last_micro_batch(op
 
 
 @pytest.mark.parametrize(
+    ("before", "after", "effect", "why"),
+    [
+        (None, False, "from_now_on", "is written again, the last one too"),
+        (True, False, "from_now_on", "is written again, the last one too"),
+        (False, True, "from_now_on", "are written once"),
+        (False, None, "from_now_on", "are written once"),
+        (None, True, "continues", "by default"),
+    ],
+)
+def test_without_transactions_rows_come_at_least_once(before: Any, after: Any, effect: str, why: str) -> None:
+    change = found("target", "jdbc", "transactional", before, **TOTALS, transactional=after)
+    assert change.effect == effect
+    assert why in change.why
+
+
+def test_who_asks_a_database_and_how_a_connection_begins() -> None:
+    orders: dict[str, Any] = {**SHOP, "table": "orders"}
+    user = found("source", "jdbc", "user", "a", **orders, user="b")
+    assert user.effect == "continues"
+    assert "some users only" in user.why
+    first = found("source", "jdbc", "session_init_statement", None, **orders, session_init_statement="set a")
+    assert first.effect == "from_now_on"
+    assert "begin with it" in first.why
+
+
+@pytest.mark.parametrize(
     ("form", "before", "after", "effect"),
     [
         ("csv", {}, {"sep": ";"}, "mixed"),

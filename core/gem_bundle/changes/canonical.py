@@ -81,15 +81,36 @@ FROZEN = frozenset(
 """The settings that a checkpoint keeps from its first run on, by the offset logs of Spark 4.0 to 4.2."""
 
 DECIDING = {
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.relationPrecedence": "false",
+    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.caseSensitive": "false",
+    "spark.sql.columnNameOfCorruptRecord": "_corrupt_record",
+    "spark.sql.csv.parser.columnPruning.enabled": "true",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.groupByOrdinal": "true",
+    "spark.sql.json.enableExactStringParsing": "true",
+    "spark.sql.json.enablePartialResults": "true",
+    "spark.sql.jsonGenerator.ignoreNullFields": "true",
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+    "spark.sql.orc.mergeSchema": "false",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+    "spark.sql.parquet.mergeSchema": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
     TIME_ZONE: "",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "true",
     "spark.sql.storeAssignmentPolicy": "ANSI",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
 }
-"""The settings by which the same expression gives other values, with their defaults in Spark 4.0 to 4.2.
+"""The settings by which the same expression or file gives other values, with Spark's defaults (4.0 to 4.2).
 
 The time zone's is that of the machine. No checkpoint keeps them."""
 
@@ -101,9 +122,19 @@ PLANNING = {
 
 No checkpoint keeps them."""
 
+TAKING = {
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.streaming.fileStreamSink.ignoreMetadata": "false",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "true",
+}
+"""The settings by which rows come or don't, or come later, with their defaults; state is right by both.
+
+No checkpoint keeps them."""
+
 _LEGACY = "spark.sql.legacy."  # each of them brings back what an expression gave in an earlier Spark
 
-_KEPT = DECIDING | PLANNING
+_KEPT = DECIDING | PLANNING | TAKING
 
 _QUERY = re.compile(r"(?<=\w)\?\S*=\S*")
 
@@ -160,6 +191,33 @@ def version_of(
         },
         zone="" if elsewhere else effective_zone(said),
     )
+
+
+def with_defaults(plan: Plan, version: VersionRecord) -> VersionRecord:
+    """What ran, with the options that its gems didn't have yet: what they do by default is what they did.
+
+    Args:
+        plan: The checked pipeline, for the gems as they are now.
+        version: What ran, as a record has it.
+    """
+    now = {node.identity: node for node in plan.definition.nodes.values()}
+
+    def completed(node: NodeRecord) -> NodeRecord:
+        same = now.get(node.identity)
+        if same is None or (same.kind, same.gem) != (node.kind, node.gem):
+            return node
+        return replace(node, options=_completed(type(plan.gems[same.id].options), node.options))
+
+    return replace(version, nodes=tuple(map(completed, version.nodes)))
+
+
+def _completed(kind: type[Options], options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options of a node as a record has them, in their order now, and the defaults of those it lacks."""
+    if kind.model_fields.keys() <= options.keys():
+        return options
+    defaults = kind.model_construct().model_dump(mode="json", warnings=False)
+    names = dict.fromkeys([*kind.model_fields, *options])
+    return {n: options[n] if n in options else defaults[n] for n in names if n in options or n in defaults}
 
 
 @cache

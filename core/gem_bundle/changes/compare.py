@@ -166,5 +166,5 @@ def _without_state(ran: Side, checkpoint: SparkCheckpoint) -> frozenset[str]:
 
 
 def in_order(changes: Iterable[Change]) -> list[Change]:
-    """Changes in the order of the file; those of what is no more come last."""
+    """Changes in the order of the file; those of which no line is known come last."""
     return sorted(changes, key=lambda c: (not c.place.line, c.place, c.code, c.message))

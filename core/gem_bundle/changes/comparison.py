@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from gem_bundle.changes.model import Verdict
     from gem_bundle.changes.record import NodeRecord, VersionRecord
     from gem_bundle.changes.sides import Side
+    from gem_bundle.diagnostics import Place
     from gem_bundle.operators import Option
+    from gem_bundle.pipeline.model import Definition
     from gem_bundle.pipeline.plan import Plan
 
 
@@ -356,10 +358,12 @@ class Comparison:
         after: Any = None,
         what: str = "",
         setting: str = "",
+        kind: str = "",
     ) -> Change:
         """A change at a key or at an option of a node, where the node has it, else at the node.
 
-        One of no node is at a setting of Spark, where the file gives it.
+        One of a node that is no more is at the section of its kind, and one of no node at a setting of
+        Spark, where the file has them.
 
         Args:
             verdict: What becomes of rows.
@@ -373,11 +377,18 @@ class Comparison:
             after: What it is.
             what: The half of the message that says what is different.
             setting: The setting of Spark.
+            kind: The kind of a node that no version has.
         """
         definition = self.plan.definition
         found = definition.nodes.get(node)
+        if found is None and node in self.old.nodes:
+            kind = self.old.nodes[node].kind
+        path: tuple[str | int, ...]
+        if kind:
+            path, place = at_section(definition, kind)
+            return Change(verdict, code, message, node, path, place, hint, before, after, what=what)
         if found is None:
-            path: tuple[str | int, ...] = ("spark", setting) if setting in definition.spark else ()
+            path = ("spark", setting) if setting in definition.spark else ()
         elif option is not None:
             path = option_path(found, option, self.plan.gems.get(node))
         else:
@@ -403,17 +414,26 @@ class Comparison:
         return replace(self.change(verdict, code, message, node, **details), anew=settled(difference))
 
 
+def at_section(definition: Definition, kind: str) -> tuple[tuple[str, ...], Place]:
+    """The section of a kind of node, for what is said of one that is no more; the file where it has none.
+
+    Args:
+        definition: The pipeline.
+        kind: The kind.
+    """
+    path = (f"{kind}s",)
+    place = definition.locator.place(path, key=True)
+    is_there = place != definition.locator.place(()) or any(n.kind == kind for n in definition.nodes.values())
+    return path if is_there else (), place
+
+
 def told(value: Any) -> str:
-    """A value in a sentence: short, or not at all."""
+    """A value in a sentence: on one line, short, or not at all."""
     if value is None:
         return "nothing"
     if marker_of(value) is not None and text_of(value) is None:
         return "what isn't kept"
-    import json
-
-    value = shown(value)
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"`{text}`" if len(text) <= _LONGEST else f"`{text[:_LONGEST]}…`"
+    return _quoted(_on_one_line(_briefly(value)))
 
 
 def told_both(before: Any, after: Any) -> str:
@@ -424,16 +444,42 @@ def told_both(before: Any, after: Any) -> str:
         after: What it is.
     """
     one, other = told(before), told(after)
-    if one == other and one.endswith("…`"):
-        import json
+    if one != other or not one.startswith("`"):
+        return f"was {one} and is {other}"
+    made = [_on_one_line(_briefly(value)) for value in (before, after)]
+    is_left_out = made[0] == made[1]
+    if is_left_out:
+        made = [_on_one_line(shown(value)) for value in (before, after)]
+    pairs = enumerate(zip(*made, strict=False))
+    differ = next((n for n, (a, b) in pairs if a != b), min(map(len, made)))
+    start = max(differ - _BEFORE, 0) if max(map(len, made)) > _LONGEST else 0
+    one, other = (_quoted(text, start) for text in made)
+    of_texts = is_left_out and isinstance(before, str) and isinstance(after, str)
+    return f"was {one} and is {other}{' (only blanks and line breaks differ)' * of_texts}"
 
-        texts = [v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in (before, after)]
-        pairs = enumerate(zip(*texts, strict=False))
-        start = next((n for n, (a, b) in pairs if a != b), min(map(len, texts))) - _BEFORE
-        one, other = (
-            f"`…{text[start : start + _LONGEST]}{'…' * (len(text) > start + _LONGEST)}`" for text in texts
-        )
-    return f"was {one} and is {other}"
+
+def _briefly(value: Any) -> Any:
+    """A value for people: texts of several lines on one, and of mappings what isn't null."""
+    value = shown(value)
+    if isinstance(value, str):
+        return " ".join(value.split()) if "\n" in value and value.strip() else value
+    if isinstance(value, dict):
+        return {key: _briefly(inner) for key, inner in value.items() if inner is not None}
+    return [_briefly(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _on_one_line(value: Any) -> str:
+    """A value as text, with what can't be printed written out."""
+    import json
+
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+def _quoted(text: str, start: int = 0) -> str:
+    """A text, or so much of it as fits into a sentence."""
+    end = start + _LONGEST
+    return f"`{'…' * (start > 0)}{text[start:end]}{'…' * (len(text) > end)}`"
 
 
 _LONGEST = 80

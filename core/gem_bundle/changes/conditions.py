@@ -160,12 +160,14 @@ def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, how: _Ho
         # With both sides' columns it becomes a part of the join's condition, and what is equal a key.
         key = how.equal or rows.rule.startswith(EQUALITIES) or _CONJUNCTION in rows.rule
         gets_before = how.pairs or not rows.uses or several or len(sides) == 1 or key
-        found = {before} if gets_before else set()
-        if gets_before and len(sides) == 1 and sides <= _sides_that_stay(flow, before):
-            position = int(*sides)
-            moved = set().union(*(of_input(made.columns[column].uses or (), position) for column in wanted))
-            found |= _below(flow, flow.side.nodes[before].inputs[position], moved, rows, how)
-        return found
+        if not gets_before:
+            return set()
+        stays = len(sides) == 1 and sides <= _sides_that_stay(flow, before)
+        if not stays or not wanted <= set(made.columns):
+            return {before}
+        position = int("".join(sides))
+        moved = {use for column in wanted for use in of_input(made.columns[column].uses or (), position)}
+        return {before} | _below(flow, flow.side.nodes[before].inputs[position], moved, rows, how)
     if made.kept is not None:
         keys = set(made.columns) - set(made.kept.values)
         gets_before = bool(rows.uses) and (bool(wanted & keys) if several else wanted <= keys)

@@ -83,16 +83,22 @@ def left_behind(definition: Definition, targets: Iterable[str]) -> list[str]:
     taken = {name for node in definition.of_kind("target") for name in (node.id, node.identity, node.group)}
     strange = [name for name in targets if name not in taken and ID.fullmatch(name)]
     recorded = _recorded(definition) if strange else {}
-    return [name for name in strange if name in recorded or _is_checkpoint(_beside(definition, name))]
+    return [name for name in strange if name in recorded or _is_checkpoint(place_beside(definition, name))]
 
 
 def _recorded(definition: Definition) -> dict[str, str]:
     """The ids by which records are kept, each with the name that its record goes by."""
-    names = recorded_targets(_beside(definition, ""))
+    names = recorded_targets(place_beside(definition, ""))
     return {name.rpartition(IN_GROUP)[2]: name for name in names}
 
 
-def _beside(definition: Definition, name: str) -> str:
+def place_beside(definition: Definition, name: str) -> str:
+    """Where the checkpoint of a target lies that isn't in the pipeline, beside those of the others.
+
+    Args:
+        definition: The pipeline.
+        name: Its id, or its group's.
+    """
     return f"{definition.checkpoints.rstrip('/')}/{definition.name}/{name}".rstrip("/")
 
 
@@ -122,7 +128,7 @@ def _inspect(definition: Definition, target: str) -> Inspection:
     else:
         name = _recorded(definition).get(target, target)
         group, _, _ = name.rpartition(IN_GROUP)
-        location, beside = _beside(definition, group or name), _beside(definition, name)
+        location, beside = place_beside(definition, group or name), place_beside(definition, name)
         place = definition.locator.place(())
         state = "gone"
     next_run = GoesOn(location)

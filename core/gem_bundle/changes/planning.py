@@ -8,10 +8,10 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.begun import JournalError, damaged_journal, goes_on
-from gem_bundle.changes.canonical import version_of
+from gem_bundle.changes.canonical import version_of, with_defaults
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.compare import compare, compare_with_checkpoint, in_order, unseen_code
-from gem_bundle.changes.comparison import told
+from gem_bundle.changes.comparison import at_section, told
 from gem_bundle.changes.damage import (
     check_checkpoint,
     has_source_evolution,
@@ -36,6 +36,7 @@ from gem_bundle.changes.first_run import (
 )
 from gem_bundle.changes.forgotten import forgotten
 from gem_bundle.changes.history import record_of, what_ran
+from gem_bundle.changes.inspection import left_behind, place_beside
 from gem_bundle.changes.model import Change, TargetChanges
 from gem_bundle.changes.record import Accepted, record_file
 from gem_bundle.changes.sides import new_side
@@ -66,7 +67,7 @@ def plan_changes(
 
     Args:
         plan: The pipeline as it is now.
-        targets: The ids of the targets to look at; by default all.
+        targets: The ids of the targets to look at, also of those that are no more; by default all.
         environment: Environment variables, for the project's settings; None is the process's.
 
     Returns:
@@ -75,7 +76,7 @@ def plan_changes(
     """
     found: list[TargetChanges] = []
     wrong: list[Diagnostic] = []
-    chosen = set(targets)
+    chosen = dict.fromkeys(targets)
     installed = cache(load_registry)
     left = cache(partial(left_over, plan))
     for node in plan.restartable(plan.definition.of_kind("target")):
@@ -85,8 +86,11 @@ def plan_changes(
         found += changes
         wrong += [d.moved(plan.definition.locator.place(node.path, key=True)) for d in more]
     found += _without_checkpoints(plan, chosen, environment)
-    if not chosen:
-        found += [_gone(plan, name, _what_stays(place)) for name, place in left().items()]
+    gone = left_behind(plan.definition, chosen) if chosen else left()
+    found += [
+        _gone(plan, name, _what_stays(left().get(name) or place_beside(plan.definition, name)))
+        for name in gone
+    ]
     return found, wrong
 
 
@@ -207,6 +211,8 @@ def _judged(
         found_again = former_in_group(node, new, left)
         if found_again is not None and what_ran(found_again[1], checkpoint).newest is not None:
             former, record = found_again
+    if record is not None:
+        record = replace(record, versions=tuple(with_defaults(plan, one) for one in record.versions))
     if checkpoint is None or (record is None and node.group):
         moved = moved_target(plan, node, checkpoint)
         if moved is not None:
@@ -300,7 +306,7 @@ def plan_against(
     Args:
         plan: The pipeline as it is now.
         before: The pipeline as it was.
-        targets: The ids of the targets to look at; by default all.
+        targets: The ids of the targets to look at, also of those that are no more; by default all.
         environment: Environment variables, for the project's settings; None is the process's.
     """
     former = {node.identity: node for node in before.definition.of_kind("target")}
@@ -340,13 +346,12 @@ def plan_against(
                 version_of(p, n.id, environment=environment) for p, n in ((plan, node), (before, old))
             )
             found.append(without_checkpoint(plan, node, new, record, "its checkpoint stays"))
-    if not chosen:
-        now = {node.identity for node in plan.definition.of_kind("target")}
-        found += [
-            _gone(plan, node.id, f"{_ITS_GROUP if _shared(node) else 'its checkpoint'} stays")
-            for node in former.values()
-            if node.identity not in now
-        ]
+    now = {node.identity for node in plan.definition.of_kind("target")}
+    found += [
+        _gone(plan, node.id, f"{_ITS_GROUP if _shared(node) else 'its checkpoint'} stays")
+        for node in former.values()
+        if node.identity not in now and (not chosen or node.id in chosen)
+    ]
     return found
 
 
@@ -401,5 +406,5 @@ def _what_stays(place: str) -> str:
 
 def _gone(plan: Plan, target: str, stays: str) -> TargetChanges:
     message = f"target `{target}` is no more; {stays}"
-    place = plan.definition.locator.place(())
-    return TargetChanges(target, (Change("gone", "GB445", message, target, (), place, before=target),))
+    path, place = at_section(plan.definition, "target")
+    return TargetChanges(target, (Change("gone", "GB445", message, target, path, place, before=target),))

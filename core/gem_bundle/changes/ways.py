@@ -5,7 +5,8 @@ A hint that offers one of them where it is refused sends people into a dead end.
 
 from __future__ import annotations
 
-from pathlib import PurePath
+import re
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gem_bundle.changes.model import STOPS
@@ -27,6 +28,7 @@ NEW_CHECKPOINT = "Move the checkpoint away to begin anew: sources are then read 
 """What is left to whoever can't have new state where the old one ended."""
 KINDS_OF_TIME = frozenset({"timestamp", "timestamp_ntz", "date"})
 OTHER_PLACE = "GB414"
+_WILDCARD = re.compile(r"[*?\[{]")
 DESCRIBED_ANEW = "its state is of a kind whose description changes from one micro-batch to the next"
 
 
@@ -168,6 +170,16 @@ def has_moved(before: VersionRecord, old: NodeRecord, after: VersionRecord, new:
         return False
     inside = _within(before.folder, old)
     return inside is not None and inside == _within(after.folder, new)
+
+
+def is_there(place: str) -> bool:
+    """Whether something is at a place on this machine; of one with wildcards, where they begin.
+
+    Args:
+        place: The place, as `Source.places` has it.
+    """
+    fixed = _WILDCARD.split(place)[0]
+    return Path(place if fixed == place else fixed.rpartition("/")[0] or "/").exists()
 
 
 def _within(folder: str, node: NodeRecord) -> list[str] | None:

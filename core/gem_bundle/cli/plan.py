@@ -19,6 +19,7 @@ from gem_bundle.cli.params import (
 if TYPE_CHECKING:
     from gem_bundle.changes.model import TargetChanges
     from gem_bundle.diagnostics import Diagnostic
+    from gem_bundle.pipeline.model import Definition
 
 
 @click.command(
@@ -78,11 +79,13 @@ def command(
         click.echo(scrubbed(as_json(found, shown, ok=ok)))
     else:
         print_diagnostics(errors if quiet else in_order(diagnostics))
+        wanted = [target for target in found if target.stops or not quiet]
         if markdown:
             shown = [scrubbed_diagnostic(diagnostic) for diagnostic in in_order(errors)]
-            click.echo(scrubbed(as_markdown(file, found, shown, unknown)), nl=False)
+            if not ok or not quiet:
+                click.echo(scrubbed(as_markdown(file, wanted, shown, unknown)), nl=False)
         elif found or unknown or not errors:
-            for line in as_text([t for t in found if t.stops or not quiet], paint):
+            for line in as_text(wanted, paint):
                 click.echo(scrubbed(line))
             if not quiet:
                 text, colour = summary(found, unknown)
@@ -106,22 +109,19 @@ def _plan(
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
+    from gem_bundle.changes.inspection import left_behind
     from gem_bundle.changes.planning import plan_against, plan_changes
     from gem_bundle.changes.unplanned import why_unplanned
     from gem_bundle.changes.versions import check_version
     from gem_bundle.check import check_file
     from gem_bundle.errors import PipelineError
-    from gem_bundle.pipeline.chosen import chosen_target_ids
     from gem_bundle.pipeline.loader import LoadOptions
 
     checked = check_file(file, LoadOptions(parameters, profile, skip_env=True))
     diagnostics = list(checked.diagnostics)
     missing = why_unplanned(checked)
-    try:
-        if checked.definition is not None:
-            chosen_target_ids(checked.definition, targets)
-    except PipelineError as error:
-        missing += error.diagnostics
+    if against is None and checked.definition is not None:
+        missing += _unknown(checked.definition, targets, left_behind(checked.definition, targets))
     if checked.plan is None or missing:
         return [], [*diagnostics, *missing], 0
     if against is None:
@@ -141,4 +141,24 @@ def _plan(
         missing = why_unplanned(former)
         if former.plan is None or missing:
             return [], [*diagnostics, *(d for d in former.diagnostics if d.is_error), *missing], 0
+        now = {node.identity for node in checked.plan.definition.of_kind("target")}
+        ran = former.plan.definition.of_kind("target")
+        gone = [node.id for node in ran if node.identity not in now]
+        missing = _unknown(checked.plan.definition, targets, gone)
+        if missing:
+            return [], [*diagnostics, *missing], 0
         return plan_against(checked.plan, former.plan, targets), diagnostics, 0
+
+
+def _unknown(definition: Definition, targets: tuple[str, ...], gone: list[str]) -> list[Diagnostic]:
+    """GB108 for each target that neither the pipeline has, right or wrong, nor has had."""
+    from gem_bundle.errors import PipelineError
+    from gem_bundle.pipeline.chosen import chosen_target_ids
+
+    section = definition.locator.place(("targets",), key=True)
+    known = {t for t in targets if definition.locator.place(("targets", t), key=True) != section}
+    try:
+        chosen_target_ids(definition, [t for t in targets if t not in known and t not in gone])
+    except PipelineError as error:
+        return list(error.diagnostics)
+    return []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from gem_bundle.cli.complete import complete_target
-from gem_bundle.cli.output import print_diagnostics
 from gem_bundle.cli.params import file_argument, parameter_options
 from gem_bundle.diagnostics import listed_names
 
@@ -32,16 +31,9 @@ def command(file: str, parameters: dict[str, str], profile: str | None, targets:
     For what `gem-bundle stop --target` has stopped: it continues where it stopped.
     """
     from gem_bundle.cli.definition import read_definition
-    from gem_bundle.errors import PipelineError
-    from gem_bundle.pipeline.chosen import chosen_target_ids
     from gem_bundle.run.asking import ask_runs
 
     definition = read_definition(file, parameters, profile)
-    try:
-        chosen_target_ids(definition, targets)
-    except PipelineError as error:
-        print_diagnostics(error.diagnostics)
-        raise SystemExit(1) from error
     what = listed_names(targets)
     for run in ask_runs(definition, "resume", targets):
         click.echo(f"{definition.name}: asked {run.record.process} to go on with {what}.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from gem_bundle.cli.output import print_diagnostics
 from gem_bundle.cli.params import file_argument, parameter_options, targets_option
 
 
@@ -34,17 +33,10 @@ def command(
     again; when no query is left, the run ends.
     """
     from gem_bundle.cli.definition import read_definition
-    from gem_bundle.errors import PipelineError
-    from gem_bundle.pipeline.chosen import chosen_target_ids
     from gem_bundle.run.asking import ask_runs, wait_until_done
     from gem_bundle.run.found import lines_of
 
     definition = read_definition(file, parameters, profile)
-    try:
-        chosen_target_ids(definition, targets)
-    except PipelineError as error:
-        print_diagnostics(error.diagnostics)
-        raise SystemExit(1) from error
     asked = ask_runs(definition, "stop", targets, now=now)
     if wait:
         ended = wait_until_done(definition, asked, targets)

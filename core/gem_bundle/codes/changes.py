@@ -320,7 +320,8 @@ CHANGES = (
         why="""
             The offsets in the checkpoint are those of the old place. What becomes of rows depends
             on the source: a folder's files are known by their whole paths, a topic's records by
-            partition, a Delta table by its id.
+            partition, a Delta table by its id. A server is a part of the place, and another one may be
+            another name of the same.
         """,
         breaks=_edit(_PLAIN, _PLAIN.replace("path: data", "path: elsewhere")),
         keeps=_edit(_PLAIN, _PLAIN),
@@ -343,8 +344,9 @@ CHANGES = (
         "the project has moved with its checkpoints",
         why="""
             The checkpoint of a source of files keeps the whole paths of those that were read.
-            From another folder Spark fails in the first micro-batch. Of a Delta table it keeps an
-            id, which the table takes along. A table that is written to goes on where it came along.
+            From another folder Spark fails in the first micro-batch, and by a path with wildcards it
+            reads all of them again. Of a Delta table it keeps an id, which the table takes along. A
+            table that is written to, or read whole by each micro-batch, goes on where it came along.
         """,
         breaks="""
             $ mv shop /srv/shop
@@ -646,7 +648,8 @@ CHANGES = (
         "Spark has another version",
         why="""
             A later Spark reads the checkpoints of an earlier one. An earlier one may not know
-            what a later one has written: 4.2 names the sources, and those before can't read that.
+            what a later one has written: 4.2 names the sources, and those before can't read that. Of
+            others it isn't known; a Spark that can't read a checkpoint fails at the start.
         """,
         breaks="""
             $ pip install "pyspark==4.1.1"
@@ -746,14 +749,16 @@ CHANGES = (
     ),
     error(
         "GB448",
-        "a setting decides otherwise on what expressions give",
+        "a setting decides otherwise on rows",
         why="""
             By the session's time zone a day begins and a text becomes a time; other settings say what an
-            overflow gives, or which names are one. No checkpoint keeps them, so that a run with another value
-            goes by it at once: rows from now on are made by it, and state that was made by the old one gets
-            into new results. Where no time zone is given it is the machine's own. A record knows that one
-            where Spark and the checkpoint are on the machine, and of a server or a cluster it doesn't: give
-            it.
+            overflow gives, how old files are read, or which names are one. No checkpoint keeps them, so that
+            a run with another value goes by it at once: rows from now on are made by it, and state that was
+            made by the old one gets into new results. Some say which rows come and when: whether files that
+            can't be read are passed over, or whether a micro-batch without rows brings results whose time is
+            over. They leave state as it is. Where no time zone is given it is the machine's own. A record
+            knows that one where Spark and the checkpoint are on the machine, and of a server or a cluster it
+            doesn't: give it.
         """,
         breaks=_edit(
             "spark: {spark.sql.session.timeZone: UTC}\n" + _by(_COUNT("count(*)"), target=_UPDATE),

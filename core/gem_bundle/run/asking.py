@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from gem_bundle.errors import GemError
+from gem_bundle.pipeline.chosen import chosen_target_ids
 from gem_bundle.run.found import runs_in, seen_folder
 from gem_bundle.runs.record import ENDED, runs_place
 from gem_bundle.runs.requests import Request, ask, is_asked, take_answer, who
@@ -38,9 +39,12 @@ def ask_runs(
 
     Raises:
         GemError: GB517 when there is none to ask, GB406 when that can't be seen.
+        PipelineError: GB108 for each target that neither the pipeline has nor a run had.
     """
     place = runs_place(definition)
     found = runs_in(place)
+    had = {target for run in found for target in run.record.targets}
+    chosen_target_ids(definition, [target for target in targets if target not in had])
     asked = [
         run
         for run in found

@@ -79,6 +79,7 @@ class RedisStreamsOptions(Options):
         description="The server: `redis://host:6379`, `rediss://…` for TLS, with the number of the database "
         "behind it if it isn't 0.",
         examples=["redis://localhost:6379"],
+        place=True,
     )
     streams: StringList = Field(
         min_length=1, description="The keys of the streams to read.", examples=[["orders"]]

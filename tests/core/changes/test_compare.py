@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import Offsets, SparkCheckpoint
 from gem_bundle.changes.compare import compare, compare_with_checkpoint
+from gem_bundle.changes.comparison import told_both
 from gem_bundle.changes.model import VERDICTS, TargetChanges, worst
 from gem_bundle.changes.planning import plan_against
 from tests.core.changes.edits import BASE, EDITS, Edit, edited_verdict, plan, verdict
+
+MORE = '  more: {gem: file, options: {format: json, path: more, schema: "page string, n int, at timestamp"}}'
 
 
 def codes(found: TargetChanges) -> list[tuple[str, str]]:
@@ -49,6 +53,66 @@ def test_long_texts_are_shown_around_their_difference() -> None:
     # At the end nothing is left out.
     (change,) = verdict(one, one.replace("n < 7", "n < 8")).changes
     assert "n < 7` and is `…" in change.message
+
+
+def test_texts_of_several_lines_are_shown_on_one() -> None:
+    query = BASE.replace(
+        "{gem: filter, input: timely, options: {condition: n > 0}}",
+        '{gem: sql, input: timely, options: {query: "select *\\nfrom timely\\n  where n > 0\\n"}}',
+    )
+    (change,) = verdict(query, query.replace("n > 0", "n > 1")).changes
+    was = "select * from timely where n > 0"
+    assert f"`query` was `{was}` and is `{was[:-1]}1`: the state" in change.message
+    assert change.before == "select *\nfrom timely\n  where n > 0\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("a\nb", "a\n\nb", "`a\\nb` and is `a\\n\\nb` (only blanks and line breaks differ)"),
+        ("a b", "a b\n", "`a b` and is `a b\\n` (only blanks and line breaks differ)"),
+        ("x " * 60 + "\nb", "x " * 60 + "\n\nb", " \\nb` and is `"),
+        ("a  b", "a b", "`a  b` and is `a b`"),
+        ("\t", "\n", "`\\t` and is `\\n`"),
+        ("a\x1b[2J", None, "`a\\x1b[2J` and is nothing"),
+        ({"a": 1, "b": None}, {"a": 2, "b": None}, '`{"a": 1}` and is `{"a": 2}`'),
+        ({"a": 1, "b": None}, {"a": 1}, '`{"a": 1, "b": null}` and is `{"a": 1}`'),
+        ([{"a": None, "b": "x\ny"}], [None], '`[{"b": "x y"}]` and is `[null]`'),
+        ({"secret": True}, {"secret": True}, "what isn't kept and is what isn't kept"),
+    ],
+)
+def test_a_value_is_shown_so_that_it_can_be_told_from_the_other(before: Any, after: Any, said: str) -> None:
+    sentence = told_both(before, after)
+    assert said in sentence
+    assert sentence.isprintable()
+
+
+@pytest.mark.parametrize("first", ["", "description: Clicks of a shop.\n"])
+def test_of_a_node_that_is_no_more_the_section_of_its_kind_is_told(first: str) -> None:
+    more = BASE.replace("transforms:", f"{MORE}\ntransforms:\n  both: {{gem: union, inputs: [clicks, more]}}")
+    more = more.replace("input: clicks,", "input: both,")
+    found = {c.code: c for c in verdict(more, first + BASE).changes}
+    lines = (first + BASE).splitlines()
+    for code, section in (("GB411", "sources"), ("GB421", "transforms")):
+        change = found[code]
+        assert change.path == (section,)
+        assert (change.place.line, change.place.column) == (lines.index(f"{section}:") + 1, 1)
+
+
+def test_where_there_is_no_such_section_any_more_it_is_the_file() -> None:
+    text = """
+        pipeline: shop
+        sources:
+          clicks: {gem: file, options: {format: json, path: data, schema: "n int"}}
+        transforms:
+          some: {gem: filter, input: clicks, options: {condition: n > 0}}
+        targets:
+          out: {gem: file, input: some, options: {format: json, path: out}}
+    """
+    head, _, tail = text.partition("        transforms:")
+    without = head + "        targets:" + tail.partition("        targets:")[2].replace("some", "clicks")
+    (change,) = verdict(text, without).changes
+    assert (change.code, change.path, change.place.line) == ("GB421", (), 2)
 
 
 def test_what_is_accepted_does_not_stop() -> None:
@@ -103,7 +167,7 @@ def test_a_source_that_is_new_or_gone() -> None:
           out: {gem: file, input: clicks, options: {format: json, path: out}}
     """
     assert codes(verdict(one, two)) == [("continues", "GB410"), ("continues", "GB420")]
-    assert codes(verdict(two, one)) == [("skipped", "GB411"), ("continues", "GB421")]
+    assert codes(verdict(two, one)) == [("continues", "GB421"), ("skipped", "GB411")]
 
 
 JOINED = """
@@ -178,6 +242,7 @@ def test_a_checkpoint_without_a_record_is_compared_as_far_as_spark_tells() -> No
     offsets = (Offsets(0, "v2", sources={"clicks": {"logOffset": 0}, "views": None}),)
     found = compare_with_checkpoint(made, version, SparkCheckpoint("/c", "id", offsets))
     assert ("skipped", "GB411") in codes(found)
+    assert [change.path for change in found.changes if change.code == "GB411"] == [("sources",)]
 
 
 def test_the_worst_verdict_counts() -> None:

@@ -90,3 +90,76 @@ def test_a_change_of_a_setting_stands_at_its_line() -> None:
 def test_one_that_the_file_does_not_give_any_more_stands_nowhere_in_it() -> None:
     (change,) = verdict(BASE + f"spark: {{{PARTITIONS}: 9}}\n", BASE).changes
     assert (change.code, change.path) == ("GB440", ())
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("spark.sql.files.ignoreCorruptFiles", "true", "never read again"),
+        ("spark.sql.files.ignoreMissingFiles", "true", "never read again"),
+        ("spark.sql.streaming.fileStreamSink.ignoreMetadata", "true", "its log doesn't name"),
+        ("spark.sql.streaming.noDataMicroBatches.enabled", "false", "with the rows that come next"),
+    ],
+)
+def test_which_rows_come_and_when_leaves_state_right(key: str, value: str, said: str) -> None:
+    given = BASE + f"spark: {{{key}: '{value}'}}\n"
+    (change,) = verdict(BASE, given).changes
+    assert (change.verdict, change.code, change.path) == ("from_now_on", "GB448", ("spark", key))
+    assert said in change.message
+    (back,) = verdict(given, BASE).changes
+    assert back.verdict == "from_now_on"
+    assert said not in back.message
+    default = "true" if value == "false" else "false"
+    assert not verdict(BASE, BASE + f"spark: {{{key}: '{default}'}}\n").changes
+
+
+OVER_TIME = BASE.replace(
+    "gem: file, input: named, options: {format: json, path: out}", "gem: console, input: named"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "waits"),
+    [
+        (OVER_TIME, True),
+        (OVER_TIME.replace("input: named}", "input: named, output_mode: update}"), False),
+        (COLUMNS, False),
+    ],
+)
+def test_a_micro_batch_without_rows_brings_nothing_but_what_waits_for_time(text: str, waits: bool) -> None:
+    given = text + "spark: {spark.sql.streaming.noDataMicroBatches.enabled: 'false'}\n"
+    assert [change.code for change in verdict(text, given).changes] == ["GB448"] * waits
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY"),
+        ("spark.sql.parquet.binaryAsString", "true"),
+        ("spark.sql.jsonGenerator.ignoreNullFields", "false"),
+        ("spark.sql.legacy.timeParserPolicy", "LEGACY"),
+    ],
+)
+def test_how_values_are_read_and_written_gets_into_state(key: str, value: str) -> None:
+    for text, effect in ((BASE, "mixed"), (COLUMNS, "from_now_on")):
+        (change,) = verdict(text, text + f"spark: {{{key}: '{value}'}}\n").changes
+        assert (change.verdict, change.code) == (effect, "GB448")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict_", "said"),
+    [
+        ("4.0.1", "4.1.1", "continues", "it reads what the other has left"),
+        ("4.1.1", "4.1.0", "continues", "it reads what the other has left"),
+        ("4.1.1", "4.0.1", "continues", "isn't known"),
+        ("4.2.0", "4.1.1", "refused", "can't read"),
+    ],
+)
+def test_that_an_earlier_spark_reads_a_checkpoint_is_not_promised(
+    before: str, after: str, verdict_: str, said: str
+) -> None:
+    made = plan(COLUMNS)
+    now = replace(version_of(made, "out"), spark=after)
+    (change,) = compare(replace(now, spark=before), now, made, "out").changes
+    assert (change.verdict, change.code) == (verdict_, "GB441")
+    assert said in change.message

@@ -36,8 +36,8 @@ def shop(table: str, last: str) -> str:
         (OTHERS, LARGE, ("from_now_on", {"GB410", "GB411"})),
         # Another id is nothing, and another place under the old one is told by itself.
         (TEAMS.replace("teams:", "named_teams:"), SUMS, ("continues", {"GB412"})),
-        (TEAMS.replace("path: teams", "path: others"), SUMS, ("mixed", {"GB415"})),
-        (TEAMS.replace("path: teams", "path: others"), LARGE, ("from_now_on", {"GB415"})),
+        (TEAMS.replace("path: teams", "path: others"), SUMS, ("mixed", {"GB414"})),
+        (TEAMS.replace("path: teams", "path: others"), LARGE, ("from_now_on", {"GB414"})),
     ],
 )
 def test_another_table(new: str, last: str, expected: tuple[str, set[str]]) -> None:

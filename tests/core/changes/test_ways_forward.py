@@ -389,6 +389,49 @@ def test_only_of_files_the_checkpoint_keeps_whole_paths() -> None:
     assert verdict(MOVED, there, folder="/elsewhere").verdict == "same"
 
 
+def test_by_a_glob_files_that_came_along_are_read_again_unless_their_names_count() -> None:
+    globbed = MOVED.replace("path: data", "path: data/*.json")
+    (files,) = verdict(globbed, globbed, folder="/elsewhere").changes
+    assert (files.verdict, files.code) == ("again", "GB416")
+    assert "all that came along is read again" in files.message
+    assert files.hint.endswith("`/shop/data/*.json`.")
+    named = globbed.replace("path:", "file_name_only: true, path:")
+    (files,) = verdict(named, named, folder="/elsewhere").changes
+    assert (files.verdict, files.code) == ("continues", "GB416")
+
+
+BESIDE = """
+pipeline: shop
+sources:
+  clicks: {gem: kafka, options: {bootstrap_servers: "kafka:9092", subscribe: x}}
+  pages: {gem: file, mode: batch, options: {format: json, path: data, schema: "key binary, page string"}}
+transforms:
+  wide: {gem: join, inputs: [clicks, pages], options: {how: inner, on: [key]}}
+  counts: {gem: aggregate, input: wide, options: {group_by: [page], aggregates: {n: count(*)}}}
+targets:
+  out: {gem: console, input: counts, output_mode: update}
+"""
+
+
+@pytest.mark.parametrize("path", ["data", "data/*.json", "data, recursive_file_lookup: true"])
+def test_a_table_beside_a_stream_comes_along_with_the_project(path: str, tmp_path: Path) -> None:
+    text = BESIDE.replace("path: data", f"path: {path}")
+    gone = verdict(text, text, folder=str(tmp_path))
+    assert [(change.verdict, change.code) for change in gone.changes] == [("mixed", "GB414")]
+    (tmp_path / "data").mkdir()
+    (came,) = verdict(text, text, folder=str(tmp_path)).changes
+    assert (came.verdict, came.code) == ("continues", "GB416")
+    assert "what `path` names has come along" in came.message
+
+
+def test_another_way_to_read_a_source_says_what_is_left_to_do() -> None:
+    streamed = BESIDE.replace("mode: batch, ", "")
+    (table,) = (c for c in verdict(streamed, BESIDE).changes if c.code == "GB417")
+    assert "rows of the other stream that wait for one get none any more" in table.message
+    (stream,) = (c for c in verdict(BESIDE, streamed).changes if c.code == "GB417")
+    assert stream.hint.startswith("Keep `mode: batch`.")
+
+
 WRITTEN = MOVED.replace("console, input: clicks", "delta, input: clicks, options: {path: out}")
 
 

@@ -123,7 +123,66 @@ def test_a_target_that_is_no_more(cli: Cli, tmp_path: Path) -> None:
     written(tmp_path, TEXT.replace("  out: {gem: console, input: counts, output_mode: update}\n", ""))
     result = cli("plan", str(file))
     assert result.exit_code == 0
-    assert "gone[GB445]: target `out` is no more; its checkpoint stays" in result.stdout
+    gone = f"  {file}:7:1: gone[GB445]: target `out` is no more; its checkpoint stays"
+    assert gone in result.stdout.splitlines()
+    # Asked for by its name it is told alone.
+    result = cli("plan", str(file), "--target", "out")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[:-1] == ["target out: gone", gone]
+    found = json.loads(cli("plan", str(file), "--target", "out", "--format", "json").stdout)["targets"]
+    assert found["out"]["changes"][0]["path"] == ["targets"]
+    before = written(tmp_path, TEXT, "before.yaml")
+    result = cli("plan", str(file), "--target", "out", "--against", str(before))
+    assert result.stdout.splitlines()[:-1] == ["target out: gone", gone]
+    for other in ((), ("--against", str(before))):
+        result = cli("plan", str(file), "--target", "out", "--target", "uot", *other)
+        assert (result.exit_code, "the pipeline has no target `uot`" in result.stderr) == (1, True)
+        assert "has no target `out`" not in result.stderr
+        assert "gone" not in result.stdout
+    # Under another id it is not gone.
+    written(tmp_path, TEXT.replace("out: {", "shown: {was: out, "))
+    for other in ((), ("--against", str(before))):
+        assert "has no target `out`" in cli("plan", str(file), "--target", "out", *other).stderr
+
+
+def test_a_target_that_is_wrong_is_not_said_to_be_missing(cli: Cli, tmp_path: Path) -> None:
+    file = written(tmp_path, TEXT.replace("out: {gem: console, input:", "out: {gem: console, inputt:"))
+    result = cli("plan", str(file), "--target", "out", "--target", "uot")
+    assert result.exit_code == 1
+    assert "error[GB006]: `out`: `input` is missing" in result.stderr
+    assert "has no target `out`" not in result.stderr
+    assert "has no target `uot`" in result.stderr
+
+
+def test_an_option_that_a_gem_did_not_have_yet_was_its_default(cli: Cli, tmp_path: Path) -> None:
+    file = written(tmp_path, TEXT)
+    left_by_a_run(file)
+    record = tmp_path / "checkpoints/shop/.all.record.json"
+    content = json.loads(record.read_text(encoding="utf-8"))
+    (target,) = (n for n in content["versions"][0]["nodes"] if n["kind"] == "target")
+    assert target["options"].pop("partition_by") == []
+    record.write_text(json.dumps(content), encoding="utf-8")
+    assert "target all: same\n" in cli("plan", str(file), "--target", "all").stdout
+    written(tmp_path, TEXT.replace("path: all", "path: all, partition_by: [page]"))
+    assert '`partition_by` was `[]` and is `["page"]`' in cli("plan", str(file), "--target", "all").stdout
+
+
+def test_quietly_only_what_stops_a_run_is_told(cli: Cli, tmp_path: Path) -> None:
+    file = written(tmp_path, TEXT)
+    left_by_a_run(file)
+    for more in ((), ("--markdown",)):
+        assert cli("plan", str(file), "--quiet", *more).output == ""
+    written(tmp_path, TEXT.replace("n > 0", "n > 1"))
+    lines = cli("plan", str(file), "--quiet").stdout.splitlines()
+    assert [line for line in lines if line.startswith("target ")] == ["target out: mixed"]
+    lines = cli("plan", str(file), "--quiet", "--markdown").stdout.splitlines()
+    assert [line for line in lines if line.startswith(("#", "**"))] == [
+        f"### ❌ `{file}`: mixed",
+        "**out**: mixed",
+    ]
+    # For programs all is told, as by `check`.
+    found = json.loads(cli("plan", str(file), "--quiet", "--format", "json").stdout)
+    assert found["targets"].keys() == {"all", "out"}
 
 
 BOTH = TEXT.replace(

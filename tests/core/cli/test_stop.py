@@ -102,3 +102,21 @@ def test_a_run_is_stopped_whatever_is_wrong_elsewhere_in_the_file(cli: Cli, root
     root.with_name("clicks.yaml").write_text(PIPELINE + wrong)
     assert cli("stop", "clicks.yaml").exit_code == 0
     assert asked(root, record) == [Request("stop", by=who())]
+
+
+@pytest.mark.parametrize("command", ["stop", "resume"])
+def test_a_target_that_runs_is_asked_whatever_the_file_says_of_it(cli: Cli, root: Path, command: str) -> None:
+    file, record = root.with_name("clicks.yaml"), known_run(root)
+    request = Request("stop" if command == "stop" else "resume", "other", by=who())
+    for text in (
+        PIPELINE.replace("other: {gem: file, input:", "other: {gem: file, inputt:"),
+        PIPELINE[: PIPELINE.index("  other:")],
+    ):
+        file.write_text(text)
+        result = cli(command, "clicks.yaml", "--target", "other")
+        assert (result.exit_code, asked(root, record)) == (0, [request]), result.output
+        wrong = cli(command, "clicks.yaml", "--target", "tabel", "--target", "other")
+        assert (wrong.exit_code, "GB108" in wrong.stderr, asked(root, record)) == (1, True, [])
+    known_run(root, process=GONE)
+    result = cli(command, "clicks.yaml", "--target", "other")
+    assert (result.exit_code, "error[GB517]" in result.stderr) == (1, True)

@@ -57,7 +57,7 @@ def _sources_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Cha
         message = (
             f"the checkpoint has a source `{name}` that the pipeline doesn't: what waits there is never read"
         )
-        yield both.change("skipped", "GB411", message, before=name)
+        yield both.change("skipped", "GB411", message, before=name, kind="source")
 
 
 def _operators_left(both: Comparison, checkpoint: SparkCheckpoint) -> Iterator[Change]:

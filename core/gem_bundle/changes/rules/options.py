@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.changes.comparison import told, told_both
+from gem_bundle.changes.model import VERDICTS
 from gem_bundle.changes.withheld import filled, marker_of, shown
 from gem_bundle.errors import describe_error
 from gem_bundle.options import metadata
@@ -28,6 +30,8 @@ class Difference:
         after: The value that it has.
         change: What that does, as the gem says.
         known: The gem has said it; False where the rule stands in.
+        place: It says where a source reads or a target writes.
+        former: The option that said so before, where that is another one; empty where it is the same.
     """
 
     option: str
@@ -35,10 +39,19 @@ class Difference:
     after: Any
     change: OptionChange
     known: bool
+    place: bool = False
+    former: str = ""
+
+    @property
+    def what(self) -> str:
+        """What is different, in a sentence."""
+        if self.former:
+            return f"`{self.former}` was {told(self.before)}, and now `{self.option}` is {told(self.after)}"
+        return f"`{self.option}` {told_both(self.before, self.after)}"
 
 
 def differences(old: NodeRecord, new: NodeRecord, gem: Gem | None, *, stateful: bool) -> Iterator[Difference]:
-    """The options of a node whose values differ.
+    """The options of a node whose values differ; one that names a place in the stead of another is one edit.
 
     Args:
         old: The node as it was.
@@ -46,6 +59,34 @@ def differences(old: NodeRecord, new: NodeRecord, gem: Gem | None, *, stateful: 
         gem: Its gem, with the new options.
         stateful: Whether the node keeps state.
     """
+    found = list(_differences(old, new, gem, stateful=stateful))
+    lost = [one for one in found if one.place and one.after is None]
+    come = [one for one in found if one.place and one.before is None]
+    if len(lost) != 1 or len(come) != 1:
+        yield from found
+        return
+    for one in found:
+        if one is come[0]:
+            yield _exchanged(lost[0], one)
+        elif one is not lost[0]:
+            yield one
+
+
+def _exchanged(lost: Difference, come: Difference) -> Difference:
+    """The edit by which one option says the place that another one did; the worse of the two counts."""
+    worse = max(lost, come, key=lambda one: VERDICTS.index(one.change.effect))
+    return replace(
+        come,
+        before=lost.before,
+        change=worse.change,
+        known=lost.known and come.known,
+        former=lost.option,
+    )
+
+
+def _differences(
+    old: NodeRecord, new: NodeRecord, gem: Gem | None, *, stateful: bool
+) -> Iterator[Difference]:
     for name in dict.fromkeys([*new.options, *old.options]):
         before, after = old.options.get(name), new.options.get(name)
         places = old.places.get(name), new.places.get(name)
@@ -56,7 +97,14 @@ def differences(old: NodeRecord, new: NodeRecord, gem: Gem | None, *, stateful: 
         change, known = meaning_of(gem, name, given or filled(before), stateful=stateful)
         if unkept:
             before, after = (", ".join(texts or ()) for texts in places)
-        yield Difference(name, shown(before), shown(after), change, known)
+        place = name in old.places or name in new.places or _says_a_place(gem, name)
+        yield Difference(name, shown(before), shown(after), change, known, place)
+
+
+def _says_a_place(gem: Gem | None, option: str) -> bool:
+    """Whether an option says where a source reads or a target writes, whatever is known of its value."""
+    info = None if gem is None else type(gem.options).model_fields.get(option)
+    return info is not None and bool(metadata(info).get("place"))
 
 
 def _as_a_place(before: Sequence[str] | None, after: Sequence[str] | None, value: Any) -> str | None:

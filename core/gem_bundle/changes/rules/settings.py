@@ -4,18 +4,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.canonical import DECIDING, PLANNING
+from gem_bundle.changes.canonical import DECIDING, PLANNING, TAKING
 from gem_bundle.changes.comparison import told, told_both
 from gem_bundle.changes.zone import TIME_ZONE
 from gem_bundle.contexts import SOURCE_NAMING
+from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator, LimitOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gem_bundle.changes.comparison import Comparison
     from gem_bundle.changes.model import Change
+    from gem_bundle.operators import Operator
 
 _LATER = (4, 2)
+_NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
+_TAKEN = {
+    "spark.sql.files.ignoreCorruptFiles": (
+        "files that can't be read are passed over from now on, and never read again",
+        "a file that can't be read ends the query; what was passed over is never read",
+    ),
+    "spark.sql.files.ignoreMissingFiles": (
+        "files that are gone when they are to be read are passed over from now on, and never read again",
+        "a file that is gone when it is to be read ends the query; what was passed over is never read",
+    ),
+    "spark.sql.streaming.fileStreamSink.ignoreMetadata": (
+        "of a folder that a stream writes, files are read from now on that its log doesn't name",
+        "of a folder that a stream writes, only those files are read from now on that its log names",
+    ),
+    _NO_DATA: (
+        "results come from now on when their time is over, also where no rows come any more",
+        "results whose time is over come from now on with the rows that come next, and not before",
+    ),
+}
+"""What becomes of rows where a setting is on, and where it is off."""
+_PAIRS = frozenset({"inner", "cross", "left_semi"})  # joins of which each row comes with a row that is read
 
 
 def compare_settings(both: Comparison) -> Iterator[Change]:
@@ -70,12 +93,23 @@ def _deciding(both: Comparison) -> Iterator[Change]:
         return
     stateful = both.old.stateful or both.new.stateful
     for key in sorted({*old, *new, TIME_ZONE}):
-        if key in PLANNING and not stateful:
+        if (key in PLANNING and not stateful) or (key == _NO_DATA and not _waits_for_time(both)):
             continue
         found = _zones(both, old, new) if key == TIME_ZONE else _values(key, old, new)
         if found is None:
             continue
         (before, one), (after, other), put_back = found
+        if key in TAKING:
+            yield both.change(
+                "from_now_on",
+                "GB448",
+                f"the setting `{key}` was {one} and is {other}: "
+                f"{_TAKEN[key][(after or TAKING[key]).lower() != 'true']}",
+                setting=key,
+                before=before or None,
+                after=after or None,
+            )
+            continue
         does = (
             "Spark may ask conditions before other state"
             if key in PLANNING
@@ -105,13 +139,28 @@ def _deciding(both: Comparison) -> Iterator[Change]:
             )
 
 
+def _waits_for_time(both: Comparison) -> bool:
+    """Whether results may come when their time is over, in a micro-batch without rows."""
+    marked = any(operator.kind == "watermark" for operator in both.new.operators)
+    return any(_waits(both, operator, marked=marked) for operator in both.new.stateful)
+
+
+def _waits(both: Comparison, operator: Operator, *, marked: bool) -> bool:
+    if isinstance(operator, AggregateOperator):
+        appended = both.new.nodes[both.new.target].output_mode == "append"
+        return marked and appended and operator.event_time is not False
+    if isinstance(operator, JoinOperator):
+        return marked and operator.how not in _PAIRS
+    return not isinstance(operator, DeduplicateOperator | LimitOperator)
+
+
 _Value = tuple[str, str]
 """What a setting is, empty where that isn't known or Spark's default, and how that is told."""
 
 
 def _values(key: str, old: Mapping[str, str], new: Mapping[str, str]) -> tuple[_Value, _Value, str] | None:
     """What a setting was and is, and the beginning of what to do; None where it is the same."""
-    before, after = (found.get(key, (DECIDING | PLANNING).get(key, "")) for found in (old, new))
+    before, after = (found.get(key, (DECIDING | PLANNING | TAKING).get(key, "")) for found in (old, new))
     if before == after:
         return None
     one, other = (told(value) if value else "Spark's default" for value in (before, after))
@@ -149,10 +198,13 @@ def _versions(both: Comparison) -> Iterator[Change]:
                 after=new.spark,
             )
         else:
+            tried = "it reads what the other has left"
+            if before > after:
+                tried = "that an earlier one reads all that a later one has left isn't known; else it fails"
             yield both.change(
                 "continues",
                 "GB441",
-                f"Spark was {old.spark} and is {new.spark}; it reads what the other has left",
+                f"Spark was {old.spark} and is {new.spark}; {tried}",
                 before=old.spark,
                 after=new.spark,
             )

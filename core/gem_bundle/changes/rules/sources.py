@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gem_bundle.changes.comparison import RULE_ONLY, Told, told, told_both
+from gem_bundle.changes.comparison import RULE_ONLY, Told, told
 from gem_bundle.changes.emptied import gets_through
 from gem_bundle.changes.flow import ALL
 from gem_bundle.changes.reach import Reach, Taint, reach_from
 from gem_bundle.changes.rules.options import differences
 from gem_bundle.changes.rules.repeats import none_passes_twice
 from gem_bundle.changes.rules.transforms import tell
-from gem_bundle.changes.ways import has_moved
+from gem_bundle.changes.ways import has_moved, is_there
 from gem_bundle.diagnostics import listed_names
 from gem_bundle.gem import Source
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator, LimitOperator
@@ -138,7 +138,7 @@ def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Cha
 
 
 def _read_again(
-    both: Comparison, node: NodeRecord, code: str, what: str, hint: str, **details: str
+    both: Comparison, node: NodeRecord, code: str, what: str, hint: str, **details: Any
 ) -> Change:
     """Rows of a source that come once more: where none of them passes twice, they change nothing."""
     dropped = not gets_through(both.after, both.plan, node.readers) or none_passes_twice(
@@ -227,11 +227,13 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
     if (old.mode == "batch") != (new.mode == "batch"):
         yield _other_mode(both, old, new)
         return
-    moved = streaming and has_moved(both.old.version, old, both.new.version, new)
+    moved = has_moved(both.old.version, old, both.new.version, new)
     for found in differences(old, new, both.new.gems.get(new.id), stateful=False):
-        said = found.known and found.option in new.places
-        if moved and said and (found.change.by_id or found.change.effect == "refused"):
+        said = moved and found.known and found.option in new.places
+        if said and streaming and (found.change.by_id or found.change.effect in {"refused", "skipped"}):
             yield Told(_moved(both, found, new))
+        elif said and not streaming and all(map(is_there, new.places[found.option])):
+            yield Told(_came_along(both, found, new))
         else:
             yield _option(both, found, old, new, streaming=streaming)
     if streaming and set(old.readers) != set(new.readers):
@@ -244,7 +246,8 @@ def _option(
     both: Comparison, found: Difference, old: NodeRecord, new: NodeRecord, *, streaming: bool
 ) -> Told:
     effect = found.change.effect if streaming else "from_now_on"
-    what = f"source `{new.id}`: `{found.option}` {told_both(found.before, found.after)}"
+    what = said = f"source `{new.id}`: {found.what}"
+    code = "GB414" if found.place else "GB415"
     if found.change.why and streaming:
         what += f"; {found.change.why}"
     if not found.known:
@@ -252,24 +255,24 @@ def _option(
     hint = found.change.hint
     if effect == "refused" and found.change.idle and both.was_idle(new):
         effect = "skipped"
-        what = f"source `{new.id}`: `{found.option}` {told_both(found.before, found.after)}; "
-        what += f"the last micro-batch had nothing of it, so that Spark doesn't notice: {found.change.idle}"
-    come = set(new.places.get(found.option, ())) - set(old.places.get(found.option, ()))
+        what = f"{said}; the last micro-batch had nothing of it, so that Spark doesn't notice: "
+        what += found.change.idle
+    come = set(new.places.get(found.option, ())).difference(*old.places.values())
     if streaming and effect in {"continues", "from_now_on"} and both.was_read_earlier(new, come):
         effect = "again"
         what = (
-            f"source `{new.id}`: `{found.option}` {told_both(found.before, found.after)}; an earlier version "
-            f"has read {listed_names(sorted(come))}, and the checkpoint has forgotten how far: it comes again"
+            f"{said}; an earlier version has read {listed_names(sorted(come))}, and the checkpoint has "
+            "forgotten how far: it comes again"
         )
-        hint = f"Leave it out, or accept it: `--accept GB414:{new.id}`."
+        hint = f"Leave it out, or accept it: `--accept {code}:{new.id}`."
     if effect == "from_now_on":
         # What the order of columns means to those behind it they say themselves.
         reach = both.reach(old, new, Taint() if found.change.only_order else _taint(both, old, new))
         details = {"option": found.option, "before": found.before, "after": found.after}
-        return Told(tell(both, reach, "GB415", what, new.id, **details), reach)
+        return Told(tell(both, reach, code, what, new.id, **details), reach)
     made = both.change(
         effect,
-        "GB414" if found.option in new.places else "GB415",
+        code,
         what,
         new.id,
         option=found.option,
@@ -300,14 +303,29 @@ def _moved(both: Comparison, found: Difference, new: NodeRecord) -> Change:
     if found.change.by_id:
         message = f"{what} knows what it reads by an id, which it has taken along"
         return both.change("continues", "GB416", message, new.id, **details)
+    what += " keeps the whole paths of the files that were read: "
+    hint = (
+        f"Move the project back. Or let `{found.option}` name the old place in full, if the files, or a "
+        f"link to them, are there: {told(found.before)}."
+    )
+    if found.change.effect == "skipped":
+        # Without a folder that all of them lie in, Spark takes those at the new place for others.
+        return _read_again(both, new, "GB416", what + "all that came along is read again", hint, **details)
+    what += "Spark fails in the first micro-batch"
+    return both.change("refused", "GB416", what, new.id, hint=hint, **details)
+
+
+def _came_along(both: Comparison, found: Difference, new: NodeRecord) -> Change:
+    """A table has no offsets: each micro-batch reads all of it, wherever that is."""
     return both.change(
-        "refused",
+        "continues",
         "GB416",
-        f"{what} keeps the whole paths of the files that were read: Spark fails in the first micro-batch",
+        f"source `{new.id}`: the project's folder was {told(both.old.version.folder)} and is "
+        f"{told(both.new.version.folder)}, and what `{found.option}` names has come along",
         new.id,
-        hint=f"Move the project back. Or let `{found.option}` name the old place in full, if the files, or a "
-        f"link to them, are there: {told(found.before)}.",
-        **details,
+        option=found.option,
+        before=found.before,
+        after=found.after,
     )
 
 
@@ -318,7 +336,8 @@ def _other_mode(both: Comparison, old: NodeRecord, new: NodeRecord) -> Told:
         made = both.of_state(
             "mixed",
             "GB417",
-            f"{what}: each micro-batch sees all of its rows",
+            f"{what}: each micro-batch sees all of its rows, and rows of the other stream that wait for one "
+            "get none any more",
             new.id,
             difference=what,
             key="mode",
@@ -332,6 +351,7 @@ def _other_mode(both: Comparison, old: NodeRecord, new: NodeRecord) -> Told:
             f"{what}, which begins {begin_of(gem)}: what is there already is never read",
             new.id,
             key="mode",
+            hint=f"Keep `mode: batch`. {both.elsewhere}",
             before=old.mode,
             after=new.mode,
         )
@@ -342,6 +362,7 @@ def _other_mode(both: Comparison, old: NodeRecord, new: NodeRecord) -> Told:
             f"{what}: what earlier results were made with is read once more",
             new.id,
             key="mode",
+            hint=f"Keep `mode: batch`. {both.elsewhere}",
             before=old.mode,
             after=new.mode,
         )

@@ -38,14 +38,14 @@ def compare_target(both: Comparison) -> Iterator[Change]:
             if found.known and found.change.effect == "from_now_on" and _came_along(both, old, new, found):
                 yield _moved(both, new, found)
                 continue
-            what = f"target `{new.id}`: `{found.option}` {told_both(found.before, found.after)}"
+            what = f"target `{new.id}`: {found.what}"
             if found.change.why:
                 what += f"; {found.change.why}"
             if not found.known:
                 what += RULE_ONLY.format(new.gem)
             yield both.change(
                 found.change.effect,
-                "GB431" if found.option in new.places or found.option in old.places else "GB432",
+                "GB431" if found.place else "GB432",
                 what,
                 new.id,
                 option=found.option,
