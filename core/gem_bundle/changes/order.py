@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gem_bundle.changes.conditions import ASKED_BEFORE
 from gem_bundle.changes.flow import ALL, of_input
 from gem_bundle.lineage import Result, collapsed, results_of
+from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,19 +52,31 @@ def results_in_order(flow: Flow, name: str) -> Iterator[list[str]]:
 def _is_asked(flow: Flow, path: Sequence[tuple[str, int]], results: dict[str, Result]) -> bool:
     """Whether a condition on results, behind projections of them, gets to where they come from."""
     of_results = {key for key, result in results.items() if result.of}
+    beside: set[str] = set()  # the columns of what was joined to them: with those a condition is one of pairs
     for name, position in path:
         node, lineage = flow.side.nodes[name], flow.lineage(name)
-        kinds = {operator.kind for operator in flow.side.operators if operator.node == name} - _NAMES
+        operators = [operator for operator in flow.side.operators if operator.node == name]
+        joins = [operator for operator in operators if isinstance(operator, JoinOperator)]
+        kinds = {operator.kind for operator in operators if operator not in joins} - _NAMES
         is_followed = node.kind == "transform" and not node.functions and not node.inputs[position].output
         if lineage is None or not is_followed or not kinds <= _ASKED_THROUGH:
             return False
-        if of_results.intersection(of_input(lineage.rows.uses or (), position)):
+        if any(str(position) not in ASKED_BEFORE.get(join.how, ()) for join in joins):
+            return False
+        parts = [term.made for term in lineage.terms] or [lineage.rows]
+        uses = [set(of_input(part.uses or (), position)) for part in parts if not joins]
+        if any(read & of_results and not read & beside for read in uses):
             return True
+        columns = lineage.columns.items()
         of_results = {
             key
-            for key, made in lineage.columns.items()
+            for key, made in columns
             if made.uses is None or of_results.intersection(of_input(made.uses, position))
         }
+        beside = {key for key, made in columns if beside.intersection(of_input(made.uses or (), position))}
+        if joins:
+            others = range(len(node.inputs))
+            beside |= {k for k, m in columns for o in others if o != position and of_input(m.uses or (), o)}
     return False
 
 

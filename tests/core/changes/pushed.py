@@ -34,6 +34,8 @@ GROUPS_OF_GROUPS = (
     "  t: {gem: select, input: g, options: {columns: [READ]}}\n"
 )
 RESULTS = "  g: {gem: aggregate, input: a, options: {group_by: [value], aggregates: {lo: min(value), hi: max(n)}}}\n"
+CHOSEN_RESULTS = RESULTS + "  t: {gem: select, input: g, options: {columns: [value, hi, lo]}}\n"
+JOINED_RESULTS = "  j: {gem: join, inputs: {l: t, r: s}, options: {condition: l.value = r.name}}\n"
 GROUPS = "  g: {gem: aggregate, input: a, options: {group_by: [value, n], aggregates: {c: count(*)}}}\n"
 MARKED = "  w: {gem: watermark, input: a, options: {column: at, delay: 10 minutes}}\n"
 OTHER_MARKED = "  v: {gem: watermark, input: b, options: {column: seen, delay: 10 minutes}}\n"
@@ -1065,6 +1067,20 @@ KEPT_NULLS = [
         "  o: {gem: select, input: a, options: {columns: {s: reverse(value), name: value}}}\n" + BY_NAME,
         "  o: {gem: select, input: a, options: {columns: {name: value, s: reverse(value)}}}\n" + BY_NAME,
         "mixed",
+    ),
+    # What is asked of results behind a join stands right behind them, but for what is asked of pairs.
+    *(
+        Pushed(
+            f"results of which {what} no more in another order before a join with a table",
+            CHOSEN_RESULTS + JOINED_RESULTS + _filter(condition, "j"),
+            CHOSEN_RESULTS + JOINED_RESULTS,
+            verdict,
+            mode="update",
+        )
+        for what, condition, verdict in (
+            ("something is asked", "hi > 0", "refused"),
+            ("pairs are asked", "hi > k - 9", "from_now_on"),
+        )
     ),
     # Rows are told to be duplicates by their columns in order: of more than four by what these are called.
     *(
