@@ -68,6 +68,15 @@ def gets_before_groups(form: Form, keys: Set[str], lacking: Set[str], nullable: 
     return has_contraries([form], keys) and _has_part_of_keys(form, keys | valued_in(form), nullable)
 
 
+def asked_by(form: Form) -> set[str]:
+    """The columns that may not be null for a condition to hold, whichever of them may be.
+
+    Args:
+        form: The condition.
+    """
+    return _asked(form, columns_in(form), wanted=True)
+
+
 def _has_part_of_keys(form: Form, keys: Set[str], nullable: Set[str]) -> bool:
     """Whether any part of a condition is about nothing but keys, or may be: else none can be made of them."""
     parts = [part for part, _ in _atoms(form, wanted=True)]

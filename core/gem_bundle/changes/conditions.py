@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from gem_bundle.changes.clauses import asked_by
 from gem_bundle.changes.flow import of_input
+from gem_bundle.changes.forms import form_made_by
 from gem_bundle.lineage import UNCHANGED, Equality, Lineage, Made, column_keys, uses_of
 from gem_bundle.operators import JoinOperator
 
@@ -30,6 +32,7 @@ ASKED_BEFORE = {
 }
 """Of which inputs a condition behind a join is asked before it, by how it joins."""
 _EQUALITY = "sqlglot.expressions.core.EQ'"
+_Flags = dict[str, tuple[Made, dict[str, Made]]]
 EQUALITIES = (f"(<class '{_EQUALITY}", "(<class 'sqlglot.expressions.core.NullSafeEQ'")
 """How the rules of conditions begin that want two things to be equal."""
 
@@ -232,7 +235,8 @@ def asked_behind(flow: Flow, name: str, *, tried: bool = False) -> set[str]:
         tried: Those count too without which a condition is null, as Spark finds out by trying nulls.
     """
     found: set[str] = set()
-    asking = [(lineage.asks, known) for _, lineage, known in conditions_behind(flow, name, pairs=True)]
+    behind = conditions_behind(flow, name, pairs=True, flags=True)
+    asking = [(lineage.asks, known) for _, lineage, known in behind]
     if tried:
         asking += [(lineage.rows.nulls, known) for _, lineage, known in conditions_behind(flow, name)]
     for uses, known in asking:
@@ -243,7 +247,7 @@ def asked_behind(flow: Flow, name: str, *, tried: bool = False) -> set[str]:
 
 
 def conditions_behind(
-    flow: Flow, name: str, *, pairs: bool = False
+    flow: Flow, name: str, *, pairs: bool = False, flags: bool = False
 ) -> Iterator[tuple[str, Lineage, Mapping[str, Made]]]:
     """The nodes whose conditions Spark puts before one, with what the columns before them are made of.
 
@@ -251,22 +255,25 @@ def conditions_behind(
         flow: The version.
         name: The node.
         pairs: Those of pairs too, as `pushed_below` has them.
+        flags: What columns ask for that are conditions themselves too, over those they are made of.
 
     Yields:
         The id of each of them, what it does, and how the columns that come to it are made of those that come
         to the node.
     """
     lineage = flow.lineage(name)
-    waiting = [(name, "", dict(lineage.columns) if lineage is not None else {})]
+    start: tuple[str, str, dict[str, Made], _Flags]
+    start = name, "", dict(lineage.columns) if lineage is not None else {}, {}
+    waiting = [start]
     while waiting:
-        before, read, known = waiting.pop()
+        before, read, known, computed = waiting.pop()
         for other in flow.side.readers_of.get(before, ()):
             inputs = flow.side.nodes[other].inputs
             if len(inputs) != 1:
                 places = [
                     place for place, edge in enumerate(inputs) if (edge.node, edge.output) == (before, read)
                 ]
-                waiting += [(other, "", _of_side(flow, other, place, known)) for place in places]
+                waiting += [(other, "", _of_side(flow, other, place, known), {}) for place in places]
                 continue
             if inputs[0].output != read:
                 continue
@@ -282,8 +289,29 @@ def conditions_behind(
                     continue
                 if name in pushed_below(flow, other, output, pairs=pairs):
                     yield other, lineage, known
+                    if flags and (flag := _flag_of(lineage, computed)) is not None:
+                        asked, columns = flag
+                        yield other, replace(lineage, rows=Made(uses=asked), asks=asked), columns
                 made = {key: as_made_before(known, column) for key, column in lineage.columns.items()}
-                waiting.append((other, output, made))
+                waiting.append((other, output, made, _flags_behind(lineage, known, computed)))
+
+
+def _flags_behind(lineage: Lineage, known: dict[str, Made], computed: _Flags) -> _Flags:
+    """The columns behind a node that it computes, or hands on that have been, with what they are made of."""
+    found = {key: (made, known) for key, made in lineage.columns.items() if made.rule not in UNCHANGED}
+    for key, made in lineage.columns.items():
+        before = "".join(of_input(made.uses or (), 0)) if made.rule == "=" else ""
+        if before in computed:
+            found[key] = computed[before]
+    return found
+
+
+def _flag_of(lineage: Lineage, computed: _Flags) -> tuple[frozenset[str], Mapping[str, Made]] | None:
+    """What the column asks for that is a node's condition, and how the columns it is over are made."""
+    name = "".join(of_input(lineage.rows.uses or (), 0)) if lineage.rows.rule == "=" else ""
+    made, columns = computed.get(name, (Made(), {}))
+    form = form_made_by(made) if name in computed else None
+    return None if form is None else (frozenset(asked_by(form)), columns)
 
 
 def _of_side(flow: Flow, name: str, place: int, known: Mapping[str, Made]) -> dict[str, Made]:

@@ -218,8 +218,8 @@ def asked_just_before(flow: Flow, edge: InputRecord, wanted: Set[str], key: str,
             return asked and ever and (tested <= first or ALL in first)
         groups = lineage.kept
         if groups is not None and not groups.rows and key in groups.values:
-            # What is asked of a result stays behind the groups.
-            tested |= groups.reads
+            # What is asked of a result stays behind the groups; a condition may have none of its own.
+            tested |= {name for name in groups.reads if groups.values.get(name) != {}}
             return (asked or key in groups.asks) and ever and (tested <= first or ALL in first)
         made = [found for column, found in lineage.columns.items() if column in wanted or ALL in wanted]
         passed = {use for found in made if found.rule == "=" for use in found.uses or ()}

@@ -218,6 +218,18 @@ def test_what_is_asked_behind_a_join_is_asked_before_it(
     assert of_two(one, two) == expected
 
 
+def test_what_a_column_asks_for_is_asked_before_a_join_where_it_is_a_condition() -> None:
+    steps = """
+  some: {gem: limit, input: a, options: {rows: 5}}
+  more: {gem: limit, input: b, options: {rows: 5}}
+  pairs: {gem: join, inputs: {a: some, b: more}, options: {condition: a.n = b.m}}
+  flag: {gem: with_columns, input: pairs, options: {columns: {so: CONDITION}}}
+  last: {gem: filter, input: flag, options: {condition: so}}
+"""
+    one, two = (steps.replace("CONDITION", said) for said in ("y > 1 and x > 1", "x > 1"))
+    assert of_two(one, two) == "refused"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
