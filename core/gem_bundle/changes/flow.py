@@ -102,6 +102,12 @@ class Flow:
         kept = any(operator.node == name and self.side.may_keep(operator) for operator in self.side.operators)
         return kept and not self.leaves_out(name)
 
+    def kinds_of_state(self, name: str) -> list[str]:
+        """The kinds of the operators by which a node keeps state, or may."""
+        if not self.keeps(name):
+            return []
+        return [o.kind for o in self.side.operators if o.node == name and self.side.may_keep(o)]
+
     def leaves_out(self, name: str) -> bool:
         """Whether Spark leaves a node out: another limit does what it does, or nobody asks for its groups."""
         if name not in self._left_out:

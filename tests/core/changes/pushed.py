@@ -1082,6 +1082,34 @@ KEPT_NULLS = [
             ("pairs are asked", "hi > k - 9", "from_now_on"),
         )
     ),
+    # Another gem may make the same state.
+    *(
+        Pushed(f"{what} that a query does now", before, after, verdict, mode=mode)
+        for what, before, after, verdict, mode in (
+            (
+                "an aggregation",
+                GROUPS,
+                "  g: {gem: sql, input: a, options: {query: 'select value, n, count(*) + 1 as c from a group by value, "
+                "n'}}\n",
+                "from_now_on",
+                "update",
+            ),
+            (
+                "another aggregation",
+                GROUPS,
+                "  g: {gem: sql, input: a, options: {query: 'select value, n, count(x) as c from a group by value, n'}}\n",
+                "mixed",
+                "update",
+            ),
+            (
+                "an aggregation by other keys",
+                GROUPS,
+                "  g: {gem: sql, input: a, options: {query: 'select value, n, count(*) as c from a group by n, value'}}\n",
+                "refused",
+                "update",
+            ),
+        )
+    ),
     # Rows are told to be duplicates by their columns in order: of more than four by what these are called.
     *(
         Pushed(

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from gem_bundle.changes.record import NodeRecord
     from gem_bundle.changes.sides import Side
 
+# Kinds of state that are the same whatever gem makes them, if they are made in the same way.
+_KNOWN = frozenset({"aggregate", "deduplicate"})
 _ANY = Taint(rows=True, columns={ALL})
 
 
@@ -405,17 +407,21 @@ def _recalls(both: Comparison, node: str) -> bool:
 def _replaced(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Told]:
     what = f"transform `{new.id}` was a `{old.gem}` and is a `{new.gem}`"
     details = {"key": "gem", "before": old.gem, "after": new.gem}
-    if both.before.keeps(old.id) or both.after.keeps(new.id):
+    lineages = both.before.lineage(old.id), both.after.lineage(new.id)
+    kinds = both.before.kinds_of_state(old.id), both.after.kinds_of_state(new.id)
+    known = None not in lineages and _KNOWN.issuperset(kinds[0])
+    if kinds[0] != kinds[1] or (kinds[0] and not known):
         message = f"{what}: its state in the checkpoint is another one, and Spark refuses to go on"
         yield Told(both.of_state("refused", "GB422", message, new.id, difference=what, **details))
         return
-    taint = local_taint(both.before.lineage(old.id), both.after.lineage(new.id))
+    taint = local_taint(*lineages)
     if both.before.watermarks(old.id) or both.after.watermarks(new.id):
         states = both.after.states_by_watermark(new.id)
         yield Told(_lateness(both, states, "GB420", what, new.id, "mixed", **details))
         if not taint:
             return
-    reach = both.reach(old, new, taint)
+    needed = both.before.needed(old.id), both.after.needed(new.id)
+    reach = both.reach(old, new, taint, own_state=bool(kinds[0]) and other_state(*lineages, *needed))
     if taint.rows or taint.nulls:
         reach.states |= _pushed(both, old, new)
     yield Told(tell(both, reach, "GB420", what, new.id, **details), reach)
