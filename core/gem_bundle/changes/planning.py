@@ -11,7 +11,7 @@ from gem_bundle.changes.begun import JournalError, damaged_journal, goes_on
 from gem_bundle.changes.canonical import version_of, with_defaults
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.compare import compare, compare_with_checkpoint, in_order, unseen_code
-from gem_bundle.changes.comparison import at_section, told
+from gem_bundle.changes.comparison import at_section
 from gem_bundle.changes.damage import (
     check_checkpoint,
     has_source_evolution,
@@ -42,6 +42,7 @@ from gem_bundle.changes.record import Accepted, record_file
 from gem_bundle.changes.sides import new_side
 from gem_bundle.changes.unnamed import by_order
 from gem_bundle.changes.withheld import without_logins
+from gem_bundle.changes.wording import told
 from gem_bundle.errors import PipelineError
 from gem_bundle.files import below, open_folder, split
 from gem_bundle.pipeline.model import IN_GROUP

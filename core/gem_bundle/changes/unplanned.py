@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle.changes.canonical import DECIDING, FROZEN, PLANNING
+from gem_bundle.changes.settings import DECIDING, FROZEN, PLANNING
 from gem_bundle.diagnostics import Diagnostic
 from gem_bundle.pipeline.secrets import UnresolvedSecret, written
 

@@ -13,9 +13,9 @@ import fsspec
 import pytest
 from scripts.checkpoints import make
 
-from gem_bundle.changes.canonical import FROZEN
 from gem_bundle.changes.checkpoint import SparkCheckpoint, UnseenError, read_checkpoint
 from gem_bundle.changes.damage import check_checkpoint, has_source_evolution
+from gem_bundle.changes.settings import FROZEN
 from gem_bundle.pipeline.model import Trigger
 from tests.core.changes.damages import MISSING, remove
 

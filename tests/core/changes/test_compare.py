@@ -10,9 +10,9 @@ import pytest
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import Offsets, SparkCheckpoint
 from gem_bundle.changes.compare import compare, compare_with_checkpoint
-from gem_bundle.changes.comparison import told_both
 from gem_bundle.changes.model import VERDICTS, TargetChanges, worst
 from gem_bundle.changes.planning import plan_against
+from gem_bundle.changes.wording import told_both
 from tests.core.changes.edits import BASE, EDITS, Edit, edited_verdict, plan, verdict
 
 MORE = '  more: {gem: file, options: {format: json, path: more, schema: "page string, n int, at timestamp"}}'

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.comparison import told
 from gem_bundle.changes.rules.sources import begin_of, reads_only_new
 from gem_bundle.changes.rules.stores import SPARK_NAMES, compare_stores, kinds_of
 from gem_bundle.changes.shapes import operators_of
+from gem_bundle.changes.wording import told
 from gem_bundle.diagnostics import listed_names
 
 if TYPE_CHECKING:

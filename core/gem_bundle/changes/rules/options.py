@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle.changes.comparison import told, told_both
 from gem_bundle.changes.model import VERDICTS
 from gem_bundle.changes.withheld import filled, marker_of, shown
+from gem_bundle.changes.wording import told, told_both
 from gem_bundle.errors import describe_error
 from gem_bundle.options import metadata
 from gem_bundle.semantics import OptionChange

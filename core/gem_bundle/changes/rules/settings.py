@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.canonical import DECIDING, PLANNING, TAKING
-from gem_bundle.changes.comparison import told, told_both
+from gem_bundle.changes.settings import DECIDING, PLANNING, TAKING
+from gem_bundle.changes.wording import told, told_both
 from gem_bundle.changes.zone import TIME_ZONE
 from gem_bundle.contexts import SOURCE_NAMING
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator, LimitOperator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle.changes.comparison import RULE_ONLY, Told, told
+from gem_bundle.changes.comparison import Told
 from gem_bundle.changes.emptied import gets_through
 from gem_bundle.changes.flow import ALL
 from gem_bundle.changes.reach import Reach, Taint, reach_from
@@ -13,6 +13,7 @@ from gem_bundle.changes.rules.options import differences
 from gem_bundle.changes.rules.repeats import none_passes_twice
 from gem_bundle.changes.rules.transforms import tell
 from gem_bundle.changes.ways import has_moved, is_there
+from gem_bundle.changes.wording import RULE_ONLY, told
 from gem_bundle.diagnostics import listed_names
 from gem_bundle.gem import Source
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator, LimitOperator

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.comparison import RULE_ONLY, told, told_both
 from gem_bundle.changes.model import STOPS
 from gem_bundle.changes.rules.options import differences, other_code
 from gem_bundle.changes.ways import has_moved
+from gem_bundle.changes.wording import RULE_ONLY, told, told_both
 from gem_bundle.errors import describe_error
 from gem_bundle.gem import Target
 from gem_bundle.operators import AggregateOperator

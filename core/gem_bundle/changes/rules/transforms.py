@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.changes.below import asked_in_both, asks_the_same, same_terms, states_below
-from gem_bundle.changes.comparison import RULE_ONLY, Told, origin, told, told_both
+from gem_bundle.changes.comparison import Told, origin
 from gem_bundle.changes.conditions import never_lacking_before
 from gem_bundle.changes.flow import ALL
 from gem_bundle.changes.groups import (
@@ -27,6 +27,7 @@ from gem_bundle.changes.reach import (
 from gem_bundle.changes.renames import states_behind_names, states_of_the_same_rows
 from gem_bundle.changes.rules.options import differences, other_code
 from gem_bundle.changes.rules.state import knows_rows
+from gem_bundle.changes.wording import RULE_ONLY, told, told_both
 from gem_bundle.diagnostics import listed_names
 from gem_bundle.gem import Transform
 from gem_bundle.lineage import UNCHANGED, Lineage, Made, column_keys
