@@ -20,7 +20,13 @@ from gem_bundle.changes.clauses import (
     valued_in,
     without,
 )
-from gem_bundle.changes.conditions import SEMI, is_always_there, never_lacking_before, pushed_below
+from gem_bundle.changes.conditions import (
+    SEMI,
+    how_it_joins,
+    is_always_there,
+    never_lacking_before,
+    pushed_below,
+)
 from gem_bundle.changes.flow import ALL, of_input
 from gem_bundle.changes.forms import conjunction, followed, form_made_by, form_of, is_column
 from gem_bundle.lineage import UNCHANGED, column_keys, uses_of
@@ -142,7 +148,7 @@ def states_below(
         return set()  # it leaves out nothing
     if not _asks(flow, name, lineage):
         return set()
-    if joins_rows(flow, name) and SEMI.issuperset(_joined_how(flow, name)):
+    if joins_rows(flow, name) and SEMI.issuperset(how_it_joins(flow, name)):
         below = {state for state in pushed_below(flow, name, output) if flow.recalls(state)}
         # Whether it gets before a watermark too isn't told there.
         return {s for s in below if groups or flow.keeps_rows(s) or s in flow.by_event_time}
@@ -190,12 +196,8 @@ def asks_the_same(before: tuple[Flow, str], after: tuple[Flow, str]) -> bool:
             return False
         if len({use.partition(":")[0] for use in lineage.rows.uses or ()}) < 2:
             return False
-        found.append((lineage.asks, _joined_how(flow, name)))
+        found.append((lineage.asks, how_it_joins(flow, name)))
     return found[0] == found[1] and not SEMI & set(found[0][1])
-
-
-def _joined_how(flow: Flow, name: str) -> list[str]:
-    return [o.how for o in flow.side.operators if isinstance(o, JoinOperator) and o.node == name]
 
 
 def same_terms(before: tuple[Flow, str], after: tuple[Flow, str], output: str = "") -> frozenset[Term]:

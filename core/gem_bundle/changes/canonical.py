@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, cast, get_args, get_origin
 
 from gem_bundle.changes.functions import function_hash
-from gem_bundle.changes.record import InputRecord, NodeRecord, OperatorRecord, VersionRecord
+from gem_bundle.changes.record import InputRecord, NodeRecord, OperatorRecord, Record, VersionRecord
 from gem_bundle.changes.settings import FROZEN, is_of_rows
 from gem_bundle.changes.withheld import (
     ENVIRONMENT,
@@ -107,12 +107,12 @@ def version_of(
     )
 
 
-def with_defaults(plan: Plan, version: VersionRecord) -> VersionRecord:
+def with_defaults(plan: Plan, record: Record) -> Record:
     """What ran, with the options that its gems didn't have yet: what they do by default is what they did.
 
     Args:
         plan: The checked pipeline, for the gems as they are now.
-        version: What ran, as a record has it.
+        record: What ran.
     """
     now = {node.identity: node for node in plan.definition.nodes.values()}
 
@@ -120,9 +120,11 @@ def with_defaults(plan: Plan, version: VersionRecord) -> VersionRecord:
         same = now.get(node.identity)
         if same is None or (same.kind, same.gem) != (node.kind, node.gem):
             return node
-        return replace(node, options=_completed(type(plan.gems[same.id].options), node.options))
+        options = _completed(type(plan.gems[same.id].options), node.options)
+        return node if options is node.options else replace(node, options=options)
 
-    return replace(version, nodes=tuple(map(completed, version.nodes)))
+    versions = (replace(one, nodes=tuple(map(completed, one.nodes))) for one in record.versions)
+    return replace(record, versions=tuple(versions))
 
 
 def _completed(kind: type[Options], options: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -32,9 +32,10 @@ ASKED_BEFORE = {
 }
 """Of which inputs a condition behind a join is asked before it, by how it joins."""
 _EQUALITY = "sqlglot.expressions.core.EQ'"
-_Flags = dict[str, tuple[Made, dict[str, Made]]]
 EQUALITIES = (f"(<class '{_EQUALITY}", "(<class 'sqlglot.expressions.core.NullSafeEQ'")
 """How the rules of conditions begin that want two things to be equal."""
+_Flags = dict[str, tuple[Made, dict[str, Made]]]
+"""Columns that are computed, each with how, and with how the columns that it is computed of are made."""
 
 
 def pushed_below(
@@ -92,7 +93,7 @@ def is_always_there(flow: Flow, edge: InputRecord, key: str) -> bool:
     while True:
         node = flow.side.nodes[edge.node]
         lineage = flow.lineage(node.id, edge.output)
-        joins = [o.how for o in flow.side.operators if o.node == node.id and isinstance(o, JoinOperator)]
+        joins = how_it_joins(flow, node.id)
         made = lineage.columns.get(key) if node.kind == "transform" and lineage is not None else None
         if lineage is None or made is None or made.rule != "=" or len(made.uses or ()) != 1:
             return False
@@ -105,15 +106,25 @@ def is_always_there(flow: Flow, edge: InputRecord, key: str) -> bool:
         edge = node.inputs[int(position)]
 
 
+def how_it_joins(flow: Flow, name: str) -> list[str]:
+    """How each of the joins of a node joins.
+
+    Args:
+        flow: The version.
+        name: The node.
+    """
+    return [o.how for o in flow.side.operators if o.node == name and isinstance(o, JoinOperator)]
+
+
 def _is_semi_join(flow: Flow, name: str) -> bool:
     """Whether a node is a join that only decides which rows of its first input stay, like a filter."""
-    joins = [o for o in flow.side.operators if o.node == name and isinstance(o, JoinOperator)]
-    return bool(joins) and all(join.how in SEMI for join in joins)
+    joins = how_it_joins(flow, name)
+    return bool(joins) and SEMI.issuperset(joins)
 
 
 def _sides_that_stay(flow: Flow, name: str) -> frozenset[str]:
     """The positions of the inputs of a join of which Spark asks a condition behind it before."""
-    joins = [o.how for o in flow.side.operators if o.node == name and isinstance(o, JoinOperator)]
+    joins = how_it_joins(flow, name)
     return ASKED_BEFORE.get(joins[0], frozenset()) if len(joins) == 1 else frozenset()
 
 
@@ -327,9 +338,9 @@ def _of_side(flow: Flow, name: str, place: int, known: Mapping[str, Made]) -> di
     columns = lineage.columns if lineage is not None else {}
     own = {key: of_input(made.uses or (), place) for key, made in columns.items() if made.rule in UNCHANGED}
     return {
-        key: as_made_before(known, Made("=", frozenset(f"0:{name}" for name in names)))
-        for key, names in own.items()
-        if names
+        key: as_made_before(known, Made("=", frozenset(f"0:{column}" for column in found)))
+        for key, found in own.items()
+        if found
     }
 
 

@@ -99,14 +99,12 @@ class Flow:
 
     def keeps(self, name: str) -> bool:
         """Whether a node keeps state, or may."""
-        kept = any(operator.node == name and self.side.may_keep(operator) for operator in self.side.operators)
-        return kept and not self.leaves_out(name)
+        return bool(self.kinds_of_state(name))
 
     def kinds_of_state(self, name: str) -> list[str]:
         """The kinds of the operators by which a node keeps state, or may."""
-        if not self.keeps(name):
-            return []
-        return [o.kind for o in self.side.operators if o.node == name and self.side.may_keep(o)]
+        kept = [str(o.kind) for o in self.side.operators if o.node == name and self.side.may_keep(o)]
+        return kept if kept and not self.leaves_out(name) else []
 
     def leaves_out(self, name: str) -> bool:
         """Whether Spark leaves a node out: another limit does what it does, or nobody asks for its groups."""

@@ -213,7 +213,7 @@ def _judged(
         if found_again is not None and what_ran(found_again[1], checkpoint).newest is not None:
             former, record = found_again
     if record is not None:
-        record = replace(record, versions=tuple(with_defaults(plan, one) for one in record.versions))
+        record = with_defaults(plan, record)
     if checkpoint is None or (record is None and node.group):
         moved = moved_target(plan, node, checkpoint)
         if moved is not None:

@@ -96,11 +96,13 @@ def _behind(both: Comparison, first: str, names: _Names | None) -> set[str]:
             continue
         if not _is_as_it_was(both, old, node):
             continue
-        named[name] = _names(both.before.lineage(old.id), both.after.lineage(name), known)
-        if both.before.drops_duplicates(old.id) and both.after.drops_duplicates(name):
-            named[name] = known[0] if _drops_the_same(both, old, node, known) else None
-            found |= set() if named[name] is None else {name}
-        elif named[name] is not None and _keeps_the_same(both, old, node, known):
+        drops = both.before.drops_duplicates(old.id) and both.after.drops_duplicates(name)
+        same = _keeps_the_same(both, old, node, known, duplicates=drops)
+        if drops:
+            named[name] = known[0] if same else None
+        else:
+            named[name] = _names(both.before.lineage(old.id), both.after.lineage(name), known)
+        if same and named[name] is not None:
             found.add(name)
     return found
 
@@ -120,12 +122,30 @@ def _names(before: Lineage | None, after: Lineage | None, inputs: Sequence[_Name
     return dict(zip(after.columns, before.columns, strict=True))
 
 
-def _keeps_the_same(both: Comparison, old: NodeRecord, new: NodeRecord, inputs: Sequence[_Names]) -> bool:
-    """Whether a node keeps nothing but rows of its inputs, and of them the same columns by the same keys."""
+def _keeps_the_same(
+    both: Comparison,
+    old: NodeRecord,
+    new: NodeRecord,
+    inputs: Sequence[_Names],
+    *,
+    duplicates: bool = False,
+) -> bool:
+    """Whether a node keeps nothing but rows of its inputs, and of them the same columns by the same keys.
+
+    Args:
+        both: What is compared.
+        old: The node as it was.
+        new: The node as it is.
+        inputs: What the columns of its inputs were called.
+        duplicates: It is a removal of duplicates, which keeps what it tells them by in the stead of rows.
+    """
     before, after = both.before.lineage(old.id), both.after.lineage(new.id)
     if before is None or after is None or before.kept is None or after.kept is None:
         return False
-    if not (before.kept.rows and after.kept.rows) or before.kept.values or after.kept.values:
+    if duplicates:
+        if before.kept.values != after.kept.values or before.rows.rule != after.rows.rule:
+            return False
+    elif not (before.kept.rows and after.kept.rows) or before.kept.values or after.kept.values:
         return False
     if tuple(_renamed(made, inputs) for made in after.kept.keys) != before.kept.keys:
         return False
@@ -134,19 +154,6 @@ def _keeps_the_same(both: Comparison, old: NodeRecord, new: NodeRecord, inputs: 
         == both.before.needed_of(old.id, position)
         for position, names in enumerate(inputs)
     )
-
-
-def _drops_the_same(both: Comparison, old: NodeRecord, new: NodeRecord, inputs: Sequence[_Names]) -> bool:
-    """Whether a removal of duplicates goes by the same columns in the same order, under other names."""
-    before, after = both.before.lineage(old.id), both.after.lineage(new.id)
-    if before is None or after is None or before.kept is None or after.kept is None:
-        return False
-    if before.kept.values != after.kept.values or before.rows.rule != after.rows.rule:
-        return False
-    if tuple(_renamed(made, inputs) for made in after.kept.keys) != before.kept.keys:
-        return False
-    needed = both.after.needed_of(new.id, 0)
-    return {inputs[0].get(key, key) for key in needed} == both.before.needed_of(old.id, 0)
 
 
 def _renamed(made: Made, inputs: Sequence[Mapping[str, str]]) -> Made | None:

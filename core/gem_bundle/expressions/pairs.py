@@ -70,9 +70,13 @@ def kept_by(condition: str, left: Facts, right: Facts, names: tuple[str, str]) -
             rules.add(f"of pairs {sorted(asked_by(text, inputs) or ())}")
         else:
             made = made_over(text, list(enumerate(inputs)), {})
-            of_one = made.uses is not None and len({use.partition(":")[0] for use in made.uses}) == 1
-            rules.add(made.rule) if of_one else in_order.append(made.rule)
+            rules.add(made.rule) if len(_places(made)) == 1 else in_order.append(made.rule)
     return Made(" and ".join([*in_order, *sorted(rules)]), whole.uses)
+
+
+def _places(made: Made) -> set[str]:
+    """The positions of the inputs that something is made of; none where that isn't known."""
+    return {use.partition(":")[0] for use in made.uses or ()}
 
 
 def _sides_of(term: exp.Expr, inputs: Sequence[Sequence[Column] | None]) -> str | None:
@@ -83,16 +87,14 @@ def _sides_of(term: exp.Expr, inputs: Sequence[Sequence[Column] | None]) -> str 
     node = bare(term)
     if not isinstance(node, exp.EQ | exp.NullSafeEQ):
         return None
-    uses = [
-        made_over(side.sql(dialect="spark"), list(enumerate(inputs)), {}).uses
-        for side in (node.this, node.expression)
-    ]
-    places = [{use.partition(":")[0] for use in of_side or ()} for of_side in uses]
-    if sorted(map(sorted, places)) != [["0"], ["1"]]:
-        return None
     first, second = node.this, node.expression
-    if places[0] == {"1"}:
+    places = [
+        _places(made_over(side.sql(dialect="spark"), list(enumerate(inputs)), {})) for side in (first, second)
+    ]
+    if places == [{"1"}, {"0"}]:
         first, second = second, first
+    elif places != [{"0"}, {"1"}]:
+        return None
     return str(type(node)(this=first.copy(), expression=second.copy()).sql(dialect="spark"))
 
 
@@ -118,12 +120,12 @@ def asked_of_pairs(
 
     found: set[str] = set()
     for term in conjuncts(tree):
-        uses = made_over(term.sql(dialect="spark"), list(enumerate(inputs)), {}).uses
-        if uses is None:
+        made = made_over(term.sql(dialect="spark"), list(enumerate(inputs)), {})
+        if made.uses is None:
             return None
-        places = {use.partition(":")[0] for use in uses}
+        places = _places(made)
         if len(places) > 1 or not places <= _ASKED_BEFORE.get(how, frozenset()):
-            found |= uses
+            found |= made.uses
     return frozenset(found)
 
 
@@ -148,8 +150,7 @@ def _is_of_pairs(term: exp.Expr, inputs: Sequence[Sequence[Column] | None]) -> b
     node = bare(term)
     if isinstance(node, exp.Or | exp.And):
         return _is_of_pairs(node.left, inputs) and _is_of_pairs(node.right, inputs)
-    uses = made_over(node.sql(dialect="spark"), list(enumerate(inputs)), {}).uses or frozenset()
-    if len({use.partition(":")[0] for use in uses}) < len(inputs):
+    if len(_places(made_over(node.sql(dialect="spark"), list(enumerate(inputs)), {}))) < len(inputs):
         return False
     if node.find(exp.Or, exp.And, exp.Case, exp.In) is not None:
         return False  # of such Spark takes out what is about one side
@@ -271,7 +272,7 @@ def _equal(
         made = [made_over(side, known, {}) for side in sides]
         if any(side.uses is None for side in made):
             return None
-        of = [{use.partition(":")[0] for use in side.uses or ()} for side in made]
+        of = list(map(_places, made))
         if [len(places) for places in of] == [1, 1] and of[0] != of[1]:
             kinds = [
                 analyse(text, inputs[int(next(iter(places)))]).column.type

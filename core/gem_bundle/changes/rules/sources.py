@@ -19,7 +19,7 @@ from gem_bundle.gem import Source
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator, JoinOperator, LimitOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from gem_bundle.changes.comparison import Comparison
     from gem_bundle.changes.flow import Flow
@@ -139,11 +139,30 @@ def _added(both: Comparison, node: NodeRecord, former: NodeRecord | None) -> Cha
 
 
 def _read_again(
-    both: Comparison, node: NodeRecord, code: str, what: str, hint: str, **details: Any
+    both: Comparison,
+    node: NodeRecord,
+    code: str,
+    what: str,
+    hint: str,
+    *,
+    readers: Iterable[str] | None = None,
+    **details: Any,
 ) -> Change:
-    """Rows of a source that come once more: where none of them passes twice, they change nothing."""
-    dropped = not gets_through(both.after, both.plan, node.readers) or none_passes_twice(
-        both.after, node.id, alone=_is_alone(both, node)
+    """Rows of a source that come once more: where none of them passes twice, they change nothing.
+
+    Args:
+        both: What is compared.
+        node: The source.
+        code: The code of the change.
+        what: What makes them come again.
+        hint: What to do.
+        readers: The readers by which they come; by default all of the source.
+        details: The rest of the change, as `Comparison.change` has it.
+    """
+    come = set(node.readers if readers is None else readers)
+    alone = _is_alone(both, node) and come == set(node.readers)
+    dropped = not gets_through(both.after, both.plan, come) or none_passes_twice(
+        both.after, node.id, alone=alone
     )
     message = what + ", and changes no result" * dropped
     made = both.change("continues" if dropped else "again", code, message, node.id, hint=hint, **details)
@@ -389,24 +408,12 @@ def _readers(both: Comparison, node: NodeRecord, lost: set[str], come: set[str])
             after=sorted(come),
         )
     if come:
-        alone = _is_alone(both, node) and come == set(node.readers)
-        dropped = not gets_through(both.after, both.plan, come) or none_passes_twice(
-            both.after, node.id, alone=alone
-        )
         what = (
             f"source `{node.id}` reaches the target on another path than before, with a reader of its own "
             f"({names}): what was read is read again there"
         )
-        made = both.change(
-            "continues" if dropped else "again",
-            "GB418",
-            what + ", and changes no result" * dropped,
-            node.id,
-            hint=hint,
-            before=sorted(lost),
-            after=sorted(come),
-        )
-        return replace(made, anew=("again", what)) if dropped else made
+        details = {"before": sorted(lost), "after": sorted(come)}
+        return _read_again(both, node, "GB418", what, hint, readers=come, **details)
     return both.change(
         "skipped",
         "GB418",
