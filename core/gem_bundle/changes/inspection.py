@@ -19,8 +19,9 @@ from gem_bundle.pipeline.model import ID, IN_GROUP
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gem_bundle.changes.checkpoint import SparkCheckpoint, StateOperator
+    from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.changes.record import Record, VersionRecord
+    from gem_bundle.changes.state_files import StateOperator
     from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.pipeline.model import Definition
 

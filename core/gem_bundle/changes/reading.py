@@ -1,9 +1,14 @@
-"""JSON that somebody else may have written: what can be read of it without harm."""
+"""Files that somebody else may have written: what can be read of them without harm."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
+
+from gem_bundle.files import open_folder
+
+NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+"""What is raised of no file, or of a folder where one should be: stores tell one for the other."""
 
 _DEEPEST = 200
 
@@ -44,3 +49,17 @@ def check_plain(value: Any) -> None:
             return
         inner = following
     raise ValueError("is nested too deep")
+
+
+def whole(value: object) -> int | None:
+    """A value of JSON that is a whole number; None for any other."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def names_in(location: str) -> list[str]:
+    """The names in a folder, without those that are hidden; none where it isn't there.
+
+    Args:
+        location: Its location.
+    """
+    return [name for name in open_folder(location).names() if not name.startswith(".")]

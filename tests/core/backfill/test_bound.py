@@ -12,7 +12,8 @@ from gem_bundle.backfill.interval import Interval
 from gem_bundle.backfill.near import Near
 from gem_bundle.backfill.parts import Bound, parts_of
 from gem_bundle.changes.canonical import version_of
-from gem_bundle.changes.checkpoint import Commit, Offsets, SparkCheckpoint
+from gem_bundle.changes.checkpoint import SparkCheckpoint
+from gem_bundle.changes.logs import Commit, Offsets
 from gem_file.source import FileSource
 from tests.core.backfill.test_rules import FILTER, SOURCES, TARGET, plan_of
 

@@ -11,7 +11,8 @@ import pytest
 from gem_bundle.backfill.interval import LAST_MOMENT, Interval
 from gem_bundle.backfill.rules import Judged, Wanted, done_watermark, judge
 from gem_bundle.changes.canonical import version_of
-from gem_bundle.changes.checkpoint import Commit, Offsets, SparkCheckpoint
+from gem_bundle.changes.checkpoint import SparkCheckpoint
+from gem_bundle.changes.logs import Commit, Offsets
 from gem_bundle.changes.record import Record
 from gem_bundle.check.checker import check_definition
 from gem_bundle.pipeline.loader import load_file

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gem_bundle.changes.checkpoint import Commit, Offsets, SparkCheckpoint
+from gem_bundle.changes.checkpoint import SparkCheckpoint
 from gem_bundle.changes.history import MOST_VERSIONS, keep_versions, record_of, what_ran, with_version
+from gem_bundle.changes.logs import Commit, Offsets
 from gem_bundle.changes.record import Accepted, Record, read_record, record_file, write_record
 from gem_bundle.files import below
 from tests.checked import plan_of

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gem_bundle.changes.canonical import version_of
-from gem_bundle.changes.checkpoint import Commit, SparkCheckpoint
+from gem_bundle.changes.checkpoint import SparkCheckpoint
 from gem_bundle.changes.compare import compare
+from gem_bundle.changes.logs import Commit
 from tests.core.changes.edits import plan, verdict
 from tests.core.changes.test_shapes import of_one
 

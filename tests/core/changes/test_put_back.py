@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from gem_bundle.changes.canonical import version_of
-from gem_bundle.changes.checkpoint import Commit, Offsets, SparkCheckpoint
+from gem_bundle.changes.checkpoint import SparkCheckpoint
 from gem_bundle.changes.forgotten import forgotten
+from gem_bundle.changes.logs import Commit, Offsets
 from tests.core.changes.edits import plan, verdict
 
 BOTH = """

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from gem_bundle.changes.canonical import version_of
-from gem_bundle.changes.checkpoint import Offsets, SparkCheckpoint
+from gem_bundle.changes.checkpoint import SparkCheckpoint
 from gem_bundle.changes.compare import compare
+from gem_bundle.changes.logs import Offsets
 from gem_bundle.contexts import SOURCE_NAMING
 from tests.core.changes.edits import BASE, COLUMNS, plan, verdict
 

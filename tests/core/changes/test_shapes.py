@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from gem_bundle.changes.canonical import version_of
-from gem_bundle.changes.checkpoint import Offsets, SparkCheckpoint
+from gem_bundle.changes.checkpoint import SparkCheckpoint
 from gem_bundle.changes.compare import compare
+from gem_bundle.changes.logs import Offsets
 from gem_bundle.changes.shapes import fit
 from gem_bundle.expressions import asked_by
 from gem_bundle.facts import Column

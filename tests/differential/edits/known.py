@@ -8,7 +8,8 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle.changes.checkpoint import Offsets, SparkCheckpoint
+from gem_bundle.changes.checkpoint import SparkCheckpoint
+from gem_bundle.changes.logs import Offsets
 from tests.differential.edits.truth import Truth
 
 if TYPE_CHECKING:

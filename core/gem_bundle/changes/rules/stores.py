@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from collections.abc import Set as Ids
 
-    from gem_bundle.changes.checkpoint import SparkCheckpoint, StateStore
+    from gem_bundle.changes.checkpoint import SparkCheckpoint
     from gem_bundle.changes.comparison import Comparison
     from gem_bundle.changes.model import Change
     from gem_bundle.changes.shapes import Shape
+    from gem_bundle.changes.state_files import StateStore
 
 SPARK_NAMES = {
     "aggregate": frozenset({"stateStoreSave", "sessionWindowStateStoreSaveExec"}),
