@@ -23,7 +23,7 @@ KEPT = (
     "metadata",
     "offsets/*",
     "commits/*",
-    "sources/*/0",
+    "sources/*/[0-9]*",
     "state/*/_metadata/**/*",
     "state/*/0/_metadata/schema",
     "state/*/0/*/_metadata/schema",

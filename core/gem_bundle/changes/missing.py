@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 # More than any query has; a larger number is no operator's.
 _MOST_OPERATORS = 1000
-_OF_STATE = re.compile(r"(\d{1,18})\.(?:delta|snapshot)")
+# A version of state: changes or all of it, by either of Spark's stores, with ids where those are switched on.
+_OF_STATE = re.compile(r"(?P<version>\d{1,18})(?:_[\w-]+)?\.(?P<kind>delta|snapshot|changelog|zip)")
+_CHANGES = {"snapshot": "delta"}
+_LISTED = re.compile(r"(\d{1,18})(?P<whole>\.compact)?")
 
 
 def missing_parts(
@@ -72,25 +75,46 @@ def _missing_source(location: str, newest: Offsets) -> str:
     """
     # Spark freezes settings with each micro-batch: an entry without any is none of its own.
     read = newest.sources.items() if newest.settings else ()
-    listed = [name for name, offset in read if _lists_files(offset)]
+    listed = {name: number for name, offset in read if (number := _last_listed(offset)) is not None}
     there = names_in(below(location, "sources")) if listed else []
-    lost = next((name for name in listed if name not in there), None)
-    return (
-        "" if lost is None else f"`sources/{lost}` is missing, where Spark lists the files that it has read"
-    )
+    for name, number in listed.items():
+        if name not in there:
+            return f"`sources/{name}` is missing, where Spark lists the files that it has read"
+        lost = _missing_entry(names_in(below(location, "sources", name)), number)
+        if lost is not None:
+            return f"`sources/{name}/{lost}` is missing, where Spark lists files that it has read"
+    return ""
 
 
-def _lists_files(offset: Any) -> bool:
-    """Whether an offset is one of a source that reads files: the number of an entry of its own log."""
+def _last_listed(offset: Any) -> int | None:
+    """The last entry of the own log of a source of files, by its offset; None for one of another source."""
     number = whole(offset["logOffset"]) if isinstance(offset, dict) and set(offset) == {"logOffset"} else None
-    return number is not None and number >= 0
+    return number if number is not None and number >= 0 else None
+
+
+def _missing_entry(names: Sequence[str], last: int) -> int | None:
+    """Which entry of a source's own log isn't there; None when all are.
+
+    Now and then Spark puts all entries into one, whose name ends in ``.compact``, and removes the others.
+
+    Args:
+        names: The names in the log's folder.
+        last: The last entry that is counted.
+    """
+    entries = {int(match[1]): bool(match["whole"]) for match in map(_LISTED.fullmatch, names) if match}
+    number = last
+    while number in entries:
+        if entries[number] or number == 0:
+            return None
+        number -= 1
+    return number
 
 
 def _missing_state(location: str, operators: Sequence[int], batch: int) -> str:
     """What isn't in the state that was.
 
-    Only one partition is looked at, and only where Spark's own store of files keeps it, which writes one
-    file for each micro-batch, whatever that had.
+    Only one partition is looked at. Both of Spark's own stores write a file for each micro-batch, whatever
+    that had; what others do isn't known.
 
     Args:
         location: The location of the checkpoint.
@@ -102,13 +126,16 @@ def _missing_state(location: str, operators: Sequence[int], batch: int) -> str:
         return f"`state/{lost}` is missing"
     place = below(location, "state", str(operators[0]), "0")
     names = names_in(place)
-    stores = sorted(name for name in names if "." not in name and not name.startswith("_"))
+    # RocksDB's own files lie in a folder for all of a store's versions.
+    stores = sorted(name for name in names if "." not in name and name != "SSTs" and not name.startswith("_"))
     if stores:
         place = below(place, stores[0])
         names = names_in(place)
-    versions = [int(match[1]) for match in map(_OF_STATE.fullmatch, names) if match]
+    found = [match for match in map(_OF_STATE.fullmatch, names) if match]
+    newest = max(found, key=lambda match: int(match["version"]), default=None)
     # State of version N is what micro-batch N - 1 left.
-    if not versions or max(versions) > batch:
+    if newest is None or int(newest["version"]) > batch:
         return ""
     inner = place.removeprefix(location.rstrip("/") + "/")
-    return f"`{inner}/{batch + 1}.delta` is missing, the state behind micro-batch {batch}"
+    kind = _CHANGES.get(newest["kind"], newest["kind"])
+    return f"`{inner}/{batch + 1}.{kind}` is missing, the state behind micro-batch {batch}"

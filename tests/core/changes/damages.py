@@ -62,6 +62,8 @@ MISSING = {
     "offsets": "`offsets` is missing or empty, and by `commits` micro-batch 5 is done",
     "sources": "`sources/0` is missing, where Spark lists the files that it has read",
     "sources/0": "`sources/0` is missing, where Spark lists the files that it has read",
+    "sources/0/2": "`sources/0/2` is missing, where Spark lists files that it has read",
+    "sources/0/0": "`sources/0/0` is missing, where Spark lists files that it has read",
     "metadata": "the file `metadata` is missing",
 }
 

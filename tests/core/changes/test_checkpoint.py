@@ -272,13 +272,57 @@ def test_state_of_the_last_micro_batch_is_missed_where_each_has_a_file(
 
 
 @pytest.mark.parametrize(
-    "files", [["1.zip", "2.changelog"], ["3_0c5a-b1.zip", "4_0c5a-b1_77-a.changelog"], ["00001.sst"], []]
+    ("before", "last"),
+    [
+        (["4.zip", "5.zip"], "6.zip"),
+        (["4.zip", "5.changelog"], "6.changelog"),
+        (["4_0c5a-b1.zip", "5_0c5a-b1_77-a.changelog"], "6_77-a.changelog"),
+    ],
 )
+def test_so_is_that_of_rocksdb(tmp_path: Path, before: list[str], last: str) -> None:
+    folder = copied(tmp_path)
+    for file in (*before, last, "SSTs/000008-0c5a.sst"):
+        (folder / "state/0/0" / file).parent.mkdir(exist_ok=True)
+        (folder / "state/0/0" / file).write_bytes(b"")
+    assert problems(folder) == ()
+    (folder / "state/0/0" / last).unlink()
+    kind = last.rpartition(".")[2]
+    assert problems(folder) == (f"`state/0/0/6.{kind}` is missing, the state behind micro-batch 5",)
+
+
+@pytest.mark.parametrize("files", [["00001.sst"], ["0006", "state.6"], []])
 def test_state_that_other_stores_keep_is_not_judged(tmp_path: Path, files: list[str]) -> None:
     folder = copied(tmp_path)
     for file in files:
         (folder / "state/0/0" / file).write_bytes(b"")
     assert problems(folder) == ()
+
+
+@pytest.mark.parametrize(
+    ("entries", "missing"),
+    [
+        (["0", "1", "2"], None),
+        (["0", "1", "2", "3"], None),  # of a micro-batch that was never begun
+        (["1.compact", "2"], None),
+        (["0", "1.compact", "1", "2"], None),
+        (["1", "2.compact", "3"], None),
+        (["1.compact"], 2),
+        (["0", "2"], 1),
+        (["0.compact", "3"], 2),
+        (["1", "2"], 0),
+        ([], 2),
+    ],
+)
+def test_an_entry_of_the_files_that_were_read_is_missed(
+    tmp_path: Path, entries: list[str], missing: int | None
+) -> None:
+    folder = copied(tmp_path)
+    remove(folder / "sources/0")
+    (folder / "sources/0").mkdir()
+    for entry in entries:
+        (folder / "sources/0" / entry).write_text("v1")
+    told = f"`sources/0/{missing}` is missing, where Spark lists files that it has read"
+    assert problems(folder) == (() if missing is None else (told,))
 
 
 def logs(
@@ -340,6 +384,7 @@ def test_a_source_is_missed_from_its_first_file_on(tmp_path: Path) -> None:
     folder = logs(tmp_path / "c", [0], [0], 'v2\n{"conf":{"a":"b"}}\nclicks:{"logOffset":0}')
     assert problems(folder) == ("`sources/clicks` is missing, where Spark lists the files that it has read",)
     (folder / "sources/clicks").mkdir(parents=True)
+    (folder / "sources/clicks/0").write_text("v1")
     assert problems(folder) == ()
 
 
@@ -353,7 +398,7 @@ def test_a_look_at_one_lists_few_folders(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(os, "listdir", counted)
     left("4.2.0", "joined")
-    assert len(listed) <= 7
+    assert len(listed) <= 9
 
 
 # What this Spark leaves.
@@ -385,3 +430,8 @@ def test_what_spark_leaves_of_state_has_rows_and_bytes(spark: SparkSession, tmp_
     assert found.named is True
     assert found.newest is not None
     assert len(found.newest.sources) == 2
+    # Without it Spark fails in the next micro-batch.
+    place, batch = "state/0/0/left-keyToNumValues", found.commits[-1].batch
+    (tmp_path / "checkpoint" / place / f"{batch + 1}.zip").unlink()
+    lost = f"`{place}/{batch + 1}.zip` is missing, the state behind micro-batch {batch}"
+    assert problems(tmp_path / "checkpoint") == (lost,)
