@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import platform
-import posixpath
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from datetime import UTC, datetime
 from functools import cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any, cast, get_args, get_origin
 
 from gem_bundle.changes.functions import function_hash
 from gem_bundle.changes.record import InputRecord, NodeRecord, OperatorRecord, Record, VersionRecord
+from gem_bundle.changes.secretless import Cleaner, without_secrets
 from gem_bundle.changes.settings import FROZEN, is_of_rows
-from gem_bundle.changes.withheld import (
-    ENVIRONMENT,
-    SECRET,
-    with_stand_ins,
-    with_text,
-    withheld,
-    without_logins,
-)
+from gem_bundle.changes.withheld import ENVIRONMENT, SECRET, with_text, withheld
 from gem_bundle.changes.zone import TIME_ZONE, effective_zone
-from gem_bundle.check.stages.inference import infer, inputs_of
+from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.check.stages.versions import installed_spark
 from gem_bundle.check.streaming.processors import processor_states
-from gem_bundle.expressions import limited
 from gem_bundle.operators import Ancestry, EventTime, Operator, StatefulOperator
 from gem_bundle.pipeline.document import Unknown
 from gem_bundle.pipeline.plan import paths_behind, reader_name
@@ -39,7 +29,6 @@ from gem_bundle.pipeline.secrets import (
     UnresolvedSecret,
     found_values,
     hidden,
-    unmarked,
     written,
 )
 from gem_bundle.settings import load_settings
@@ -51,10 +40,8 @@ if TYPE_CHECKING:
 
     from gem_bundle.gem import Gem, Source, Target, Transform
     from gem_bundle.options import Options
-    from gem_bundle.pipeline.model import Definition, Node
+    from gem_bundle.pipeline.model import Node
     from gem_bundle.pipeline.plan import Plan
-
-_QUERY = re.compile(r"(?<=\w)\?\S*=\S*")
 
 
 def version_of(
@@ -74,14 +61,14 @@ def version_of(
         first_batch: The first micro-batch that it will run.
         environment: Environment variables, for the project's settings; None is the process's.
     """
-    plan, whole = _without_secrets(plan)
+    plan, whole = without_secrets(plan)
     definition = plan.definition
     own, spark = _versions()
     readers: dict[str, list[str]] = {}
     for path in paths_behind(plan, target):
         if plan.node(path[0]).kind == "source":
             readers.setdefault(path[0], []).append(reader_name(plan, path))
-    clean = _Cleaner(definition, () if whole else found_values())
+    clean = Cleaner(definition, () if whole else found_values())
     nodes = tuple(
         _node(plan, plan.node(name), tuple(sorted(readers.get(name, ()))), clean)
         for name in plan.upstream([target])
@@ -144,151 +131,7 @@ def _versions() -> tuple[str, str]:
     return version("gem-bundle"), installed_spark() or ""
 
 
-def _without_secrets(plan: Plan) -> tuple[Plan, bool]:
-    """The plan as a check makes it, which looks no secret up, so that nothing is made of a secret's value.
-
-    A list may have another length with a secret in it, and a path or an expression may be written in
-    another way than it was given: no search for the value would find what was made of it.
-
-    Returns:
-        The plan, and whether no gem of it has a secret any more: some options take no stand-in.
-    """
-    definition = plan.definition
-    nodes = {
-        name: replace(node, options=_stood_in(node.options, definition.variables))
-        for name, node in definition.nodes.items()
-        if _holds_value(node.options)
-    }
-    if not nodes:
-        return plan, True
-    gems = dict(plan.gems)
-    for name, node in list(nodes.items()):
-        gem = _made_anew(node, gems[name], definition)
-        if gem is None:
-            del nodes[name]
-        else:
-            gems[name] = gem
-    definition = replace(definition, nodes=definition.nodes | nodes)
-    from gem_bundle.check.checker import MAX_EXPRESSIONS
-
-    with limited(MAX_EXPRESSIONS):
-        facts, _ = infer(definition, gems, plan.order, discover=False)
-    stood_in = replace(plan, definition=definition, gems=gems, facts=facts)
-    return stood_in, not any(_holds_value(node.options) for node in definition.nodes.values())
-
-
-def _holds_value(options: Any) -> bool:
-    """Whether a secret that was looked up is in some options."""
-    if isinstance(options, dict | list):
-        return any(map(_holds_value, options.values() if isinstance(options, dict) else options))
-    return isinstance(options, Secret)
-
-
-def _stood_in(options: Any, variables: Iterable[str]) -> Any:
-    """Options with what a check puts in the place of secrets."""
-    if isinstance(options, dict):
-        return {key: _stood_in(item, variables) for key, item in options.items()}
-    if isinstance(options, list):
-        return [_stood_in(item, variables) for item in options]
-    if not isinstance(options, Secret):
-        return options
-    text = written(options)
-    if text is None:
-        return UnresolvedSecret("secret")
-    found: Any = UnresolvedSecret(with_stand_ins(text, options, variables))
-    found.written = text
-    return found
-
-
-def _made_anew(node: Node, gem: Gem, definition: Definition) -> Gem | None:
-    """The gem of a node with other options; None where it doesn't take them."""
-    kind = type(gem.options)
-    given = {kind.canonical(key) or key: unmarked(value) for key, value in node.options.items()}
-    context = {"base_dir": definition.folder, "within": definition.within}
-    try:
-        made = type(gem)(kind.model_validate(given, context=context))
-    except Exception:  # noqa: BLE001 (a gem's bug must not keep the pipeline from running)
-        return None
-    if node.kind == "transform":
-        cast("Transform", made).input_names = tuple(edge.name for edge in node.inputs)
-        cast("Transform", made).node = node.id
-    elif node.kind == "source":
-        cast("Source", made).streaming = node.mode == "stream"
-    return made
-
-
-class _Cleaner:
-    """Takes secrets out of texts that were made of options.
-
-    Args:
-        definition: The pipeline.
-        values: The values of secrets that texts may have been made of.
-    """
-
-    def __init__(self, definition: Definition, values: Iterable[str] = ()) -> None:
-        # What a check puts in a secret's place, so that it reads as a run's.
-        stand_ins = (re.sub(r"\W", "_", f"secret_{name}") for name in definition.secrets)
-        secrets = chain.from_iterable((value, *value.split(",")) for value in values)
-        self._secrets = _any_of([*map(re.escape, stand_ins), *map(_spellings, secrets)])
-        self._variables = _any_of(map(_spellings, definition.variables))
-        self._cleaned: dict[str, str] = {}  # of a wide pipeline the same columns come again and again
-
-    def place(self, text: str) -> str:
-        """The text without secrets, logins and what stands behind a URL's question mark."""
-        text = hidden(text)
-        if self._secrets is not None:
-            text = self._secrets.sub(HIDDEN, text)
-        return _QUERY.sub("", without_logins(text))
-
-    def __call__(self, text: str) -> str:
-        """The text without secrets and texts of environment variables."""
-        found = self._cleaned.get(text)
-        if found is None:
-            found = self.place(text)
-            if self._variables is not None:
-                found = self._variables.sub(HIDDEN, found)
-            self._cleaned[text] = found
-        return found
-
-
-def _any_of(patterns: Iterable[str]) -> re.Pattern[str] | None:
-    longest_first = sorted(filter(None, patterns), key=len, reverse=True)
-    return re.compile("|".join(longest_first), re.IGNORECASE) if longest_first else None
-
-
-_SHORTEST = 3
-_LONG = 6  # what is as long isn't in another word by chance
-_ESCAPE_OR_QUOTE = re.compile(r"\\(?P<escaped>.?)|['\"`\s]+", re.DOTALL)
-
-
-def _spellings(value: str) -> str:
-    """A pattern for a text in all spellings that are made of it; empty for one too short to be a secret.
-
-    Spark and gems write columns in small letters, texts without quotes and escapes, and paths without
-    what is too much in them.
-    """
-    if len(value) < _SHORTEST:
-        return ""
-    found = re.escape(value)
-    bare = value.strip().strip("/")
-    if "/" in bare and "://" not in bare:
-        bare = posixpath.normpath(bare)
-    if len(re.sub(r"\W", "", bare)) < _SHORTEST:
-        return f"(?-i:{found})"
-    end, loose = 0, ""
-    for gap in _ESCAPE_OR_QUOTE.finditer(bare):
-        escaped = gap["escaped"]
-        loose += (
-            re.escape(bare[end : gap.start()]) + r"\W{0,9}" + (f"{re.escape(escaped)}?" if escaped else "")
-        )
-        end = gap.end()
-    loose += re.escape(bare[end:])
-    if len(bare) < _LONG:
-        loose = rf"(?<!\w){loose}(?!\w)"
-    return f"(?-i:{found})|{loose}"
-
-
-def _node(plan: Plan, node: Node, readers: tuple[str, ...], clean: _Cleaner) -> NodeRecord:
+def _node(plan: Plan, node: Node, readers: tuple[str, ...], clean: Cleaner) -> NodeRecord:
     gem = plan.gems[node.id]
     facts = inputs_of(node, plan.facts)[0] if node.kind == "target" else plan.facts[node.id]
     columns = facts.columns
@@ -332,7 +175,7 @@ def _clean(text: str | None, clean: Callable[[str], str]) -> str | None:
     return None if text is None else clean(text)
 
 
-def _options(node: Node, gem: Gem, clean: _Cleaner) -> dict[str, Any]:
+def _options(node: Node, gem: Gem, clean: Cleaner) -> dict[str, Any]:
     """All options of a node as JSON has them, defaults too, with markers where they aren't kept."""
     kind = type(gem.options)
     secret = _secret_names(kind)
@@ -366,7 +209,7 @@ def _takes_anything(kind: Any) -> bool:
     return value is Any or {str, int} <= set(get_args(value))
 
 
-def _kept(given: Any, value: Any, clean: _Cleaner) -> Any:
+def _kept(given: Any, value: Any, clean: Cleaner) -> Any:
     """What is kept of an option's value.
 
     Args:
@@ -436,7 +279,7 @@ def _names_function(parts: list[Any]) -> bool:
     return any(part is _FUNCTION or _names_function(list(get_args(part))) for part in parts)
 
 
-def _operators(plan: Plan, target: str, clean: _Cleaner, folder: Path) -> tuple[OperatorRecord, ...]:
+def _operators(plan: Plan, target: str, clean: Cleaner, folder: Path) -> tuple[OperatorRecord, ...]:
     (facts,) = inputs_of(plan.node(target), plan.facts)
     operators = Ancestry(facts.operators).operators
     position = {id(operator): number for number, operator in enumerate(operators)}
@@ -462,7 +305,7 @@ def _operators(plan: Plan, target: str, clean: _Cleaner, folder: Path) -> tuple[
 Texts = tuple[str, ...]
 
 
-def _kept_by(plan: Plan, node: str, clean: _Cleaner) -> tuple[Texts | None, Texts | None]:
+def _kept_by(plan: Plan, node: str, clean: Cleaner) -> tuple[Texts | None, Texts | None]:
     """What a node's state is kept by and what is kept, with types, as far as its gem says."""
     gem = cast("Transform", plan.gems[node])
     try:
@@ -494,7 +337,7 @@ def _kept_by(plan: Plan, node: str, clean: _Cleaner) -> tuple[Texts | None, Text
     return tuple(map(clean, types)), values
 
 
-def _kept_rows(plan: Plan, node: str, clean: _Cleaner) -> Texts | None:
+def _kept_rows(plan: Plan, node: str, clean: Cleaner) -> Texts | None:
     """The columns of each input, of which Spark keeps what is read, with types; None for unknown ones."""
     found = []
     inputs = plan.node(node).inputs
@@ -508,7 +351,7 @@ def _kept_rows(plan: Plan, node: str, clean: _Cleaner) -> Texts | None:
 _COMMON = frozenset(f.name for f in fields(Operator))
 
 
-def _details(operator: Operator, clean: _Cleaner) -> Iterator[tuple[str, Any]]:
+def _details(operator: Operator, clean: Cleaner) -> Iterator[tuple[str, Any]]:
     """What an operator's class says beyond its kind; not where in the file it says so."""
     for made in fields(operator):
         value = getattr(operator, made.name)
@@ -518,7 +361,7 @@ def _details(operator: Operator, clean: _Cleaner) -> Iterator[tuple[str, Any]]:
             yield made.name, _as_json(value, clean)
 
 
-def _as_json(value: Any, clean: _Cleaner) -> Any:
+def _as_json(value: Any, clean: Cleaner) -> Any:
     if isinstance(value, EventTime):
         return clean(value.name)
     if isinstance(value, tuple | list):
@@ -529,7 +372,7 @@ def _as_json(value: Any, clean: _Cleaner) -> Any:
 
 
 def _settings(
-    plan: Plan, target: str, clean: _Cleaner, environment: Mapping[str, str] | None
+    plan: Plan, target: str, clean: Cleaner, environment: Mapping[str, str] | None
 ) -> dict[str, str]:
     """What is said of Spark's settings, by whoever wins."""
     said: dict[str, str] = dict(load_settings(plan.definition.settings_folder, environment).spark)
