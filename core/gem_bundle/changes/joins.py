@@ -13,6 +13,7 @@ from gem_bundle.changes.conditions import (
     asked_behind,
     conditions_behind,
     equal_before,
+    is_always_there,
 )
 from gem_bundle.changes.flow import ALL, of_input, read_of
 from gem_bundle.expressions.functions import BY_CHANCE
@@ -209,8 +210,8 @@ def asked_just_before(flow: Flow, edge: InputRecord, wanted: Set[str], key: str,
             return asked  # no condition is put before it
         if flow.watermarks(node.id):
             # A condition is put before it, but for one about event time. Before it Spark knows that what is
-            # asked of a copy holds of event time too, and then asks no more.
-            if is_event_time(flow, edge, key):
+            # asked of a copy holds of event time too, and then asks no more; nor where that is asked already.
+            if is_event_time(flow, edge, key) and not is_always_there(flow, node.inputs[0], key):
                 return asked and not any(_are_one(flow, node.inputs[0], key, other) for other in others)
         elif flow.drops_duplicates(node.id):
             # What it compares, and what is tested behind it, is left out where nobody reads it.

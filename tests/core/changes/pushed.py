@@ -51,6 +51,10 @@ ANOTHER_JOIN = (
     "  o: {gem: select, input: a, options: {columns: {kind: value, at_2: at}}}\n"
     "  u: {gem: join, inputs: {l: j, r: o}, options: {condition: l.value = r.kind}}\n"
 )
+TIMELY_PAIRS = (
+    "  j: {gem: join, inputs: {l: w, r: b}, options: {condition: l.value = r.name and l.at <= r.seen}}\n"
+    "  t: {gem: select, input: j, options: {columns: [value, at, m]}}\n"
+)
 LEFT_JOIN = (
     MARKED
     + OTHER_MARKED
@@ -1189,6 +1193,23 @@ KEPT_NULLS = [
         "more asked of a key of a join and of something else",
         BY_TWO,
         BY_TWO + _filter("l.value <> 'home' and l.x > 1", "j"),
+        "mixed",
+    ),
+    # A join by event time asks for it behind its watermark, and knows it is there; but not where it is asked before.
+    Pushed(
+        "a join's event time asked for before its watermark",
+        MARKED + TIMELY_PAIRS,
+        "  c: {gem: clean, input: a, options: {drop_rows: any, columns: [at]}}\n"
+        + MARKED.replace("input: a", "input: c")
+        + TIMELY_PAIRS,
+        "refused",
+    ),
+    Pushed(
+        "another column asked for before the watermark of a join by event time",
+        MARKED + TIMELY_PAIRS,
+        "  c: {gem: clean, input: a, options: {drop_rows: any, columns: [x]}}\n"
+        + MARKED.replace("input: a", "input: c")
+        + TIMELY_PAIRS,
         "mixed",
     ),
     # Rows older than the watermark are late where its column comes to what drops duplicates, of whatever columns.
