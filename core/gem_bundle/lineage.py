@@ -146,10 +146,12 @@ class Term(NamedTuple):
     Args:
         made: What it is made of.
         asks: The columns that it would be null without, as `Lineage.asks` has them.
+        fails: Whether it doesn't hold where none of its columns has a value; None where that isn't known.
     """
 
     made: Made
     asks: frozenset[str] | None = None
+    fails: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

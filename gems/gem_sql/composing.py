@@ -57,7 +57,11 @@ def _terms(inner: Lineage, outer: Lineage) -> tuple[Term, ...]:
     if any(lineage.rows != Made() and not lineage.terms for lineage in (inner, outer)):
         return ()
     moved = (
-        Term(_moved(inner, term.made), None if term.asks is None else _as_they_are(inner, term.asks))
+        Term(
+            _moved(inner, term.made),
+            None if term.asks is None else _as_they_are(inner, term.asks),
+            term.fails if all(_is_as_it_is(inner, use) for use in term.made.uses or ()) else None,
+        )
         for term in outer.terms
     )
     return (*inner.terms, *moved)
@@ -121,8 +125,13 @@ def _key(use: str) -> str:
 
 def _as_they_are(inner: Lineage, uses: Iterable[str]) -> frozenset[str]:
     """The columns of tables that columns of the inner query are; without those that are something else."""
-    made = (inner.columns.get(_key(use), Made()) for use in uses)
-    return frozenset().union(*(one.uses or () for one in made if one.rule == "="))
+    as_they_are = (inner.columns[_key(use)] for use in uses if _is_as_it_is(inner, use))
+    return frozenset().union(*(made.uses or () for made in as_they_are))
+
+
+def _is_as_it_is(inner: Lineage, use: str) -> bool:
+    """Whether a column of the inner query is one of a table."""
+    return inner.columns.get(_key(use), Made("?")).rule == "="
 
 
 def _moved(inner: Lineage, made: Made) -> Made:

@@ -30,7 +30,7 @@ from gem_bundle.changes.conditions import (
 from gem_bundle.changes.flow import ALL, of_input
 from gem_bundle.changes.forms import conjunction, followed, form_made_by, form_of, is_column
 from gem_bundle.lineage import UNCHANGED, column_keys, uses_of
-from gem_bundle.operators import JoinOperator
+from gem_bundle.operators import LACKING, JoinOperator
 
 if TYPE_CHECKING:
     from collections.abc import Set
@@ -71,6 +71,7 @@ class _Asked(NamedTuple):
             stays behind.
         form: Its form over its columns, each behind ``0:``; None where that isn't followed.
         there: Those of its columns that are asked for by what isn't meant.
+        holds: It holds where none of its columns has a value.
     """
 
     columns: frozenset[str]
@@ -82,6 +83,7 @@ class _Asked(NamedTuple):
     nulls: bool = True
     form: Form | None = None
     there: frozenset[str] = frozenset()
+    holds: bool = False
 
     def over(self, columns: set[str] | None, *, computed: bool = False) -> _Asked:
         """The same over what its columns are made of; None is unknown.
@@ -98,6 +100,7 @@ class _Asked(NamedTuple):
             self.bare and not computed and columns is not None,
             self.groups,
             self.nulls,
+            holds=self.holds and not computed and columns is not None,
         )
 
     def computed_by(self, rule: str, nullable: frozenset[str]) -> _Asked:
@@ -108,7 +111,7 @@ class _Asked(NamedTuple):
             nullable: The columns there that may be null.
         """
         parts, either = _has_parts(rule, nullable), _is_either(rule, nullable)
-        return self._replace(parts=parts, either=either, asks=True, bare=False)
+        return self._replace(parts=parts, either=either, asks=True, bare=False, holds=False)
 
 
 def states_below(
@@ -247,6 +250,7 @@ def _of_term(term: Term, nullable: frozenset[str]) -> _Asked:
         asks=term.asks is None or bool(term.asks),
         bare=rule in UNCHANGED and len(columns) == 1,
         form=form_made_by(term.made),
+        holds=term.fails is False,
     )
 
 
@@ -375,6 +379,8 @@ def _below(flow: Flow, edge: InputRecord, asked: _Asked) -> set[str]:
         several = made.kept.rows and len(_sides(made, asked)) > 1
         if several and (not asked.parts or _stays(flow, before, asked)):
             return found  # what it would be null without is told by the rules of what a join keeps
+        if made.kept.rows and asked.holds and _is_of_what_lacks(flow, before, _sides(made, asked)):
+            return found
         if not made.kept.rows:
             if not _goes_through_groups(flow, edge, made, asked):
                 return found
@@ -412,6 +418,13 @@ def _sides(made: Lineage, asked: _Asked) -> set[str]:
         for column in asked.columns & set(made.columns)
         for use in made.columns[column].uses or ("?:",)
     }
+
+
+def _is_of_what_lacks(flow: Flow, name: str, sides: set[str]) -> bool:
+    """Whether a condition is about rows alone that an outer join may lack: it stays behind."""
+    joins = how_it_joins(flow, name)
+    lacking = LACKING.get(joins[0], frozenset()) if len(joins) == 1 else frozenset()
+    return bool(sides) and sides <= set(map(str, lacking))
 
 
 def _goes_through_groups(flow: Flow, edge: InputRecord, made: Lineage, asked: _Asked) -> bool:

@@ -12,7 +12,7 @@ from gem_bundle.lineage import UNCHANGED, Equality, Lineage, Made, column_keys, 
 from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.record import InputRecord
@@ -235,7 +235,7 @@ def _is_distinct(flow: Flow, name: str, *, any_mode: bool) -> bool:
     return bool(kinds & {"aggregate", "except"})
 
 
-def asked_behind(flow: Flow, name: str, *, tried: bool = False) -> set[str]:
+def asked_behind(flow: Flow, name: str) -> set[str]:
     """The columns of a node's inputs that conditions behind it ask for, and that Spark puts before it.
 
     Each is behind the position of its input, as in `gem_bundle.lineage.Made.uses`.
@@ -243,18 +243,23 @@ def asked_behind(flow: Flow, name: str, *, tried: bool = False) -> set[str]:
     Args:
         flow: The version.
         name: The node.
-        tried: Those count too without which a condition is null, as Spark finds out by trying nulls.
     """
     found: set[str] = set()
-    behind = conditions_behind(flow, name, pairs=True, flags=True)
-    asking = [(lineage.asks, known) for _, lineage, known in behind]
-    if tried:
-        asking += [(lineage.rows.nulls, known) for _, lineage, known in conditions_behind(flow, name)]
-    for uses, known in asking:
-        asks = {use.partition(":")[2] for use in uses or ()}
-        passed = (known[key] for key in asks & known.keys())
-        found |= {use for made in passed if made.rule in UNCHANGED for use in made.uses or ()}
+    for _, lineage, known in conditions_behind(flow, name, pairs=True, flags=True):
+        found |= as_they_were(known, lineage.asks)
     return found
+
+
+def as_they_were(known: Mapping[str, Made], uses: Iterable[str] | None) -> set[str]:
+    """Which columns some others are as they are, without those that are made otherwise.
+
+    Args:
+        known: How the columns are made.
+        uses: Some of them, each behind the position of its input.
+    """
+    columns = {use.partition(":")[2] for use in uses or ()}
+    passed = (known[key] for key in columns & known.keys())
+    return {use for made in passed if made.rule in UNCHANGED for use in made.uses or ()}
 
 
 def conditions_behind(

@@ -10,6 +10,7 @@ from gem_bundle.changes.conditions import (
     ASKED_BEFORE,
     SEMI,
     as_made_before,
+    as_they_were,
     asked_behind,
     conditions_behind,
     equal_before,
@@ -17,7 +18,7 @@ from gem_bundle.changes.conditions import (
 )
 from gem_bundle.changes.flow import ALL, of_input, read_of
 from gem_bundle.expressions.functions import BY_CHANCE
-from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, column_keys, same
+from gem_bundle.lineage import NEVER_TRUE, UNCHANGED, Lineage, Made, Term, column_keys, same
 from gem_bundle.operators import LACKING, JoinOperator
 
 if TYPE_CHECKING:
@@ -91,9 +92,22 @@ def joined_how(flow: Flow, join: JoinOperator) -> str:
     kept = lineage.kept if lineage is not None else None
     if join.how not in LACKING or kept is None or tuple(kept.sides or (0, 1)) != (0, 1):
         return join.how
-    asked = {use.partition(":")[0] for use in asked_behind(flow, join.node, tried=True)}
+    asked = {use.partition(":")[0] for use in asked_behind(flow, join.node)}
+    asked |= set(_sides_that_fail(flow, join))
     lacking = {place for place in LACKING[join.how] if str(place) not in asked}
     return next(how for how, sides in LACKING.items() if sides == lacking) if lacking else "inner"
+
+
+def _sides_that_fail(flow: Flow, join: JoinOperator) -> Iterator[str]:
+    """The positions of a join's inputs without whose rows a condition behind it doesn't hold: Spark tries."""
+    for _, lineage, known in conditions_behind(flow, join.node):
+        for term in lineage.terms or (Term(lineage.rows),):
+            # Where that isn't known, it is null without what its form says.
+            uses = term.made.nulls if term.fails is None else term.made.uses if term.fails else ()
+            places = {use.partition(":")[0] for use in as_they_were(known, uses)}
+            as_they_are = all(known[key].rule in UNCHANGED for key in of_input(uses or (), 0) if key in known)
+            if term.fails is None or (as_they_are and len(places) == 1):
+                yield from places
 
 
 def kept_of(flow: Flow, name: str, position: int) -> tuple[InputRecord, set[str]]:

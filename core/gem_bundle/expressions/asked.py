@@ -6,23 +6,20 @@ Imports sqlglot, whose trees it works on.
 
 from __future__ import annotations
 
-import operator
-import re
-from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from gem_bundle.expressions.constants import COMPARE, UNKNOWN, value_of
 from gem_bundle.expressions.functions import BY_CHANCE
 from gem_bundle.expressions.spark_parser import exp
 from gem_bundle.expressions.trees import UNIT_FIRST, bare, parts_of, shape
 from gem_bundle.lineage import NEVER_TRUE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     Names = Mapping[tuple[str, ...], tuple[str, ...]]
 
-_UNKNOWN = object()
 # What is null wherever one of its operands is, and Spark knows it of.
 _INTOLERANT = (
     *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Cast, exp.Between, exp.Extract),
@@ -45,15 +42,6 @@ _CALLS = """
 _INTOLERANT_CALLS = frozenset(_CALLS.split())
 # With a second argument they are other expressions.
 _INTOLERANT_ALONE = frozenset({"ceil", "ceiling", "floor", "to_date", "to_timestamp"})
-_COMPARE: dict[type[exp.Expr], Callable[[Any, Any], bool]] = {
-    exp.EQ: operator.eq,
-    exp.NEQ: operator.ne,
-    exp.LT: operator.lt,
-    exp.LTE: operator.le,
-    exp.GT: operator.gt,
-    exp.GTE: operator.ge,
-}
-_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 # Of more kinds of nulls nobody writes a condition.
 _KINDS = 100
 _OPPOSITE: dict[type[exp.Expr], type[exp.Expr]] = {
@@ -63,12 +51,6 @@ _OPPOSITE: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GTE: exp.LT,
     exp.GT: exp.LTE,
     exp.LTE: exp.GT,
-}
-_TEXTS: dict[str, Callable[[str], str]] = {
-    # Spark's own trim takes spaces only.
-    "trim": lambda text: text.strip(" "),
-    "lower": str.lower,
-    "upper": str.upper,
 }
 
 
@@ -92,16 +74,6 @@ def asked_of(
     ):
         return frozenset({NEVER_TRUE})
     return frozenset[str]().union(*(_needed(part, resolved) for part in parts if part is not None))
-
-
-def constant_of(tree: exp.Expr) -> bool | None:
-    """Whether Spark's optimizer makes `true` or `false` of a condition; None where it makes neither.
-
-    Args:
-        tree: The condition.
-    """
-    value = _value(tree)
-    return value if isinstance(value, bool) else None
 
 
 def nulls_left_out(
@@ -133,8 +105,8 @@ def nulls_left_out(
 def _all_of(tree: exp.Expr, columns: Names, *, negated: bool) -> list[exp.Expr | None]:
     """What must hold for a condition, or for its opposite; None among it is what never does."""
     node = bare(tree)
-    known = _value(node)
-    if known is not _UNKNOWN:
+    known = value_of(node)
+    if known is not UNKNOWN:
         return [] if known is not None and known is not negated else [None]
     if isinstance(node, exp.Not):
         return _all_of(node.this, columns, negated=not negated)
@@ -187,7 +159,7 @@ def _shape(part: exp.Expr | None, columns: Names) -> object:
 def _contradicts(parts: list[exp.Expr], columns: Names) -> bool:
     """Whether parts of a condition never hold together, as Spark finds it by their form."""
     bares = [bare(part) for part in parts]
-    compared = [part for part in bares if type(part) in _COMPARE]
+    compared = [part for part in bares if type(part) in COMPARE]
     values: dict[object, Any] = {}
     for part in compared:
         name, value = _column_and_value(part, columns)
@@ -195,11 +167,11 @@ def _contradicts(parts: list[exp.Expr], columns: Names) -> bool:
             return True
     for part in compared:
         one, other = _shape(part.this, columns), _shape(part.expression, columns)
-        if one == other and parts_of(bare(part.this)) is not None and not _COMPARE[type(part)](0, 0):
+        if one == other and parts_of(bare(part.this)) is not None and not COMPARE[type(part)](0, 0):
             return True
         name, value = _column_and_value(part, columns)
         known = values.get(name)
-        if name is not None and type(known) is type(value) and not _COMPARE[type(part)](known, value):
+        if name is not None and type(known) is type(value) and not COMPARE[type(part)](known, value):
             return True
     return False
 
@@ -240,7 +212,7 @@ def _is_of_chance(tree: exp.Expr) -> bool:
 
 def _column_and_value(part: exp.Expr, columns: Names) -> tuple[object, Any]:
     """The column that a comparison is about and the text or number behind it; None for another one."""
-    value = _value(part.expression)
+    value = value_of(part.expression)
     if parts_of(bare(part.this)) is None or not isinstance(value, str | Decimal):
         return None, None
     return _shape(part.this, columns), value
@@ -253,85 +225,21 @@ def _needed(node: exp.Expr, resolved: Callable[[Sequence[str]], str | None]) -> 
     if parts is not None:
         found = resolved(parts)
         return set() if found is None else {found}
+    return set().union(*(_needed(inner, resolved) for inner in null_without(node)))
+
+
+def null_without(node: exp.Expr) -> Iterable[exp.Expr]:
+    """The operands of an expression that is null without any of them, as Spark knows it; none of others.
+
+    Args:
+        node: The expression.
+    """
     if isinstance(node, exp.Cast):
-        return _needed(node.this, resolved)
+        return [node.this]
     if isinstance(node, _INTOLERANT):
-        return set().union(*(_needed(inner, resolved) for inner in node.iter_expressions()))
+        return node.iter_expressions()
     if isinstance(node, exp.Anonymous):
         name, arguments = node.name.lower(), node.expressions
         if name in _INTOLERANT_CALLS or (name in _INTOLERANT_ALONE and len(arguments) == 1):
-            given = arguments[1:] if name in UNIT_FIRST and len(arguments) == 3 else arguments
-            return set().union(*(_needed(inner, resolved) for inner in given))
-    return set()
-
-
-def _value(tree: exp.Expr) -> Any:
-    """What an expression is for all rows: a value, None for null, or that it isn't known."""
-    node = bare(tree)
-    if isinstance(node, exp.Boolean):
-        return bool(node.this)
-    if isinstance(node, exp.Null):
-        return None
-    if isinstance(node, exp.Literal):
-        return node.name if node.is_string else Decimal(node.name)
-    if (
-        isinstance(node, exp.Cast)
-        and isinstance(bare(node.this), exp.Literal)
-        and not bare(node.this).is_string
-    ):
-        return _value(node.this) if node.to.this in {exp.DType.DOUBLE, exp.DType.BIGINT} else _UNKNOWN
-    if isinstance(node, exp.Cast) and node.to.this is exp.DType.DATE:
-        value = _value(node.this)
-        return _date(value) if isinstance(value, str) else _UNKNOWN
-    if isinstance(node, exp.Not):
-        value = _value(node.this)
-        return (not value) if isinstance(value, bool) else value
-    if isinstance(node, exp.And | exp.Or):
-        return _both(node)
-    if isinstance(node, exp.Is) and isinstance(bare(node.expression), exp.Null):
-        value = _value(node.this)
-        return _UNKNOWN if value is _UNKNOWN else value is None
-    if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
-        return None if all(_value(choice) is None for choice in node.expressions) else _UNKNOWN
-    if isinstance(node, exp.DPipe):
-        return _of_values(node, str, lambda one, other: one + other)
-    if type(node) in _COMPARE or isinstance(node, exp.NullSafeEQ):
-        values = [_value(node.this), _value(node.expression)]
-        if None in values:
-            return None if type(node) in _COMPARE else _UNKNOWN
-        if date in map(type, values):
-            # A text beside a date is one; of a text and a number Spark casts one.
-            values = [_date(value) if isinstance(value, str) else value for value in values]
-        alike = any(all(isinstance(v, kind) for v in values) for kind in (str, Decimal, date))
-        compare = _COMPARE[exp.EQ if isinstance(node, exp.NullSafeEQ) else type(node)]
-        return compare(*values) if alike else _UNKNOWN
-    if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
-        made = _TEXTS.get(node.name.lower())
-        value = _value(node.expressions[0])
-        return made(value) if made is not None and isinstance(value, str) else _UNKNOWN
-    return _UNKNOWN
-
-
-def _date(text: str) -> Any:
-    """The date that a text is, of four digits, and two times one or two; Spark knows more."""
-    found = _DATE.fullmatch(text)
-    try:
-        return date(*map(int, found.groups())) if found else _UNKNOWN
-    except ValueError:
-        return _UNKNOWN  # null, or an error: that goes by how Spark is set
-
-
-def _of_values(node: exp.Expr, kind: type, made: Callable[[Any, Any], Any]) -> Any:
-    values = [_value(node.this), _value(node.expression)]
-    return made(*values) if all(isinstance(value, kind) for value in values) else _UNKNOWN
-
-
-def _both(node: exp.Expr) -> Any:
-    """What `and` or `or` makes of what is known of its sides: one may decide alone."""
-    values = [_value(node.this), _value(node.expression)]
-    decides = isinstance(node, exp.Or)
-    if any(value is decides for value in values):
-        return decides
-    if _UNKNOWN in values:
-        return _UNKNOWN
-    return None if None in values else not decides
+            return arguments[1:] if name in UNIT_FIRST and len(arguments) == 3 else arguments
+    return []

@@ -206,7 +206,7 @@ def _aggregates(
 
 def _of_which(call: exp.Expr, columns: Sequence[Column] | None) -> str | None:
     """What tells the rows that a call is about from others, and their order; None where it is about none."""
-    from gem_bundle.expressions.asked import constant_of
+    from gem_bundle.expressions.constants import constant_of
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.expressions.trees import shape
 
@@ -273,7 +273,7 @@ def _counts(name: str, arguments: list[str]) -> tuple[str, ...]:
 
     A constant that only Spark works out is told by its text: for another one it may keep something else.
     """
-    from gem_bundle.expressions.asked import constant_of
+    from gem_bundle.expressions.constants import constant_of
     from gem_bundle.expressions.spark_parser import exp
 
     trees = [tree for text in arguments if text != "*" and (tree := parsed(text)) is not None]

@@ -187,7 +187,16 @@ def terms_of(condition: str, columns: Sequence[Column] | None) -> tuple[Term, ..
     if tree is None:
         return ()
     texts = [_written(part, wanted=wanted) for part, wanted in _apart(tree)]
-    return tuple(Term(made_over(text, [(0, columns)], {}), asked_by(text, [columns])) for text in texts)
+    return tuple(
+        Term(made_over(text, [(0, columns)], {}), asked_by(text, [columns]), _fails(text)) for text in texts
+    )
+
+
+def _fails(condition: str) -> bool | None:
+    from gem_bundle.expressions.lacking import fails_without
+
+    tree = folded(condition)
+    return None if tree is None else fails_without(tree)
 
 
 def _apart(node: exp.Expr, *, wanted: bool = True) -> Iterator[tuple[exp.Expr, bool]]:

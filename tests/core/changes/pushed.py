@@ -1195,6 +1195,61 @@ KEPT_NULLS = [
         BY_TWO + _filter("l.value <> 'home' and l.x > 1", "j"),
         "mixed",
     ),
+    # Whether an outer join is one goes by what a condition behind it is without a value: Spark tries it.
+    Pushed(
+        "no more two conditions together that are to be true behind an outer join",
+        LEFT_JOIN + _filter("(name = 'cart' and m > 1) is true", "j"),
+        LEFT_JOIN,
+        "refused",
+    ),
+    Pushed(
+        "no more a value for what an outer join lacks that does not get through",
+        LEFT_JOIN + _filter("coalesce(m, 0) > 1", "j"),
+        LEFT_JOIN,
+        "refused",
+    ),
+    Pushed(
+        "no more a comparison with nulls behind an outer join",
+        LEFT_JOIN + _filter("m <=> 1", "j"),
+        LEFT_JOIN,
+        "refused",
+    ),
+    Pushed(
+        "no more branches about what an outer join lacks",
+        LEFT_JOIN + _filter("case when m > 1 then true when y is null then false else true end", "j"),
+        LEFT_JOIN,
+        "refused",
+    ),
+    Pushed(
+        "a comparison with nulls behind an outer join",
+        LEFT_JOIN,
+        LEFT_JOIN + _filter("m <=> 1", "j"),
+        "mixed",
+    ),
+    Pushed(
+        "a value for what an outer join lacks that gets through",
+        LEFT_JOIN,
+        LEFT_JOIN + _filter("coalesce(m, 5) > 1", "j"),
+        "from_now_on",
+    ),
+    Pushed(
+        "branches of which one is about all rows of an outer join",
+        LEFT_JOIN,
+        LEFT_JOIN + _filter("case when m > 1 then true when x > 1 then true else false end", "j"),
+        "from_now_on",
+    ),
+    Pushed(
+        "rows alone without a partner behind an outer join",
+        LEFT_JOIN,
+        LEFT_JOIN + _filter("name is null", "j"),
+        "from_now_on",
+    ),
+    Pushed(
+        "no more rows alone without a partner behind an outer join",
+        LEFT_JOIN + _filter("m is null or m > 3", "j"),
+        LEFT_JOIN,
+        "from_now_on",
+    ),
     # A join by event time asks for it behind its watermark, and knows it is there; but not where it is asked before.
     Pushed(
         "a join's event time asked for before its watermark",

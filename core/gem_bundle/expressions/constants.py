@@ -1,0 +1,136 @@
+"""What Spark's optimizer makes of expressions that are the same for all rows.
+
+Imports sqlglot, whose trees it works on.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from gem_bundle.expressions.spark_parser import exp
+from gem_bundle.expressions.trees import bare
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+UNKNOWN: Final = object()
+"""What is said of an expression that has another value for each row, or one that isn't known."""
+COMPARE: dict[type[exp.Expr], Callable[[Any, Any], bool]] = {
+    exp.EQ: operator.eq,
+    exp.NEQ: operator.ne,
+    exp.LT: operator.lt,
+    exp.LTE: operator.le,
+    exp.GT: operator.gt,
+    exp.GTE: operator.ge,
+}
+_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
+_TEXTS: dict[str, Callable[[str], str]] = {
+    # Spark's own trim takes spaces only.
+    "trim": lambda text: text.strip(" "),
+    "lower": str.lower,
+    "upper": str.upper,
+}
+
+
+def constant_of(tree: exp.Expr) -> bool | None:
+    """Whether Spark's optimizer makes `true` or `false` of a condition; None where it makes neither.
+
+    Args:
+        tree: The condition.
+    """
+    value = value_of(tree)
+    return value if isinstance(value, bool) else None
+
+
+def value_of(tree: exp.Expr) -> Any:
+    """What an expression is for all rows: a value, None for null, or `UNKNOWN`.
+
+    Args:
+        tree: The expression.
+    """
+    node = bare(tree)
+    if isinstance(node, exp.Boolean):
+        return bool(node.this)
+    if isinstance(node, exp.Null):
+        return None
+    if isinstance(node, exp.Literal):
+        return node.name if node.is_string else Decimal(node.name)
+    if (
+        isinstance(node, exp.Cast)
+        and isinstance(bare(node.this), exp.Literal)
+        and not bare(node.this).is_string
+    ):
+        return value_of(node.this) if node.to.this in {exp.DType.DOUBLE, exp.DType.BIGINT} else UNKNOWN
+    if isinstance(node, exp.Cast) and node.to.this is exp.DType.DATE:
+        value = value_of(node.this)
+        return _date(value) if isinstance(value, str) else UNKNOWN
+    if isinstance(node, exp.Not):
+        value = value_of(node.this)
+        return (not value) if isinstance(value, bool) else value
+    if isinstance(node, exp.And | exp.Or):
+        return both_of(node, value_of(node.this), value_of(node.expression))
+    if isinstance(node, exp.Is) and isinstance(bare(node.expression), exp.Null):
+        value = value_of(node.this)
+        return UNKNOWN if value is UNKNOWN else value is None
+    if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
+        return None if all(value_of(choice) is None for choice in node.expressions) else UNKNOWN
+    if isinstance(node, exp.DPipe):
+        return _of_values(node, str, lambda one, other: one + other)
+    if type(node) in COMPARE or isinstance(node, exp.NullSafeEQ):
+        values = [value_of(node.this), value_of(node.expression)]
+        if None in values:
+            return None if type(node) in COMPARE else UNKNOWN
+        return compared(node, values)
+    if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
+        made = _TEXTS.get(node.name.lower())
+        value = value_of(node.expressions[0])
+        return made(value) if made is not None and isinstance(value, str) else UNKNOWN
+    return UNKNOWN
+
+
+def _date(text: str) -> Any:
+    """The date that a text is, of four digits, and two times one or two; Spark knows more."""
+    found = _DATE.fullmatch(text)
+    try:
+        return date(*map(int, found.groups())) if found else UNKNOWN
+    except ValueError:
+        return UNKNOWN  # null, or an error: that goes by how Spark is set
+
+
+def _of_values(node: exp.Expr, kind: type, made: Callable[[Any, Any], Any]) -> Any:
+    values = [value_of(node.this), value_of(node.expression)]
+    return made(*values) if all(isinstance(value, kind) for value in values) else UNKNOWN
+
+
+def compared(node: exp.Expr, values: list[Any]) -> Any:
+    """What a comparison makes of two values; `UNKNOWN` of those of several types.
+
+    Args:
+        node: The comparison.
+        values: The values, none of which is null.
+    """
+    if date in map(type, values):
+        # A text beside a date is one; of a text and a number Spark casts one.
+        values = [_date(value) if isinstance(value, str) else value for value in values]
+    alike = any(all(isinstance(value, kind) for value in values) for kind in (str, Decimal, date, bool))
+    compare = COMPARE[exp.EQ if isinstance(node, exp.NullSafeEQ) else type(node)]
+    return compare(*values) if alike else UNKNOWN
+
+
+def both_of(node: exp.Expr, *values: Any) -> Any:
+    """What `and` or `or` makes of what is known of its sides: one may decide alone.
+
+    Args:
+        node: The condition.
+        values: What its sides are.
+    """
+    decides = isinstance(node, exp.Or)
+    if any(value is decides for value in values):
+        return decides
+    if UNKNOWN in values:
+        return UNKNOWN
+    return None if None in values else not decides
