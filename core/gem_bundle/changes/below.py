@@ -49,6 +49,7 @@ _NEVER_NULL = re.compile(
     rf"{_NODE.format('(Is|NullSafeEQ)')}|\('(isnull|isnotnull|equal_null|coalesce|ifnull|nvl|nvl2)',"
 )
 _WINDOWS = ("window ", "('window'")
+_FIELD_OF = re.compile(r"^field \w+ of ")
 _TAKES_APART = re.compile(r"(?i)(pos)?(explode|inline)(_outer)?")
 _LAMBDA = re.compile(_NODE.format("Lambda"))
 _FALSE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', False)"
@@ -430,6 +431,7 @@ def _is_of_what_lacks(flow: Flow, name: str, sides: set[str]) -> bool:
 def _goes_through_groups(flow: Flow, edge: InputRecord, made: Lineage, asked: _Asked) -> bool:
     """Whether something of a condition may get before groups: what it asks of their keys."""
     name = edge.node
+    asked = asked._replace(there=asked.there | _parts_of_windows(made))
     kinds = {operator.kind for operator in flow.side.stateful if operator.node == name}
     if made.rows.uses is None and asked.form is not None and asked.columns <= set(made.columns):
         results = set(made.kept.values) if made.kept is not None else set()
@@ -483,6 +485,12 @@ def _is_said_by_windows(form: Form, made: Lineage) -> bool:
             return False
     window = _window_with(first, "start", made)
     return window is not None and window == _window_with(last, "end", made)
+
+
+def _parts_of_windows(made: Lineage) -> set[str]:
+    """The windows that groups are formed by, and their ends: what has no time is in none of the groups."""
+    rules = ((key, _FIELD_OF.sub("", column.rule)) for key, column in made.columns.items())
+    return {key for key, rule in rules if rule.startswith(_WINDOWS)}
 
 
 def _window_with(form: object, field: str, made: Lineage) -> str | None:

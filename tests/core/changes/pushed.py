@@ -1195,6 +1195,14 @@ KEPT_NULLS = [
         BY_TWO + _filter("l.value <> 'home' and l.x > 1", "j"),
         "mixed",
     ),
+    # What has no time is in no window anyway.
+    Pushed(
+        "no more a result compared with the end of its window",
+        WINDOWS.replace("count(*)", "max(at)") + _filter("c > window.end - interval 5 minutes", "g"),
+        WINDOWS.replace("count(*)", "max(at)"),
+        "from_now_on",
+        mode="update",
+    ),
     # Whether an outer join is one goes by what a condition behind it is without a value: Spark tries it.
     Pushed(
         "no more two conditions together that are to be true behind an outer join",
