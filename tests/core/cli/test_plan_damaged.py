@@ -83,6 +83,7 @@ def as_spark_leaves_it(folder: Path, store: str = "HDFSBackedStateStoreProvider"
     offsets.write_text(offsets.read_text().replace('"conf": {}', f'"conf": {json.dumps(frozen)}'))
     (folder / "state/0/0").mkdir(parents=True)
     (folder / "sources/clicks").mkdir(parents=True)
+    (folder / "sources/clicks/0").write_text("v1")
     return folder
 
 
