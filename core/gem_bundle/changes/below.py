@@ -377,10 +377,10 @@ def _below(flow: Flow, edge: InputRecord, asked: _Asked) -> set[str]:
         found |= {before} if flow.recalls(before) else set()
         return found.union(*(_below(flow, other, _by_name(flow, other, asked)) for other in node.inputs))
     if made.kept is not None and flow.keeps(before):
-        several = made.kept.rows and len(_sides(made, asked)) > 1
-        if several and (not asked.parts or _stays(flow, before, asked)):
+        sides = _sides(made, asked) if made.kept.rows else set()
+        if len(sides) > 1 and (not asked.parts or _stays(flow, before, asked)):
             return found  # what it would be null without is told by the rules of what a join keeps
-        if made.kept.rows and asked.holds and _is_of_what_lacks(flow, before, _sides(made, asked)):
+        if asked.holds and _is_of_what_lacks(flow, before, sides):
             return found
         if not made.kept.rows:
             if not _goes_through_groups(flow, edge, made, asked):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gem_bundle.changes.reading import NO_FILE, loaded, whole
 from gem_bundle.files import below, numbered, open_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gem_bundle.files import Folder
 
+T = TypeVar("T")
 _VERSIONS = ("v1", "v2")
 # The version, what the micro-batch has of its own, and an offset of each source, of which there is one.
 _LEAST_OFFSETS = 3
@@ -92,18 +93,7 @@ def last_offsets(location: str, batches: list[int]) -> tuple[tuple[Offsets, ...]
         location: The location of the checkpoint.
         batches: The micro-batches of these entries, in order.
     """
-    folder = open_folder(below(location, "offsets"))
-    found: list[Offsets] = []
-    wrong = ""
-    for batch in batches:
-        lines, problem = _log(folder, batch)
-        if not problem and len(lines) < _LEAST_OFFSETS:
-            problem = "is cut off"
-        if not problem:
-            found.append(_offsets(batch, lines))
-        elif batch == batches[-1]:
-            wrong = f"`offsets/{batch}` {problem}"
-    return tuple(found), wrong
+    return _last(location, "offsets", batches, _offsets, least=_LEAST_OFFSETS)
 
 
 def last_commits(location: str, batches: list[int]) -> tuple[tuple[Commit, ...], str]:
@@ -113,15 +103,24 @@ def last_commits(location: str, batches: list[int]) -> tuple[tuple[Commit, ...],
         location: The location of the checkpoint.
         batches: The micro-batches of these entries, in order.
     """
-    folder = open_folder(below(location, "commits"))
-    found: list[Commit] = []
+    return _last(location, "commits", batches, _commit)
+
+
+def _last(
+    location: str, log: str, batches: list[int], made: Callable[[int, list[str]], T], least: int = 1
+) -> tuple[tuple[T, ...], str]:
+    """Some entries of a log, each of at least so many lines, and what is wrong with the newest."""
+    folder = open_folder(below(location, log))
+    found: list[T] = []
     wrong = ""
     for batch in batches:
         lines, problem = _log(folder, batch)
+        if not problem and len(lines) < least:
+            problem = "is cut off"
         if not problem:
-            found.append(Commit(batch, whole(_object(lines, 1).get("nextBatchWatermarkMs"))))
+            found.append(made(batch, lines))
         elif batch == batches[-1]:
-            wrong = f"`commits/{batch}` {problem}"
+            wrong = f"`{log}/{batch}` {problem}"
     return tuple(found), wrong
 
 
@@ -161,6 +160,10 @@ def _offsets(batch: int, lines: list[str]) -> Offsets:
         {str(key): str(value) for key, value in settings.items()} if isinstance(settings, dict) else {},
         sources,
     )
+
+
+def _commit(batch: int, lines: list[str]) -> Commit:
+    return Commit(batch, whole(_object(lines, 1).get("nextBatchWatermarkMs")))
 
 
 def _offset(text: str) -> Any:

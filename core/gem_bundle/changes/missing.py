@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.changes.reading import names_in, whole
+from gem_bundle.changes.source_log import entries_in
+from gem_bundle.changes.state_files import versions_in
 from gem_bundle.files import below
 
 if TYPE_CHECKING:
@@ -15,10 +16,7 @@ if TYPE_CHECKING:
 
 # More than any query has; a larger number is no operator's.
 _MOST_OPERATORS = 1000
-# A version of state: changes or all of it, by either of Spark's stores, with ids where those are switched on.
-_OF_STATE = re.compile(r"(?P<version>\d{1,18})(?:_[\w-]+)?\.(?P<kind>delta|snapshot|changelog|zip)")
 _CHANGES = {"snapshot": "delta"}
-_LISTED = re.compile(r"(\d{1,18})(?P<whole>\.compact)?")
 
 
 def missing_parts(
@@ -95,19 +93,13 @@ def _last_listed(offset: Any) -> int | None:
 def _missing_entry(names: Sequence[str], last: int) -> int | None:
     """Which entry of a source's own log isn't there; None when all are.
 
-    Now and then Spark puts all entries into one, whose name ends in ``.compact``, and removes the others.
-
     Args:
         names: The names in the log's folder.
         last: The last entry that is counted.
     """
-    entries = {int(match[1]): bool(match["whole"]) for match in map(_LISTED.fullmatch, names) if match}
-    number = last
-    while number in entries:
-        if entries[number] or number == 0:
-            return None
-        number -= 1
-    return number
+    compact, later = entries_in(names)
+    there = set(later)
+    return next((number for number in range(last, compact, -1) if number not in there), None)
 
 
 def _missing_state(location: str, operators: Sequence[int], batch: int) -> str:
@@ -131,11 +123,10 @@ def _missing_state(location: str, operators: Sequence[int], batch: int) -> str:
     if stores:
         place = below(place, stores[0])
         names = names_in(place)
-    found = [match for match in map(_OF_STATE.fullmatch, names) if match]
-    newest = max(found, key=lambda match: int(match["version"]), default=None)
-    # State of version N is what micro-batch N - 1 left.
-    if newest is None or int(newest["version"]) > batch:
+    version, kind = max(versions_in(names).values(), default=(batch + 1, ""))
+    if version > batch:
         return ""
     inner = place.removeprefix(location.rstrip("/") + "/")
-    kind = _CHANGES.get(newest["kind"], newest["kind"])
-    return f"`{inner}/{batch + 1}.{kind}` is missing, the state behind micro-batch {batch}"
+    return (
+        f"`{inner}/{batch + 1}.{_CHANGES.get(kind, kind)}` is missing, the state behind micro-batch {batch}"
+    )

@@ -13,12 +13,13 @@ from gem_bundle.changes.reading import NO_FILE, check_plain, loaded, names_in, w
 from gem_bundle.files import below, numbered, open_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _Columns = tuple[tuple[str, str], ...]
 _Schema = dict[str, Any]
 _LARGEST_ZIP = 32_000_000
-_SNAPSHOT = re.compile(r"(\d+)(?:_[\w-]+)?\.zip")
+# Changes or all of it, by either of Spark's stores, with ids where those are switched on.
+_VERSION = re.compile(r"(\d{1,18})(?:_[\w-]+)?\.(delta|snapshot|changelog|zip)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,16 @@ class StateOperator:
     bytes: int = 0
     rows: int | None = None
     rows_batch: int | None = None
+
+
+def versions_in(names: Iterable[str]) -> dict[str, tuple[int, str]]:
+    """The files of state among some, each with its version, which micro-batch N makes N + 1, and its kind.
+
+    Args:
+        names: The names in the folder of a store.
+    """
+    found = ((name, _VERSION.fullmatch(name)) for name in names)
+    return {name: (int(match[1]), match[2]) for name, match in found if match is not None}
 
 
 def operators_of(location: str) -> list[int]:
@@ -242,8 +253,10 @@ def _rows(folder: str) -> tuple[int | None, int | None]:
     for partition in numbered(names_in(folder)):
         place = below(folder, str(partition))
         opened = open_folder(place)
-        names = [name for name in opened.names() if _SNAPSHOT.fullmatch(name)]
-        newest = max(names, key=lambda name: int(name.partition(".")[0].partition("_")[0]), default=None)
+        snapshots = {
+            name: version for name, (version, kind) in versions_in(opened.names()).items() if kind == "zip"
+        }
+        newest = max(snapshots, key=snapshots.__getitem__, default=None)
         if newest is None:
             # A partition without rows may have none yet.
             continue
@@ -258,7 +271,6 @@ def _rows(folder: str) -> tuple[int | None, int | None]:
         if keys is None:
             return None, None
         total = (total or 0) + keys
-        # State of version N is what micro-batch N - 1 left.
-        version = int(newest.partition(".")[0].partition("_")[0]) - 1
+        version = snapshots[newest] - 1
         batch = version if batch is None else min(batch, version)
     return total, batch

@@ -32,14 +32,14 @@ def _tried(tree: exp.Expr) -> Any:
     node = bare(tree)
     if parts_of(node) is not None:
         return None
-    known = value_of(node)
-    if known is not UNKNOWN:
-        return known
     if isinstance(node, exp.Not):
         value = _tried(node.this)
         return (not value) if isinstance(value, bool) else value
     if isinstance(node, exp.And | exp.Or):
         return both_of(node, _tried(node.this), _tried(node.expression))
+    known = value_of(node)
+    if known is not UNKNOWN:
+        return known
     if isinstance(node, exp.Is):
         value, wanted = _tried(node.this), value_of(node.expression)
         return UNKNOWN if UNKNOWN in (value, wanted) else value is wanted

@@ -156,6 +156,12 @@ def _in_sql(query: str, before: str) -> str:
     return f'  f: {{gem: sql, inputs: [{before}, s], options: {{query: "{query}"}}}}\n'
 
 
+def _asked_first(column: str) -> str:
+    """A watermark behind what asks for a column."""
+    clean = f"  c: {{gem: clean, input: a, options: {{drop_rows: any, columns: [{column}]}}}}\n"
+    return clean + MARKED.replace("input: a", "input: c")
+
+
 def _no_more(name: str, kept: str, more: str, verdict: str = "mixed", **others: str) -> Pushed:
     return Pushed(name, kept + more, kept, verdict, **others)
 
@@ -1262,17 +1268,13 @@ KEPT_NULLS = [
     Pushed(
         "a join's event time asked for before its watermark",
         MARKED + TIMELY_PAIRS,
-        "  c: {gem: clean, input: a, options: {drop_rows: any, columns: [at]}}\n"
-        + MARKED.replace("input: a", "input: c")
-        + TIMELY_PAIRS,
+        _asked_first("at") + TIMELY_PAIRS,
         "refused",
     ),
     Pushed(
         "another column asked for before the watermark of a join by event time",
         MARKED + TIMELY_PAIRS,
-        "  c: {gem: clean, input: a, options: {drop_rows: any, columns: [x]}}\n"
-        + MARKED.replace("input: a", "input: c")
-        + TIMELY_PAIRS,
+        _asked_first("x") + TIMELY_PAIRS,
         "mixed",
     ),
     # Rows older than the watermark are late where its column comes to what drops duplicates, of whatever columns.

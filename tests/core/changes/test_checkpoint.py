@@ -306,6 +306,7 @@ def test_state_that_other_stores_keep_is_not_judged(tmp_path: Path, files: list[
         (["1.compact", "2"], None),
         (["0", "1.compact", "1", "2"], None),
         (["1", "2.compact", "3"], None),
+        (["3.compact"], None),  # of a micro-batch that was never begun, and of all before it
         (["1.compact"], 2),
         (["0", "2"], 1),
         (["0.compact", "3"], 2),
