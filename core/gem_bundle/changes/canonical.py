@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast, get_args, get_origin
 
 from gem_bundle.changes.functions import function_hash
+from gem_bundle.changes.lineages import lineage_of
 from gem_bundle.changes.record import InputRecord, NodeRecord, OperatorRecord, Record, VersionRecord
 from gem_bundle.changes.secretless import Cleaner, without_secrets
 from gem_bundle.changes.settings import FROZEN, is_of_rows
@@ -217,6 +218,8 @@ def _kept(given: Any, value: Any, clean: Cleaner) -> Any:
         value: The value in effect, as JSON has it.
         clean: Takes secrets out of texts.
     """
+    if given is None:
+        return _hidden(value)
     if isinstance(given, Secret | UnresolvedSecret):
         return with_text(SECRET, _written(given, value))
     if isinstance(given, FromEnvironment | Unknown):
@@ -243,11 +246,13 @@ def _written(given: str, value: Any) -> str | None:
 
 
 def _hidden(value: Any) -> Any:
+    if isinstance(value, str):
+        return hidden(value)
     if isinstance(value, dict):
         return {hidden(key): _hidden(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_hidden(item) for item in value]
-    return hidden(value) if isinstance(value, str) else value
+    return value
 
 
 def _marker(given: Any) -> dict[str, bool] | None:
@@ -308,10 +313,7 @@ Texts = tuple[str, ...]
 def _kept_by(plan: Plan, node: str, clean: Cleaner) -> tuple[Texts | None, Texts | None]:
     """What a node's state is kept by and what is kept, with types, as far as its gem says."""
     gem = cast("Transform", plan.gems[node])
-    try:
-        lineage = gem.lineage(*inputs_of(plan.node(node), plan.facts))
-    except Exception:  # noqa: BLE001 (a gem's bug must not keep the pipeline from running)
-        return None, None
+    lineage = lineage_of(gem, inputs_of(plan.node(node), plan.facts))
     if lineage is None or lineage.kept is None or lineage.kept.key_types is None:
         return None, None
     kept = lineage.kept

@@ -60,14 +60,15 @@ def compare(
     """
     if old.is_same(new):
         return TargetChanges(target, notes=unseen_code(zip(old.nodes, new.nodes, strict=True)))
-    before = old_side(old, load_registry() if registry is None else registry) if ran is None else ran
-    both = Comparison(before, new_side(new, plan, target), plan, checkpoint, earlier)
+    now = new_side(new, plan, target)
+    before = old_side(old, registry or load_registry(), now=now) if ran is None else ran
+    both = Comparison(before, now, plan, checkpoint, earlier)
     stateless = _without_state(before, checkpoint) if checkpoint is not None else frozenset()
     if stateless:
         # State that begins now is in no checkpoint: Spark refuses it, and mixes nothing.
-        now = frozenset(both.now[name] for name in stateless if name in both.now)
+        still = frozenset(both.now[name] for name in stateless if name in both.now)
         both = Comparison(
-            replace(before, stateless=stateless), replace(both.new, stateless=now), plan, checkpoint, earlier
+            replace(before, stateless=stateless), replace(now, stateless=still), plan, checkpoint, earlier
         )
     named = list(compare_names(both))
     rules = [*compare_sources(both), *compare_transforms(both), *compare_arrangements(both)]

@@ -8,8 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from gem_bundle.changes.limits import is_below_another
+from gem_bundle.changes.lineages import lineage_of
 from gem_bundle.changes.passing import lets_go_at_once
 from gem_bundle.changes.results import tell_of_rows
+from gem_bundle.changes.sides import is_same_in
 from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.expressions import is_blind_to_duplicates
 from gem_bundle.lineage import Lineage, Made, column_keys, uses_at
@@ -78,19 +80,11 @@ class Flow:
             return None
         if self._other is not None and self._is_the_same_in(self._other.side, name):
             return self._other.lineage(name, output)
-        inputs = _inputs_in(self.side, name)
-        try:
-            transform = cast("Transform", gem)
-            return transform.lineage_output(output, *inputs) if output else transform.lineage(*inputs)
-        except Exception:  # noqa: BLE001 (a gem's bug must not take the comparison down)
-            return None
+        return lineage_of(cast("Transform", gem), _inputs_in(self.side, name), output)
 
     def _is_the_same_in(self, other: Side, name: str) -> bool:
         """Whether a node of that name does the same there, with inputs of which the same is known."""
-        node = self.side.nodes[name]
-        there = other.nodes.get(name)
-        # The order of an option's entries may decide: a route asks one condition after the other.
-        if name not in other.gems or there != node or repr(there.options) != repr(node.options):
+        if not is_same_in(other, self.side.nodes[name]):
             return False
         ours, theirs = (_inputs_in(side, name) for side in (self.side, other))
         return ours == theirs and all(

@@ -228,11 +228,12 @@ def _judged(
     versions = what_ran(record, checkpoint).versions if record is not None else ()
     ran = versions[-1] if versions else None
     known = new if ran is None else new.as_known_by(ran)
+    is_same = ran is not None and ran.is_same(known)
     if ran is None:
         found = compare_with_checkpoint(plan, new, checkpoint)
         if "" in checkpoint.kinds:
             found = replace(found, notes=(*found.notes, _UNKNOWN_STATE))
-    elif ran.is_same(known):
+    elif is_same:
         found = TargetChanges(node.id, notes=unseen_code(zip(ran.nodes, known.nodes, strict=True)))
     else:
         found = compare(
@@ -252,7 +253,9 @@ def _judged(
         found = replace(found, changes=(called_otherwise(plan, node, former, checkpoint), *found.changes))
     # A run that took them on purpose may have ended without a micro-batch: nobody is asked again.
     last = record.newest if record is not None else None
-    taken = last.accepted if last is not None and last.is_same(new.as_known_by(last)) else ()
+    if last is not ran:
+        is_same = last is not None and last.is_same(new.as_known_by(last))
+    taken = last.accepted if last is not None and is_same else ()
     return [found.accepting((one.code, one.node) for one in taken)], []
 
 

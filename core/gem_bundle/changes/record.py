@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from gem_bundle.changes.reading import check_plain
@@ -201,9 +202,11 @@ class VersionRecord:
         A mapping in another order is another one: columns come in it, and conditions are asked in it. Time
         zones are compared where both are known.
         """
-        one, two = ([json.dumps(node.options) for node in version.nodes] for version in (self, other))
         known = bool(self.zone and other.zone)
-        return _timeless(self, with_zone=known) == _timeless(other, with_zone=known) and one == two
+        if _timeless(self, with_zone=known) != _timeless(other, with_zone=known):
+            return False
+        one, two = ([json.dumps(node.options) for node in version.nodes] for version in (self, other))
+        return one == two
 
     def as_known_by(self, old: VersionRecord) -> VersionRecord:
         """The same version, of which no more is known than another one tells.
@@ -247,7 +250,8 @@ def _plain(value: object) -> dict[str, Any]:
     """A data class as JSON takes it; `dataclasses.asdict` copies all that is in it first."""
     if not is_dataclass(value):
         raise TypeError(f"{type(value).__name__} can't be in a record")
-    return {made.name: getattr(value, made.name) for made in fields(value)}
+    kind: Any = type(value)
+    return {name: getattr(value, name) for name, _ in _fields(kind)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,13 +458,20 @@ def _operator(content: Mapping[str, Any]) -> OperatorRecord:
     return OperatorRecord(**known)
 
 
-def _known(kind: type[Any], content: Mapping[str, Any]) -> dict[str, Any]:
+def _known(kind: Any, content: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that this gem-bundle knows; texts are looked at here."""
-    found = {f.name: _mapping(content)[f.name] for f in fields(kind) if f.name in content}
-    for made in fields(kind):
-        if made.type == "str" and made.name in found:
-            _text(found[made.name])
+    of = _mapping(content)
+    found = {}
+    for name, is_text in _fields(kind):
+        if name in of:
+            found[name] = _text(of[name]) if is_text else of[name]
     return found
+
+
+@cache
+def _fields(kind: Any) -> list[tuple[str, bool]]:
+    """The names of the fields of what a record is made of, each with whether it is a text."""
+    return [(made.name, made.type == "str") for made in fields(kind)]
 
 
 def _text(value: object) -> str:

@@ -39,6 +39,8 @@ def without_secrets(plan: Plan) -> tuple[Plan, bool]:
         The plan, and whether no gem of it has a secret any more: some options take no stand-in.
     """
     definition = plan.definition
+    if not definition.secrets:
+        return plan, True
     nodes = {
         name: replace(node, options=_stood_in(node.options, definition.variables))
         for name, node in definition.nodes.items()

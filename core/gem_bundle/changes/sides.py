@@ -214,7 +214,10 @@ def new_side(version: VersionRecord, plan: Plan, target: str) -> Side:
 
 
 def old_side(
-    version: VersionRecord, registry: Registry, columns: Mapping[str, Sequence[Column]] | None = None
+    version: VersionRecord,
+    registry: Registry,
+    columns: Mapping[str, Sequence[Column]] | None = None,
+    now: Side | None = None,
 ) -> Side:
     """The side of a version that ran, its gems made anew of its options.
 
@@ -222,11 +225,12 @@ def old_side(
         version: What ran.
         registry: The gems that are installed now.
         columns: The columns of sources for which the record has none, by what checkpoints know them by.
+        now: What is going to run: nodes that are the same in it have their gems already.
     """
     target = next(node.id for node in reversed(version.nodes) if node.kind == "target")
     definition = _definition(version)
     order, _ = check_graph(definition, ())
-    gems = gems_of(version, registry)
+    gems = gems_of(version, registry, now)
     with_columns: dict[str, Gem] = {}
     for node in version.nodes:
         if node.kind == "source" and node.columns is not None:
@@ -237,14 +241,31 @@ def old_side(
     return Side(version, target, gems, facts, tuple(order))
 
 
-def gems_of(version: VersionRecord, registry: Registry) -> dict[str, Gem]:
+def gems_of(version: VersionRecord, registry: Registry, now: Side | None = None) -> dict[str, Gem]:
     """The gems of a version that ran, made anew of its options; those that can't be are missing.
 
     Args:
         version: What ran.
         registry: The gems that are installed now.
+        now: What is going to run: nodes that are the same in it have their gems already.
     """
-    return {node.id: gem for node in version.nodes if (gem := _gem(node, registry)) is not None}
+    made = {
+        node.id: now.gems[node.id] if now is not None and is_same_in(now, node) else _gem(node, registry)
+        for node in version.nodes
+    }
+    return {name: gem for name, gem in made.items() if gem is not None}
+
+
+def is_same_in(side: Side, node: NodeRecord) -> bool:
+    """Whether a node of that name is the same in a side, which has its gem.
+
+    Args:
+        side: The side.
+        node: The node, of another version.
+    """
+    there = side.nodes.get(node.id)
+    # The order of an option's entries may decide: a route asks one condition after the other.
+    return node.id in side.gems and there == node and repr(there.options) == repr(node.options)
 
 
 class _Known(Source):

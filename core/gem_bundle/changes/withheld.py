@@ -179,18 +179,15 @@ _CONNECTION = re.compile(rf"{_SETTINGS}(?:;{_SETTINGS})+;?")
 _KEYWORD = r"\w+\s*=\s*(?:'(?:[^'\\]|\\.)*'|[^\s'=]+=*)"
 _KEYWORDS = re.compile(rf"\s*{_KEYWORD}(?:\s+{_KEYWORD})+\s*", re.DOTALL)
 
+# Few texts have a login in them: these are compiled when one does.
 # A login may have the slashes that belong into it escaped, or not: behind a host's colon stands a number.
-_LOGIN = re.compile(
-    rf"\b({_SCHEME})://([^/?#\s]*|[^/?#\s:\[]*:(?!\d*(?:[/,?#]|\Z))\S*?)@",
-)
-_ORACLE = re.compile(
-    r"(jdbc:oracle:\w+:)(?:\"[^\"]*\"|[^/@:\s\"]+)/(?:\"[^\"]*\"|[^@\s\"][^@\s]*)(?=@)", re.IGNORECASE
-)
+_LOGIN = rf"\b({_SCHEME})://([^/?#\s]*|[^/?#\s:\[]*:(?!\d*(?:[/,?#]|\Z))\S*?)@"
+_ORACLE = r"(?i)(jdbc:oracle:\w+:)(?:\"[^\"]*\"|[^/@:\s\"]+)/(?:\"[^\"]*\"|[^@\s\"][^@\s]*)(?=@)"
 # There the name before `@` is the container.
 _CONTAINERS = frozenset({"abfs", "abfss", "wasb", "wasbs"})
 
 # A signature is of all that stands behind the question mark: with another one all of it is another.
-_SIGNED = re.compile(r"\?(?:\S*[&;])?(?:[\w.-]*signature|sig)=\S*", re.IGNORECASE)
+_SIGNED = r"(?i)\?(?:\S*[&;])?(?:[\w.-]*signature|sig)=\S*"
 _LONG_NAME = (
     r"[\w.-]*(?:passw|passcode|passphrase|pwd|secret|token|credential|signature)[\w.-]*"
     r"|[\w.-]*(?:access|private|pvt|api|auth|account|shared|subscription|functions|master|cosmos|storage)"
@@ -198,18 +195,15 @@ _LONG_NAME = (
 )
 _NAME = rf"({_LONG_NAME}|pass|pat|key|sig|code|auth|appid|jwt)"
 _QUOTED = r"\{(?:[^{}]|\}\})*\}|\"(?:[^\"]|\"\")*\""
-_PROPERTY = re.compile(rf"(\A\s*|[?&;,(#]\s*){_NAME}(\s*=\s*)([^&;,)\s]+)", re.IGNORECASE)
+_PROPERTY = rf"(?i)(\A\s*|[?&;,(#]\s*){_NAME}(\s*=\s*)([^&;,)\s]+)"
 # In what is no URL of the web a value may have spaces, and others, up to the next semicolon.
-_SPACED = re.compile(
-    rf"(\A\s*|;\s*){_NAME}(\s*=\s*)({_QUOTED}|[^\s;](?:[^;]*[^\s;])?)"
-    rf"|([?&,(#]\s*){_NAME}(\s*=\s*)({_QUOTED}|[^\s&;,)](?:[^&;,)]*[^\s&;,)])?)",
-    re.IGNORECASE,
+_SPACED = (
+    rf"(?i)(\A\s*|;\s*){_NAME}(\s*=\s*)({_QUOTED}|[^\s;](?:[^;]*[^\s;])?)"
+    rf"|([?&,(#]\s*){_NAME}(\s*=\s*)({_QUOTED}|[^\s&;,)](?:[^&;,)]*[^\s&;,)])?)"
 )
-_WORD = re.compile(
-    rf"(\A\s*|\s)({_LONG_NAME})(\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s']+)", re.IGNORECASE | re.DOTALL
-)
+_WORD = rf"(?is)(\A\s*|\s)({_LONG_NAME})(\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s']+)"
 # Columns of a row, which a call of a service puts into its address.
-_COLUMN = re.compile(r"\{[^{}]*\}")
+_COLUMN = r"\{[^{}]*\}"
 
 
 def without_logins(text: str) -> str:
@@ -225,22 +219,22 @@ def without_logins(text: str) -> str:
     if _WHOLE.fullmatch(text) or _CONNECTION.fullmatch(text):
         return _cleared(text)
     if _KEYWORDS.fullmatch(text):
-        return _WORD.sub(rf"\1\2\3{HIDDEN}", text)
+        return re.sub(_WORD, rf"\1\2\3{HIDDEN}", text)
     return _PART.sub(lambda found: _cleared(found[0]), text) if ":" in text else text
 
 
 def _cleared(address: str) -> str:
-    cleared = _ORACLE.sub(r"\1", _LOGIN.sub(_host, address))
-    cleared = _SIGNED.sub("", cleared)
+    cleared = re.sub(_ORACLE, r"\1", re.sub(_LOGIN, _host, address))
+    cleared = re.sub(_SIGNED, "", cleared)
     is_called = cleared.lower().startswith("http")
 
     def hide(found: re.Match[str]) -> str:
         before, name, equals, value = [part for part in found.groups() if part is not None]
-        if is_called and _COLUMN.fullmatch(value):
+        if is_called and re.fullmatch(_COLUMN, value):
             return found[0]
         return f"{before}{name}{equals}{HIDDEN}"
 
-    return (_PROPERTY if is_called else _SPACED).sub(hide, cleared)
+    return re.sub(_PROPERTY if is_called else _SPACED, hide, cleared)
 
 
 def _host(found: re.Match[str]) -> str:

@@ -64,9 +64,6 @@ def command(
     `skipped`, come `again`, or are `mixed` with what the old rule made, or Spark has `refused` to go on.
     From `skipped` on the exit status is 1, and where a checkpoint can't be seen or is damaged.
     """
-    from gem_bundle.changes.formats.json import as_json
-    from gem_bundle.changes.formats.markdown import as_markdown
-    from gem_bundle.changes.formats.text import as_text, summary
     from gem_bundle.diagnostics import in_order
 
     if markdown and output_format != "text":
@@ -75,16 +72,22 @@ def command(
     errors = [diagnostic for diagnostic in diagnostics if diagnostic.is_error]
     ok = not errors and not any(target.stops for target in found)
     if output_format == "json":
+        from gem_bundle.changes.formats.json import as_json
+
         shown = [scrubbed_diagnostic(diagnostic) for diagnostic in in_order(diagnostics)]
         click.echo(scrubbed(as_json(found, shown, ok=ok)))
     else:
         print_diagnostics(errors if quiet else in_order(diagnostics))
         wanted = [target for target in found if target.stops or not quiet]
         if markdown:
+            from gem_bundle.changes.formats.markdown import as_markdown
+
             shown = [scrubbed_diagnostic(diagnostic) for diagnostic in in_order(errors)]
             if not ok or not quiet:
                 click.echo(scrubbed(as_markdown(file, wanted, shown, unknown)), nl=False)
         elif found or unknown or not errors:
+            from gem_bundle.changes.formats.text import as_text, summary
+
             for line in as_text(wanted, paint):
                 click.echo(scrubbed(line))
             if not quiet:
@@ -112,7 +115,6 @@ def _plan(
     from gem_bundle.changes.inspection import left_behind
     from gem_bundle.changes.planning import plan_against, plan_changes
     from gem_bundle.changes.unplanned import why_unplanned
-    from gem_bundle.changes.versions import check_version
     from gem_bundle.check import check_file
     from gem_bundle.errors import PipelineError
     from gem_bundle.pipeline.loader import LoadOptions
@@ -128,6 +130,8 @@ def _plan(
         found, more = plan_changes(checked.plan, targets)
         unknown = {diagnostic.node for diagnostic in more if diagnostic.is_error}
         return found, [*diagnostics, *more], len(unknown)
+    from gem_bundle.changes.versions import check_version
+
     with TemporaryDirectory(prefix="gem-bundle-plan-") as work:
         try:
             former = check_version(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.analysis import folded
@@ -91,6 +92,46 @@ def _is_value(name: Sequence[str], inputs: Iterable[tuple[int, Sequence[Column] 
     return all(Scope(columns).resolve(list(name)).outcome == "value" for _, columns in inputs)
 
 
+class _Names:
+    """What names mean over columns: each is asked for by several of what tells how an expression is made."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._scope = Scope(columns)
+        self._keys = column_keys(columns)
+        self._places: dict[int, int] = {}
+        for place, column in enumerate(columns):
+            # A name means a column of theirs as it is, and of equal ones the first.
+            self._places.setdefault(id(column), place)
+        self._meant: dict[tuple[str, ...], tuple[bool, str | None, tuple[str, ...]]] = {}
+
+    def meant(self, parts: Sequence[str]) -> tuple[bool, str | None, tuple[str, ...]]:
+        """Whether a name is a column's, which one, if that can be told, and the fields it goes into."""
+        name = tuple(parts)
+        if name not in self._meant:
+            found = self._scope.resolve(name)
+            column = found.column
+            key = None if column is None or self._keys is None else self._keys[self._places[id(column)]]
+            fields = tuple(field.lower() for field in found.fields) if column is not None else ()
+            self._meant[name] = (column is not None, key, fields)
+        return self._meant[name]
+
+
+_RECENT: OrderedDict[int, tuple[Sequence[Column], _Names]] = OrderedDict()
+_KEPT = 16
+
+
+def _names_of(columns: Sequence[Column]) -> _Names:
+    """What names mean over columns, found out once for the expressions that are over the same ones."""
+    if not isinstance(columns, tuple):
+        return _Names(columns)
+    known = _RECENT.get(id(columns))
+    if known is None or known[0] is not columns:
+        known = _RECENT[id(columns)] = (columns, _Names(columns))
+        if len(_RECENT) > _KEPT:
+            _RECENT.popitem(last=False)
+    return known[1]
+
+
 def names_in(tree: exp.Expr) -> list[list[str]] | None:
     """The names of all columns in an expression, in order; None where some may be of something else."""
     from gem_bundle.expressions.spark_parser import exp
@@ -132,9 +173,9 @@ def names_in(tree: exp.Expr) -> list[list[str]] | None:
 def _fields(parts: Sequence[str], inputs: Iterable[tuple[int, Sequence[Column] | None]]) -> tuple[str, ...]:
     """The fields of a column that a name with dots goes into."""
     for _, columns in inputs:
-        found = None if columns is None else Scope(columns).resolve(list(parts))
-        if found is not None and found.column is not None:
-            return tuple(field.lower() for field in found.fields)
+        is_there, _, fields = (False, None, ()) if columns is None else _names_of(columns).meant(parts)
+        if is_there:
+            return fields
     return ()
 
 
@@ -146,16 +187,12 @@ def columns_of(
     return {name: (column, *_fields(name, inputs)) for name, column in found if column is not None}
 
 
-def _resolved(parts: Sequence[str], inputs: list[tuple[int, Sequence[Column] | None]]) -> str | None:
+def _resolved(parts: Sequence[str], inputs: Iterable[tuple[int, Sequence[Column] | None]]) -> str | None:
+    """The column that a name is, behind the position of its input."""
     for position, columns in inputs:
-        column = None if columns is None else Scope(columns).resolve(list(parts)).column
-        if columns is None or column is None:
-            continue
-        keys = column_keys(columns)
-        if keys is not None:
-            # A name means a column of theirs as it is, and of equal ones the first.
-            place = next(place for place, candidate in enumerate(columns) if candidate is column)
-            return f"{position}:{keys[place]}"
+        key = None if columns is None else _names_of(columns).meant(parts)[1]
+        if key is not None:
+            return f"{position}:{key}"
     return None
 
 
