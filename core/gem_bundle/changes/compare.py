@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import Comparison
-from gem_bundle.changes.model import Change, TargetChanges
+from gem_bundle.changes.history import unseen_code
+from gem_bundle.changes.model import Change, TargetChanges, in_order
 from gem_bundle.changes.rules.arrangement import compare_arrangements
 from gem_bundle.changes.rules.columns import compare_columns, tell_of_names
 from gem_bundle.changes.rules.empty import tell_of_empty
@@ -26,10 +27,10 @@ from gem_bundle.diagnostics import listed_names
 from gem_bundle.plugins import load_registry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint
-    from gem_bundle.changes.record import NodeRecord, VersionRecord
+    from gem_bundle.changes.record import VersionRecord
     from gem_bundle.changes.sides import Side
     from gem_bundle.pipeline.plan import Plan
     from gem_bundle.plugins import Registry
@@ -137,26 +138,6 @@ def compare_with_checkpoint(plan: Plan, version: VersionRecord, checkpoint: Spar
     return TargetChanges(target.id, tuple(in_order(changes)), tuple(notes))
 
 
-def unseen_code(nodes: Iterable[tuple[NodeRecord, NodeRecord]]) -> tuple[str, ...]:
-    """What can't be known of the functions whose code wasn't found, then or now, as notes.
-
-    Args:
-        nodes: The nodes that both versions have, as they were and as they are.
-    """
-    return tuple(
-        f"whether the code of {_named(new.options.get(option))}, which `{new.id}` calls, has changed "
-        f"can't be known: there {'is' if not digest else 'was'} no source of it that can be read"
-        for old, new in nodes
-        for option, digest in new.functions.items()
-        if not (digest and old.functions.get(option, digest))
-        and old.options.get(option) == new.options.get(option)
-    )
-
-
-def _named(reference: object) -> str:
-    return f"`{reference}`" if isinstance(reference, str) else "the function"  # whose name isn't kept
-
-
 def _without_state(ran: Side, checkpoint: SparkCheckpoint) -> frozenset[str]:
     """The nodes that may have kept state and haven't: all that is in the checkpoint is others'."""
     unknown = frozenset(operator.node for operator in ran.operators if operator.stateful is None)
@@ -164,8 +145,3 @@ def _without_state(ran: Side, checkpoint: SparkCheckpoint) -> frozenset[str]:
     if not unknown or not checkpoint.commits or not set(known) <= set(SPARK_NAMES):
         return frozenset()
     return unknown if sorted(known) == kinds_of(checkpoint.kinds) else frozenset()
-
-
-def in_order(changes: Iterable[Change]) -> list[Change]:
-    """Changes in the order of the file; those of which no line is known come last."""
-    return sorted(changes, key=lambda c: (not c.place.line, c.place, c.code, c.message))

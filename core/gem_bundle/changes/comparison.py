@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gem_bundle.changes.flow import Flow
-from gem_bundle.changes.model import Change, settled
+from gem_bundle.changes.model import Change, at_section, settled
 from gem_bundle.changes.reach import Reach, Taint, local_taint, reach_from
 from gem_bundle.changes.ways import against_fresh, can_be_computed_anew
 from gem_bundle.check.report import option_path
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from gem_bundle.changes.model import Verdict
     from gem_bundle.changes.record import NodeRecord, VersionRecord
     from gem_bundle.changes.sides import Side
-    from gem_bundle.diagnostics import Place
     from gem_bundle.operators import Option
-    from gem_bundle.pipeline.model import Definition
     from gem_bundle.pipeline.plan import Plan
 
 
@@ -407,19 +405,6 @@ class Comparison:
         """
         details["hint"] = details.get("hint") or self.begin_anew
         return replace(self.change(verdict, code, message, node, **details), anew=settled(difference))
-
-
-def at_section(definition: Definition, kind: str) -> tuple[tuple[str, ...], Place]:
-    """The section of a kind of node, for what is said of one that is no more; the file where it has none.
-
-    Args:
-        definition: The pipeline.
-        kind: The kind.
-    """
-    path = (f"{kind}s",)
-    place = definition.locator.place(path, key=True)
-    is_there = place != definition.locator.place(()) or any(n.kind == kind for n in definition.nodes.values())
-    return path if is_there else (), place
 
 
 def origin(side: Side, name: str, passed: set[str]) -> str | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.compare import new_target
+from gem_bundle.changes.gone import is_gone
 from gem_bundle.changes.history import record_of
 from gem_bundle.changes.model import Change, TargetChanges
 from gem_bundle.changes.record import recorded_targets
@@ -162,7 +163,7 @@ def moved_target(plan: Plan, node: Node, checkpoint: SparkCheckpoint | None) -> 
             return None
         folder, _ = split(plan.definition.record(node.id))
         members = [name.rpartition(IN_GROUP) for name in recorded_targets(folder)]
-        gone = [name for group, _, name in members if group == node.group and _is_gone(plan, name)]
+        gone = [name for group, _, name in members if group == node.group and is_gone(plan, name)]
         if gone:
             hint = f"{_was(node, gone[0])} Else give{hint.removeprefix('Give')}"
         return Change("skipped", "GB447", message, node.id, node.path, place, hint, after=node.group)
@@ -242,33 +243,9 @@ def called_otherwise(
     return Change(verdict, "GB443", message, node.id, node.path, place, _was(node, former), former, node.id)
 
 
-def left_over(plan: Plan) -> dict[str, str]:
-    """The targets that have a record and aren't in the pipeline any more, each with its record's place.
-
-    Args:
-        plan: The checked pipeline.
-    """
-    places = recorded(plan)
-    return {name: places[name] for name in sorted(places) if _is_gone(plan, name)}
-
-
-def recorded(plan: Plan) -> dict[str, str]:
-    """The targets that have a record, each with its record's place.
-
-    Args:
-        plan: The checked pipeline.
-    """
-    root = f"{plan.definition.checkpoints.rstrip('/')}/{plan.definition.name}"
-    return {name.rpartition(IN_GROUP)[2]: f"{root}/{name}" for name in recorded_targets(root)}
-
-
-def _is_gone(plan: Plan, identity: str) -> bool:
-    return all(node.identity != identity for node in plan.definition.of_kind("target"))
-
-
 def _has_become(plan: Plan, version: VersionRecord, before: Plan, other: Node) -> bool:
     """Whether a target of another version is no more and wrote to where one does now."""
-    return _is_gone(plan, other.identity) and _writes_there(version, version_of(before, other.id).nodes[-1])
+    return is_gone(plan, other.identity) and _writes_there(version, version_of(before, other.id).nodes[-1])
 
 
 def _recorded_elsewhere(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gem_bundle.changes.checkpoint import SparkCheckpoint
-    from gem_bundle.changes.record import Accepted, VersionRecord
+    from gem_bundle.changes.record import Accepted, NodeRecord, VersionRecord
     from gem_bundle.pipeline.plan import Plan
 
 MOST_VERSIONS = 50
@@ -165,3 +165,23 @@ def _unkept(target: str, location: str, reason: str) -> Diagnostic:
         target,
         hint="Without one a later version of the pipeline can't be compared with this one. " + advice(reason),
     )
+
+
+def unseen_code(nodes: Iterable[tuple[NodeRecord, NodeRecord]]) -> tuple[str, ...]:
+    """What can't be known of the functions whose code wasn't found, then or now, as notes.
+
+    Args:
+        nodes: The nodes that both versions have, as they were and as they are.
+    """
+    return tuple(
+        f"whether the code of {_named(new.options.get(option))}, which `{new.id}` calls, has changed "
+        f"can't be known: there {'is' if not digest else 'was'} no source of it that can be read"
+        for old, new in nodes
+        for option, digest in new.functions.items()
+        if not (digest and old.functions.get(option, digest))
+        and old.options.get(option) == new.options.get(option)
+    )
+
+
+def _named(reference: object) -> str:
+    return f"`{reference}`" if isinstance(reference, str) else "the function"  # whose name isn't kept

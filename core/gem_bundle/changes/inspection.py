@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from gem_bundle.changes.begun import GoesOn, JournalError, damaged_journal, goes_on
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
 from gem_bundle.changes.damage import check_checkpoint, unseen
+from gem_bundle.changes.gone import names_of_records, place_beside
 from gem_bundle.changes.history import what_ran
-from gem_bundle.changes.record import recorded_targets
 from gem_bundle.changes.withheld import without_logins
 from gem_bundle.files import numbered, split
-from gem_bundle.pipeline.model import ID, IN_GROUP
+from gem_bundle.pipeline.model import IN_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -73,43 +73,6 @@ class Inspection:
         }
 
 
-def left_behind(definition: Definition, targets: Iterable[str]) -> list[str]:
-    """Those of some targets that aren't in the pipeline any more, and whose checkpoint or record is there.
-
-    Args:
-        definition: The pipeline.
-        targets: The ids of the targets.
-    """
-    targets = dict.fromkeys(targets)
-    taken = {name for node in definition.of_kind("target") for name in (node.id, node.identity, node.group)}
-    strange = [name for name in targets if name not in taken and ID.fullmatch(name)]
-    recorded = _recorded(definition) if strange else {}
-    return [name for name in strange if name in recorded or _is_checkpoint(place_beside(definition, name))]
-
-
-def _recorded(definition: Definition) -> dict[str, str]:
-    """The ids by which records are kept, each with the name that its record goes by."""
-    names = recorded_targets(place_beside(definition, ""))
-    return {name.rpartition(IN_GROUP)[2]: name for name in names}
-
-
-def place_beside(definition: Definition, name: str) -> str:
-    """Where the checkpoint of a target lies that isn't in the pipeline, beside those of the others.
-
-    Args:
-        definition: The pipeline.
-        name: Its id, or its group's.
-    """
-    return f"{definition.checkpoints.rstrip('/')}/{definition.name}/{name}".rstrip("/")
-
-
-def _is_checkpoint(location: str) -> bool:
-    try:
-        return read_checkpoint(location) is not None
-    except UnseenError:
-        return False
-
-
 def inspect(definition: Definition, targets: Iterable[str]) -> list[Inspection]:
     """What there is to tell of the checkpoints of some targets.
 
@@ -127,7 +90,7 @@ def _inspect(definition: Definition, target: str) -> Inspection:
         place = definition.locator.place(node.path, key=True)
         state: Literal["stream", "batch", "gone"] = definition.mode
     else:
-        name = _recorded(definition).get(target, target)
+        name = names_of_records(definition).get(target, target)
         group, _, _ = name.rpartition(IN_GROUP)
         location, beside = place_beside(definition, group or name), place_beside(definition, name)
         place = definition.locator.place(())

@@ -10,6 +10,8 @@ from gem_bundle.diagnostics import NOWHERE, Diagnostic, Place
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from gem_bundle.pipeline.model import Definition
+
 Verdict = Literal["same", "continues", "from_now_on", "new", "gone", "skipped", "again", "mixed", "refused"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """From harmless to fatal: a target's verdict is the worst of its changes'."""
@@ -176,3 +178,21 @@ class TargetChanges:
                 for change in self.changes
             ),
         )
+
+
+def at_section(definition: Definition, kind: str) -> tuple[tuple[str, ...], Place]:
+    """The section of a kind of node, for what is said of one that is no more; the file where it has none.
+
+    Args:
+        definition: The pipeline.
+        kind: The kind.
+    """
+    path = (f"{kind}s",)
+    place = definition.locator.place(path, key=True)
+    is_there = place != definition.locator.place(()) or any(n.kind == kind for n in definition.nodes.values())
+    return path if is_there else (), place
+
+
+def in_order(changes: Iterable[Change]) -> list[Change]:
+    """Changes in the order of the file; those of which no line is known come last."""
+    return sorted(changes, key=lambda c: (not c.place.line, c.place, c.code, c.message))

@@ -1,4 +1,8 @@
-"""The plan of an edit: for each target what becomes of its rows, and what is no more."""
+"""The plan of an edit: for each target what becomes of its rows, and what is no more.
+
+What only an edit, or a first run, asks for is imported where it is: a run that goes on as it was starts
+without.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,6 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.begun import JournalError, damaged_journal, goes_on
 from gem_bundle.changes.canonical import version_of, with_defaults
 from gem_bundle.changes.checkpoint import UnseenError, read_checkpoint
-from gem_bundle.changes.compare import compare, compare_with_checkpoint, in_order, unseen_code
-from gem_bundle.changes.comparison import at_section
 from gem_bundle.changes.damage import (
     check_checkpoint,
     has_source_evolution,
@@ -19,33 +21,13 @@ from gem_bundle.changes.damage import (
     uncompared,
     unseen,
 )
-from gem_bundle.changes.first_run import (
-    PASSED,
-    called_otherwise,
-    first_run,
-    first_run_after,
-    first_stream,
-    former_in_group,
-    former_in_group_of,
-    left_over,
-    moved_target,
-    reads_what_is_there,
-    recorded,
-    target_elsewhere,
-    without_checkpoint,
-)
 from gem_bundle.changes.forgotten import forgotten
-from gem_bundle.changes.history import record_of, what_ran
-from gem_bundle.changes.inspection import left_behind, place_beside
-from gem_bundle.changes.model import Change, TargetChanges
-from gem_bundle.changes.record import Accepted, record_file
-from gem_bundle.changes.sides import new_side
-from gem_bundle.changes.unnamed import by_order
-from gem_bundle.changes.withheld import without_logins
+from gem_bundle.changes.gone import gone_target, left_behind, left_over, place_beside, recorded, what_stays
+from gem_bundle.changes.history import record_of, unseen_code, what_ran
+from gem_bundle.changes.model import Change, TargetChanges, in_order
+from gem_bundle.changes.record import Accepted
 from gem_bundle.changes.wording import told
 from gem_bundle.errors import PipelineError
-from gem_bundle.files import below, open_folder, split
-from gem_bundle.pipeline.model import IN_GROUP
 from gem_bundle.plugins import load_registry
 
 if TYPE_CHECKING:
@@ -53,7 +35,6 @@ if TYPE_CHECKING:
 
     from gem_bundle.changes.begun import GoesOn
     from gem_bundle.changes.checkpoint import SparkCheckpoint
-    from gem_bundle.changes.model import Verdict
     from gem_bundle.changes.record import VersionRecord
     from gem_bundle.diagnostics import Diagnostic
     from gem_bundle.pipeline.model import Node
@@ -87,11 +68,9 @@ def plan_changes(
         found += changes
         wrong += [d.moved(plan.definition.locator.place(node.path, key=True)) for d in more]
     found += _without_checkpoints(plan, chosen, environment)
-    gone = left_behind(plan.definition, chosen) if chosen else left()
-    found += [
-        _gone(plan, name, _what_stays(left().get(name) or place_beside(plan.definition, name)))
-        for name in gone
-    ]
+    for name in left_behind(plan.definition, chosen) if chosen else left():
+        place = left().get(name) or place_beside(plan.definition, name)
+        found.append(gone_target(plan, name, what_stays(place)))
     return found, wrong
 
 
@@ -99,18 +78,25 @@ def _without_checkpoints(
     plan: Plan, chosen: Collection[str], environment: Mapping[str, str] | None
 ) -> Iterator[TargetChanges]:
     """What becomes of the targets that have a record, and need none as they are now."""
-    others = _unrestartable(plan, chosen)
+    others = unrestartable(plan, chosen)
     places = recorded(plan) if others else {}
+    if places:
+        from gem_bundle.changes.first_run import without_checkpoint
     for node in others:
         place = places.get(node.identity)
         record = record_of(node.id, place)[0] if place is not None else None
         if place is not None and record is not None and record.newest is not None:
             version = version_of(plan, node.id, environment=environment)
-            yield without_checkpoint(plan, node, version, record.newest, _what_stays(place))
+            yield without_checkpoint(plan, node, version, record.newest, what_stays(place))
 
 
-def _unrestartable(plan: Plan, chosen: Collection[str]) -> list[Node]:
-    """Those of some targets, by default of all, whose queries go on from no checkpoint."""
+def unrestartable(plan: Plan, chosen: Collection[str]) -> list[Node]:
+    """Those of some targets, by default of all, whose queries go on from no checkpoint.
+
+    Args:
+        plan: The checked pipeline.
+        chosen: The ids of the targets.
+    """
     kept = {node.id for node in plan.restartable(plan.definition.of_kind("target"))}
     return [
         node
@@ -208,6 +194,8 @@ def _judged(
         return [], [replace(d, severity="error") for d in wrong]
     new = version_of(plan, node.id, environment=environment)
     former = None
+    if checkpoint is None or record is None:
+        from gem_bundle.changes.first_run import called_otherwise, first_run, former_in_group, moved_target
     if checkpoint is not None and record is None:
         found_again = former_in_group(node, new, left)
         if found_again is not None and what_ran(found_again[1], checkpoint).newest is not None:
@@ -229,6 +217,8 @@ def _judged(
     ran = versions[-1] if versions else None
     known = new if ran is None else new.as_known_by(ran)
     is_same = ran is not None and ran.is_same(known)
+    if not is_same:
+        from gem_bundle.changes.compare import compare, compare_with_checkpoint
     if ran is None:
         found = compare_with_checkpoint(plan, new, checkpoint)
         if "" in checkpoint.kinds:
@@ -242,9 +232,11 @@ def _judged(
             checkpoint=checkpoint,
             earlier=versions[:-1],
         )
-    found = _by_processing(
-        plan, node, checkpoint, by_order(plan, node, ran, known, checkpoint, found, installed)
-    )
+    if not checkpoint.named:
+        from gem_bundle.changes.unnamed import by_order
+
+        found = by_order(plan, node, ran, known, checkpoint, found, installed)
+    found = _by_processing(plan, node, checkpoint, found)
     if ran is not None:
         again = forgotten(plan, known, ran, checkpoint)
         found = replace(found, changes=tuple(in_order([*found.changes, *again])))
@@ -297,118 +289,3 @@ def _by_processing(
     hint = "Give the target another id, so that it gets a checkpoint of its own."
     change = Change("refused", "GB434", message, node.id, path, place, hint, before, after)
     return replace(found, changes=(*found.changes, change))
-
-
-def plan_against(
-    plan: Plan,
-    before: Plan,
-    targets: Iterable[str] = (),
-    environment: Mapping[str, str] | None = None,
-) -> list[TargetChanges]:
-    """What becomes of rows when one pipeline takes the place of another.
-
-    Args:
-        plan: The pipeline as it is now.
-        before: The pipeline as it was.
-        targets: The ids of the targets to look at, also of those that are no more; by default all.
-        environment: Environment variables, for the project's settings; None is the process's.
-    """
-    former = {node.identity: node for node in before.definition.of_kind("target")}
-    found: list[TargetChanges] = []
-    chosen = set(targets)
-    for node in plan.restartable(plan.definition.of_kind("target")):
-        old = former.pop(node.identity, None)
-        if chosen and node.id not in chosen:
-            continue
-        new = version_of(plan, node.id, environment=environment)
-        if old is not None and _shared(old) != _shared(node):
-            found.append(TargetChanges(node.id, (_regrouped(plan, before, node, old),)))
-            continue
-        renamed = former_in_group_of(plan, node, new, before, former) if old is None else None
-        old = old or renamed
-        if old is None:
-            found.append(first_run_after(plan, node, new, before, former))
-            continue
-        record = version_of(before, old.id, environment=environment)
-        new = new.as_known_by(record)
-        if not before.restartable([old]):
-            found.append(first_stream(plan, node, new, record))
-            continue
-        if _within(record) != _within(new):
-            found.append(target_elsewhere(plan, node, new, record))
-            continue
-        ran = new_side(record, before, old.id)
-        changes = compare(record, new, plan, node.id, ran=ran)
-        if renamed is not None:
-            told = called_otherwise(plan, node, renamed.id)
-            changes = replace(changes, changes=(told, *changes.changes))
-        found.append(changes)
-    for node in _unrestartable(plan, chosen):
-        old = former.pop(node.identity, None)
-        if old is not None and before.restartable([old]):
-            new, record = (
-                version_of(p, n.id, environment=environment) for p, n in ((plan, node), (before, old))
-            )
-            found.append(without_checkpoint(plan, node, new, record, "its checkpoint stays"))
-    now = {node.identity for node in plan.definition.of_kind("target")}
-    found += [
-        _gone(plan, node.id, f"{_ITS_GROUP if _shared(node) else 'its checkpoint'} stays")
-        for node in former.values()
-        if node.identity not in now and (not chosen or node.id in chosen)
-    ]
-    return found
-
-
-def _within(version: VersionRecord) -> str:
-    """Where a checkpoint lies in the pipeline's folder; its whole location where it lies elsewhere."""
-    return version.checkpoint.removeprefix(f"{version.folder}/")
-
-
-def _shared(node: Node) -> str:
-    """The group that a target is in; an empty text for one that only others are in with it."""
-    return "" if node.leads else node.group
-
-
-def _regrouped(plan: Plan, before: Plan, node: Node, old: Node) -> Change:
-    """What becomes of rows when a target is in another group than in the other version."""
-    place = plan.definition.locator.place((*node.path, "group"))
-    were, are = (f"the group `{n.group}`" if n.group else "a query of its own" for n in (old, node))
-    message = f"target `{node.id}` was in {were} and is in {are} now"
-    joins = node.group and any(other.group == node.group for other in before.definition.of_kind("target"))
-    verdict: Verdict = "skipped"
-    if joins:
-        message += ", whose query has run: what that has read goes past the target"
-    elif reads_what_is_there(plan, node.id):
-        verdict = "again"
-        message += ", which has no checkpoint: what its sources have is written once more"
-    else:
-        message += f", which has no checkpoint: {PASSED}"
-    hint = f"Put it back, or take that on purpose: `--accept GB447:{node.id}`."
-    return Change(verdict, "GB447", message, node.id, node.path, place, hint, old.group, node.group)
-
-
-_ITS_GROUP = "the checkpoint of its group"
-
-
-def _what_stays(place: str) -> str:
-    """What there is of a target that is no more: its record, and a checkpoint unless somebody has removed it.
-
-    Args:
-        place: Beside what its record stands.
-    """
-    folder, name = split(place)
-    group, _, _ = name.rpartition(IN_GROUP)
-    try:
-        stays = bool(open_folder(below(folder, group or name)).names())
-    except Exception:  # noqa: BLE001 (every store raises what its client raises)
-        stays = True  # nobody can look
-    if stays:
-        return f"{_ITS_GROUP if group else 'its checkpoint'} stays"
-    record = without_logins(below(*record_file(place)))
-    return f"its checkpoint is gone too, and its record stays, {record}: remove that, and nothing tells of it"
-
-
-def _gone(plan: Plan, target: str, stays: str) -> TargetChanges:
-    message = f"target `{target}` is no more; {stays}"
-    path, place = at_section(plan.definition, "target")
-    return TargetChanges(target, (Change("gone", "GB445", message, target, path, place, before=target),))

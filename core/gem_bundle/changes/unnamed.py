@@ -40,7 +40,7 @@ def by_order(
     found: TargetChanges,
     registry: Callable[[], Registry],
 ) -> TargetChanges:
-    """What becomes of a target, where its checkpoint has no names for sources.
+    """What becomes of a target whose checkpoint has no names for sources.
 
     Args:
         plan: The pipeline as it is now.
@@ -51,7 +51,7 @@ def by_order(
         found: What becomes of it by the names.
         registry: Gives the gems to use.
     """
-    if checkpoint.newest is None or checkpoint.named:
+    if checkpoint.newest is None:
         return found
     read = [reader for other in new.nodes for reader in other.readers]
     before, after = len(checkpoint.newest.sources), len(read)

@@ -40,7 +40,8 @@ def command(
     watermark, what state there is, the settings that can't change any more, and
     which versions of the pipeline ran. Nothing is changed.
     """
-    from gem_bundle.changes.inspection import inspect, left_behind
+    from gem_bundle.changes.gone import left_behind
+    from gem_bundle.changes.inspection import inspect
     from gem_bundle.cli.definition import look_up
     from gem_bundle.errors import PipelineError
     from gem_bundle.pipeline.chosen import chosen_target_ids

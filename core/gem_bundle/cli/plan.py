@@ -112,8 +112,8 @@ def _plan(
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
-    from gem_bundle.changes.inspection import left_behind
-    from gem_bundle.changes.planning import plan_against, plan_changes
+    from gem_bundle.changes.gone import left_behind
+    from gem_bundle.changes.planning import plan_changes
     from gem_bundle.changes.unplanned import why_unplanned
     from gem_bundle.check import check_file
     from gem_bundle.errors import PipelineError
@@ -130,6 +130,7 @@ def _plan(
         found, more = plan_changes(checked.plan, targets)
         unknown = {diagnostic.node for diagnostic in more if diagnostic.is_error}
         return found, [*diagnostics, *more], len(unknown)
+    from gem_bundle.changes.against import plan_against
     from gem_bundle.changes.versions import check_version
 
     with TemporaryDirectory(prefix="gem-bundle-plan-") as work:

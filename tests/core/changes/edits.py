@@ -7,11 +7,11 @@ from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING, NamedTuple
 
+from gem_bundle.changes.against import plan_against
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import SparkCheckpoint
 from gem_bundle.changes.compare import compare, compare_with_checkpoint
 from gem_bundle.changes.logs import Offsets
-from gem_bundle.changes.planning import plan_against
 from gem_bundle.changes.record import Record
 from gem_bundle.check.checker import check_definition
 from gem_bundle.pipeline.document import parse

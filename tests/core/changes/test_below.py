@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gem_bundle.changes.planning import plan_against
+from gem_bundle.changes.against import plan_against
 from gem_bundle.check.checker import check_definition
 from gem_bundle.pipeline.document import parse
 from gem_bundle.pipeline.loader import load_document

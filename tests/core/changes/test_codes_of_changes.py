@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gem_bundle.changes.planning import plan_against
+from gem_bundle.changes.against import plan_against
 from gem_bundle.check import check_file
 from gem_bundle.codes import CODES
 from gem_bundle.pipeline.loader import LoadOptions

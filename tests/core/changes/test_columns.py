@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gem_bundle.changes.planning import plan_against, plan_changes
+from gem_bundle.changes.against import plan_against
+from gem_bundle.changes.planning import plan_changes
 from gem_bundle.check import check_file
 from tests.checked import plan_of
 from tests.core.changes.edits import verdict

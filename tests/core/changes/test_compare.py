@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from gem_bundle.changes.against import plan_against
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import SparkCheckpoint
 from gem_bundle.changes.compare import compare, compare_with_checkpoint
 from gem_bundle.changes.logs import Offsets
 from gem_bundle.changes.model import VERDICTS, TargetChanges, worst
-from gem_bundle.changes.planning import plan_against
 from gem_bundle.changes.wording import told_both
 from tests.core.changes.edits import BASE, EDITS, Edit, edited_verdict, plan, verdict
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gem_bundle.changes.planning import plan_against, plan_changes
+from gem_bundle.changes.against import plan_against
+from gem_bundle.changes.planning import plan_changes
 from gem_bundle.check.checker import check_file
 from gem_bundle.pipeline.loader import LoadOptions
 from tests.core.cli.left_by_runs import left_by_a_run
