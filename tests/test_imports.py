@@ -122,3 +122,36 @@ def test_a_command_imports_no_more_of_the_runtime_than_it_needs(arguments: list[
     imported, heavy = (line.split() for line in done.stdout.splitlines()[-2:])
     assert heavy == [], "to check a pipeline takes neither Spark nor Java"
     assert len(imported) <= most, f"{len(imported)} modules: {imported}"
+
+
+@pytest.mark.programs
+def test_a_run_that_goes_on_as_it_was_does_without_the_rules_of_edits(tmp_path: Path) -> None:
+    """Most starts are such ones; an edited pipeline imports twice as much for its look at the plan."""
+    file = tmp_path / "clicks.yaml"
+    file.write_text(
+        "pipeline: clicks\n"
+        "sources: {rows: {gem: rate}}\n"
+        "transforms: {few: {gem: filter, input: rows, options: {condition: value > 1}}}\n"
+        "targets: {out: {gem: delta, input: few, options: {path: out}}}\n"
+    )
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from gem_bundle.changes.history import keep_versions\n"
+        "from gem_bundle.changes.planning import hold_to_plan\n"
+        "from gem_bundle.check import check_file\n"
+        "from tests.benchmarks.commands import leave_checkpoint\n"
+        f"file = Path({str(file)!r})\n"
+        "def imported(*edit):\n"
+        "    file.write_text(file.read_text().replace(*edit) if edit else file.read_text())\n"
+        "    plan = check_file(file).plan\n"
+        "    keep_versions(plan, ['out'], hold_to_plan(plan, ['out']))\n"
+        "    print('gem_bundle.changes.rules' in sys.modules)\n"
+        "plan = check_file(file).plan\n"
+        "keep_versions(plan, ['out'], {'out': ()})\n"
+        "leave_checkpoint(Path(plan.definition.checkpoint('out')))\n"
+        "imported()\n"
+        "imported('value > 1', 'value > 2')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.split() == ["False", "True"]

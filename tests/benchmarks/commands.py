@@ -113,7 +113,7 @@ def _having_run(folder: Path, nodes: int = NODES) -> tuple[Path, int]:
     targets = checked.definition.of_kind("target")
     for target in targets:
         place = checked.definition.checkpoint(target.id)
-        _checkpoint(Path(place))
+        leave_checkpoint(Path(place))
         write_record(place, Record(target.id, (version_of(checked, target.id),)))
     return file, len(targets)
 
@@ -211,7 +211,7 @@ def _pipeline(folder: Path, nodes: int) -> Path:
     return file
 
 
-def _checkpoint(folder: Path) -> None:
+def leave_checkpoint(folder: Path) -> None:
     """What Spark leaves after a micro-batch, as far as a plan looks at it."""
     for name, content in {
         "metadata": '{"id": "593617ef-6385-44dd-9a2e-f3717d7dd811"}',

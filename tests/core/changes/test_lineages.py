@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from gem_bundle.changes.canonical import version_of
 from gem_bundle.changes.checkpoint import SparkCheckpoint
 from gem_bundle.changes.compare import compare
+from gem_bundle.changes.lineages import lineage_of
 from gem_bundle.changes.logs import Commit
+from gem_bundle.changes.sides import new_side, old_side
+from gem_bundle.plugins import load_registry
+from gem_filter.filter import Filter
 from tests.core.changes.edits import plan, verdict
 from tests.core.changes.test_shapes import of_one
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from gem_bundle.facts import Facts
+    from gem_bundle.gem import Transform
+    from gem_bundle.lineage import Lineage
 
 SOURCES = """
 pipeline: shop
@@ -471,3 +479,67 @@ targets:
             'pages, schema: "page string, team string', 'elsewhere, schema: "page string, team string'
         )
         assert verdict(old, pages).verdict not in {"same", "continues"}, read
+
+
+def test_a_node_that_is_the_same_shares_its_gem_and_what_that_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    made = Filter.lineage
+
+    def counted(self: Filter, *inputs: Facts) -> Lineage | None:
+        asked.append(self.node)
+        return made(self, *inputs)
+
+    monkeypatch.setattr(Filter, "lineage", counted)
+    before = f"""{SOURCES}
+transforms:
+  large: {{gem: filter, input: clicks, options: {{condition: n > 10}}}}
+  mine: {{gem: filter, input: large, options: {{condition: "page = 'home'"}}}}
+  counts: {{gem: aggregate, input: mine, options: {{group_by: [page], aggregates: {{rows: count(*)}}}}}}
+targets:
+  out: {{gem: console, input: counts, output_mode: update}}
+"""
+    old, new = plan(before), plan(before.replace("n > 10", "n > 20"))
+    version = version_of(new, "out")
+    asked.clear()
+    now = new_side(version, new, "out")
+    ran = old_side(version_of(old, "out"), load_registry(), now=now)
+    assert {name for name, gem in ran.gems.items() if gem is now.gems[name]} == {
+        "clicks",
+        "mine",
+        "counts",
+        "out",
+    }
+    assert asked == []
+
+    assert compare(version_of(old, "out"), version, new, "out").verdict == "mixed"
+    assert sorted(asked) == ["large", "large", "mine"]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "shared"),
+    [
+        ('large: "n > 10", home: "page = 1"', True),
+        ('home: "page = 1", large: "n > 10"', False),
+        ('large: "n > 11", home: "page = 1"', False),
+    ],
+)
+def test_the_order_of_entries_makes_another_gem(conditions: str, shared: bool) -> None:
+    text = ROUTED.replace("MATCHING", "first").replace("OUTPUT", "large").replace("READ", "counts")
+    before = text.replace('large: "n > 10", home: "page = \'home\'"', 'large: "n > 10", home: "page = 1"')
+    new = plan(text.replace('large: "n > 10", home: "page = \'home\'"', conditions))
+    now = new_side(version_of(new, "out"), new, "out")
+    ran = old_side(version_of(plan(before), "out"), load_registry(), now=now)
+    assert (ran.gems["dealt"] is now.gems["dealt"]) is shared
+
+
+def test_what_a_transform_makes_is_kept_for_the_same_inputs_only() -> None:
+    found = plan(ROUTED.replace("MATCHING", "first").replace("OUTPUT", "large").replace("READ", "counts"))
+    wide = cast("Transform", found.gems["wide"])
+    facts = found.facts["clicks"]
+    first = lineage_of(wide, [facts])
+    assert first is not None
+    assert lineage_of(wide, [facts]) is first
+    other = lineage_of(wide, [facts.with_columns(None)])
+    assert other is not first
+    assert lineage_of(wide, [facts.with_columns(None)], "no such output") is None
+    assert lineage_of(wide, [facts]) is first
