@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import ref
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,9 +12,14 @@ if TYPE_CHECKING:
     from gem_bundle.gem import Transform
     from gem_bundle.lineage import Lineage
 
-    _Known = list[tuple[str, Sequence[Facts], Lineage | None]]
 
-_KNOWN: WeakKeyDictionary[Transform, _Known] = WeakKeyDictionary()
+class _Known(NamedTuple):
+    transform: ref[Transform]
+    found: list[tuple[str, Sequence[Facts], Lineage | None]]
+
+
+# By identity, while they are there: a gem of somebody else's may have no hash, as data classes have none.
+_KNOWN: dict[int, _Known] = {}
 
 
 def lineage_of(transform: Transform, inputs: Sequence[Facts], output: str = "") -> Lineage | None:
@@ -25,7 +30,10 @@ def lineage_of(transform: Transform, inputs: Sequence[Facts], output: str = "") 
         inputs: What is known of its inputs.
         output: The name of the output; empty for the ordinary one.
     """
-    known = _KNOWN.setdefault(transform, [])
+    key = id(transform)
+    if key not in _KNOWN:
+        _KNOWN[key] = _Known(ref(transform, lambda _: _KNOWN.pop(key, None)), [])
+    known = _KNOWN[key].found
     for name, over, found in known:
         if name == output and len(over) == len(inputs) and all(map(_is_it, over, inputs)):
             return found

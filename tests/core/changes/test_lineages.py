@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -14,7 +15,7 @@ from gem_bundle.changes.lineages import lineage_of
 from gem_bundle.changes.logs import Commit
 from gem_bundle.changes.sides import new_side, old_side
 from gem_bundle.plugins import load_registry
-from gem_filter.filter import Filter
+from gem_filter.filter import Filter, FilterOptions
 from tests.core.changes.edits import plan, verdict
 from tests.core.changes.test_shapes import of_one
 
@@ -543,3 +544,19 @@ def test_what_a_transform_makes_is_kept_for_the_same_inputs_only() -> None:
     assert other is not first
     assert lineage_of(wide, [facts.with_columns(None)], "no such output") is None
     assert lineage_of(wide, [facts]) is first
+
+
+def test_a_gem_that_has_no_hash_is_asked_as_others_are() -> None:
+    @dataclass
+    class Held(Filter):
+        options: FilterOptions
+
+    gem = Held(FilterOptions(condition="n > 10"))
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(gem)
+    facts = plan(
+        ROUTED.replace("MATCHING", "first").replace("OUTPUT", "large").replace("READ", "counts")
+    ).facts
+    made = lineage_of(gem, [facts["clicks"]])
+    assert made is not None
+    assert lineage_of(gem, [facts["clicks"]]) is made
