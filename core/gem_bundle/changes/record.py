@@ -103,6 +103,16 @@ class NodeRecord:
         """What checkpoints know it by: the id that it had first."""
         return self.was[-1] if self.was else self.id
 
+    def is_same(self, other: NodeRecord) -> bool:
+        """Whether both are one, the entries of their options in one order.
+
+        Such an order may decide: a route asks one condition after the other.
+
+        Args:
+            other: The node of another version.
+        """
+        return self == other and repr(self.options) == repr(other.options)
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorRecord:

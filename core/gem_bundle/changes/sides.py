@@ -264,8 +264,7 @@ def is_same_in(side: Side, node: NodeRecord) -> bool:
         node: The node, of another version.
     """
     there = side.nodes.get(node.id)
-    # The order of an option's entries may decide: a route asks one condition after the other.
-    return node.id in side.gems and there == node and repr(there.options) == repr(node.options)
+    return node.id in side.gems and there is not None and there.is_same(node)
 
 
 class _Known(Source):

@@ -199,6 +199,25 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
     if old.gem != new.gem:
         yield from _replaced(both, old, new)
         return
+    if not old.is_same(new):
+        yield from _options(both, old, new)
+    for option in other_code(old, new):
+        reach = reach_from(both.after, new.id, _ANY, own_state=True)
+        reach.states |= _pushed(both, old, new)
+        what = f"transform `{new.id}`: the code of {told(new.options.get(option))} has changed"
+        if new.id in both.new.stateless:
+            what += ", which has kept no state: if it keeps some now, Spark refuses to go on"
+        yield Told(tell(both, reach, "GB424", what, new.id, option=option), reach)
+    if not _reads_the_same(both, old, new):
+        reach = _through_union(both, old, new) or _rewired(both, old, new)
+        before, after = [edge.key for edge in old.inputs], [edge.key for edge in new.inputs]
+        what = f"transform `{new.id}` read {listed_names(before)} and reads {listed_names(after)}"
+        key = "inputs" if len(new.inputs) > 1 else "input"
+        made = tell(both, reach, "GB425", what, new.id, key=key, before=before, after=after)
+        yield Told(made, reach)
+
+
+def _options(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Told]:
     keeps = both.after.keeps(new.id)
     options = list(differences(old, new, both.new.gems.get(new.id), stateful=keeps))
     lineages = both.before.lineage(old.id), both.after.lineage(new.id)
@@ -233,20 +252,6 @@ def _compare(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
             yield Told(both.of_state(effect, "GB423", what, new.id, difference=what, hint=hint, **details))
         else:
             yield Told(both.change(effect, "GB423", what, new.id, hint=found.change.hint, **details))
-    for option in other_code(old, new):
-        reach = reach_from(both.after, new.id, _ANY, own_state=True)
-        reach.states |= _pushed(both, old, new)
-        what = f"transform `{new.id}`: the code of {told(new.options.get(option))} has changed"
-        if new.id in both.new.stateless:
-            what += ", which has kept no state: if it keeps some now, Spark refuses to go on"
-        yield Told(tell(both, reach, "GB424", what, new.id, option=option), reach)
-    if not _reads_the_same(both, old, new):
-        reach = _through_union(both, old, new) or _rewired(both, old, new)
-        before, after = [edge.key for edge in old.inputs], [edge.key for edge in new.inputs]
-        what = f"transform `{new.id}` read {listed_names(before)} and reads {listed_names(after)}"
-        key = "inputs" if len(new.inputs) > 1 else "input"
-        made = tell(both, reach, "GB425", what, new.id, key=key, before=before, after=after)
-        yield Told(made, reach)
 
 
 def _never_null(both: Comparison, old: NodeRecord, new: NodeRecord) -> dict[str, bool | None]:
