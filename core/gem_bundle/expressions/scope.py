@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from gem_bundle.diagnostics import suggest
 from gem_bundle.expressions.names import VALUES
 from gem_bundle.facts import UNKNOWN_DELAY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from gem_bundle.facts import Column
 
@@ -80,7 +80,7 @@ class Scope:
         qualifiers: frozenset[str] | None = None,
     ) -> None:
         self.columns = columns
-        self._columns = _shared_index(columns)
+        self._columns = _shared_index(columns or ())
         self._possible: bool | None = None
         self._earlier = _index(earlier)
         # A set is taken as it is: its names are in lower case already, and it may be large.
@@ -206,20 +206,29 @@ def _may_be_timely(column: Column) -> bool:
     return bool(column.delay or column.marks or column.type is None)
 
 
-_RECENT: OrderedDict[int, tuple[Sequence[Column], dict[str, list[Column]]]] = OrderedDict()
+_Found = TypeVar("_Found")
 _KEPT = 16
 
 
-def _shared_index(columns: Sequence[Column] | None) -> dict[str, list[Column]]:
-    """The index of columns that many expressions are over, made once for all of them."""
-    if not isinstance(columns, tuple):
-        return _index(columns or ())
-    known = _RECENT.get(id(columns))
-    if known is None or known[0] is not columns:
-        known = _RECENT[id(columns)] = (columns, _index(columns))
-        if len(_RECENT) > _KEPT:
-            _RECENT.popitem(last=False)
-    return known[1]
+def once_for_columns(find: Callable[[Sequence[Column]], _Found]) -> Callable[[Sequence[Column]], _Found]:
+    """Find out once what many expressions ask of the same columns, which are compared by identity.
+
+    Args:
+        find: Finds it out. Of what isn't a tuple it does so each time.
+    """
+    recent: OrderedDict[int, tuple[Sequence[Column], _Found]] = OrderedDict()
+
+    def found(columns: Sequence[Column]) -> _Found:
+        if not isinstance(columns, tuple):
+            return find(columns)
+        known = recent.get(id(columns))
+        if known is None or known[0] is not columns:
+            known = recent[id(columns)] = (columns, find(columns))
+            if len(recent) > _KEPT:
+                recent.popitem(last=False)
+        return known[1]
+
+    return found
 
 
 def _index(columns: Iterable[Column]) -> dict[str, list[Column]]:
@@ -227,6 +236,9 @@ def _index(columns: Iterable[Column]) -> dict[str, list[Column]]:
     for column in columns:
         index.setdefault(column.name.lower(), []).append(column)
     return index
+
+
+_shared_index = once_for_columns(_index)
 
 
 def _one_of(found: Sequence[Column], fields: tuple[str, ...]) -> Meaning | None:

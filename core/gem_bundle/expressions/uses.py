@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.analysis import folded
 from gem_bundle.expressions.names import reference
-from gem_bundle.expressions.scope import Scope
+from gem_bundle.expressions.scope import Scope, once_for_columns
 from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN, Made, column_keys
 
 if TYPE_CHECKING:
@@ -116,20 +115,7 @@ class _Names:
         return self._meant[name]
 
 
-_RECENT: OrderedDict[int, tuple[Sequence[Column], _Names]] = OrderedDict()
-_KEPT = 16
-
-
-def _names_of(columns: Sequence[Column]) -> _Names:
-    """What names mean over columns, found out once for the expressions that are over the same ones."""
-    if not isinstance(columns, tuple):
-        return _Names(columns)
-    known = _RECENT.get(id(columns))
-    if known is None or known[0] is not columns:
-        known = _RECENT[id(columns)] = (columns, _Names(columns))
-        if len(_RECENT) > _KEPT:
-            _RECENT.popitem(last=False)
-    return known[1]
+_names_of = once_for_columns(_Names)
 
 
 def names_in(tree: exp.Expr) -> list[list[str]] | None:
