@@ -44,7 +44,7 @@ _INTOLERANT_CALLS = frozenset(_CALLS.split())
 _INTOLERANT_ALONE = frozenset({"ceil", "ceiling", "floor", "to_date", "to_timestamp"})
 # Of more kinds of nulls nobody writes a condition.
 _KINDS = 100
-_OPPOSITE: dict[type[exp.Expr], type[exp.Expr]] = {
+OPPOSITE: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.EQ: exp.NEQ,
     exp.NEQ: exp.EQ,
     exp.LT: exp.GTE,
@@ -52,6 +52,7 @@ _OPPOSITE: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GT: exp.LTE,
     exp.LTE: exp.GT,
 }
+"""What a comparison is behind `not`."""
 
 
 def asked_of(
@@ -135,7 +136,7 @@ def _all_of(tree: exp.Expr, columns: Names, *, negated: bool) -> list[exp.Expr |
 
 def _maybe_not(node: exp.Expr, *, negated: bool) -> exp.Expr:
     """A comparison, or its opposite; of others the opposite is null where they are."""
-    opposite = _OPPOSITE.get(type(node)) if negated else None
+    opposite = OPPOSITE.get(type(node)) if negated else None
     return node if opposite is None else opposite(this=node.this, expression=node.expression)
 
 
@@ -202,7 +203,7 @@ def _signed(tree: exp.Expr, columns: Names, *, negated: bool) -> tuple[bool, obj
     if isinstance(node, exp.Anonymous) and node.name.lower() in {"isnull", "isnotnull"}:
         return None
     if isinstance(node, exp.NEQ | exp.GTE | exp.LTE):
-        node, negated = _OPPOSITE[type(node)](this=node.this, expression=node.expression), not negated
+        node, negated = OPPOSITE[type(node)](this=node.this, expression=node.expression), not negated
     return negated, _shape(node, columns)
 
 

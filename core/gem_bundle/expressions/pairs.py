@@ -129,17 +129,29 @@ def asked_of_pairs(
     return frozenset(found)
 
 
-def _bounds_of(term: exp.Expr) -> Iterator[exp.Expr]:
-    """The two comparisons that `between` stands for; of another term the term."""
+def _bounds_of(term: exp.Expr, *, negated: bool = False) -> Iterator[exp.Expr]:
+    """The comparisons that a term stands for: `between` for two, `not` for their opposites, as to Spark.
+
+    Of a term that stands for none the term.
+    """
+    from gem_bundle.expressions.asked import OPPOSITE
     from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.expressions.trees import bare
 
     node = bare(term)
-    if not isinstance(node, exp.Between):
+    if isinstance(node, exp.Not):
+        yield from _bounds_of(node.this, negated=not negated)
+    elif isinstance(node, exp.Or if negated else exp.And):
+        for side in (node.this, node.expression):
+            yield from _bounds_of(side, negated=negated)
+    elif negated:
+        opposite = OPPOSITE.get(type(node))
+        yield exp.Not(this=node) if opposite is None else opposite(this=node.this, expression=node.expression)
+    elif isinstance(node, exp.Between):
+        yield exp.GTE(this=node.this, expression=node.args["low"])
+        yield exp.LTE(this=node.this, expression=node.args["high"])
+    else:
         yield term
-        return
-    yield exp.GTE(this=node.this, expression=node.args["low"])
-    yield exp.LTE(this=node.this, expression=node.args["high"])
 
 
 def _is_of_pairs(term: exp.Expr, inputs: Sequence[Sequence[Column] | None]) -> bool:

@@ -269,6 +269,28 @@ def test_a_range_by_which_no_row_is_let_go_is_one_of_pairs() -> None:
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        # By 20261217:962 of `scripts/differential --edits`: rows that were let go lacked their partners.
+        ("not (a.at < b.seen)", "not (a.at >= b.seen)", "mixed"),
+        ("not (a.at < b.seen or a.n > 5)", "not (a.at >= b.seen or a.n > 5)", "mixed"),
+        ("not (not (a.at >= b.seen))", "not (not (a.at < b.seen))", "mixed"),
+        ("not (a.at < b.seen)", "a.at >= b.seen", "from_now_on"),
+        ("not (a.x < b.y)", "not (a.x >= b.y)", "from_now_on"),
+        ("not (a.x <> b.y)", "a.x < b.y", "refused"),
+    ],
+)
+def test_a_range_is_one_behind_not_too(old: str, new: str, expected: str) -> None:
+    steps = """
+  timely: {gem: watermark, input: a, options: {column: at, delay: 1 hour}}
+  dated: {gem: watermark, input: b, options: {column: seen, delay: 5 minutes}}
+  pairs: {gem: join, inputs: {a: timely, b: dated}, options: {condition: "a.n = b.m and RANGE"}}
+  last: {gem: select, input: pairs, options: {columns: [n, x, m, y]}}
+"""
+    assert of_two(steps.replace("RANGE", old), steps.replace("RANGE", new)) == expected
+
+
+@pytest.mark.parametrize(
     "pairs",
     [
         "{gem: join, inputs: [a, b], options: {condition: a.n = b.m and a.at < b.seen}}",
