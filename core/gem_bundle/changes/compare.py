@@ -62,7 +62,9 @@ def compare(
     if old.is_same(new):
         return TargetChanges(target, notes=unseen_code(zip(old.nodes, new.nodes, strict=True)))
     now = new_side(new, plan, target)
-    before = old_side(old, registry or load_registry(), now=now) if ran is None else ran
+    before = ran
+    if before is None:
+        before = old_side(old, load_registry() if registry is None else registry, now=now)
     both = Comparison(before, now, plan, checkpoint, earlier)
     stateless = _without_state(before, checkpoint) if checkpoint is not None else frozenset()
     if stateless:

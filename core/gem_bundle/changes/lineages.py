@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
@@ -35,7 +36,7 @@ def lineage_of(transform: Transform, inputs: Sequence[Facts], output: str = "") 
         _KNOWN[key] = _Known(ref(transform, lambda _: _KNOWN.pop(key, None)), [])
     known = _KNOWN[key].found
     for name, over, found in known:
-        if name == output and len(over) == len(inputs) and all(map(_is_it, over, inputs)):
+        if name == output and len(over) == len(inputs) and all(map(is_, over, inputs)):
             return found
     try:
         found = transform.lineage_output(output, *inputs) if output else transform.lineage(*inputs)
@@ -43,7 +44,3 @@ def lineage_of(transform: Transform, inputs: Sequence[Facts], output: str = "") 
         found = None
     known.append((output, inputs, found))
     return found
-
-
-def _is_it(one: Facts, other: Facts) -> bool:
-    return one is other
