@@ -114,6 +114,8 @@ class Kept:
             is all that it asks for.
         once: Of the groups duplicates are dropped behind, of which there are none: Spark leaves that out.
         asks: The columns that come out of it of which a condition of its own leaves out the nulls.
+        tables: Of an input that is joined with itself, for each column that comes out, which of the two
+            tables it is made of: 0 is the left one.
     """
 
     keys: tuple[Made, ...] = ()
@@ -128,6 +130,7 @@ class Kept:
     pairs: frozenset[str] | None = field(default=None, compare=False)
     once: bool = field(default=False, compare=False)
     asks: frozenset[str] = field(default=frozenset(), compare=False)
+    tables: Mapping[str, frozenset[int]] = field(default_factory=dict, compare=False)
 
     def are_told_by(self, names: Set[str], columns: Mapping[str, Made]) -> bool:
         """Whether it keeps groups, and some columns tell each of them from the others.
@@ -196,6 +199,20 @@ class Lineage:
             never_null: Which columns of the inputs are never null, each behind the position of its input.
         """
         return frozenset(uses for uses in self.only_nulls if not any(never_null.get(use) for use in uses))
+
+    def sides_of(self, key: str) -> frozenset[int]:
+        """Which sides of a join a column behind it is made of: 0 is the left one. Both if that isn't known.
+
+        Args:
+            key: The column, among those that come out.
+        """
+        kept, uses = self.kept or Kept(), self.columns[key].uses
+        if kept.tables:
+            return kept.tables.get(key, frozenset({0, 1}))
+        if uses is None:
+            return frozenset({0, 1})
+        positions = {int(use.partition(":")[0]) for use in uses}
+        return frozenset(kept.sides.index(position) if kept.sides else position for position in positions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,10 @@ from gem_sql.table_lineage import PLAIN, asks_elsewhere, of_table, placed, table
 from gem_sql.tree import item_of, sql_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from gem_sql.table_lineage import Tables
+    from gem_sql.tree import Item
 
 _JOIN = frozenset({"this", "on", "method", "side", "kind"})
 _JOINED = frozenset({"expressions", "from_", "where", "joins", "with_"})
@@ -60,20 +63,17 @@ def of_joined(tree: Any, known: Tables, names: list[str]) -> Lineage | None:
     rows = Made(" ".join([how, *(found.rule for found in decides)]), uses_of(decides))
     known_how = None if join.args.get("method") else JOINS.get((join.side, join.kind))
     lack = frozenset({0, 1}) if known_how is None else LACKING.get(known_how, frozenset())
-    columns: list[Made] = []
+    columns, of_tables = [], []
     for node in tree.expressions:
         item = item_of(node)
         if not item.star:
             columns.append(replace(made(item.text), nulls=None))
+            of_tables.append(_tables_in(made_of_inputs(item.text, columns_of)))
             continue
-        for number, ((place, of_side), table) in enumerate(zip(sides, tables, strict=True)):
-            facts = table[1] if table is not None else None
-            if item.owner is None or (facts is not None and item.owner in (facts.qualifiers or ())):
-                used = [f"{place}:{key}" for key in column_keys(of_side) or () if key not in item.left_out]
-                columns += [
-                    Made("=", frozenset({use}), frozenset({MAYBE_NULL if number in lack else use}))
-                    for use in used
-                ]
+        for number, key in _in_star(item, [found[1] for found in tables if found is not None]):
+            use = f"{sides[number][0]}:{key}"
+            columns.append(Made("=", frozenset({use}), frozenset({MAYBE_NULL if number in lack else use})))
+            of_tables.append(frozenset({number}))
     if len(columns) != len(names):
         return None
     streams = all(facts.streaming is not False for _, facts in filter(None, tables))
@@ -89,8 +89,25 @@ def of_joined(tree: Any, known: Tables, names: list[str]) -> Lineage | None:
     by = replace(by, uses=placed(by.uses, sides))
     keys = equal_keys(pairs, columns_of)
     kept = Kept((by,), keys, rows=True, taken=decides[1], parts=parts, sides=left_to_right)
+    if len(set(left_to_right)) == 1:
+        kept = replace(kept, tables=dict(zip(names, of_tables, strict=True)))
     asks = placed(asked_by(on, columns_of), sides)
     return Lineage(dict(zip(names, columns, strict=True)), rows, kept if streams else None, asks=asks)
+
+
+def _in_star(item: Item, tables: Sequence[Facts]) -> Iterator[tuple[int, str]]:
+    """The columns that a star stands for, each behind the number of its table."""
+    for number, facts in enumerate(tables):
+        if item.owner is None or item.owner in (facts.qualifiers or ()):
+            keys = column_keys(facts.columns) or ()
+            yield from ((number, key) for key in keys if key not in item.left_out)
+
+
+def _tables_in(made: Made) -> frozenset[int]:
+    """Which of two tables something is made of; both where that isn't known."""
+    if made.uses is None:
+        return frozenset({0, 1})
+    return frozenset(int(use.partition(":")[0]) for use in made.uses)
 
 
 def of_joined_groups(tree: Any, known: Tables, names: list[str], made: Facts) -> Lineage | None:

@@ -412,20 +412,16 @@ def _by_name(flow: Flow, edge: InputRecord, asked: _Asked) -> _Asked:
     return asked if given is not None and asked.columns <= set(given) else asked.over(None)
 
 
-def _sides(made: Lineage, asked: _Asked) -> set[str]:
-    """The positions of the inputs that a condition is over."""
-    return {
-        use.partition(":")[0]
-        for column in asked.columns & set(made.columns)
-        for use in made.columns[column].uses or ("?:",)
-    }
+def _sides(made: Lineage, asked: _Asked) -> set[int]:
+    """The sides of a join that a condition is over."""
+    return {side for column in asked.columns & set(made.columns) for side in made.sides_of(column)}
 
 
-def _is_of_what_lacks(flow: Flow, name: str, sides: set[str]) -> bool:
+def _is_of_what_lacks(flow: Flow, name: str, sides: set[int]) -> bool:
     """Whether a condition is about rows alone that an outer join may lack: it stays behind."""
     joins = how_it_joins(flow, name)
     lacking = LACKING.get(joins[0], frozenset()) if len(joins) == 1 else frozenset()
-    return bool(sides) and sides <= set(map(str, lacking))
+    return bool(sides) and sides <= lacking
 
 
 def _goes_through_groups(flow: Flow, edge: InputRecord, made: Lineage, asked: _Asked) -> bool:

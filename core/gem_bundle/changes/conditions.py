@@ -24,13 +24,13 @@ IS_TRUE = f"{_TRUE},))"
 SEMI = frozenset({"left_semi", "left_anti"})
 """How joins are called that only decide which rows of their first input stay."""
 ASKED_BEFORE = {
-    "inner": frozenset("01"),
-    "left": frozenset("0"),
-    "left_semi": frozenset("0"),
-    "left_anti": frozenset("0"),
-    "right": frozenset("1"),
+    "inner": frozenset({0, 1}),
+    "left": frozenset({0}),
+    "left_semi": frozenset({0}),
+    "left_anti": frozenset({0}),
+    "right": frozenset({1}),
 }
-"""Of which inputs a condition behind a join is asked before it, by how it joins."""
+"""Of which sides a condition behind a join is asked before it, by how it joins: 0 is the left one."""
 _EQUALITY = "sqlglot.expressions.core.EQ'"
 EQUALITIES = (f"(<class '{_EQUALITY}", "(<class 'sqlglot.expressions.core.NullSafeEQ'")
 """How the rules of conditions begin that want two things to be equal."""
@@ -39,7 +39,13 @@ _Flags = dict[str, tuple[Made, dict[str, Made]]]
 
 
 def pushed_below(
-    flow: Flow, name: str, output: str = "", *, pairs: bool = False, any_mode: bool = False
+    flow: Flow,
+    name: str,
+    output: str = "",
+    *,
+    pairs: bool = False,
+    far: bool = False,
+    any_mode: bool = False,
 ) -> set[str]:
     """The aggregations and joins that Spark puts a filter before, though it stands behind.
 
@@ -52,6 +58,7 @@ def pushed_below(
         output: The one of its outputs that is the filter.
         pairs: Those joins too by whose condition it is asked of pairs: of rows nothing but whether there is
             a value is asked by it.
+        far: Those too that are before such a join: it is asked of their rows as well.
         any_mode: Those too of whose state nothing comes out by the target's output mode.
     """
     lineage = flow.lineage(name, output)
@@ -73,7 +80,7 @@ def pushed_below(
     if semi and not wanted:
         return set()
     equal = bool(lineage.equals)
-    how = _How(semi, pairs, equal, any_mode, several=len(lineage.terms) > 1)
+    how = _How(semi, pairs, equal, any_mode, several=len(lineage.terms) > 1, far=far)
     return _below(flow, inputs[0], wanted, lineage.rows, how)
 
 
@@ -122,8 +129,8 @@ def _is_semi_join(flow: Flow, name: str) -> bool:
     return bool(joins) and SEMI.issuperset(joins)
 
 
-def _sides_that_stay(flow: Flow, name: str) -> frozenset[str]:
-    """The positions of the inputs of a join of which Spark asks a condition behind it before."""
+def _sides_that_stay(flow: Flow, name: str) -> frozenset[int]:
+    """The sides of a join of which Spark asks a condition behind it before."""
     joins = how_it_joins(flow, name)
     return ASKED_BEFORE.get(joins[0], frozenset()) if len(joins) == 1 else frozenset()
 
@@ -138,6 +145,7 @@ class _How(NamedTuple):
         equal: It wants something to be equal.
         any_mode: As `pushed_below` has it.
         several: It is told by several parts, each of which is asked by itself.
+        far: As `pushed_below` has it.
     """
 
     semi: bool = False
@@ -145,6 +153,7 @@ class _How(NamedTuple):
     equal: bool = False
     any_mode: bool = False
     several: bool = False
+    far: bool = False
 
 
 def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, how: _How) -> set[str]:
@@ -166,22 +175,15 @@ def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, how: _Ho
         return _below_unknown(flow, before, wanted, rows, how)
     several = not semi and (how.several or rows.rule.startswith(_CONJUNCTION))
     if made.kept is not None and made.kept.rows:
-        sides = {
-            use.partition(":")[0]
-            for column in wanted & set(made.columns)
-            for use in made.columns[column].uses or ("?:",)
-        }
+        sides = {side for column in wanted & set(made.columns) for side in made.sides_of(column)}
         # With both sides' columns it becomes a part of the join's condition, and what is equal a key.
         key = how.equal or rows.rule.startswith(EQUALITIES) or _CONJUNCTION in rows.rule
         gets_before = how.pairs or not rows.uses or several or len(sides) == 1 or key
         if not gets_before:
             return set()
-        stays = len(sides) == 1 and sides <= _sides_that_stay(flow, before)
-        if not stays or not wanted <= set(made.columns):
+        if not wanted <= set(made.columns) or (len(sides) > 1 and not how.far):
             return {before}
-        position = int("".join(sides))
-        moved = {use for column in wanted for use in of_input(made.columns[column].uses or (), position)}
-        return {before} | _below(flow, flow.side.nodes[before].inputs[position], moved, rows, how)
+        return {before} | _below_sides(flow, before, made, wanted, rows, how)
     if made.kept is not None:
         keys = set(made.columns) - set(made.kept.values)
         gets_before = bool(rows.uses) and (bool(wanted & keys) if several else wanted <= keys)
@@ -213,6 +215,20 @@ def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, how: _Ho
     return found
 
 
+def _below_sides(flow: Flow, name: str, joined: Lineage, wanted: set[str], rows: Made, how: _How) -> set[str]:
+    """Those before a join, for a condition over some of the columns behind it."""
+    found: set[str] = set()
+    each = {column: joined.sides_of(column) for column in wanted}
+    sides = frozenset[int]().union(*each.values())
+    for side in sides & _sides_that_stay(flow, name):
+        position = joined.kept.sides[side] if joined.kept is not None and joined.kept.sides else side
+        of_side = [joined.columns[column] for column, of in each.items() if of == frozenset({side})]
+        moved = {use for made in of_side for use in of_input(made.uses or (), position)}
+        if moved:
+            found |= _below(flow, flow.side.nodes[name].inputs[position], moved, rows, how)
+    return found
+
+
 def _below_unknown(flow: Flow, name: str, wanted: set[str], rows: Made, how: _How) -> set[str]:
     """Those before a transform of which it isn't known what it makes of what.
 
@@ -235,7 +251,7 @@ def _is_distinct(flow: Flow, name: str, *, any_mode: bool) -> bool:
     return bool(kinds & {"aggregate", "except"})
 
 
-def asked_behind(flow: Flow, name: str) -> set[str]:
+def asked_behind(flow: Flow, name: str, *, sides: bool = False, far: bool = True) -> set[str]:
     """The columns of a node's inputs that conditions behind it ask for, and that Spark puts before it.
 
     Each is behind the position of its input, as in `gem_bundle.lineage.Made.uses`.
@@ -243,9 +259,11 @@ def asked_behind(flow: Flow, name: str) -> set[str]:
     Args:
         flow: The version.
         name: The node.
+        sides: Each is behind its side of a join.
+        far: By the conditions of pairs of what comes of the node by another join too.
     """
     found: set[str] = set()
-    for _, lineage, known in conditions_behind(flow, name, pairs=True, flags=True):
+    for _, lineage, known in conditions_behind(flow, name, pairs=True, far=far, flags=True, sides=sides):
         found |= as_they_were(known, lineage.asks)
     return found
 
@@ -263,7 +281,13 @@ def as_they_were(known: Mapping[str, Made], uses: Iterable[str] | None) -> set[s
 
 
 def conditions_behind(
-    flow: Flow, name: str, *, pairs: bool = False, flags: bool = False
+    flow: Flow,
+    name: str,
+    *,
+    pairs: bool = False,
+    far: bool = False,
+    flags: bool = False,
+    sides: bool = False,
 ) -> Iterator[tuple[str, Lineage, Mapping[str, Made]]]:
     """The nodes whose conditions Spark puts before one, with what the columns before them are made of.
 
@@ -271,7 +295,9 @@ def conditions_behind(
         flow: The version.
         name: The node.
         pairs: Those of pairs too, as `pushed_below` has them.
+        far: Those of pairs of what comes of the node by another join too.
         flags: What columns ask for that are conditions themselves too, over those they are made of.
+        sides: What a join makes of columns is told by its sides, not by the positions of its inputs.
 
     Yields:
         The id of each of them, what it does, and how the columns that come to it are made of those that come
@@ -279,7 +305,8 @@ def conditions_behind(
     """
     lineage = flow.lineage(name)
     start: tuple[str, str, dict[str, Made], _Flags]
-    start = name, "", dict(lineage.columns) if lineage is not None else {}, {}
+    made_of = {} if lineage is None else _by_side(lineage) if sides else dict(lineage.columns)
+    start = name, "", made_of, {}
     waiting = [start]
     while waiting:
         before, read, known, computed = waiting.pop()
@@ -295,7 +322,11 @@ def conditions_behind(
                 continue
             for output in flow.outputs(other):
                 lineage = flow.lineage(other, output)
-                if lineage is None or (lineage.kept and lineage.kept.rows):
+                if lineage is None:
+                    continue
+                if lineage.kept and lineage.kept.rows:
+                    tables = sorted(set().union(*lineage.kept.tables.values()))
+                    waiting += [(other, output, _of_table(lineage, table, known), {}) for table in tables]
                     continue
                 if lineage.kept:
                     asks = lineage.asks or ()
@@ -303,7 +334,7 @@ def conditions_behind(
                     if asked:
                         yield other, replace(lineage, rows=Made(uses=asked), asks=asked), known
                     continue
-                if name in pushed_below(flow, other, output, pairs=pairs):
+                if name in pushed_below(flow, other, output, pairs=pairs, far=far):
                     yield other, lineage, known
                     if flags and (flag := _flag_of(lineage, computed)) is not None:
                         asked, columns = flag
@@ -347,6 +378,25 @@ def _of_side(flow: Flow, name: str, place: int, known: Mapping[str, Made]) -> di
         for key, found in own.items()
         if found
     }
+
+
+def _of_table(joined: Lineage, table: int, known: Mapping[str, Made]) -> dict[str, Made]:
+    """The same of one of the tables of an input that is joined with itself."""
+    of = joined.kept.tables if joined.kept is not None else {}
+    own = {key: joined.columns[key] for key, numbers in of.items() if numbers == frozenset({table})}
+    return {key: as_made_before(known, made) for key, made in own.items() if made.rule in UNCHANGED}
+
+
+def _by_side(joined: Lineage) -> dict[str, Made]:
+    """How the columns behind a join are made: what they use is told by its sides, not by its inputs."""
+
+    def placed(key: str, made: Made) -> Made:
+        of = joined.sides_of(key)
+        if made.uses is None or len(of) != 1:
+            return made
+        return replace(made, uses=frozenset(f"{min(of)}:{use.partition(':')[2]}" for use in made.uses))
+
+    return {key: placed(key, made) for key, made in joined.columns.items()}
 
 
 def _asked(flow: Flow, edge: InputRecord, use: str) -> set[str]:

@@ -27,6 +27,14 @@ _FLIPPED = {"GT": "LT", "GTE": "LTE", "LT": "GT", "LTE": "GTE"}
 _CONTRARY = {"GT": "LTE", "GTE": "LT", "LT": "GTE", "LTE": "GT", "EQ": "NEQ", "NEQ": "EQ"}
 # Days and times in this form are in the order of their texts, but for those that clocks skip within one day.
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}(?: \d{2}:\d{2}(?::\d{2})?)?")
+# Texts that are the same by no collation, unless they mean the same where Spark casts them.
+_WORD = re.compile(r"[a-z]+")
+_MEANT_ALIKE = frozenset(
+    [
+        *("t", "true", "y", "yes", "f", "false", "n", "no", "inf", "infinity", "nan"),
+        *("epoch", "now", "today", "tomorrow", "yesterday"),
+    ]
+)
 _DAY = len("2024-01-31")
 _LARGEST = 2**31
 _MOST_WAYS = 64
@@ -150,6 +158,10 @@ def _is_said(goal: _Atom, fact: _Atom) -> bool:
     wanted, chosen = _choices(goal), _choices(fact)
     if wanted is not None and chosen is not None:
         return wanted[0] == chosen[0] and set(chosen[1]) <= set(wanted[1])
+    left_out = _choices(_Atom(goal.form, not goal.hold))
+    if left_out is not None and chosen is not None:
+        pairs = product(chosen[1], left_out[1])
+        return left_out[0] == chosen[0] and all(_differ(one, other) for one, other in pairs)
     wide = _range(goal)
     if wide is None:
         return False
@@ -185,6 +197,23 @@ def _is_there(atom: _Atom) -> object:
         case (("isnotnull", (what,)), True):
             return what
     return None
+
+
+def _differ(one: object, other: object) -> bool:
+    """Whether two values are different ones whatever they are compared with, for certain."""
+    match one, other:
+        case (
+            ("Literal", (("this", str(text)), ("is_string", True))),
+            ("Literal", (("this", str(another)), ("is_string", True))),
+        ):
+            words = {text.lower(), another.lower()}
+            return len(words) == 2 and all(map(_WORD.fullmatch, words)) and not words & _MEANT_ALIKE
+    values = _value(one), _value(other)
+    return (
+        None not in values
+        and all(value is not None and value[0] == "whole" for value in values)
+        and values[0] != values[1]
+    )
 
 
 def _choices(atom: _Atom) -> tuple[object, Sequence[object]] | None:

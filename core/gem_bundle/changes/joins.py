@@ -54,7 +54,7 @@ def keys_from_behind(flow: Flow, join: JoinOperator) -> int:
     known = {(pair, True) for pair, times in pairs.items() if times > 1}
     known |= {(pair, False) for pair, times in pairs.items() if times % 2}
     found = set()
-    for _, behind, columns in conditions_behind(flow, join.node):
+    for _, behind, columns in conditions_behind(flow, join.node, sides=True):
         for equal in _equal_sides(behind, columns):
             places = [{use.partition(":")[0] for use in side} for side in equal.sides]
             if [len(of_side) for of_side in places] != [1, 1] or places[0] == places[1]:
@@ -90,17 +90,17 @@ def joined_how(flow: Flow, join: JoinOperator) -> str:
     """
     lineage = flow.lineage(join.node)
     kept = lineage.kept if lineage is not None else None
-    if join.how not in LACKING or kept is None or tuple(kept.sides or (0, 1)) != (0, 1):
+    if join.how not in LACKING or kept is None:
         return join.how
-    asked = {use.partition(":")[0] for use in asked_behind(flow, join.node)}
+    asked = {use.partition(":")[0] for use in asked_behind(flow, join.node, sides=True)}
     asked |= set(_sides_that_fail(flow, join))
     lacking = {place for place in LACKING[join.how] if str(place) not in asked}
     return next(how for how, sides in LACKING.items() if sides == lacking) if lacking else "inner"
 
 
 def _sides_that_fail(flow: Flow, join: JoinOperator) -> Iterator[str]:
-    """The positions of a join's inputs without whose rows a condition behind it doesn't hold: Spark tries."""
-    for _, lineage, known in conditions_behind(flow, join.node):
+    """The sides of a join without whose rows a condition behind it doesn't hold: Spark tries."""
+    for _, lineage, known in conditions_behind(flow, join.node, sides=True):
         for term in lineage.terms or (Term(lineage.rows),):
             # Where that isn't known, it is null without what its form says.
             uses = term.made.nulls if term.fails is None else term.made.uses if term.fails else ()
@@ -147,7 +147,7 @@ def _asked_before(flow: Flow, joins: list[JoinOperator]) -> frozenset[tuple[str,
     (join,) = joins
     sides = ASKED_BEFORE.get(joined_how(flow, join), frozenset())
     found = {}
-    for name, lineage, known in conditions_behind(flow, join.node):
+    for name, lineage, known in conditions_behind(flow, join.node, sides=True):
         plain = all(made == same(key) for key, made in lineage.columns.items())
         parts = [term.made for term in lineage.terms] or [lineage.rows]
         if lineage.expands or not (plain or lineage.terms):
@@ -158,10 +158,10 @@ def _asked_before(flow: Flow, joins: list[JoinOperator]) -> frozenset[tuple[str,
     return frozenset(found.items())
 
 
-def _is_of_one(known: Mapping[str, Made], made: Made, sides: Set[str]) -> bool:
-    """Whether a condition is about one of the inputs of a join alone, and one of some of them."""
+def _is_of_one(known: Mapping[str, Made], made: Made, sides: Set[int]) -> bool:
+    """Whether a condition is about one of the sides of a join alone, and one of some of them."""
     asked = as_made_before(known, Made("both", made.uses)).uses
-    places = {use.partition(":")[0] for use in asked or ()}
+    places = {int(use.partition(":")[0]) for use in asked or ()}
     return len(places) == 1 and places <= sides
 
 

@@ -221,6 +221,7 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str]) -> Shape:
         if is_read_whole(flow, edge, needed):
             # Without its time a row is older than any range takes.
             taken |= {f"{side}:{key}" for key in asks if not is_event_time(flow, edge, key)}
+        taken |= {f"{side}:{key}" for key in asks & _asked_far(flow, node, position)}
     values, holds = tuple(found.values()), tuple(found)
     return shape._replace(
         values=values, holds=holds, asked=frozenset(asked), taken=frozenset(taken), constants=constants
@@ -238,6 +239,21 @@ def _asked_of(flow: Flow, node: str, position: int, side: int) -> set[str]:
     if lineage is not None and how not in {"full", ("left", "right")[side % 2]}:
         asks |= (lineage.rows.uses if lineage.asks is None else lineage.asks) or set()
     return of_input(asks, position)
+
+
+def _asked_far(flow: Flow, node: str, position: int) -> set[str]:
+    """The columns of an input of which nothing but the pairs of another join behind leaves out nulls.
+
+    The join itself then lets what lacks them through, and where it makes rows of both sides, which it takes
+    for ones without nulls, the rows that come behind lack them too.
+    """
+    behind, lineage, read = flow.states_behind(node), flow.lineage(node), flow.needed(node)
+    if not any(isinstance(o, JoinOperator) and o.node in behind for o in flow.side.stateful):
+        return set()
+    columns = () if lineage is None else lineage.columns if ALL in read else read & set(lineage.columns)
+    if lineage is not None and len(frozenset().union(*map(lineage.sides_of, columns))) < 2:
+        return set()
+    return of_input(asked_behind(flow, node) - asked_behind(flow, node, far=False), position)
 
 
 def bare(kind: str | None) -> str | None:

@@ -34,6 +34,13 @@ GROUPS_OF_GROUPS = (
     "  t: {gem: select, input: g, options: {columns: [READ]}}\n"
 )
 RESULTS = "  g: {gem: aggregate, input: a, options: {group_by: [value], aggregates: {lo: min(value), hi: max(n)}}}\n"
+TWICE = '  t: {gem: sql, input: j, options: {query: "select GIVEN from j l join j r on l.x = r.x"}}\n'
+PAIRED = JOIN_BY_NUMBER + (
+    "  o: {gem: select, input: b, options: {columns: {other: name, u: y}}}\n"
+    '  t: {gem: sql, inputs: [j, o], options: {query: "select value, other as name from j join o on y = u"}}\n'
+)
+TOLD = "  g: {gem: aggregate, input: a, options: {group_by: {k: n > 1}, aggregates: {lo: min(value)}}}\n"
+TWICE_READ = '  t: {gem: sql, input: a, options: {query: "select GIVEN from a l join a r on l.x = r.x"}}\n'
 CHOSEN_RESULTS = RESULTS + "  t: {gem: select, input: g, options: {columns: [value, hi, lo]}}\n"
 JOINED_RESULTS = "  j: {gem: join, inputs: {l: t, r: s}, options: {condition: l.value = r.name}}\n"
 GROUPS = "  g: {gem: aggregate, input: a, options: {group_by: [value, n], aggregates: {c: count(*)}}}\n"
@@ -60,6 +67,14 @@ LEFT_JOIN = (
     + OTHER_MARKED
     + "  j: {gem: join, inputs: {l: w, r: v}, options: {how: left, condition: l.value = r.name and "
     "r.seen >= l.at and r.seen <= l.at + interval 1 day}}\n"
+)
+OTHER_WAY_ROUND = (
+    MARKED
+    + OTHER_MARKED
+    + (
+        '  j: {gem: sql, inputs: [w, v], options: {query: "select m, name, x, at from v left join w on value = name '
+        'and at >= seen and at <= seen + interval 1 day"}}\n'
+    )
 )
 SIDES = (
     "  o: {gem: select, input: a, options: {columns: [value, n]}}\n"
@@ -1294,6 +1309,71 @@ KEPT_NULLS = [
         + "  t: {gem: select, input: d, options: {columns: [value, n]}}\n",
         "continues",
         "values0",
+    ),
+    # A query that reads its input twice has two sides: what is asked of one of them goes on before it.
+    Pushed(
+        "both sides of a join equal behind one with itself",
+        JOIN_BY_NUMBER + TWICE.replace("GIVEN", "l.*") + _filter("value = name", "t"),
+        JOIN_BY_NUMBER + TWICE.replace("GIVEN", "l.*"),
+        "refused",
+    ),
+    Pushed(
+        "pairs of a join's rows with itself",
+        JOIN_BY_NUMBER + TWICE.replace("GIVEN", "l.value, r.name"),
+        JOIN_BY_NUMBER + TWICE.replace("GIVEN", "l.value, r.name") + _filter("value < name", "t"),
+        "mixed",
+    ),
+    Pushed(
+        "equal on both sides of a join with itself",
+        TWICE_READ.replace("GIVEN", "l.value, r.value as other") + _filter("value = other", "t"),
+        TWICE_READ.replace("GIVEN", "l.value, r.value as other"),
+        "refused",
+    ),
+    Pushed(
+        "equal on one side of a join with itself",
+        TWICE_READ.replace("GIVEN", "r.value, r.value as other, l.n") + _filter("value = other", "t"),
+        TWICE_READ.replace("GIVEN", "r.value, r.value as other, l.n"),
+        "mixed",
+    ),
+    # Which side of a join lacks rows goes by the query, in whatever order its inputs are.
+    Pushed(
+        "asked of what lacks rows, the second side of a query that reads the second input first",
+        OTHER_WAY_ROUND + _filter("x > 1", "j"),
+        OTHER_WAY_ROUND,
+        "refused",
+    ),
+    Pushed(
+        "asked of the first side of a query that reads the second input first",
+        OTHER_WAY_ROUND + _filter("m is null or m > 3", "j"),
+        OTHER_WAY_ROUND,
+        "mixed",
+    ),
+    Pushed(
+        "rows without a partner asked for behind a query that reads the second input first",
+        OTHER_WAY_ROUND + _filter("x is null or x > 3", "j"),
+        OTHER_WAY_ROUND,
+        "from_now_on",
+    ),
+    # Pairs of a join's rows are asked for values before that join, which writes what lacks them into others.
+    Pushed(
+        "pairs of a join's rows, of which both sides go on",
+        PAIRED,
+        PAIRED + _filter("value < name", "t"),
+        "mixed",
+    ),
+    Pushed(
+        "pairs of a join's rows, of which one side goes on",
+        PAIRED.replace("y = u", "x = u"),
+        PAIRED.replace("y = u", "x = u") + _filter("value < name", "t"),
+        "from_now_on",
+    ),
+    # What is equal to a value is none of other values.
+    Pushed(
+        "a key beside another value than the one there is",
+        TOLD,
+        TOLD + _filter("(lo = 'cart' and k) or (lo = 'cart' and lo <> 'x')", "g"),
+        "continues",
+        mode="complete",
     ),
 ]
 

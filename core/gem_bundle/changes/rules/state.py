@@ -133,8 +133,8 @@ def _other_nulls(old: Shape, new: Shape) -> str:
         return f"the state of `{new.node}` has no rows without {_columns(gone)}, which are wanted now"
     if taken:
         return (
-            f"the state of `{new.node}` has rows without {_columns(taken)}, and where that is read from "
-            "files Spark takes what is missing for 0, or for an empty text, now"
+            f"the state of `{new.node}` has rows without {_columns(taken)}, and Spark takes it to be there "
+            "now: what is missing becomes 0 or an empty text, or is missing in other rows too"
         )
     return ""
 
