@@ -269,7 +269,7 @@ def asked_behind(flow: Flow, name: str, *, sides: bool = False, far: bool = True
 
 
 def as_they_were(known: Mapping[str, Made], uses: Iterable[str] | None) -> set[str]:
-    """Which columns some others are as they are, without those that are made otherwise.
+    """Which columns some others are, or are taken out of, without those that are made otherwise.
 
     Args:
         known: How the columns are made.
@@ -277,7 +277,12 @@ def as_they_were(known: Mapping[str, Made], uses: Iterable[str] | None) -> set[s
     """
     columns = {use.partition(":")[2] for use in uses or ()}
     passed = (known[key] for key in columns & known.keys())
-    return {use for made in passed if made.rule in UNCHANGED for use in made.uses or ()}
+    return {use for made in passed if lacks_what_it_is_of(made) for use in made.uses or ()}
+
+
+def lacks_what_it_is_of(made: Made) -> bool:
+    """Whether something is null where what it is made of is: it is a column, or a field taken out of one."""
+    return made.rule in UNCHANGED or made.whole == "unpacked"
 
 
 def conditions_behind(
@@ -423,7 +428,12 @@ def as_made_before(known: Mapping[str, Made], made: Made) -> Made:
         if made.rule == "="
         else " ".join([made.rule, *sorted({f.nameless for f in found} - {""})])
     )
-    return Made(rule, uses_of(found), equals=tuple(equal for equal in equals if equal is not None))
+    return Made(
+        rule,
+        uses_of(found),
+        equals=tuple(equal for equal in equals if equal is not None),
+        whole=made.whole if all(f.rule in UNCHANGED for f in found) else "",
+    )
 
 
 def equal_before(known: Mapping[str, Made], equal: Equality) -> Equality | None:

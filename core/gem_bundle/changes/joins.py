@@ -15,10 +15,11 @@ from gem_bundle.changes.conditions import (
     conditions_behind,
     equal_before,
     is_always_there,
+    lacks_what_it_is_of,
 )
 from gem_bundle.changes.flow import ALL, of_input, read_of
 from gem_bundle.expressions.functions import BY_CHANCE
-from gem_bundle.lineage import NEVER_TRUE, UNCHANGED, Lineage, Made, Term, column_keys, same
+from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, Term, column_keys, same
 from gem_bundle.operators import LACKING, JoinOperator
 
 if TYPE_CHECKING:
@@ -105,8 +106,8 @@ def _sides_that_fail(flow: Flow, join: JoinOperator) -> Iterator[str]:
             # Where that isn't known, it is null without what its form says.
             uses = term.made.nulls if term.fails is None else term.made.uses if term.fails else ()
             places = {use.partition(":")[0] for use in as_they_were(known, uses)}
-            as_they_are = all(known[key].rule in UNCHANGED for key in of_input(uses or (), 0) if key in known)
-            if term.fails is None or (as_they_are and len(places) == 1):
+            lacking = (lacks_what_it_is_of(known[key]) for key in of_input(uses or (), 0) if key in known)
+            if term.fails is None or (all(lacking) and len(places) == 1):
                 yield from places
 
 

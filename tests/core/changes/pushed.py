@@ -68,6 +68,7 @@ LEFT_JOIN = (
     + "  j: {gem: join, inputs: {l: w, r: v}, options: {how: left, condition: l.value = r.name and "
     "r.seen >= l.at and r.seen <= l.at + interval 1 day}}\n"
 )
+READ = "  p: {gem: from_json, input: j, options: {column: name, schema: 'id int, since timestamp'}}\n"
 OTHER_WAY_ROUND = (
     MARKED
     + OTHER_MARKED
@@ -1374,6 +1375,19 @@ KEPT_NULLS = [
         TOLD + _filter("(lo = 'cart' and k) or (lo = 'cart' and lo <> 'x')", "g"),
         "continues",
         mode="complete",
+    ),
+    # A field of a text is null where there is no text: what asks for it asks for the row.
+    Pushed(
+        "a field asked for of a text that may lack",
+        LEFT_JOIN + READ + _filter("id is not null", "p"),
+        LEFT_JOIN + READ,
+        "refused",
+    ),
+    Pushed(
+        "a window over a field of a text that may lack",
+        LEFT_JOIN + READ + _flag("later", "session_window(since, '30 seconds')", "p"),
+        LEFT_JOIN + READ,
+        "refused",
     ),
 ]
 
