@@ -137,6 +137,8 @@ class AggregateOperator(Operator):
         event_times: Its groups that are certain to carry a watermark.
         clock: An aggregate function with the current time among its arguments, as it is written.
         clock_option: The option that has it.
+        key_types: The Spark types of its groups, in order, of ``select distinct`` those of its columns; None
+            is unknown.
     """
 
     kind: OperatorKind = "aggregate"
@@ -153,6 +155,7 @@ class AggregateOperator(Operator):
     event_times: tuple[str, ...] = ()
     clock: str = ""
     clock_option: Option | None = None
+    key_types: tuple[str | None, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -101,4 +101,5 @@ def distinct_rows(facts: Facts) -> AggregateOperator:
         rows=True,
         windowed=False,
         event_times=tuple(column.name for column in event_times(facts.columns or ())),
+        key_types=None if facts.columns is None else tuple(column.type for column in facts.columns),
     )

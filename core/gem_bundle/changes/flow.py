@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gem_bundle.facts import Facts
     from gem_bundle.gem import Transform
     from gem_bundle.lineage import Kept
+    from gem_bundle.operators import JoinOperator
 
 IS_NULL = re.compile(
     r"\(<class 'sqlglot\.expressions\.core\.Is'>, \(\('this', \('[^']*',\)\), "
@@ -52,6 +53,9 @@ class Flow:
     Args:
         side: The side.
         other: The other side's: what the same transform makes of the same columns is found out once.
+
+    Attributes:
+        joined: How Spark joins, of the joins of which that was asked.
     """
 
     def __init__(self, side: Side, other: Flow | None = None) -> None:
@@ -61,6 +65,7 @@ class Flow:
         self._never_null: dict[tuple[str, str], Mapping[str, bool | None]] = {}
         self._left_out: dict[str, bool] = {}
         self._handed_on: dict[tuple[str, str], frozenset[str]] = {}
+        self.joined: dict[JoinOperator, str] = {}
         self._for_rows: dict[tuple[_Left, str], dict[tuple[str, int], set[str]]] = {}
 
     def lineage(self, name: str, output: str = "") -> Lineage | None:

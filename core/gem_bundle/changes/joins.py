@@ -89,6 +89,12 @@ def joined_how(flow: Flow, join: JoinOperator) -> str:
         flow: The version.
         join: The join.
     """
+    if join not in flow.joined:
+        flow.joined[join] = _joined_how(flow, join)
+    return flow.joined[join]
+
+
+def _joined_how(flow: Flow, join: JoinOperator) -> str:
     lineage = flow.lineage(join.node)
     kept = lineage.kept if lineage is not None else None
     if join.how not in LACKING or kept is None:

@@ -152,9 +152,12 @@ def _shape(flow: Flow, operator: Operator, order: list[str] | None, read: set[st
         kind = "sessions"
     lineage = flow.lineage(node)
     kept = lineage.kept if lineage is not None else None
+    types = kept.key_types if kept is not None else None
+    if types is None:
+        types = getattr(operator, "key_types", None)
+    keys = None if types is None else tuple(map(bare, types))
     if lineage is None or kept is None:
-        return Shape(node, kind, None, None)
-    keys = None if kept.key_types is None else tuple(map(bare, kept.key_types))
+        return Shape(node, kind, keys, None)
     by = () if kept.rows else tuple(f"{key.rule} {sorted(key.uses or ('?',))}" for key in kept.keys)
     if keys is not None and isinstance(operator, JoinOperator):
         keys += (None,) * keys_from_behind(flow, operator)

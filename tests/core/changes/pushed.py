@@ -68,6 +68,10 @@ LEFT_JOIN = (
     + "  j: {gem: join, inputs: {l: w, r: v}, options: {how: left, condition: l.value = r.name and "
     "r.seen >= l.at and r.seen <= l.at + interval 1 day}}\n"
 )
+DISTINCT = (
+    '  t: {gem: sql, input: w, options: {query: "with step as (select session_window.end as until, value, sum(n) as m '
+    "from w group by session_window(at, '90 minutes'), value) select distinct GIVEN from step\"}}\n"
+)
 READ = "  p: {gem: from_json, input: j, options: {column: name, schema: 'id int, since timestamp'}}\n"
 OTHER_WAY_ROUND = (
     MARKED
@@ -1388,6 +1392,14 @@ KEPT_NULLS = [
         LEFT_JOIN + READ + _flag("later", "session_window(since, '30 seconds')", "p"),
         LEFT_JOIN + READ,
         "refused",
+    ),
+    # What is distinct is kept by its columns in their order, whatever else the query keeps.
+    Pushed(
+        "distinct rows of sessions with their columns in another order",
+        MARKED + DISTINCT.replace("GIVEN", "until, value"),
+        MARKED + DISTINCT.replace("GIVEN", "value, until"),
+        "refused",
+        mode="complete",
     ),
 ]
 
