@@ -1,6 +1,7 @@
 """The transform `clean`: texts in order, and values in the place of nulls."""
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 from math import isfinite
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import model_validator
 
 from gem_bundle import Facts, Field, Finding, GemError, Lineage, Made, Operator, Options, Transform
+from gem_bundle.ddl import literal
 from gem_bundle.diagnostics import suggest
 from gem_bundle.expressions import (
     asked_by,
@@ -183,7 +185,9 @@ class Clean(Transform[CleanOptions]):
         made = dict(through)
         for key, (name, kind) in zip(through, kinds, strict=True):
             if self._means(name) and (kind is None or self._touches(kind)):
-                made[key] = Made(f"clean {rule}", frozenset({f"0:{key}"}), self._nulls(kind, key))
+                nulls, filling = self._nulls(kind, key), self._filling(name, kind)
+                opaque = Made(f"clean {rule}", frozenset({f"0:{key}"}))
+                made[key] = replace(made_of(filling, facts.columns) if filling else opaque, nulls=nulls)
         tested = [(name, kind) for name, kind in kinds if self._means(name)]
         if self.options.drop_rows == "never" or not tested:
             return Lineage(made)
@@ -226,6 +230,19 @@ class Clean(Transform[CleanOptions]):
         if kind in NUMBERS:
             return nulls.number is not None
         return {"string": nulls.text, "boolean": nulls.boolean}.get(kind) is not None
+
+    def _filling(self, name: str, kind: str | None) -> str:
+        """What becomes of a column as an expression, where it is nothing but filled; else empty."""
+        nulls = self.options.nulls
+        if nulls is None or kind is None or not self._fills(kind):
+            return ""
+        if kind == "string":
+            given = "" if self.options.for_texts() else literal(nulls.text or "")
+        elif kind == "boolean":
+            given = "true" if nulls.boolean else "false"
+        else:
+            given = f"cast({int(nulls.number or 0)} as {kind})" if kind in _WHOLE else ""
+        return f"coalesce({backquoted(name)}, {given})" if given else ""
 
     def _nulls(self, kind: str | None, key: str) -> frozenset[str] | None:
         """What makes a cleaned column null, as `Made.nulls` has it."""

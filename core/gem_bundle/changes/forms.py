@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from ast import literal_eval
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from gem_bundle.lineage import UNCHANGED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gem_bundle.expressions.spark_parser import exp
     from gem_bundle.lineage import Lineage, Made
 
 Form = tuple[object, ...]
@@ -70,6 +71,33 @@ def followed(form: Form, node: Lineage) -> Form | None:
             return None
         forms[column] = made
     return put_in(form, forms)
+
+
+def tree_of(form: Form) -> exp.Expr:
+    """The expression that has a form, whose columns are called by the positions of their inputs.
+
+    Args:
+        form: The form.
+    """
+    from gem_bundle.expressions.spark_parser import exp
+
+    def arguments(given: object) -> Any:
+        if not isinstance(given, tuple):
+            return given
+        return tree_of(given) if kind_of(given) else [arguments(part) for part in given]
+
+    if is_column(form):
+        parts = [exp.to_identifier(str(part), quoted=True) for part in form]
+        return exp.Column(this=parts[0]) if len(parts) == 1 else exp.Column(this=parts[-1], table=parts[0])
+    kind, given = kind_of(form), form[1] if len(form) > 1 else ()
+    if not kind[:1].isupper():
+        return exp.Anonymous(this=kind, expressions=arguments(given))
+    # What is false is left out of forms.
+    made: dict[str, Any] = {"is_string": False} if kind == "Literal" else {}
+    made |= {name: arguments(part) for name, part in cast("tuple[tuple[str, object], ...]", given)}
+    if kind == "DataType":
+        made["this"] = exp.DType[made["this"]]
+    return cast("exp.Expr", getattr(exp, kind)(**made))
 
 
 def columns_in(form: object) -> set[str]:

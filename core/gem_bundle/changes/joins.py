@@ -18,6 +18,7 @@ from gem_bundle.changes.conditions import (
     lacks_what_it_is_of,
 )
 from gem_bundle.changes.flow import ALL, of_input, read_of
+from gem_bundle.changes.forms import columns_in, followed, form_made_by, tree_of
 from gem_bundle.expressions.functions import BY_CHANCE
 from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, Term, column_keys, same
 from gem_bundle.operators import LACKING, JoinOperator
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Set
 
     from gem_bundle.changes.flow import Flow
+    from gem_bundle.changes.forms import Form
     from gem_bundle.changes.record import InputRecord
     from gem_bundle.lineage import Equality
 
@@ -107,14 +109,33 @@ def _joined_how(flow: Flow, join: JoinOperator) -> str:
 
 def _sides_that_fail(flow: Flow, join: JoinOperator) -> Iterator[str]:
     """The sides of a join without whose rows a condition behind it doesn't hold: Spark tries."""
-    for _, lineage, known in conditions_behind(flow, join.node, sides=True):
+    for name, lineage, known in conditions_behind(flow, join.node, sides=True):
         for term in lineage.terms or (Term(lineage.rows),):
             # Where that isn't known, it is null without what its form says.
             uses = term.made.nulls if term.fails is None else term.made.uses if term.fails else ()
             places = {use.partition(":")[0] for use in as_they_were(known, uses)}
-            lacking = (lacks_what_it_is_of(known[key]) for key in of_input(uses or (), 0) if key in known)
-            if term.fails is None or (all(lacking) and len(places) == 1):
+            made = [known[key] for key in of_input(term.made.uses or (), 0) if key in known]
+            if term.fails is None or (all(map(lacks_what_it_is_of, made)) and len(places) <= 1):
                 yield from places
+            elif not all(map(lacks_what_it_is_of, made)):
+                yield from _side_that_fails(flow, join, name, form_made_by(term.made))
+
+
+def _side_that_fails(flow: Flow, join: JoinOperator, name: str, form: Form | None) -> set[str]:
+    """The one side that a condition is about, over what the join gives, if it fails without rows of that."""
+    edges = flow.side.nodes[name].inputs
+    while form is not None and len(edges) == 1 and edges[0].node != join.node:
+        lineage = flow.lineage(edges[0].node, edges[0].output)
+        form = None if lineage is None else followed(form, lineage)
+        edges = flow.side.nodes[edges[0].node].inputs
+    joined = flow.lineage(join.node)
+    if form is None or len(edges) != 1 or joined is None:
+        return set()
+    from gem_bundle.expressions.lacking import fails_without
+
+    keys = {use.partition(":")[2] for use in columns_in(form)} & set(joined.columns)
+    sides = {str(side) for key in keys for side in joined.sides_of(key)}
+    return sides if len(sides) == 1 and fails_without(tree_of(form)) else set()
 
 
 def kept_of(flow: Flow, name: str, position: int) -> tuple[InputRecord, set[str]]:

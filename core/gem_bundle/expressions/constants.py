@@ -27,6 +27,7 @@ COMPARE: dict[type[exp.Expr], Callable[[Any, Any], bool]] = {
     exp.GT: operator.gt,
     exp.GTE: operator.ge,
 }
+_BITS = {exp.DType.TINYINT: 7, exp.DType.SMALLINT: 15, exp.DType.INT: 31, exp.DType.BIGINT: 63}
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _TEXTS: dict[str, Callable[[str], str]] = {
     # Spark's own trim takes spaces only.
@@ -64,7 +65,7 @@ def value_of(tree: exp.Expr) -> Any:
         and isinstance(bare(node.this), exp.Literal)
         and not bare(node.this).is_string
     ):
-        return value_of(node.this) if node.to.this in {exp.DType.DOUBLE, exp.DType.BIGINT} else UNKNOWN
+        return _cast(value_of(node.this), node.to.this)
     if isinstance(node, exp.Cast) and node.to.this is exp.DType.DATE:
         value = value_of(node.this)
         return _date(value) if isinstance(value, str) else UNKNOWN
@@ -90,6 +91,13 @@ def value_of(tree: exp.Expr) -> Any:
         value = value_of(node.expressions[0])
         return made(value) if made is not None and isinstance(value, str) else UNKNOWN
     return UNKNOWN
+
+
+def _cast(value: Decimal, to: exp.DType) -> Any:
+    """What a number is as another one; `UNKNOWN` where it may lose something."""
+    bits = _BITS.get(to)
+    whole = bits is not None and value == int(value) and abs(value) < 2**bits
+    return value if whole or to is exp.DType.DOUBLE else UNKNOWN
 
 
 def _date(text: str) -> Any:

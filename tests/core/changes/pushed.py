@@ -72,6 +72,7 @@ DISTINCT = (
     '  t: {gem: sql, input: w, options: {query: "with step as (select session_window.end as until, value, sum(n) as m '
     "from w group by session_window(at, '90 minutes'), value) select distinct GIVEN from step\"}}\n"
 )
+FILLED = "  k: {gem: clean, input: j, options: {nulls: {number: 0}}}\n"
 READ = "  p: {gem: from_json, input: j, options: {column: name, schema: 'id int, since timestamp'}}\n"
 OTHER_WAY_ROUND = (
     MARKED
@@ -1400,6 +1401,19 @@ KEPT_NULLS = [
         MARKED + DISTINCT.replace("GIVEN", "value, until"),
         "refused",
         mode="complete",
+    ),
+    # What is filled is tried as such.
+    Pushed(
+        "another value asked for than what fills a side that lacks",
+        LEFT_JOIN + FILLED + _filter("m > 3", "k"),
+        LEFT_JOIN + FILLED,
+        "refused",
+    ),
+    Pushed(
+        "a column asked for that is computed of a side that lacks",
+        LEFT_JOIN + _flag("so", "coalesce(name, 'cart') = 'home'", "j") + _filter("so", "c"),
+        LEFT_JOIN + _flag("so", "coalesce(name, 'cart') = 'home'", "j"),
+        "refused",
     ),
 ]
 
