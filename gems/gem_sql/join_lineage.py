@@ -77,7 +77,7 @@ def of_joined(tree: Any, known: Tables, names: list[str]) -> Lineage | None:
     if len(columns) != len(names):
         return None
     streams = all(facts.streaming is not False for _, facts in filter(None, tables))
-    inner = how.strip() in {"", "inner"}
+    inner = how.strip() in {"", "inner", "cross"}
     # What `where` wants to be equal becomes a key as well.
     pairs = f"({on}) and ({sql_of(where.this)})" if where is not None and inner else on
     parts = tuple(replace(p, uses=None, nulls=placed(p.nulls, sides)) for p in equal_parts(pairs, columns_of))

@@ -445,9 +445,6 @@ class _Reader:
                 made = replace(made, clock=analyse(text, columns).clock)
                 both = combined(made, [left, right]).with_all_columns(columns)
                 self.seen.append(Part(text, both, "on"))
-            elif how == "inner":
-                # A `where` may still bring an equality.
-                made = replace(made, equality=None, event_time_key=None, bounded=(None, None))
             columns = beside(how, left, right)
         return combined(made, [left, right]).with_all_columns(columns)
 

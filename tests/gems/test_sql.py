@@ -302,7 +302,7 @@ def test_distinct_rows_are_an_aggregation_by_all_columns(query: str, event_time:
         ),
         ("join b on a.id = b.id and b.at <= a.at + interval 1 hour", "inner", True, False, (True, False)),
         ("join b", "inner", False, False, (False, False)),
-        (", b", "cross", False, False, (False, False)),
+        (", b", "inner", False, False, (False, False)),
     ],
 )
 def test_what_is_known_of_joins(

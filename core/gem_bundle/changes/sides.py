@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -15,7 +15,7 @@ from gem_bundle.check.stages.inference import infer
 from gem_bundle.errors import PluginError
 from gem_bundle.facts import Column, Facts
 from gem_bundle.gem import Source, Transform
-from gem_bundle.operators import AggregateOperator, LimitOperator, Operator, walk
+from gem_bundle.operators import AggregateOperator, JoinOperator, LimitOperator, Operator, walk
 from gem_bundle.options import NoOptions
 from gem_bundle.pipeline.document import Document
 from gem_bundle.pipeline.model import Definition, Input, Node, Trigger
@@ -76,8 +76,13 @@ class Side:
 
     @cached_property
     def operators(self) -> tuple[Operator, ...]:
-        """The operators of the target's query, inputs first."""
-        return tuple(reversed(list(walk(self._nearest))))
+        """The operators of the target's query, inputs first: to Spark a cross join is an inner one."""
+        return tuple(
+            replace(operator, how="inner")
+            if isinstance(operator, JoinOperator) and operator.how == "cross"
+            else operator
+            for operator in reversed(list(walk(self._nearest)))
+        )
 
     @cached_property
     def _nearest(self) -> list[Operator]:

@@ -81,6 +81,15 @@ class _Parser(SparkParser):
             return self._parse_column()
         return super()._parse_type(*args, **kwargs)
 
+    def _parse_join(self, *args, **kwargs):  # type: ignore[no-untyped-def]
+        # To Spark tables behind commas are joined by `where`, as by an inner join; sqlglot makes a cross join
+        # of them, which Spark has none of for streams.
+        comma = self._curr is not None and self._curr.token_type == TokenType.COMMA
+        join = super()._parse_join(*args, **kwargs)
+        if comma and join is not None:
+            join.set("kind", None)
+        return join
+
     def _parse_interval(self, require_interval=True, parse_function_unit=True):  # type: ignore[no-untyped-def]
         # sqlglot reads a literal of several units as a sum, and any sum whose second part begins with a
         # number as such a literal: `interval 1 hour + 2 * x`.

@@ -73,6 +73,9 @@ DISTINCT = (
     "from w group by session_window(at, '90 minutes'), value) select distinct GIVEN from step\"}}\n"
 )
 FILLED = "  k: {gem: clean, input: j, options: {nulls: {number: 0}}}\n"
+BY_WHERE = (
+    '  t: {gem: sql, inputs: [a, b], options: {query: "select a.*, b.name from a, b where a.n = b.m"}}\n'
+)
 READ = "  p: {gem: from_json, input: j, options: {column: name, schema: 'id int, since timestamp'}}\n"
 OTHER_WAY_ROUND = (
     MARKED
@@ -1413,6 +1416,13 @@ KEPT_NULLS = [
         "a column asked for that is computed of a side that lacks",
         LEFT_JOIN + _flag("so", "coalesce(name, 'cart') = 'home'", "j") + _filter("so", "c"),
         LEFT_JOIN + _flag("so", "coalesce(name, 'cart') = 'home'", "j"),
+        "refused",
+    ),
+    # Tables behind a comma are joined by what is asked of them.
+    Pushed(
+        "what is equal behind tables that are joined by where",
+        BY_WHERE + _filter("not (value <> name)", "t"),
+        BY_WHERE,
         "refused",
     ),
 ]

@@ -344,9 +344,7 @@ def test_a_join_that_uses_columns_is_one_with_a_condition(using: str, on: str, c
     assert of_one(one, one.replace("using (", "using (d, "), "append") == "refused"
 
 
-@pytest.mark.parametrize(
-    "written", ["t l, t r where ON", "t l cross join t r where ON", "t l join t r where ON"]
-)
+@pytest.mark.parametrize("written", ["t l, t r where ON", "t l join t r where ON"])
 def test_tables_side_by_side_are_joined_by_what_is_asked_of_their_rows(written: str) -> None:
     steps = """
   t: {gem: watermark, input: clicks, options: {column: at, delay: 1 hour}}

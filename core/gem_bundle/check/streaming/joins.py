@@ -39,7 +39,7 @@ def check_joins(plan: Plan, ancestry: Ancestry) -> Iterator[Diagnostic]:
     filters = [operator for operator in ancestry.operators if operator.kind == "filter"]
     for operator in ancestry.operators:
         if isinstance(operator, JoinOperator):
-            lacking = operator.how in {"inner", "cross"} and operator.equality is False
+            lacking = operator.how == "inner" and operator.equality is False
             if lacking and _are_filtered(plan, ancestry, operator, filters):
                 continue
             yield from _check_join(plan, operator)
@@ -70,14 +70,17 @@ def _check_join(plan: Plan, join: JoinOperator) -> Iterator[Diagnostic]:
         return
     if not (left and right):
         return
-    if join.equality is False:
+    streams = f"the streams `{join.names[0]}` and `{join.names[1]}` are joined"
+    if join.how == "cross":
+        message = f"{streams} by a cross join: Spark has none for streams, whatever is asked behind it"
+        hint = "Use `how: inner`, and name the columns that must be equal in `on`."
+        yield at_operator(plan, join, "GB324", message, hint)
+    elif join.equality is False:
         message = (
-            f"the streams `{join.names[0]}` and `{join.names[1]}` are joined without any columns that "
-            "must be equal, so Spark would have to compare every row with all that ever came"
+            f"{streams} without any columns that must be equal, so Spark would have to compare every row "
+            "with all that ever came"
         )
         hint = "Name the columns in `on`, or add an equality between columns of both to the `condition`."
-        if join.how == "cross":
-            hint = "Use `how: inner`, and name the columns that must be equal in `on`."
         yield at_operator(plan, join, "GB324", message, hint)
     elif join.how in {"left", "right", "full", "left_semi"}:
         yield from _check_outer(plan, join)
