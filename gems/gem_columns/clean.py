@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import model_validator
 
 from gem_bundle import Facts, Field, Finding, GemError, Lineage, Made, Operator, Options, Transform
-from gem_bundle.ddl import literal
 from gem_bundle.diagnostics import suggest
 from gem_bundle.expressions import (
     asked_by,
@@ -22,7 +21,7 @@ from gem_bundle.expressions import (
     nulls_left_out,
 )
 from gem_bundle.lineage import MAYBE_NULL, passed
-from gem_bundle.schema import with_article
+from gem_bundle.schema import literal, with_article
 from gem_bundle.types import StringList
 from gem_columns.choosing import NUMBERS, kinds_known, kinds_of
 
