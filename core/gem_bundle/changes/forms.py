@@ -73,23 +73,39 @@ def followed(form: Form, node: Lineage) -> Form | None:
     return put_in(form, forms)
 
 
-def tree_of(form: Form) -> exp.Expr:
-    """The expression that has a form, whose columns are called by the positions of their inputs.
+def tree_of(form: Form) -> exp.Expr | None:
+    """The expression that has a form, to try what it is where columns are null.
+
+    Columns are called by the positions of their inputs. What is taken out of one stands as that one: it is null
+    where that is.
 
     Args:
         form: The form.
+
+    Returns:
+        None where the form isn't one of an expression alone.
     """
+    try:
+        return _tree_of(form)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None  # what a gem says of a rule may have any form
+
+
+def _tree_of(form: Form) -> exp.Expr:
     from gem_bundle.expressions.spark_parser import exp
 
     def arguments(given: object) -> Any:
         if not isinstance(given, tuple):
             return given
-        return tree_of(given) if kind_of(given) else [arguments(part) for part in given]
+        return _tree_of(given) if kind_of(given) else [arguments(part) for part in given]
 
     if is_column(form):
         parts = [exp.to_identifier(str(part), quoted=True) for part in form]
         return exp.Column(this=parts[0]) if len(parts) == 1 else exp.Column(this=parts[-1], table=parts[0])
     kind, given = kind_of(form), form[1] if len(form) > 1 else ()
+    if kind == "unpacked":
+        _, column = cast("tuple[Form, Form]", given)
+        return _tree_of(column)
     if not kind[:1].isupper():
         return exp.Anonymous(this=kind, expressions=arguments(given))
     # What is false is left out of forms.

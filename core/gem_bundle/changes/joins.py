@@ -135,7 +135,8 @@ def _side_that_fails(flow: Flow, join: JoinOperator, name: str, form: Form | Non
 
     keys = {use.partition(":")[2] for use in columns_in(form)} & set(joined.columns)
     sides = {str(side) for key in keys for side in joined.sides_of(key)}
-    return sides if len(sides) == 1 and fails_without(tree_of(form)) else set()
+    tree = tree_of(form) if len(sides) == 1 else None
+    return sides if tree is not None and fails_without(tree) else set()
 
 
 def kept_of(flow: Flow, name: str, position: int) -> tuple[InputRecord, set[str]]:

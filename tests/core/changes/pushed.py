@@ -1425,6 +1425,12 @@ KEPT_NULLS = [
         BY_WHERE,
         "refused",
     ),
+    Pushed(
+        "a field asked for that fills another of a text that may lack",
+        LEFT_JOIN + READ + _flag("so", "coalesce(id, 0) > 1", "p") + _filter("so", "c"),
+        LEFT_JOIN + READ + _flag("so", "coalesce(id, 0) > 1", "p"),
+        "refused",
+    ),
 ]
 
 EDITS = [*PUSHED, *KEPT_NULLS]

@@ -42,4 +42,28 @@ COLUMNS = (
 def test_a_condition_of_a_form_is_what_it_was(condition: str, fails: bool | None) -> None:
     form = form_of(made_of(condition, COLUMNS).rule)
     assert form is not None
-    assert fails_without(tree_of(form)) is fails
+    tree = tree_of(form)
+    assert tree is not None
+    assert fails_without(tree) is fails
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        ("packed", (("Literal", ("to_json",)), ("0:a",))),
+        ("unpacked", (("Literal", ("from_json",)), ("0:a",), ("0:b",))),
+        ("EQ", (("this", ("packed", (("Literal", ("the rule",)), ("0:a",)))), ("expression", ("0:a",)))),
+        ("Unlike", (("this", ("0:a",)),)),
+        ("Cast", (("this", ("0:a",)), ("to", ("DataType", (("this", "UNLIKE"),))))),
+        ("EQ", "text"),
+    ],
+)
+def test_a_form_that_is_none_of_an_expression_has_no_tree(form: tuple[object, ...]) -> None:
+    assert tree_of(form) is None
+
+
+def test_a_field_that_is_taken_out_of_a_column_is_null_where_that_is() -> None:
+    field = ("unpacked", (("Literal", ("from_json id int",)), ("0:b",)))
+    tree = tree_of(("GT", (("this", field), ("expression", ("Literal", (("this", "1"),))))))
+    assert tree is not None
+    assert fails_without(tree)
