@@ -76,8 +76,8 @@ def followed(form: Form, node: Lineage) -> Form | None:
 def tree_of(form: Form) -> exp.Expr | None:
     """The expression that has a form, to try what it is where columns are null.
 
-    Columns are called by the positions of their inputs. What is taken out of one stands as that one: it is null
-    where that is.
+    Columns are called by the positions of their inputs. What is taken out of one stands as that one: it is
+    null where that is.
 
     Args:
         form: The form.
