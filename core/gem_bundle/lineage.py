@@ -132,6 +132,22 @@ class Kept:
     asks: frozenset[str] = field(default=frozenset(), compare=False)
     tables: Mapping[str, frozenset[int]] = field(default_factory=dict, compare=False)
 
+    def side_at(self, position: int) -> int:
+        """The side of a join that an input is: 0 is the left one.
+
+        Args:
+            position: The position of the input.
+        """
+        return self.sides.index(position) if self.sides else position
+
+    def position_of(self, side: int) -> int:
+        """The position of the input that is a side of a join.
+
+        Args:
+            side: The side.
+        """
+        return self.sides[side] if self.sides else side
+
     def are_told_by(self, names: Set[str], columns: Mapping[str, Made]) -> bool:
         """Whether it keeps groups, and some columns tell each of them from the others.
 
@@ -211,8 +227,7 @@ class Lineage:
             return kept.tables.get(key, frozenset({0, 1}))
         if uses is None:
             return frozenset({0, 1})
-        positions = {int(use.partition(":")[0]) for use in uses}
-        return frozenset(kept.sides.index(position) if kept.sides else position for position in positions)
+        return frozenset(kept.side_at(int(use.partition(":")[0])) for use in uses)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,9 +52,11 @@ def of_joined(tree: Any, known: Tables, names: list[str]) -> Lineage | None:
         return None
     columns_of = [columns for _, columns in sides]
 
-    def made(text: str) -> Made:
-        found = made_of_inputs(text, columns_of)
+    def of_inputs(found: Made) -> Made:
         return Made(found.rule, placed(found.uses, sides), placed(found.nulls, sides))
+
+    def made(text: str) -> Made:
+        return of_inputs(made_of_inputs(text, columns_of))
 
     on = sql_of(join.args["on"])
     where = tree.args.get("where")
@@ -67,8 +69,9 @@ def of_joined(tree: Any, known: Tables, names: list[str]) -> Lineage | None:
     for node in tree.expressions:
         item = item_of(node)
         if not item.star:
-            columns.append(replace(made(item.text), nulls=None))
-            of_tables.append(_tables_in(made_of_inputs(item.text, columns_of)))
+            found = made_of_inputs(item.text, columns_of)
+            columns.append(replace(of_inputs(found), nulls=None))
+            of_tables.append(_tables_in(found))
             continue
         for number, key in _in_star(item, [found[1] for found in tables if found is not None]):
             use = f"{sides[number][0]}:{key}"

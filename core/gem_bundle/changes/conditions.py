@@ -221,7 +221,7 @@ def _below_sides(flow: Flow, name: str, joined: Lineage, wanted: set[str], rows:
     each = {column: joined.sides_of(column) for column in wanted}
     sides = frozenset[int]().union(*each.values())
     for side in sides & _sides_that_stay(flow, name):
-        position = joined.kept.sides[side] if joined.kept is not None and joined.kept.sides else side
+        position = side if joined.kept is None else joined.kept.position_of(side)
         of_side = [joined.columns[column] for column, of in each.items() if of == frozenset({side})]
         moved = {use for made in of_side for use in of_input(made.uses or (), position)}
         if moved:

@@ -208,12 +208,10 @@ def _differ(one: object, other: object) -> bool:
         ):
             words = {text.lower(), another.lower()}
             return len(words) == 2 and all(map(_WORD.fullmatch, words)) and not words & _MEANT_ALIKE
-    values = _value(one), _value(other)
-    return (
-        None not in values
-        and all(value is not None and value[0] == "whole" for value in values)
-        and values[0] != values[1]
-    )
+    match _value(one), _value(other):
+        case ("whole", first), ("whole", second):
+            return first != second
+    return False
 
 
 def _choices(atom: _Atom) -> tuple[object, Sequence[object]] | None:

@@ -61,8 +61,7 @@ def _is_asked(flow: Flow, path: Sequence[tuple[str, int]], results: dict[str, Re
         is_followed = node.kind == "transform" and not node.functions and not node.inputs[position].output
         if lineage is None or not is_followed or not kinds <= _ASKED_THROUGH:
             return False
-        sides = lineage.kept.sides if lineage.kept is not None else ()
-        side = sides.index(position) if sides else position
+        side = position if lineage.kept is None else lineage.kept.side_at(position)
         if any(side not in ASKED_BEFORE.get(join.how, ()) for join in joins):
             return False
         parts = [term.made for term in lineage.terms] or [lineage.rows]

@@ -194,6 +194,7 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str]) -> Shape:
     asked: set[str] = set()
     taken: set[str] = set()
     constants: dict[str, str] = {}
+    far = _asked_far(flow, node)
     # What lacks the key finds no partner, whatever it is read as.
     compared = {use for made in kept.parts or kept.keys for use in made.uses or ()}
     for side, position in enumerate(kept.sides or range(len(flow.side.nodes[node].inputs))):
@@ -224,7 +225,7 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str]) -> Shape:
         if is_read_whole(flow, edge, needed):
             # Without its time a row is older than any range takes.
             taken |= {f"{side}:{key}" for key in asks if not is_event_time(flow, edge, key)}
-        taken |= {f"{side}:{key}" for key in asks & _asked_far(flow, node, position)}
+        taken |= {f"{side}:{key}" for key in asks & of_input(far, position)}
     values, holds = tuple(found.values()), tuple(found)
     return shape._replace(
         values=values, holds=holds, asked=frozenset(asked), taken=frozenset(taken), constants=constants
@@ -244,19 +245,20 @@ def _asked_of(flow: Flow, node: str, position: int, side: int) -> set[str]:
     return of_input(asks, position)
 
 
-def _asked_far(flow: Flow, node: str, position: int) -> set[str]:
-    """The columns of an input of which nothing but the pairs of another join behind leaves out nulls.
+def _asked_far(flow: Flow, node: str) -> set[str]:
+    """The columns of a join's inputs of which nothing but the pairs of another join behind leaves out nulls.
 
     The join itself then lets what lacks them through, and where it makes rows of both sides, which it takes
     for ones without nulls, the rows that come behind lack them too.
     """
     behind, lineage, read = flow.states_behind(node), flow.lineage(node), flow.needed(node)
-    if not any(isinstance(o, JoinOperator) and o.node in behind for o in flow.side.stateful):
+    joined = any(isinstance(o, JoinOperator) and o.node in behind for o in flow.side.stateful)
+    if lineage is None or not joined:
         return set()
-    columns = () if lineage is None else lineage.columns if ALL in read else read & set(lineage.columns)
-    if lineage is not None and len(frozenset().union(*map(lineage.sides_of, columns))) < 2:
+    columns = lineage.columns.keys() if ALL in read else read & lineage.columns.keys()
+    if len(frozenset[int]().union(*map(lineage.sides_of, columns))) < 2:
         return set()
-    return of_input(asked_behind(flow, node) - asked_behind(flow, node, far=False), position)
+    return asked_behind(flow, node) - asked_behind(flow, node, far=False)
 
 
 def bare(kind: str | None) -> str | None:

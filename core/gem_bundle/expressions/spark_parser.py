@@ -5,7 +5,7 @@ Importing this module imports sqlglot, which costs about 0.1 s: only what needs 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import ErrorLevel, exp
 from sqlglot.dialects.spark import Spark
@@ -81,7 +81,7 @@ class _Parser(SparkParser):
             return self._parse_column()
         return super()._parse_type(*args, **kwargs)
 
-    def _parse_join(self, *args, **kwargs):  # type: ignore[no-untyped-def]
+    def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Join | None:
         # To Spark tables behind commas are joined by `where`, as by an inner join; sqlglot makes a cross join
         # of them, which Spark has none of for streams.
         comma = self._curr is not None and self._curr.token_type == TokenType.COMMA

@@ -38,7 +38,7 @@ _TAKEN = {
     ),
 }
 """What becomes of rows where a setting is on, and where it is off."""
-_PAIRS = frozenset({"inner", "cross", "left_semi"})  # joins of which each row comes with a row that is read
+_PAIRS = frozenset({"inner", "left_semi"})  # joins of which each row comes with a row that is read
 
 
 def compare_settings(both: Comparison) -> Iterator[Change]:
