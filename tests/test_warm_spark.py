@@ -33,6 +33,34 @@ spark.range(1).write.mode("overwrite").parquet("rows")
 spark.stop()
 """
 
+CALLED_BACK = """
+from py4j.java_gateway import JavaObject
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+class Function:
+    def run(self):
+        print("called", flush=True)
+
+    class Java:
+        implements = ["java.lang.Runnable"]
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+gateway, jvm = spark.sparkContext._gateway, spark.sparkContext._jvm
+ensure_callback_server_started(gateway)
+calls = jvm.java.lang.Thread(Function())
+
+server = JavaObject("GATEWAY_SERVER", gateway._gateway_client)
+(number,) = gateway.gateway_property.pool.dict
+of_before = jvm.py4j.reflection.PythonProxyHandler(number, server.getGateway())
+collected = of_before.getClass().getDeclaredMethod("finalize", gateway.new_array(jvm.java.lang.Class, 0))
+collected.setAccessible(True)
+collected.invoke(of_before, gateway.new_array(jvm.java.lang.Object, 0))
+
+calls.run()
+spark.stop()
+"""
+
 
 def session(warm: WarmSpark, folder: Path, how: str, *settings: str) -> list[str]:
     """Which JVM a process had for its session, and one of its settings."""
@@ -67,6 +95,23 @@ def test_sessions_share_a_jvm_and_nothing_else(
     # Nothing of this process still wants to talk to the one that is gone: a collection of garbage may come anywhere.
     gc.collect()
     assert caplog.records == []
+
+
+@pytest.mark.spark
+def test_a_function_is_called_although_one_of_the_command_before_is_collected(
+    warm_spark: WarmSpark, tmp_path: Path
+) -> None:
+    # Every process numbers its functions from 0, and the JVM says a number's end to whoever listens by then.
+    done = subprocess.run(
+        [sys.executable, "-c", CALLED_BACK],
+        cwd=tmp_path,
+        env={**os.environ, **warm_spark.variables()},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "called\n"), done.stderr
 
 
 @pytest.mark.parametrize(

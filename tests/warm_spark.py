@@ -36,6 +36,34 @@ AT_START: Final = (
     "spark.jars.packages",
 )
 
+# A command numbers its Python functions from 0. What it leaves is collected when the next one has numbered its own, and
+# py4j would tell a number's end to whoever listens by then: that function could not be called any more.
+SILENT: Final = """
+    import java.net.InetAddress;
+    import java.util.Collections;
+    import java.util.concurrent.TimeUnit;
+    import javax.net.SocketFactory;
+    import py4j.*;
+
+    public class Silent extends PythonClient {
+        public Silent(Gateway gateway) {
+            this(gateway, 0, GatewayServer.defaultAddress(), ((PythonClient) gateway.getCallbackClient()).getJavaServer());
+        }
+
+        private Silent(Gateway gateway, int port, InetAddress address, Py4JJavaServer server) {
+            super(gateway, Collections.EMPTY_LIST, port, address, 30, TimeUnit.SECONDS, SocketFactory.getDefault(), server);
+        }
+
+        public boolean isMemoryManagementEnabled() {
+            return false;
+        }
+
+        public Py4JPythonClient copyWith(InetAddress address, int port) {
+            return new Silent(gateway, port, address, javaServer);
+        }
+    }
+"""
+
 
 def suits(settings: Mapping[str, str], jars: Collection[str]) -> bool:
     """Whether a session of these settings can be had in a JVM that runs already.
@@ -168,9 +196,24 @@ class _Jvm:
                 port=port, auth_token=secret, auto_convert=True, enable_memory_management=False
             )
         )
+        self._keep_collected_functions_to_itself()
         # What `spark-submit` says of itself, as the name of an application without one; the jars are this JVM's.
         found = self._spark_properties()
         self._submitted = {name: value for name, value in found.items() if "jars" not in name}
+
+    def _keep_collected_functions_to_itself(self) -> None:
+        from py4j.java_gateway import JavaObject
+
+        jvm = self._gateway.jvm
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.cook(SILENT)
+        gateway = JavaObject("GATEWAY_SERVER", self._gateway._gateway_client).getGateway()
+        (made,) = compiler.getClassLoader().loadClass("Silent").getConstructors()
+        given = self._gateway.new_array(jvm.java.lang.Object, 1)
+        given[0] = gateway
+        field = gateway.getClass().getDeclaredField("cbClient")
+        field.setAccessible(True)
+        field.set(gateway, made.newInstance(given))
 
     def prepare(self, settings: dict[str, str], folder: str) -> None:
         """Make the JVM one that was just started with these settings in this folder."""
