@@ -578,6 +578,17 @@ class Transform(Gem[OptionsT]):
         """
         return range(len(self.input_names))
 
+    def inputs_as_planned(self) -> Sequence[int] | None:
+        """The positions of its inputs in the order in which Spark's optimized plan has them.
+
+        Each as often as it stands there: what keeps state in front of an input that is named twice does so
+        twice. Called by `gem-bundle plan` and at a run's start, when `input_names` is set.
+
+        Returns:
+            By default `order_of_inputs`; None where it can't be known.
+        """
+        return self.order_of_inputs()
+
     def lineage_output(self, output: str, *inputs: Facts) -> Lineage | None:  # noqa: ARG002 (as above)
         """What comes of what in one of its named `outputs`.
 

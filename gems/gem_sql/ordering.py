@@ -1,4 +1,4 @@
-"""The order in which Spark's plan has the tables of a query."""
+"""The order in which Spark's plans have the tables of a query."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING
 from gem_sql.text import defined, statement
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable, Mapping
+
+    from gem_bundle.expressions.query import exp
+
+# Common table expressions that use each other double what they read.
+_MOST_TABLES = 1000
 
 
 def tables_in_order(query: str, names: Collection[str]) -> list[str] | None:
-    """The tables of a query as its plan has them, from left to right.
+    """The tables of a query as its analyzed plan has them, from left to right.
 
     That is the order of the text. Common table expressions come before what uses them, in the text as in the
     plan, as long as they stand before the whole query: those within another part are moved to the front.
@@ -38,3 +43,45 @@ def tables_in_order(query: str, names: Collection[str]) -> list[str] | None:
     if any(used.count(name) != 1 for name in definitions):
         return None
     return [name for table in found if (name := table.name.lower()) in names]
+
+
+def tables_as_planned(query: str, names: Collection[str]) -> list[str] | None:
+    """The tables of a query as its optimized plan has them, from left to right, each as often as it is there.
+
+    Spark puts common table expressions where they are used: its rule `InlineCTE`.
+
+    Args:
+        query: One query in Spark's SQL.
+        names: The tables that are asked for, in lower case.
+
+    Returns:
+        Those that the query reads, in lower case. None where that can't be told.
+    """
+    from gem_bundle.expressions.query import exp, query_tree
+
+    tree = query_tree(statement(query))
+    if tree is None:
+        return None
+    clause = tree.args.get("with_")
+    if any(other is not clause or other.args.get("recursive") for other in tree.find_all(exp.With)):
+        return None
+    made: dict[str, list[str]] = {}
+    tables = list(tree.find_all(exp.Table))
+    for cte in clause.expressions if clause is not None else ():
+        of_it = (table for table in tables if table.find_ancestor(exp.CTE) is cte)
+        made[cte.alias.lower()] = found = _in_place(of_it, made, names)
+        if len(found) > _MOST_TABLES:
+            return None
+    return _in_place((table for table in tables if table.find_ancestor(exp.CTE) is None), made, names)
+
+
+def _in_place(
+    tables: Iterable[exp.Table], made: Mapping[str, list[str]], names: Collection[str]
+) -> list[str]:
+    """The tables in the order of the text, with those that common table expressions read in their places."""
+    found: list[str] = []
+    plain = (table for table in tables if len(table.parts) == 1)
+    for table in sorted(plain, key=lambda table: table.this.meta.get("start", 0)):
+        name = table.name.lower()
+        found += made.get(name, [name] if name in names else [])
+    return found

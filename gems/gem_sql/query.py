@@ -84,6 +84,14 @@ class Sql(Transform[SqlOptions]):
         tables = tables_in_order(self.options.query, names)
         return None if tables is None else [names.index(table) for table in tables]
 
+    def inputs_as_planned(self) -> "Sequence[int] | None":
+        """The order in which the query reads its tables, each as often as it does."""
+        from gem_sql.ordering import tables_as_planned
+
+        names = [name.lower() for name in self.input_names]
+        tables = tables_as_planned(self.options.query, names)
+        return None if tables is None else [names.index(table) for table in tables]
+
     def lineage(self, *inputs: Facts) -> Lineage | None:
         """What comes of what, of a query over one input without common table expressions and the like."""
         from gem_sql.lineage import lineage_of

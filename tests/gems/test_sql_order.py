@@ -55,6 +55,37 @@ def test_an_order_that_is_not_certain_is_not_told(query: str) -> None:
     assert sql(query).order_of_inputs() is None
 
 
+@pytest.mark.parametrize(
+    ("query", "order"),
+    [
+        ("select * from a union all select * from b union all select * from a", "aba"),
+        ("select l.k from b l join a on l.k = a.k join b r on r.k = l.k", "bab"),
+        ("with x as (select * from c) select b.k from b join x on b.k = x.k", "bc"),
+        ("with x as (select * from a join c), y as (select * from b, x) select * from y, x, a", "bacaca"),
+        ("with a as (select * from a) select * from a union all select * from a", "aa"),
+        ("select * from a where k in (select k from b) and k in (select k from a)", "aba"),
+        ("select * from there.a, b", "b"),
+    ],
+)
+def test_a_table_is_planned_as_often_as_it_is_read_and_where(query: str, order: str) -> None:
+    assert sql(query).inputs_as_planned() == ["abc".index(name) for name in order]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from a join (with x as (select * from b) select * from x) y",
+        "with recursive x as (select * from a union all select * from x) select * from x",
+        "with x0 as (select * from a), "
+        + ", ".join(f"x{n + 1} as (select * from x{n} union all select * from x{n})" for n in range(12))
+        + " select * from x12",
+        "this is no query",
+    ],
+)
+def test_tables_without_a_plan_that_can_be_told(query: str) -> None:
+    assert sql(query).inputs_as_planned() is None
+
+
 @pytest.fixture
 def unnamed(spark: SparkSession) -> Iterator[SparkSession]:
     """A session whose checkpoints have no names for sources, as before Spark 4.2."""

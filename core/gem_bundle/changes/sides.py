@@ -21,7 +21,7 @@ from gem_bundle.pipeline.document import Document
 from gem_bundle.pipeline.model import Definition, Input, Node, Trigger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gem_bundle.changes.record import NodeRecord, VersionRecord
     from gem_bundle.gem import Gem
@@ -138,9 +138,9 @@ class Side:
     def _planned(self, name: str) -> Sequence[int]:
         """The positions of a node's inputs as Spark's plan has them; as they stand where that is unknown."""
         node = self.nodes[name]
-        found = as_planned(node, self.gems.get(name)) or ()
-        everywhere = range(len(node.inputs))
-        return found if sorted(found) == list(everywhere) else everywhere
+        gem = self.gems.get(name)
+        found = _positions(node, gem.inputs_as_planned if isinstance(gem, Transform) else None)
+        return found or range(len(node.inputs))
 
     def may_keep(self, operator: Operator) -> bool:
         """Whether an operator keeps state, or may."""
@@ -186,20 +186,25 @@ class Side:
         return list(found)
 
 
-def as_planned(node: NodeRecord, gem: Gem | None) -> Sequence[int] | None:
-    """The positions of a node's inputs as Spark's plan has them, from left to right; None where unknown.
+def in_order(node: NodeRecord, gem: Gem | None) -> Sequence[int] | None:
+    """The positions of a node's inputs as Spark comes to its sources, from left to right; None where unknown.
 
     Args:
         node: The node.
         gem: Its gem; None when it can't be made.
     """
-    if len(node.inputs) < 2:
-        return range(len(node.inputs))
+    return _positions(node, gem.order_of_inputs if isinstance(gem, Transform) else None)
+
+
+def _positions(node: NodeRecord, told: Callable[[], Sequence[int] | None] | None) -> Sequence[int] | None:
+    """The positions of a node's inputs in an order that its gem tells; None where unknown."""
     try:
-        order = gem.order_of_inputs() if isinstance(gem, Transform) else None
-        return None if order is None or any(not 0 <= p < len(node.inputs) for p in order) else list(order)
+        order = told() if told is not None else None
+        if order is not None and all(0 <= position < len(node.inputs) for position in order):
+            return list(order)
     except Exception:  # noqa: BLE001 (a gem's bug must not take the comparison down)
         return None
+    return range(1) if len(node.inputs) == 1 else None
 
 
 def _is_one_row(inputs: tuple[Operator, ...]) -> bool:

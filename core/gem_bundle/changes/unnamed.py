@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.model import Change
 from gem_bundle.changes.rules.options import meaning_of
-from gem_bundle.changes.sides import as_planned, gems_of
+from gem_bundle.changes.sides import gems_of, in_order
 from gem_bundle.diagnostics import listed_names
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class _Reading:
         streams = [edge for edge in node.inputs if self._is_stream(edge.node)]
         if len(streams) < 2:
             return streams
-        order = as_planned(node, self._gems.get(node.id))
+        order = in_order(node, self._gems.get(node.id))
         found = [node.inputs[position] for position in order or ()]
         if any(found.count(edge) != 1 for edge in streams):
             self.unclear.add(node.id)

@@ -85,6 +85,12 @@ OTHER_WAY_ROUND = (
         'and at >= seen and at <= seen + interval 1 day"}}\n'
     )
 )
+ONCE_EACH = (
+    "  g: {gem: deduplicate, input: a, options: {columns: [value]}}\n"
+    "  d: {gem: deduplicate, input: b, options: {columns: [m]}}\n"
+    '  t: {gem: sql, inputs: {g: g, d: d}, options: {query: "GIVEN"}}\n'
+)
+LATER = "with q as (select m as n from d) select n from g union all select n from q"
 SIDES = (
     "  o: {gem: select, input: a, options: {columns: [value, n]}}\n"
     "  j: {gem: join, inputs: {l: o, r: o}, options: {HOW}}\n"
@@ -1429,6 +1435,25 @@ KEPT_NULLS = [
         "a field asked for that fills another of a text that may lack",
         LEFT_JOIN + READ + _flag("so", "coalesce(id, 0) > 1", "p") + _filter("so", "c"),
         LEFT_JOIN + READ + _flag("so", "coalesce(id, 0) > 1", "p"),
+        "refused",
+    ),
+    # What stands before a query is there as often as it is named, and where the optimized plan names it.
+    Pushed(
+        "a join that a query reads twice",
+        JOIN_BY_NUMBER + _in_sql("select * from j union all select * from j", "j"),
+        JOIN_BY_NUMBER + _in_sql("select * from j", "j"),
+        "refused",
+    ),
+    Pushed(
+        "a common table expression put where it is used",
+        ONCE_EACH.replace("GIVEN", LATER),
+        ONCE_EACH.replace("GIVEN", "select m as n from d union all select n from g"),
+        "refused",
+    ),
+    Pushed(
+        "a common table expression used twice",
+        ONCE_EACH.replace("GIVEN", LATER),
+        ONCE_EACH.replace("GIVEN", f"{LATER} union all select n from q"),
         "refused",
     ),
 ]
