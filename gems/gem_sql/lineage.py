@@ -13,7 +13,7 @@ from gem_sql.join_lineage import of_joined, of_joined_groups
 from gem_sql.lateral_lineage import of_lateral
 from gem_sql.reading import facts_of
 from gem_sql.table_lineage import is_plain, of_table, table_named, table_of
-from gem_sql.tree import UnknownQuery, only, sql_of
+from gem_sql.tree import UnknownQuery, is_a_table, only, sql_of, without_twins
 from gem_sql.unread import without_unread
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def lineage_of(query: str, inputs: Mapping[str, Facts], made: Facts) -> Lineage 
     names = column_keys(made.columns)
     if tree is None or names is None or made.columns is None:
         return None
-    read = without_unread(tree)
+    read = without_unread(without_twins(tree))
     if read is not tree:
         tree, query = read, read.sql(dialect="spark")
     tables = {name.lower(): (position, facts) for position, (name, facts) in enumerate(inputs.items())}
@@ -133,21 +133,12 @@ def _with(tree: Any, tables: Tables) -> tuple[Tables, dict[str, Any]]:
         name = cte.alias.lower()
         if clause.args.get("recursive") or cte.args["alias"].args.get("columns") or name in known:
             raise UnknownQuery
-        table = table_named(cte.this.args["from_"].this, known) if _is_a_table(cte.this) else None
+        table = table_named(cte.this.args["from_"].this, known) if is_a_table(cte.this) else None
         if table is not None:
             known[name] = (table[0], table[1].called(name))
         else:
             queries[name] = cte.this
     return known, queries
-
-
-def _is_a_table(query: Any) -> bool:
-    """Whether a query is nothing but `select * from` a table."""
-    from gem_bundle.expressions.query import exp
-
-    given = {name for name, value in query.args.items() if value}
-    stars = [isinstance(item, exp.Star) and not any(item.args.values()) for item in query.expressions]
-    return isinstance(query, exp.Select) and given == {"expressions", "from_"} and stars == [True]
 
 
 def _read_by(tree: Any, queries: Mapping[str, Any]) -> tuple[Any, str]:

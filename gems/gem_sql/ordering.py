@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gem_sql.text import defined, statement
+from gem_sql.tree import without_twins
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -62,6 +63,7 @@ def tables_as_planned(query: str, names: Collection[str]) -> list[str] | None:
     tree = query_tree(statement(query))
     if tree is None:
         return None
+    tree = without_twins(tree)
     clause = tree.args.get("with_")
     if any(other is not clause or other.args.get("recursive") for other in tree.find_all(exp.With)):
         return None

@@ -60,6 +60,64 @@ def _left_out(star: Any) -> frozenset[str]:
     return frozenset(column.name.lower() for column in columns)
 
 
+def without_twins(tree: Any) -> Any:
+    """A query with `select distinct * from t` for each `union` of nothing but a table with itself.
+
+    So Spark's rule `RemoveNoopUnion` has it. Of other queries that are united with themselves it makes one
+    only where they compute each of their columns, or none: it compares them after it gave those of one other
+    names.
+
+    Args:
+        tree: The query.
+
+    Returns:
+        Another tree where there is such a union, else the same.
+    """
+    from sqlglot import exp
+
+    if tree.args.get("with_") or not any(map(_is_of_twins, tree.find_all(exp.Union))):
+        return tree
+    return tree.copy().transform(_once, copy=False)
+
+
+def _once(node: Any) -> Any:
+    from sqlglot import exp
+
+    if not _is_of_twins(node):
+        return node
+    while not isinstance(node, exp.Select):
+        node = node.this
+    node.set("distinct", exp.Distinct())
+    return node
+
+
+def _is_of_twins(node: Any) -> bool:
+    """Whether a query is a `union` of tables, all of which are the same one."""
+    from sqlglot import exp
+
+    waiting, sides = [node], []
+    while waiting:
+        side = waiting.pop()
+        if isinstance(side, exp.Union) and _given(side) == {"this", "expression", "distinct"}:
+            waiting += [side.this, side.expression]
+        else:
+            sides.append(side)
+    return len(sides) > 1 and is_a_table(sides[0]) and all(side == sides[0] for side in sides)
+
+
+def is_a_table(query: Any) -> bool:
+    """Whether a query is nothing but `select * from` a table."""
+    from sqlglot import exp
+
+    stars = [isinstance(item, exp.Star) and not any(item.args.values()) for item in query.expressions]
+    return isinstance(query, exp.Select) and _given(query) == {"expressions", "from_"} and stars == [True]
+
+
+def _given(node: Any) -> set[str]:
+    """The names of the parts that a node has."""
+    return {name for name, value in node.args.items() if value}
+
+
 def names_of(items: Iterable[Item]) -> frozenset[str]:
     """The names, in lower case, that the items of a `select` have been given."""
     return frozenset(item.name.lower() for item in items if item.name)

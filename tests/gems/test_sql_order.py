@@ -65,6 +65,10 @@ def test_an_order_that_is_not_certain_is_not_told(query: str) -> None:
         ("with a as (select * from a) select * from a union all select * from a", "aa"),
         ("select * from a where k in (select k from b) and k in (select k from a)", "aba"),
         ("select * from there.a, b", "b"),
+        ("select * from a union select * from a union select * from a", "a"),
+        ("select * from (select * from a union select * from a), b", "ab"),
+        ("select k from a union select k from a", "aa"),
+        ("select * from a union select * from b union select * from a", "aba"),
     ],
 )
 def test_a_table_is_planned_as_often_as_it_is_read_and_where(query: str, order: str) -> None:

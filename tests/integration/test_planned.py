@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gem_bundle.changes.model import Change, TargetChanges
+from gem_bundle.diagnostics import Place
 from gem_bundle.plugins import load_registry
 from gem_bundle.run.frames import NodeFailure
 from tests.differential.edits.draw import Edit
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from gem_bundle.changes.model import Verdict
     from gem_bundle.pipeline.plan import Plan
 
 pytestmark = pytest.mark.spark
@@ -50,6 +53,11 @@ def pipeline(aggregate: str, asked: str = "n > 1") -> Plan:
     return plan
 
 
+def changes(verdict: Verdict) -> TargetChanges:
+    """A verdict with a change that says so."""
+    return TargetChanges("out", (Change(verdict, "GB423", "", "g", (), Place("drawn")),))
+
+
 def test_spark_tells_by_its_plans_which_state_it_refuses(spark: SparkSession, tmp_path: Path) -> None:
     planning = Planning(spark, tmp_path / "planned")
     counted = pipeline("count(*)")
@@ -57,6 +65,9 @@ def test_spark_tells_by_its_plans_which_state_it_refuses(spark: SparkSession, tm
 
     assert planning.refusal(counted, counted, "out") is None
     assert planning.refusal(counted, pipeline("count(*)", "n > 2"), "out") is None
+    assert not planning.changes_before_state
+    assert planning.refusal(counted, pipeline("count(*)", "page = 'cart'"), "out") is None
+    assert planning.changes_before_state, "a condition on a key goes before the groups"
     # Both are a number, and one may be null.
     assert "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE" in str(
         planning.refusal(counted, pipeline("sum(k)"), "out")
@@ -85,11 +96,14 @@ def test_rows_decide_where_spark_plans_otherwise_than_told(spark: SparkSession, 
     def found(old: Plan, new: Plan, *said: str) -> list[str]:
         drawn = Drawn(0, "out", {}, old, Edit("other", {}, "g"), {}, new, stateful=True, kept=None)  # type: ignore[arg-type]
         first = experiments.first("planned", old, "out")
-        return [judge_run(drawn, one, first, experiments) for one in said]
+        return [judge_run(drawn, changes(one), first, experiments) for one in said]
 
     try:
         assert found(counted, averaged, "refused", "mixed") == ["planned otherwise", "refused missed"]
         # Each pipeline's edits go on from what it has left itself.
-        assert found(averaged, averaged, "refused") == ["worse"]
+        assert found(averaged, averaged, "refused", "same") == ["worse", "right"]
+        # What was counted of all rows is not what is counted of some of them.
+        asked = pipeline("count_if(k > 1)")
+        assert found(counted, asked, "continues", "mixed") == ["better", "planned otherwise"]
     finally:
         experiments.close()

@@ -126,7 +126,7 @@ def _computes(flow: Flow, path: list[tuple[str, int]]) -> bool:
     for name, _ in path:
         kinds = {operator.kind for operator in flow.side.operators if operator.node == name}
         lineage = flow.lineage(name) if kinds <= {"filter"} else None
-        if lineage is None:
+        if lineage is None or lineage.expands:
             return False
         needed = flow.needed(name)
         read = [made for key, made in lineage.columns.items() if key in needed or ALL in needed]

@@ -85,6 +85,7 @@ OTHER_WAY_ROUND = (
         'and at >= seen and at <= seen + interval 1 day"}}\n'
     )
 )
+UNPIVOTED = "  u: {gem: unpivot, input: f, options: {values: [lo], ids: [hi]}}\n"
 ONCE_EACH = (
     "  g: {gem: deduplicate, input: a, options: {columns: [value]}}\n"
     "  d: {gem: deduplicate, input: b, options: {columns: [m]}}\n"
@@ -1455,6 +1456,21 @@ KEPT_NULLS = [
         ONCE_EACH.replace("GIVEN", LATER),
         ONCE_EACH.replace("GIVEN", f"{LATER} union all select n from q"),
         "refused",
+    ),
+    # Spark makes one of a table that is united with itself, and not of another query.
+    Pushed(
+        "rows once of a table that is united with itself, unpivoted",
+        RESULTS + _in_sql("select * from g union select * from g", "g") + UNPIVOTED,
+        RESULTS + _in_sql("select * from g union select * from g", "g"),
+        "from_now_on",
+        mode="update",
+    ),
+    Pushed(
+        "rows once of a query that is united with itself",
+        ONCE_EACH.replace("GIVEN", "select value, n from g union select value, n from g"),
+        ONCE_EACH.replace("GIVEN", "select distinct value, n from g"),
+        "refused",
+        mode="update",
     ),
 ]
 
