@@ -102,7 +102,7 @@ def _is_alone(form: object, keys: Set[str], nullable: Set[str], *, wanted: bool)
     each = _several(form, nullable, wanted=wanted)
     if each is None:
         vanishes = _vanishes(form, nullable, wanted=wanted)
-        return columns_in(form) <= keys if vanishes is False else vanishes is not True
+        return _left_in(form, nullable) <= keys if vanishes is False else vanishes is not True
     parts, all_of = each
     if not all_of:
         return all(_is_alone(part, keys, nullable, wanted=hold) for part, hold in parts)
@@ -116,6 +116,21 @@ def _is_alone(form: object, keys: Set[str], nullable: Set[str], *, wanted: bool)
         elif _is_alone(part, keys | valued, nullable, wanted=hold):
             return True
     return False
+
+
+def _left_in(form: object, nullable: Set[str]) -> set[str]:
+    """The columns of a condition without those of parts that are the same for all rows, or may be."""
+    match form:
+        case ("NullSafeEQ" | "Is", (("this", part), ("expression", ("Boolean", _)))):
+            conditions = [part]
+        case ("coalesce" | "ifnull" | "nvl", (part, ("Boolean", _))):
+            conditions = [part]
+        case _:
+            tests, given = _branches(form) or ([], [form])
+            conditions = [*tests, *given]
+    parts = (atom for condition in conditions for atom in _atoms(condition, wanted=True))
+    left = (part for part, hold in parts if _vanishes(part, nullable, wanted=hold) is False)
+    return set().union(*map(columns_in, left))
 
 
 def has_contraries(conditions: Iterable[Form], keys: Set[str] = frozenset()) -> bool:

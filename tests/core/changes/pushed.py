@@ -92,6 +92,11 @@ ONCE_EACH = (
     '  t: {gem: sql, inputs: {g: g, d: d}, options: {query: "GIVEN"}}\n'
 )
 LATER = "with q as (select m as n from d) select n from g union all select n from q"
+LATE = "at > '2024-01-31 10:30:00'"
+LISTS = MARKED + (
+    "  g: {gem: aggregate, input: w, options: {group_by: {at: at}, "
+    "aggregates: {n: collect_list(value), c: count(*)}}}\n"
+)
 SIDES = (
     "  o: {gem: select, input: a, options: {columns: [value, n]}}\n"
     "  j: {gem: join, inputs: {l: o, r: o}, options: {HOW}}\n"
@@ -234,6 +239,11 @@ def _unmarked(name: str, state: str, last: str, columns: str, mode: str) -> Push
     )
     name = f"a watermark behind {name} that nothing goes by"
     return Pushed(name, state + mark + old, state + new, "refused", mode=mode)
+
+
+def _of_moments(name: str, condition: str, verdict: str = "mixed") -> Pushed:
+    """Asked of groups of moments."""
+    return Pushed(name, LISTS, LISTS + _filter(condition, "g"), verdict)
 
 
 def _unread(name: str, query: str) -> Pushed:
@@ -1472,6 +1482,12 @@ KEPT_NULLS = [
         "refused",
         mode="update",
     ),
+    # A part that is the same for all rows is none of a condition that goes before as a whole.
+    _of_moments(
+        "a key beside a result that is never null, as a whole", f"({LATE} and n is not null) is true"
+    ),
+    _of_moments("branches of a key of which one asks for a result", f"if({LATE}, n is not null, at is null)"),
+    _of_moments("a key beside a result, as a whole", f"({LATE} and c > 1) is true", "from_now_on"),
 ]
 
 EDITS = [*PUSHED, *KEPT_NULLS]
