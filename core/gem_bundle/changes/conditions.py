@@ -1,19 +1,15 @@
-"""Conditions: what Spark puts them before, and what it knows behind them."""
+"""What Spark puts a condition before, and what is known behind it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from gem_bundle.changes.clauses import asked_by
 from gem_bundle.changes.flow import of_input
-from gem_bundle.changes.forms import form_made_by
-from gem_bundle.lineage import UNCHANGED, Equality, Lineage, Made, column_keys, uses_of
+from gem_bundle.lineage import UNCHANGED, Lineage, Made, column_keys
 from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.record import InputRecord
 
@@ -34,8 +30,6 @@ ASKED_BEFORE = {
 _EQUALITY = "sqlglot.expressions.core.EQ'"
 EQUALITIES = (f"(<class '{_EQUALITY}", "(<class 'sqlglot.expressions.core.NullSafeEQ'")
 """How the rules of conditions begin that want two things to be equal."""
-_Flags = dict[str, tuple[Made, dict[str, Made]]]
-"""Columns that are computed, each with how, and with how the columns that it is computed of are made."""
 
 
 def pushed_below(
@@ -251,202 +245,12 @@ def _is_distinct(flow: Flow, name: str, *, any_mode: bool) -> bool:
     return bool(kinds & {"aggregate", "except"})
 
 
-def asked_behind(flow: Flow, name: str, *, sides: bool = False, far: bool = True) -> set[str]:
-    """The columns of a node's inputs that conditions behind it ask for, and that Spark puts before it.
-
-    Each is behind the position of its input, as in `gem_bundle.lineage.Made.uses`.
+def asked_before(flow: Flow, edge: InputRecord, use: str) -> set[str]:
+    """The nodes before which Spark asks for a column that an aggregation asks for, as its window does.
 
     Args:
         flow: The version.
-        name: The node.
-        sides: Each is behind its side of a join.
-        far: By the conditions of pairs of what comes of the node by another join too.
+        edge: The input.
+        use: The column, behind the position of the input.
     """
-    found: set[str] = set()
-    for _, lineage, known in conditions_behind(flow, name, pairs=True, far=far, flags=True, sides=sides):
-        found |= as_they_were(known, lineage.asks)
-    return found
-
-
-def as_they_were(known: Mapping[str, Made], uses: Iterable[str] | None) -> set[str]:
-    """Which columns some others are, or are taken out of, without those that are made otherwise.
-
-    Args:
-        known: How the columns are made.
-        uses: Some of them, each behind the position of its input.
-    """
-    columns = {use.partition(":")[2] for use in uses or ()}
-    passed = (known[key] for key in columns & known.keys())
-    return {use for made in passed if lacks_what_it_is_of(made) for use in made.uses or ()}
-
-
-def lacks_what_it_is_of(made: Made) -> bool:
-    """Whether something is null where what it is made of is: it is a column, or a field taken out of one."""
-    return made.rule in UNCHANGED or made.whole == "unpacked"
-
-
-def conditions_behind(
-    flow: Flow,
-    name: str,
-    *,
-    pairs: bool = False,
-    far: bool = False,
-    flags: bool = False,
-    sides: bool = False,
-) -> Iterator[tuple[str, Lineage, Mapping[str, Made]]]:
-    """The nodes whose conditions Spark puts before one, with what the columns before them are made of.
-
-    Args:
-        flow: The version.
-        name: The node.
-        pairs: Those of pairs too, as `pushed_below` has them.
-        far: Those of pairs of what comes of the node by another join too.
-        flags: What columns ask for that are conditions themselves too, over those they are made of.
-        sides: What a join makes of columns is told by its sides, not by the positions of its inputs.
-
-    Yields:
-        The id of each of them, what it does, and how the columns that come to it are made of those that come
-        to the node.
-    """
-    lineage = flow.lineage(name)
-    start: tuple[str, str, dict[str, Made], _Flags]
-    made_of = {} if lineage is None else _by_side(lineage) if sides else dict(lineage.columns)
-    start = name, "", made_of, {}
-    waiting = [start]
-    while waiting:
-        before, read, known, computed = waiting.pop()
-        for other in flow.side.readers_of.get(before, ()):
-            inputs = flow.side.nodes[other].inputs
-            if len(inputs) != 1:
-                places = [
-                    place for place, edge in enumerate(inputs) if (edge.node, edge.output) == (before, read)
-                ]
-                waiting += [(other, "", _of_side(flow, other, place, known), {}) for place in places]
-                continue
-            if inputs[0].output != read:
-                continue
-            for output in flow.outputs(other):
-                lineage = flow.lineage(other, output)
-                if lineage is None:
-                    continue
-                if lineage.kept and lineage.kept.rows:
-                    tables = sorted(set().union(*lineage.kept.tables.values()))
-                    waiting += [(other, output, _of_table(lineage, table, known), {}) for table in tables]
-                    continue
-                if lineage.kept:
-                    asks = lineage.asks or ()
-                    asked = frozenset(use for use in asks if name in _asked(flow, inputs[0], use))
-                    if asked:
-                        yield other, replace(lineage, rows=Made(uses=asked), asks=asked), known
-                    continue
-                if name in pushed_below(flow, other, output, pairs=pairs, far=far):
-                    yield other, lineage, known
-                    if flags and (flag := _flag_of(lineage, computed)) is not None:
-                        asked, columns = flag
-                        yield other, replace(lineage, rows=Made(uses=asked), asks=asked), columns
-                made = {key: as_made_before(known, column) for key, column in lineage.columns.items()}
-                waiting.append((other, output, made, _flags_behind(lineage, known, computed)))
-
-
-def _flags_behind(lineage: Lineage, known: dict[str, Made], computed: _Flags) -> _Flags:
-    """The columns behind a node that it computes, or hands on that have been, with what they are made of."""
-    found = {key: (made, known) for key, made in lineage.columns.items() if made.rule not in UNCHANGED}
-    for key, made in lineage.columns.items():
-        before = "".join(of_input(made.uses or (), 0)) if made.rule == "=" else ""
-        if before in computed:
-            found[key] = computed[before]
-    return found
-
-
-def _flag_of(lineage: Lineage, computed: _Flags) -> tuple[frozenset[str], Mapping[str, Made]] | None:
-    """What the column asks for that is a node's condition, and how the columns it is over are made."""
-    name = "".join(of_input(lineage.rows.uses or (), 0)) if lineage.rows.rule == "=" else ""
-    made, columns = computed.get(name, (Made(), {}))
-    form = form_made_by(made) if name in computed else None
-    return None if form is None else (frozenset(asked_by(form)), columns)
-
-
-def _of_side(flow: Flow, name: str, place: int, known: Mapping[str, Made]) -> dict[str, Made]:
-    """How columns behind a union or a join are made of those before one of its inputs, without all others.
-
-    Args:
-        flow: The version.
-        name: The node.
-        place: The position of the input.
-        known: How the columns of that are made.
-    """
-    lineage = flow.lineage(name)
-    columns = lineage.columns if lineage is not None else {}
-    own = {key: of_input(made.uses or (), place) for key, made in columns.items() if made.rule in UNCHANGED}
-    return {
-        key: as_made_before(known, Made("=", frozenset(f"0:{column}" for column in found)))
-        for key, found in own.items()
-        if found
-    }
-
-
-def _of_table(joined: Lineage, table: int, known: Mapping[str, Made]) -> dict[str, Made]:
-    """The same of one of the tables of an input that is joined with itself."""
-    of = joined.kept.tables if joined.kept is not None else {}
-    own = {key: joined.columns[key] for key, numbers in of.items() if numbers == frozenset({table})}
-    return {key: as_made_before(known, made) for key, made in own.items() if made.rule in UNCHANGED}
-
-
-def _by_side(joined: Lineage) -> dict[str, Made]:
-    """How the columns behind a join are made: what they use is told by its sides, not by its inputs."""
-
-    def placed(key: str, made: Made) -> Made:
-        of = joined.sides_of(key)
-        if made.uses is None or len(of) != 1:
-            return made
-        return replace(made, uses=frozenset(f"{min(of)}:{use.partition(':')[2]}" for use in made.uses))
-
-    return {key: placed(key, made) for key, made in joined.columns.items()}
-
-
-def _asked(flow: Flow, edge: InputRecord, use: str) -> set[str]:
-    """The nodes before which Spark asks for a column that an aggregation asks for, as its window does."""
     return _below(flow, edge, of_input([use], 0), Made(uses=frozenset([use])), _How())
-
-
-def as_made_before(known: Mapping[str, Made], made: Made) -> Made:
-    """Something made of columns, as made of what those are made of.
-
-    Args:
-        known: How the columns are made.
-        made: What is made of them.
-    """
-    if made.uses is None:
-        return made
-    found = [known.get(use.partition(":")[2], Made("?", None)) for use in made.uses]
-    # Of a union each branch has the condition.
-    if made.rule in UNCHANGED and len(found) == 1:
-        return found[0]
-    equals = (equal_before(known, equal) for equal in made.equals)
-    rule = (
-        "of several"
-        if made.rule == "="
-        else " ".join([made.rule, *sorted({f.nameless for f in found} - {""})])
-    )
-    return Made(
-        rule,
-        uses_of(found),
-        equals=tuple(equal for equal in equals if equal is not None),
-        whole=made.whole if all(f.rule in UNCHANGED for f in found) else "",
-    )
-
-
-def equal_before(known: Mapping[str, Made], equal: Equality) -> Equality | None:
-    """What is to be equal, by what its columns are made of; None where that isn't known.
-
-    Args:
-        known: How the columns are made.
-        equal: What of them is to be equal.
-    """
-    one, other = (
-        as_made_before(known, Made(rule or "=", side))
-        for side, rule in zip(equal.sides, equal.rules, strict=True)
-    )
-    if one.uses is None or other.uses is None:
-        return None
-    return Equality((one.uses, other.uses), equal.takes_nulls, (one.nameless, other.nameless))

@@ -6,17 +6,15 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.conditions import (
-    ASKED_BEFORE,
-    SEMI,
+from gem_bundle.changes.behind import (
     as_made_before,
     as_they_were,
     asked_behind,
     conditions_behind,
     equal_before,
-    is_always_there,
     lacks_what_it_is_of,
 )
+from gem_bundle.changes.conditions import ASKED_BEFORE, SEMI, is_always_there
 from gem_bundle.changes.flow import ALL, of_input, read_of
 from gem_bundle.changes.forms import columns_in, followed, form_made_by, tree_of
 from gem_bundle.expressions.functions import BY_CHANCE

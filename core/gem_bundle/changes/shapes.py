@@ -7,7 +7,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from gem_bundle.changes.conditions import asked_behind, is_always_there
+from gem_bundle.changes.behind import asked_behind
+from gem_bundle.changes.conditions import is_always_there
 from gem_bundle.changes.emptied import in_empty_branches
 from gem_bundle.changes.flow import ALL, of_input, values_for
 from gem_bundle.changes.joins import (
