@@ -123,6 +123,15 @@ def columns_in(form: object) -> set[str]:
     return {str(form[0])} if is_column(form) else set().union(*map(columns_in, form))
 
 
+def names_in(form: object) -> set[str]:
+    """The names in an expression that aren't those of columns of an input, nor of what it is made with."""
+    if not isinstance(form, tuple) or is_column(form):
+        return set()
+    if len(form) == 1 and isinstance(form[0], str):
+        return {form[0]}
+    return set().union(*map(names_in, form))
+
+
 def conjunction(forms: Sequence[Form]) -> Form:
     """The condition that all of several hold.
 

@@ -97,6 +97,10 @@ LISTS = MARKED + (
     "  g: {gem: aggregate, input: w, options: {group_by: {at: at}, "
     "aggregates: {n: collect_list(value), c: count(*)}}}\n"
 )
+COUNTED = (
+    "  o: {gem: select, input: g, options: {columns: [c]}}\n"
+    "  q: {gem: select, input: o, options: {columns: {d: c}}}\n"
+)
 SIDES = (
     "  o: {gem: select, input: a, options: {columns: [value, n]}}\n"
     "  j: {gem: join, inputs: {l: o, r: o}, options: {HOW}}\n"
@@ -1488,6 +1492,27 @@ KEPT_NULLS = [
     ),
     _of_moments("branches of a key of which one asks for a result", f"if({LATE}, n is not null, at is null)"),
     _of_moments("a key beside a result, as a whole", f"({LATE} and c > 1) is true", "from_now_on"),
+    # A filter may ask for what was left out before it: Spark has it go on that far.
+    Pushed(
+        "a result asked for that was left out",
+        RESULTS + "  o: {gem: select, input: g, options: {columns: [lo]}}\n",
+        RESULTS + "  o: {gem: select, input: g, options: {columns: [lo]}}\n" + _filter("hi > 1", "o"),
+        "refused",
+        mode="update",
+    ),
+    Pushed(
+        "a key asked for that was left out twice",
+        GROUPS + COUNTED,
+        GROUPS + COUNTED + _filter("value <> 'cart'", "q"),
+        "mixed",
+        mode="complete",
+    ),
+    Pushed(
+        "a side that lacks rows asked for what was left out",
+        LEFT_JOIN + "  o: {gem: select, input: j, options: {columns: [n]}}\n",
+        LEFT_JOIN + "  o: {gem: select, input: j, options: {columns: [n]}}\n" + _filter("m > 1", "o"),
+        "mixed",
+    ),
 ]
 
 EDITS = [*PUSHED, *KEPT_NULLS]

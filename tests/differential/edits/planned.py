@@ -267,6 +267,8 @@ def work(seed: str, job: int, jobs: int, count: int) -> Counter[str]:
                 if looked_at or found not in {"right", "useless"}:
                     first = first or experiments.first(told, drawn.old, drawn.target)
                     found = judge_run(drawn, said, first, experiments)
+                    if looked_at and found == "useless over rows":
+                        found = "right"  # as far as its plan tells
                     if found not in {"right", "planned otherwise"}:
                         codes = "; ".join(f"{c.verdict}[{c.code}] {c.message[:200]}" for c in said.changes)
                         print(
