@@ -16,7 +16,13 @@ from gem_bundle.changes.sides import is_same_in
 from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.expressions import is_blind_to_duplicates
 from gem_bundle.lineage import Lineage, Made, column_keys, uses_at
-from gem_bundle.operators import AggregateOperator, DeduplicateOperator, LimitOperator, WatermarkOperator
+from gem_bundle.operators import (
+    AggregateOperator,
+    DeduplicateOperator,
+    JoinOperator,
+    LimitOperator,
+    WatermarkOperator,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
@@ -26,8 +32,9 @@ if TYPE_CHECKING:
     from gem_bundle.facts import Column, Facts
     from gem_bundle.gem import Transform
     from gem_bundle.lineage import Kept
-    from gem_bundle.operators import JoinOperator
 
+# The side of which a join has every row, by how it joins.
+_OUTER = {"left": 0, "right": 1}
 IS_NULL = re.compile(
     r"\(<class 'sqlglot\.expressions\.core\.Is'>, \(\('this', \('[^']*',\)\), "
     r"\('expression', \(<class 'sqlglot\.expressions\.core\.Null'>"
@@ -162,8 +169,10 @@ class Flow:
     def leaves_out(self, name: str) -> bool:
         """Whether Spark leaves a node out: another limit does what it does, or nobody asks for its groups."""
         if name not in self._left_out:
-            self._left_out[name] = self._forms_groups_for_nothing(name) or is_below_another(
-                self.side, name, self.lineage
+            self._left_out[name] = (
+                self._forms_groups_for_nothing(name)
+                or self._joins_for_nothing(name)
+                or is_below_another(self.side, name, self.lineage)
             )
         return self._left_out[name]
 
@@ -178,6 +187,25 @@ class Flow:
             self._forms_groups(name)
             and lineage is not None
             and self._functions(lineage, self.needed(name)) == []
+            and all(map(self._takes_each_once, self.side.paths(name)))
+        )
+
+    def _joins_for_nothing(self, name: str) -> bool:
+        """Whether an outer join only makes rows of its one side come more often, and nobody counts them.
+
+        So Spark's rule `EliminateOuterJoin` has it.
+        """
+        operators = [operator for operator in self.side.operators if operator.node == name]
+        joins = [operator for operator in operators if isinstance(operator, JoinOperator)]
+        side = _OUTER.get(joins[0].how) if len(joins) == 1 else None
+        lineage, needed = self.lineage(name), self.needed(name)
+        return (
+            side is not None
+            and operators == joins
+            and lineage is not None
+            and lineage.kept is not None
+            and needed <= lineage.columns.keys()
+            and all(lineage.sides_of(key) == frozenset({side}) for key in needed)
             and all(map(self._takes_each_once, self.side.paths(name)))
         )
 

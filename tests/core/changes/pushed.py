@@ -250,6 +250,12 @@ def _of_moments(name: str, condition: str, verdict: str = "mixed") -> Pushed:
     return Pushed(name, LISTS, LISTS + _filter(condition, "g"), verdict)
 
 
+def _of_outer_join(name: str, old: str, new: str, how: str = "left") -> Pushed:
+    """What is read of an outer join."""
+    joined = LEFT_JOIN.replace("how: left", f"how: {how}")
+    return Pushed(name, joined + _in_sql(old, "j"), joined + _in_sql(new, "j"), "refused")
+
+
 def _unread(name: str, query: str) -> Pushed:
     """A column behind a join that comes out, and that nothing but conditions reads then."""
     old, new = (
@@ -1512,6 +1518,23 @@ KEPT_NULLS = [
         LEFT_JOIN + "  o: {gem: select, input: j, options: {columns: [n]}}\n",
         LEFT_JOIN + "  o: {gem: select, input: j, options: {columns: [n]}}\n" + _filter("m > 1", "o"),
         "mixed",
+    ),
+    # Of an outer join Spark leaves one side alone, where nobody reads the other, nor counts the rows.
+    _of_outer_join(
+        "distinct rows of one side of an outer join, then of both",
+        "select distinct value, at from j",
+        "select distinct value, at, name from j",
+    ),
+    _of_outer_join(
+        "the largest of one side of an outer join, then its number",
+        "select value, at, max(n) as k from j group by value, at",
+        "select value, at, count(n) as k from j group by value, at",
+    ),
+    _of_outer_join(
+        "distinct rows of the left side of a right join, which stays, then of its right side",
+        "select distinct value, at from j",
+        "select distinct name, seen from j",
+        how="right",
     ),
 ]
 
