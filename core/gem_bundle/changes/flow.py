@@ -7,13 +7,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from gem_bundle.changes.forms import form_of, names_in
+from gem_bundle.changes.brought import bringing, brought, inputs_in
 from gem_bundle.changes.limits import is_below_another
 from gem_bundle.changes.lineages import lineage_of
 from gem_bundle.changes.passing import lets_go_at_once
 from gem_bundle.changes.results import tell_of_rows
 from gem_bundle.changes.sides import is_same_in
-from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.expressions import is_blind_to_duplicates
 from gem_bundle.lineage import Lineage, Made, column_keys, uses_at
 from gem_bundle.operators import (
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.changes.record import InputRecord
     from gem_bundle.changes.sides import Side
-    from gem_bundle.facts import Column, Facts
+    from gem_bundle.facts import Column
     from gem_bundle.gem import Transform
     from gem_bundle.lineage import Kept
 
@@ -92,67 +91,21 @@ class Flow:
         if gem is None or gem.kind != "transform":
             return None
         if name in self._brought:
-            return self._bringing(name, cast("Transform", gem))
+            return bringing(self.side, name, self._brought)
         if self._other is not None and self._is_the_same_in(self._other.side, name):
             return self._other.lineage(name, output)
-        return lineage_of(cast("Transform", gem), _inputs_in(self.side, name), output)
+        return lineage_of(cast("Transform", gem), inputs_in(self.side, name), output)
 
     @cached_property
     def _brought(self) -> dict[str, tuple[Column, ...]]:
-        """The columns that nodes hand on though they leave them out, since a filter behind asks for them.
-
-        With the filters themselves, which hand them on no further: Spark's rule `ResolveMissingReferences`.
-        """
-        found: dict[str, tuple[Column, ...]] = {}
-        for name in reversed(self.side.order):
-            node, gem = self.side.nodes[name], self.side.gems.get(name)
-            if node.kind != "transform" or len(node.inputs) != 1 or gem is None:
-                continue
-            (facts,) = _inputs_in(self.side, name)
-            lineage = lineage_of(cast("Transform", gem), [facts]) if facts.hidden else None
-            if lineage is None or lineage.kept is not None or lineage.rows.uses is not None:
-                continue
-            for key in names_in(form_of(lineage.rows.rule)) & (facts.hidden or frozenset()):
-                found.setdefault(name, ())
-                for other, column in self._way_to(key, node.inputs[0]):
-                    found[other] = (*found.get(other, ()), column)
-        return found
-
-    def _way_to(self, key: str, edge: InputRecord) -> list[tuple[str, Column]]:
-        """The nodes that leave out a column, from an input on, each with it; none where it isn't found."""
-        found: list[str] = []
-        while True:
-            facts, node = self.side.facts.get(edge.key), self.side.nodes[edge.node]
-            keys = column_keys(facts.columns) if facts is not None else None
-            if facts is None or keys is None or edge.output:
-                return []
-            if key in keys:
-                column = (facts.columns or ())[keys.index(key)]
-                return [(name, column) for name in found]
-            if len(node.inputs) != 1:
-                return []
-            found.append(node.id)
-            (edge,) = node.inputs
-
-    def _bringing(self, name: str, gem: Transform) -> Lineage | None:
-        """What a node makes of what, with what it hands on or asks for though it was left out."""
-        (facts,), (edge,) = _inputs_in(self.side, name), self.side.nodes[name].inputs
-        more = self._brought.get(edge.node, ())
-        lineage = lineage_of(gem, [replace(facts, columns=(*(facts.columns or ()), *more))])
-        own = column_keys(self.side.facts[name].columns)
-        if lineage is None or own is None:
-            return lineage
-        columns = {key: made for key, made in lineage.columns.items() if key in own}
-        for key in column_keys(self._brought[name]) or ():
-            use = frozenset({f"0:{key}"})
-            columns[key] = Made("=", use, use, (f"0:{key}",))
-        return replace(lineage, columns=columns)
+        """The nodes that hand on what they leave out, each with those columns."""
+        return brought(self.side)
 
     def _is_the_same_in(self, other: Side, name: str) -> bool:
         """Whether a node of that name does the same there, with inputs of which the same is known."""
         if not is_same_in(other, self.side.nodes[name]):
             return False
-        ours, theirs = (_inputs_in(side, name) for side in (self.side, other))
+        ours, theirs = (inputs_in(side, name) for side in (self.side, other))
         return ours == theirs and all(
             one.qualifiers == two.qualifiers for one, two in zip(ours, theirs, strict=True)
         )
@@ -592,12 +545,6 @@ class Flow:
                     needed[edge.node] |= read
                 by_edge[name, position] = read
         return needed, by_edge
-
-
-def _inputs_in(side: Side, name: str) -> list[Facts]:
-    """What is known of a node's inputs."""
-    # Only the keys of its inputs are asked for, and a recorded node has them too.
-    return inputs_of(side.nodes[name], side.facts)  # type: ignore[arg-type]
 
 
 def _without_conditions(lineage: Lineage, left: frozenset[str]) -> Lineage:

@@ -1,0 +1,96 @@
+"""Columns that go on to a filter that asks for them, though they were left out before it.
+
+So Spark has them: its rule `ResolveMissingReferences`. Behind the filter they are left out for good.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+from gem_bundle.changes.forms import form_of, names_in
+from gem_bundle.changes.lineages import lineage_of
+from gem_bundle.check.stages.inference import inputs_of
+from gem_bundle.lineage import Made, column_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gem_bundle.changes.record import InputRecord
+    from gem_bundle.changes.sides import Side
+    from gem_bundle.facts import Column, Facts
+    from gem_bundle.gem import Transform
+    from gem_bundle.lineage import Lineage
+
+
+def brought(side: Side) -> dict[str, tuple[Column, ...]]:
+    """The nodes that hand on what they leave out, each with those columns, and the filters, with none.
+
+    Args:
+        side: The version.
+    """
+    found: dict[str, tuple[Column, ...]] = {}
+    for name in reversed(side.order):
+        node, gem = side.nodes[name], side.gems.get(name)
+        if node.kind != "transform" or len(node.inputs) != 1 or gem is None:
+            continue
+        (facts,) = inputs_in(side, name)
+        lineage = lineage_of(cast("Transform", gem), [facts]) if facts.hidden else None
+        if lineage is None or lineage.kept is not None or lineage.rows.uses is not None:
+            continue
+        for key in names_in(form_of(lineage.rows.rule)) & (facts.hidden or frozenset()):
+            found.setdefault(name, ())
+            for other, column in _way_to(side, key, node.inputs[0]):
+                found[other] = (*found.get(other, ()), column)
+    return found
+
+
+def _way_to(side: Side, key: str, edge: InputRecord) -> list[tuple[str, Column]]:
+    """The nodes that leave out a column, from an input on, each with it; none where it isn't found."""
+    found: list[str] = []
+    while True:
+        facts, node = side.facts.get(edge.key), side.nodes[edge.node]
+        keys = column_keys(facts.columns) if facts is not None else None
+        if facts is None or keys is None or edge.output:
+            return []
+        if key in keys:
+            column = (facts.columns or ())[keys.index(key)]
+            return [(name, column) for name in found]
+        if len(node.inputs) != 1:
+            return []
+        found.append(node.id)
+        (edge,) = node.inputs
+
+
+def bringing(side: Side, name: str, columns: Mapping[str, tuple[Column, ...]]) -> Lineage | None:
+    """What one of those nodes makes of what, with what comes to it and goes on though it was left out.
+
+    Args:
+        side: The version.
+        name: The node.
+        columns: What `brought` has found.
+    """
+    (facts,), (edge,) = inputs_in(side, name), side.nodes[name].inputs
+    more = columns.get(edge.node, ())
+    lineage = lineage_of(
+        cast("Transform", side.gems[name]), [replace(facts, columns=(*(facts.columns or ()), *more))]
+    )
+    own = column_keys(side.facts[name].columns)
+    if lineage is None or own is None:
+        return lineage
+    made = {key: one for key, one in lineage.columns.items() if key in own}
+    for key in column_keys(columns[name]) or ():
+        use = frozenset({f"0:{key}"})
+        made[key] = Made("=", use, use, (f"0:{key}",))
+    return replace(lineage, columns=made)
+
+
+def inputs_in(side: Side, name: str) -> list[Facts]:
+    """What is known of a node's inputs.
+
+    Args:
+        side: The version.
+        name: The node.
+    """
+    # Only the keys of its inputs are asked for, and a recorded node has them too.
+    return inputs_of(side.nodes[name], side.facts)  # type: ignore[arg-type]
