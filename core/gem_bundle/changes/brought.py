@@ -14,7 +14,7 @@ from gem_bundle.check.stages.inference import inputs_of
 from gem_bundle.lineage import Made, column_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gem_bundle.changes.record import InputRecord
     from gem_bundle.changes.sides import Side
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from gem_bundle.lineage import Lineage
 
 
-def brought(side: Side) -> dict[str, tuple[Column, ...]]:
+def brought(side: Side, told: Callable[[str], Lineage | None]) -> dict[str, tuple[Column, ...]]:
     """The nodes that hand on what they leave out, each with those columns, and the filters, with none.
 
     Args:
         side: The version.
+        told: What a transform's gem says that it makes of what, by the transform's id.
     """
     found: dict[str, tuple[Column, ...]] = {}
     for name in reversed(side.order):
@@ -35,7 +36,7 @@ def brought(side: Side) -> dict[str, tuple[Column, ...]]:
         if node.kind != "transform" or len(node.inputs) != 1 or gem is None:
             continue
         (facts,) = inputs_in(side, name)
-        lineage = lineage_of(cast("Transform", gem), [facts]) if facts.hidden else None
+        lineage = told(name) if facts.hidden else None
         if lineage is None or lineage.kept is not None or lineage.rows.uses is not None:
             continue
         for key in names_in(form_of(lineage.rows.rule)) & (facts.hidden or frozenset()):

@@ -69,6 +69,7 @@ class Flow:
         self.side = side
         self._other = other
         self._lineages: dict[tuple[str, str], Lineage | None] = {}
+        self._as_told: dict[tuple[str, str], Lineage | None] = {}
         self._never_null: dict[tuple[str, str], Mapping[str, bool | None]] = {}
         self._left_out: dict[str, bool] = {}
         self._handed_on: dict[tuple[str, str], frozenset[str]] = {}
@@ -90,16 +91,23 @@ class Flow:
         gem = self.side.gems.get(name)
         if gem is None or gem.kind != "transform":
             return None
-        if name in self._brought:
-            return bringing(self.side, name, self._brought)
-        if self._other is not None and self._is_the_same_in(self._other.side, name):
-            return self._other.lineage(name, output)
-        return lineage_of(cast("Transform", gem), inputs_in(self.side, name), output)
+        return bringing(self.side, name, self._brought) if name in self._brought else self._told(name, output)
+
+    def _told(self, name: str, output: str = "") -> Lineage | None:
+        """What the gem of a transform says that it makes of what."""
+        key = (name, output)
+        if key not in self._as_told:
+            if self._other is not None and self._is_the_same_in(self._other.side, name):
+                self._as_told[key] = self._other._told(name, output)
+            else:
+                gem = cast("Transform", self.side.gems[name])
+                self._as_told[key] = lineage_of(gem, inputs_in(self.side, name), output)
+        return self._as_told[key]
 
     @cached_property
     def _brought(self) -> dict[str, tuple[Column, ...]]:
         """The nodes that hand on what they leave out, each with those columns."""
-        return brought(self.side)
+        return brought(self.side, self._told)
 
     def _is_the_same_in(self, other: Side, name: str) -> bool:
         """Whether a node of that name does the same there, with inputs of which the same is known."""
