@@ -36,12 +36,9 @@ def tables_in_order(query: str, names: Collection[str]) -> list[str] | None:
     tree, found = query_tree(text), table_names(text)
     if tree is None or found is None or defined(query) & set(names):
         return None
-    with_clauses = list(tree.find_all(exp.With))
-    if any(clause is not tree.args.get("with_") or clause.args.get("recursive") for clause in with_clauses):
-        return None
-    definitions = [cte.alias.lower() for clause in with_clauses for cte in clause.expressions]
+    definitions = _definitions(tree)
     used = [table.name.lower() for table in tree.find_all(exp.Table) if len(table.parts) == 1]
-    if any(used.count(name) != 1 for name in definitions):
+    if definitions is None or any(used.count(cte.alias.lower()) != 1 for cte in definitions):
         return None
     return [name for table in found if (name := table.name.lower()) in names]
 
@@ -64,17 +61,27 @@ def tables_as_planned(query: str, names: Collection[str]) -> list[str] | None:
     if tree is None:
         return None
     tree = without_twins(tree)
-    clause = tree.args.get("with_")
-    if any(other is not clause or other.args.get("recursive") for other in tree.find_all(exp.With)):
+    definitions = _definitions(tree)
+    if definitions is None:
         return None
     made: dict[str, list[str]] = {}
     tables = list(tree.find_all(exp.Table))
-    for cte in clause.expressions if clause is not None else ():
+    for cte in definitions:
         of_it = (table for table in tables if table.find_ancestor(exp.CTE) is cte)
         made[cte.alias.lower()] = found = _in_place(of_it, made, names)
         if len(found) > _MOST_TABLES:
             return None
     return _in_place((table for table in tables if table.find_ancestor(exp.CTE) is None), made, names)
+
+
+def _definitions(tree: exp.Query) -> list[exp.CTE] | None:
+    """The common table expressions of a query; None where some are within a part of it, or recursive."""
+    from gem_bundle.expressions.query import exp
+
+    clauses = list(tree.find_all(exp.With))
+    if any(clause is not tree.args.get("with_") or clause.args.get("recursive") for clause in clauses):
+        return None
+    return [cte for clause in clauses for cte in clause.expressions]
 
 
 def _in_place(

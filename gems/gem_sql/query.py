@@ -11,7 +11,7 @@ from gem_sql.text import blanked, tables_of_the_catalog, with_placeholders
 from gem_sql.tree import UnknownQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -80,16 +80,18 @@ class Sql(Transform[SqlOptions]):
         """The order in which the query names its tables, where Spark's plan has them in that order."""
         from gem_sql.ordering import tables_in_order
 
-        names = [name.lower() for name in self.input_names]
-        tables = tables_in_order(self.options.query, names)
-        return None if tables is None else [names.index(table) for table in tables]
+        return self._positions(tables_in_order)
 
     def inputs_as_planned(self) -> "Sequence[int] | None":
         """The order in which the query reads its tables, each as often as it does."""
         from gem_sql.ordering import tables_as_planned
 
+        return self._positions(tables_as_planned)
+
+    def _positions(self, read: "Callable[[str, list[str]], list[str] | None]") -> "list[int] | None":
+        """The positions of its inputs as something reads them out of the query."""
         names = [name.lower() for name in self.input_names]
-        tables = tables_as_planned(self.options.query, names)
+        tables = read(self.options.query, names)
         return None if tables is None else [names.index(table) for table in tables]
 
     def lineage(self, *inputs: Facts) -> Lineage | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from gem_bundle.changes.forms import form_of, names_in
 from gem_bundle.changes.lineages import lineage_of
 from gem_bundle.check.stages.inference import inputs_of
-from gem_bundle.lineage import Made, column_keys
+from gem_bundle.lineage import column_keys, same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from gem_bundle.lineage import Lineage
 
 
-def brought(side: Side, told: Callable[[str], Lineage | None]) -> dict[str, tuple[Column, ...]]:
-    """The nodes that hand on what they leave out, each with those columns, and the filters, with none.
+def brought(side: Side, told: Callable[[str], Lineage | None]) -> dict[str, Lineage | None]:
+    """What nodes make of what that hand on what they leave out, or ask for what was left out.
 
     Args:
         side: The version.
         told: What a transform's gem says that it makes of what, by the transform's id.
     """
-    found: dict[str, tuple[Column, ...]] = {}
+    columns: dict[str, dict[str, Column]] = {}
     for name in reversed(side.order):
-        node, gem = side.nodes[name], side.gems.get(name)
-        if node.kind != "transform" or len(node.inputs) != 1 or gem is None:
+        node = side.nodes[name]
+        if node.kind != "transform" or len(node.inputs) != 1:
             continue
         (facts,) = inputs_in(side, name)
         lineage = told(name) if facts.hidden else None
-        if lineage is None or lineage.kept is not None or lineage.rows.uses is not None:
+        if not facts.hidden or lineage is None or lineage.kept is not None or lineage.rows.uses is not None:
             continue
-        for key in names_in(form_of(lineage.rows.rule)) & (facts.hidden or frozenset()):
-            found.setdefault(name, ())
+        for key in names_in(form_of(lineage.rows.rule)) & facts.hidden:
+            columns.setdefault(name, {})
             for other, column in _way_to(side, key, node.inputs[0]):
-                found[other] = (*found.get(other, ()), column)
-    return found
+                columns.setdefault(other, {})[key] = column
+    return {name: _bringing(side, name, columns) for name in columns}
 
 
 def _way_to(side: Side, key: str, edge: InputRecord) -> list[tuple[str, Column]]:
@@ -63,16 +63,10 @@ def _way_to(side: Side, key: str, edge: InputRecord) -> list[tuple[str, Column]]
         (edge,) = node.inputs
 
 
-def bringing(side: Side, name: str, columns: Mapping[str, tuple[Column, ...]]) -> Lineage | None:
-    """What one of those nodes makes of what, with what comes to it and goes on though it was left out.
-
-    Args:
-        side: The version.
-        name: The node.
-        columns: What `brought` has found.
-    """
+def _bringing(side: Side, name: str, columns: Mapping[str, Mapping[str, Column]]) -> Lineage | None:
+    """What a node makes of what, with what comes to it and goes on though it was left out."""
     (facts,), (edge,) = inputs_in(side, name), side.nodes[name].inputs
-    more = columns.get(edge.node, ())
+    more = columns.get(edge.node, {}).values()
     lineage = lineage_of(
         cast("Transform", side.gems[name]), [replace(facts, columns=(*(facts.columns or ()), *more))]
     )
@@ -80,10 +74,7 @@ def bringing(side: Side, name: str, columns: Mapping[str, tuple[Column, ...]]) -
     if lineage is None or own is None:
         return lineage
     made = {key: one for key, one in lineage.columns.items() if key in own}
-    for key in column_keys(columns[name]) or ():
-        use = frozenset({f"0:{key}"})
-        made[key] = Made("=", use, use, (f"0:{key}",))
-    return replace(lineage, columns=made)
+    return replace(lineage, columns=made | {key: same(key) for key in columns[name]})
 
 
 def inputs_in(side: Side, name: str) -> list[Facts]:

@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.forms import COMPARES, children, columns_in, is_column, kind_of, put_in, taken_apart
+from gem_bundle.changes.forms import (
+    COMPARES,
+    children,
+    columns_in,
+    is_column,
+    kind_of,
+    names_in,
+    put_in,
+    taken_apart,
+)
 from gem_bundle.changes.implied import is_said
 
 if TYPE_CHECKING:
@@ -121,9 +130,10 @@ def _is_alone(form: object, keys: Set[str], nullable: Set[str], *, wanted: bool)
 def _left_in(form: object, nullable: Set[str]) -> set[str]:
     """The columns of a condition without those of parts that are the same for all rows, or may be."""
     match form:
-        case ("NullSafeEQ" | "Is", (("this", part), ("expression", ("Boolean", _)))):
-            conditions = [part]
-        case ("coalesce" | "ifnull" | "nvl", (part, ("Boolean", _))):
+        case ("NullSafeEQ" | "Is", (("this", part), ("expression", ("Boolean", _)))) | (
+            "coalesce" | "ifnull" | "nvl",
+            (part, ("Boolean", _)),
+        ):
             conditions = [part]
         case _:
             tests, given = _branches(form) or ([], [form])
@@ -215,7 +225,7 @@ def is_whole(form: object, nullable: Set[str]) -> bool:
         case ("exists" | "forall", (array, ("Lambda", (("this", body), _)))):
             # Of what is asked of elements Spark finds out nothing.
             of = children(array) if isinstance(array, tuple) and kind_of(array) in _ARRAYS else [array]
-            asks = _vanishes(body, nullable) is False and _has_variable(body)
+            asks = _vanishes(body, nullable) is False and bool(names_in(body))
             return asks and all(_is_plain(part, nullable) for part in of)
     branches = _branches(form)
     if branches is None:
@@ -325,12 +335,6 @@ def _is_plain(form: object, nullable: Set[str]) -> bool:
 def _is_variable(form: Form) -> bool:
     """Whether an expression is the element that something is asked of, by its name."""
     return len(form) == 1 and isinstance(form[0], str)
-
-
-def _has_variable(form: object) -> bool:
-    return isinstance(form, tuple) and (
-        (_is_variable(form) and not is_column(form)) or any(map(_has_variable, form))
-    )
 
 
 def _is_filled(form: object) -> bool:

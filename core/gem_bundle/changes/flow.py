@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from gem_bundle.changes.brought import bringing, brought, inputs_in
+from gem_bundle.changes.brought import brought, inputs_in
 from gem_bundle.changes.limits import is_below_another
 from gem_bundle.changes.lineages import lineage_of
 from gem_bundle.changes.passing import lets_go_at_once
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from gem_bundle.changes.record import InputRecord
     from gem_bundle.changes.sides import Side
-    from gem_bundle.facts import Column
     from gem_bundle.gem import Transform
     from gem_bundle.lineage import Kept
 
@@ -69,7 +68,6 @@ class Flow:
         self.side = side
         self._other = other
         self._lineages: dict[tuple[str, str], Lineage | None] = {}
-        self._as_told: dict[tuple[str, str], Lineage | None] = {}
         self._never_null: dict[tuple[str, str], Mapping[str, bool | None]] = {}
         self._left_out: dict[str, bool] = {}
         self._handed_on: dict[tuple[str, str], frozenset[str]] = {}
@@ -78,35 +76,30 @@ class Flow:
 
     def lineage(self, name: str, output: str = "") -> Lineage | None:
         """What a transform makes of what, in one of its outputs; None where that isn't known."""
-        if (name, output) not in self._lineages:
-            self._lineages[name, output] = self._lineage(name, output)
-        return self._lineages[name, output]
+        return self._brought[name] if name in self._brought and not output else self._told(name, output)
 
     def outputs(self, name: str) -> list[str]:
         """The outputs of a node that others take; the ordinary one is an empty text."""
         edges = (edge for node in self.side.nodes.values() for edge in node.inputs if edge.node == name)
         return sorted({edge.output for edge in edges})
 
-    def _lineage(self, name: str, output: str) -> Lineage | None:
+    def _told(self, name: str, output: str = "") -> Lineage | None:
+        """What the gem of a transform says that it makes of what."""
         gem = self.side.gems.get(name)
         if gem is None or gem.kind != "transform":
             return None
-        return bringing(self.side, name, self._brought) if name in self._brought else self._told(name, output)
-
-    def _told(self, name: str, output: str = "") -> Lineage | None:
-        """What the gem of a transform says that it makes of what."""
         key = (name, output)
-        if key not in self._as_told:
+        if key not in self._lineages:
             if self._other is not None and self._is_the_same_in(self._other.side, name):
-                self._as_told[key] = self._other._told(name, output)
+                self._lineages[key] = self._other._told(name, output)
             else:
-                gem = cast("Transform", self.side.gems[name])
-                self._as_told[key] = lineage_of(gem, inputs_in(self.side, name), output)
-        return self._as_told[key]
+                inputs = inputs_in(self.side, name)
+                self._lineages[key] = lineage_of(cast("Transform", gem), inputs, output)
+        return self._lineages[key]
 
     @cached_property
-    def _brought(self) -> dict[str, tuple[Column, ...]]:
-        """The nodes that hand on what they leave out, each with those columns."""
+    def _brought(self) -> dict[str, Lineage | None]:
+        """What those nodes make of what by which columns go on to a filter though they were left out."""
         return brought(self.side, self._told)
 
     def _is_the_same_in(self, other: Side, name: str) -> bool:
@@ -157,15 +150,14 @@ class Flow:
         So Spark's rule `EliminateOuterJoin` has it.
         """
         operators = [operator for operator in self.side.operators if operator.node == name]
-        joins = [operator for operator in operators if isinstance(operator, JoinOperator)]
-        side = _OUTER.get(joins[0].how) if len(joins) == 1 else None
-        lineage, needed = self.lineage(name), self.needed(name)
+        if len(operators) != 1 or not isinstance(operators[0], JoinOperator):
+            return False
+        side, lineage = _OUTER.get(operators[0].how), self.lineage(name)
+        if side is None or lineage is None or lineage.kept is None:
+            return False
+        needed = self.needed(name)
         return (
-            side is not None
-            and operators == joins
-            and lineage is not None
-            and lineage.kept is not None
-            and needed <= lineage.columns.keys()
+            needed <= lineage.columns.keys()
             and all(lineage.sides_of(key) == frozenset({side}) for key in needed)
             and all(map(self._takes_each_once, self.side.paths(name)))
         )

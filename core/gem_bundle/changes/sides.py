@@ -204,7 +204,7 @@ def _positions(node: NodeRecord, told: Callable[[], Sequence[int] | None] | None
             return list(order)
     except Exception:  # noqa: BLE001 (a gem's bug must not take the comparison down)
         return None
-    return range(1) if len(node.inputs) == 1 else None
+    return None
 
 
 def _is_one_row(inputs: tuple[Operator, ...]) -> bool:
