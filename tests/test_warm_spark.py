@@ -62,11 +62,10 @@ spark.stop()
 """
 
 
-def session(warm: WarmSpark, folder: Path, how: str, *settings: str) -> list[str]:
-    """Which JVM a process had for its session, and one of its settings."""
-    folder.mkdir(exist_ok=True)
-    done = subprocess.run(
-        [sys.executable, "-c", SESSION, how, *settings],
+def ran(warm: WarmSpark, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A program that gets the shared JVM."""
+    return subprocess.run(
+        [sys.executable, "-c", *arguments],
         cwd=folder,
         env={**os.environ, **warm.variables()},
         stdin=subprocess.DEVNULL,
@@ -74,6 +73,12 @@ def session(warm: WarmSpark, folder: Path, how: str, *settings: str) -> list[str
         text=True,
         check=False,
     )
+
+
+def session(warm: WarmSpark, folder: Path, how: str, *settings: str) -> list[str]:
+    """Which JVM a process had for its session, and one of its settings."""
+    folder.mkdir(exist_ok=True)
+    done = ran(warm, folder, SESSION, how, *settings)
     assert (done.returncode == 0) == (how == "ended"), done.stderr
     return done.stdout.split()
 
@@ -102,15 +107,7 @@ def test_a_function_is_called_although_one_of_the_command_before_is_collected(
     warm_spark: WarmSpark, tmp_path: Path
 ) -> None:
     # Every process numbers its functions from 0, and the JVM says a number's end to whoever listens by then.
-    done = subprocess.run(
-        [sys.executable, "-c", CALLED_BACK],
-        cwd=tmp_path,
-        env={**os.environ, **warm_spark.variables()},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(warm_spark, tmp_path, CALLED_BACK)
     assert (done.returncode, done.stdout) == (0, "called\n"), done.stderr
 
 

@@ -21,6 +21,7 @@ from gem_bundle.run.failures import headline, root_cause
 from gem_bundle.run.frames import Frames
 from gem_bundle.run.setting import setting
 from tests.differential.edits.drawn import MOVED, drawn_edits
+from tests.differential.edits.run import HARMLESS
 from tests.differential.edits.run import judge as judge_edit
 from tests.differential.edits.truth import SETTINGS, Experiments, schema_read
 from tests.differential.engine import started
@@ -44,7 +45,6 @@ EACH = 12
 """How many edits of one pipeline are planned."""
 
 _PROGRESS = 100
-_HARMLESS = frozenset({"same", "continues", "from_now_on"})
 # What a streaming query sets before it plans.
 _PLANNING = {
     **SETTINGS,
@@ -233,10 +233,10 @@ def judge_run(drawn: Drawn, said: TargetChanges, first: First, experiments: Expe
     truth = experiments.of(first, drawn.new, drawn.target)
     if truth.outcome in {"useless", "unfit"}:
         return "useless over rows"
-    if said.verdict in _HARMLESS and judge_edit(drawn.edit, said, truth) == "better":
+    if said.verdict in HARMLESS and judge_edit(drawn.edit, said, truth) == "better":
         return "better"
     found = _found(said.verdict, refused=truth.outcome == "refused")
-    return "planned otherwise" if found == "right" and said.verdict not in _HARMLESS else found
+    return "planned otherwise" if found == "right" and said.verdict not in HARMLESS else found
 
 
 def work(seed: str, job: int, jobs: int, count: int) -> Counter[str]:
@@ -263,7 +263,7 @@ def work(seed: str, job: int, jobs: int, count: int) -> Counter[str]:
                     continue
                 said = drawn.said(registry)
                 found, reason = judge(drawn, said.verdict, planning)
-                looked_at = found == "right" and said.verdict in _HARMLESS and planning.changes_before_state
+                looked_at = found == "right" and said.verdict in HARMLESS and planning.changes_before_state
                 if looked_at or found not in {"right", "useless"}:
                     first = first or experiments.first(told, drawn.old, drawn.target)
                     found = judge_run(drawn, said, first, experiments)

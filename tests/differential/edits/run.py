@@ -33,6 +33,8 @@ FURTHER = 2
 # From harmless to fatal, as an experiment can tell them apart.
 _LEVEL = {"continues": 0, "from_now_on": 1, "wrong": 2, "refused": 3}
 _SAID = {"same": 0, "continues": 0, "from_now_on": 1, "skipped": 2, "again": 2, "mixed": 2, "refused": 3}
+HARMLESS = frozenset(said for said, level in _SAID.items() if level < _LEVEL["wrong"])
+"""The verdicts by which no row is lost, doubled or mixed."""
 
 
 @dataclass(frozen=True)
@@ -163,12 +165,7 @@ def try_edits(
                 if _shows_more(other, truth):
                     truth, judged = other, judge(edit, said, other)
                 number += 1
-            if (
-                checkpoint is None
-                and judged == "right"
-                and truth.kept
-                and _SAID[said.verdict] < _LEVEL["wrong"]
-            ):
+            if checkpoint is None and judged == "right" and truth.kept and said.verdict in HARMLESS:
                 for number in Random(f"{seed}:{drawn.number}").sample(range(len(STYLES)), further):
                     other = known.of(again(seed, number), versions, partial(find, drawn, number))
                     if _shows_more(other, truth):
