@@ -191,7 +191,8 @@ class Lineage:
             behind it, and puts a semi join before it that asks only for columns that go through as they are.
         several: It makes several rows of each that its condition lets through, as windows that overlap do.
         equals: What its condition wants to be equal: behind a join Spark makes keys of the join of that.
-        terms: The conditions that all must hold, each by itself, where its condition is told by them.
+        terms: The conditions that all must hold, each by itself, where its condition is told by them. Of a
+            left semi join those about its rows alone, and last what it asks of pairs.
         unpacks: All that it computes it takes out of one column that it has computed before, behind the
             others.
     """

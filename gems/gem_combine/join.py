@@ -38,6 +38,7 @@ from gem_bundle.expressions import (
     made_of_inputs,
     missing_names,
     only_narrows,
+    terms_of_semi_join,
 )
 from gem_bundle.lineage import MAYBE_NULL, column_keys, same
 from gem_bundle.operators import LACKING, JoinType, any_of
@@ -224,7 +225,9 @@ class Join(Transform[JoinOptions]):
         both = left.streaming is not False and right.streaming is not False
         kept = self._kept(left, right, rows) if both else None
         asks = rows.uses if condition is None else asked_by(condition, columns)
-        return Lineage(found, rows, kept, asks=asks)
+        semi = options.how == "left_semi" and condition is not None
+        terms = terms_of_semi_join(condition or "", columns) if semi else ()
+        return Lineage(found, rows, kept, asks=asks, terms=terms)
 
     def _kept(self, left: Facts, right: Facts, rows: Made) -> Kept:
         """What is kept of two streams: all rows where no watermark lets any go, by what is equal."""

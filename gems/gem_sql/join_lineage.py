@@ -5,8 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle import Facts, Kept, Lineage, Made
-from gem_bundle.expressions import asked_by, equal_keys, equal_parts, kept_by, made_of_inputs
+from gem_bundle import Column, Facts, Kept, Lineage, Made
+from gem_bundle.expressions import (
+    asked_by,
+    equal_keys,
+    equal_parts,
+    kept_by,
+    made_of_inputs,
+    terms_of_semi_join,
+)
 from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN, column_keys, uses_of
 from gem_bundle.operators import LACKING
 from gem_sql.composing import behind
@@ -19,6 +26,8 @@ if TYPE_CHECKING:
 
     from gem_sql.table_lineage import Tables
     from gem_sql.tree import Item
+
+    _Sides = Sequence[tuple[int, Sequence[Column]]]
 
 _JOIN = frozenset({"this", "on", "method", "side", "kind"})
 _JOINED = frozenset({"expressions", "from_", "where", "joins", "with_"})
@@ -51,6 +60,10 @@ def of_joined(tree: Any, known: Tables, names: list[str]) -> Lineage | None:
     if len(sides) < 2 or any(column_keys(columns) is None for _, columns in sides):
         return None
     columns_of = [columns for _, columns in sides]
+    known_how = None if join.args.get("method") else JOINS.get((join.side, join.kind))
+    semi = known_how in {"left_semi", "left_anti"}
+    if semi and tree.args.get("where") is not None:
+        return None  # two conditions, each of which is asked in another way
 
     def of_inputs(found: Made) -> Made:
         return Made(found.rule, placed(found.uses, sides), placed(found.nulls, sides))
@@ -62,21 +75,10 @@ def of_joined(tree: Any, known: Tables, names: list[str]) -> Lineage | None:
     where = tree.args.get("where")
     decides = [made(on), made(sql_of(where.this) if where is not None else "true")]
     how = " ".join(str(join.args.get(name) or "") for name in ("method", "side", "kind")).lower()
-    rows = Made(" ".join([how, *(found.rule for found in decides)]), uses_of(decides))
-    known_how = None if join.args.get("method") else JOINS.get((join.side, join.kind))
+    rows = Made(" ".join([how, *(found.rule for found in decides[: 1 if semi else 2])]), uses_of(decides))
     lack = frozenset({0, 1}) if known_how is None else LACKING.get(known_how, frozenset())
-    columns, of_tables = [], []
-    for node in tree.expressions:
-        item = item_of(node)
-        if not item.star:
-            found = made_of_inputs(item.text, columns_of)
-            columns.append(replace(of_inputs(found), nulls=None))
-            of_tables.append(_tables_in(found))
-            continue
-        for number, key in _in_star(item, [found[1] for found in tables if found is not None]):
-            use = f"{sides[number][0]}:{key}"
-            columns.append(Made("=", frozenset({use}), frozenset({MAYBE_NULL if number in lack else use})))
-            of_tables.append(frozenset({number}))
+    stars = [facts for _, facts in filter(None, tables)][: 1 if semi else 2]
+    columns, of_tables = _columns(tree, sides, stars, lack)
     if len(columns) != len(names):
         return None
     streams = all(facts.streaming is not False for _, facts in filter(None, tables))
@@ -95,7 +97,36 @@ def of_joined(tree: Any, known: Tables, names: list[str]) -> Lineage | None:
     if len(set(left_to_right)) == 1:
         kept = replace(kept, tables=dict(zip(names, of_tables, strict=True)))
     asks = placed(asked_by(on, columns_of), sides)
-    return Lineage(dict(zip(names, columns, strict=True)), rows, kept if streams else None, asks=asks)
+    alone = terms_of_semi_join(on, columns_of) if known_how == "left_semi" else ()
+    terms = tuple(term._replace(made=of_inputs(term.made), asks=placed(term.asks, sides)) for term in alone)
+    by_key = dict(zip(names, columns, strict=True))
+    return Lineage(by_key, rows, kept if streams else None, asks=asks, terms=terms)
+
+
+def _columns(
+    tree: Any, sides: _Sides, stars: Sequence[Facts], lack: frozenset[int]
+) -> tuple[list[Made], list[frozenset[int]]]:
+    """How the columns of a query over two tables are made, and of which of both each is.
+
+    Args:
+        tree: The query.
+        sides: The tables, each as the position of its input and its columns.
+        stars: Those that a star stands for.
+        lack: The numbers of those of which a row may lack its partner.
+    """
+    columns, of_tables = [], []
+    for node in tree.expressions:
+        item = item_of(node)
+        if not item.star:
+            found = made_of_inputs(item.text, [columns for _, columns in sides])
+            columns.append(Made(found.rule, placed(found.uses, sides)))
+            of_tables.append(_tables_in(found))
+            continue
+        for number, key in _in_star(item, stars):
+            use = f"{sides[number][0]}:{key}"
+            columns.append(Made("=", frozenset({use}), frozenset({MAYBE_NULL if number in lack else use})))
+            of_tables.append(frozenset({number}))
+    return columns, of_tables
 
 
 def _in_star(item: Item, tables: Sequence[Facts]) -> Iterator[tuple[int, str]]:

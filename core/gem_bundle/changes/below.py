@@ -152,8 +152,10 @@ def states_below(
         return set()  # it leaves out nothing
     if not _asks(flow, name, lineage):
         return set()
-    if joins_rows(flow, name) and SEMI.issuperset(how_it_joins(flow, name)):
-        below = {state for state in pushed_below(flow, name, output) if flow.recalls(state)}
+    told = lineage.rows.uses is not None and lineage.kept is None
+    if told and joins_rows(flow, name) and SEMI.issuperset(how_it_joins(flow, name)):
+        pushed = pushed_below(flow, name, output, unchanged=unchanged)
+        below = {state for state in pushed if flow.recalls(state)}
         # Whether it gets before a watermark too isn't told there.
         return {s for s in below if groups or flow.keeps_rows(s) or s in flow.by_event_time}
     if _is_told_by_terms(flow, name, lineage):
@@ -237,7 +239,8 @@ def asked_in_both(before: tuple[Flow, str], after: tuple[Flow, str], output: str
 def _is_told_by_terms(flow: Flow, name: str, lineage: Lineage) -> bool:
     """Whether each part of a condition tells by itself: nothing that is equal carries one to another."""
     terms = lineage.terms
-    plain = len(flow.side.nodes[name].inputs) == 1 and not lineage.expands and not lineage.equals
+    alone = len(flow.side.nodes[name].inputs) == 1 or how_it_joins(flow, name) == ["left_semi"]
+    plain = alone and not lineage.expands and not lineage.equals
     return bool(terms) and plain and all(term.made.uses for term in terms)
 
 

@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.changes.flow import of_input
-from gem_bundle.lineage import UNCHANGED, Lineage, Made, column_keys
+from gem_bundle.lineage import UNCHANGED, Lineage, Made, column_keys, uses_of
 from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
     from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.record import InputRecord
+    from gem_bundle.lineage import Term
 
 _CONJUNCTION = "(<class 'sqlglot.expressions.core.And'>"
 _TRUE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', True)"
@@ -40,6 +41,7 @@ def pushed_below(
     pairs: bool = False,
     far: bool = False,
     any_mode: bool = False,
+    unchanged: frozenset[Term] = frozenset(),
 ) -> set[str]:
     """The aggregations and joins that Spark puts a filter before, though it stands behind.
 
@@ -54,6 +56,7 @@ def pushed_below(
             a value is asked by it.
         far: Those too that are before such a join: it is asked of their rows as well.
         any_mode: Those too of whose state nothing comes out by the target's output mode.
+        unchanged: What of a semi join's condition doesn't count.
     """
     lineage = flow.lineage(name, output)
     if lineage is None or lineage.kept is not None or lineage.expands or lineage.rows.uses is None:
@@ -70,12 +73,30 @@ def pushed_below(
     semi = _is_semi_join(flow, name)
     if len(inputs) > 1 and not semi:
         return set()
-    wanted = of_input(lineage.rows.uses, 0)
+    left = _first_of(lineage) if semi else 0
+    wanted = of_input(lineage.rows.uses, left)
     if semi and not wanted:
         return set()
     equal = bool(lineage.equals)
+    if semi and lineage.terms:
+        found = set[str]()
+        for part in (term.made for term in lineage.terms if term not in unchanged):
+            wanted = of_input(part.uses or (), left)
+            # One about its rows alone is a filter of them.
+            of_pairs = any(not use.startswith(f"{left}:") for use in part.uses or ())
+            found |= _below(
+                flow, inputs[left], wanted, part, _How(of_pairs, pairs, any_mode=any_mode, far=far)
+            )
+        return found
     how = _How(semi, pairs, equal, any_mode, several=len(lineage.terms) > 1, far=far)
-    return _below(flow, inputs[0], wanted, lineage.rows, how)
+    return _below(flow, inputs[left], wanted, lineage.rows, how)
+
+
+def _first_of(semi_join: Lineage) -> int:
+    """The position of the input whose rows a semi join gives: a query may name the second one first."""
+    uses = uses_of(semi_join.columns.values())
+    places = {int(use.partition(":")[0]) for use in uses or ()}
+    return places.pop() if len(places) == 1 else 0
 
 
 def never_lacking_before(flow: Flow, name: str) -> dict[str, bool | None]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from gem_bundle.changes.brought import brought, inputs_in
 from gem_bundle.changes.limits import is_below_another
 from gem_bundle.changes.lineages import lineage_of
+from gem_bundle.changes.parts import Parts
 from gem_bundle.changes.passing import lets_go_at_once
 from gem_bundle.changes.results import tell_of_rows
 from gem_bundle.changes.sides import is_same_in
@@ -428,7 +429,7 @@ class Flow:
         kinds = {operator.kind for operator in self.side.operators if operator.node == name}
         return kinds == {"deduplicate"} and self.keeps(name)
 
-    def _folded(self, name: str, lineage: Lineage) -> set[str]:
+    def folded(self, name: str, lineage: Lineage) -> set[str]:
         """The columns for which Spark reads nothing: whether one is null that never is."""
         asking = {key: made for key, made in lineage.columns.items() if _asks_for_nulls(made)}
         never = self.never_null_before(name) if asking else {}
@@ -447,7 +448,8 @@ class Flow:
             every: All columns of the input.
             asked: What conditions ask of the rows of nodes before them; this one's is put there.
         """
-        wanted = wanted - self._folded(name, lineage)
+        wanted = wanted - self.folded(name, lineage)
+        lineage = self._parts_of.narrowed(name, lineage)
         if lineage.only_nulls and not lineage.kept:
             left = self._without_what_is_there(name, lineage)
             given = read_of(replace(left, rows=Made()), position, wanted, every)
@@ -501,6 +503,11 @@ class Flow:
         if (conditions, name) not in self._for_rows:
             self._for_rows[conditions, name] = self._needs(conditions, name)[1]
         return self._for_rows[conditions, name].get((name, position), {ALL})
+
+    @cached_property
+    def _parts_of(self) -> Parts:
+        transforms = [name for name, node in self.side.nodes.items() if node.kind == "transform"]
+        return Parts(self.side, {n: [self.lineage(n, o) for o in self.outputs(n)] for n in transforms})
 
     @cached_property
     def _needed(self) -> tuple[dict[str, set[str]], dict[tuple[str, int], set[str]]]:

@@ -162,18 +162,29 @@ def kept_of(flow: Flow, name: str, position: int) -> tuple[InputRecord, set[str]
 
 
 def _asked_before(flow: Flow, joins: list[JoinOperator]) -> frozenset[tuple[str, frozenset[str]]]:
-    """The nodes behind a join of whose conditions Spark asks parts of one of its inputs before it.
+    """The nodes that `parts_left` tells of, each with the columns that its condition still reads."""
+    if len(joins) != 1:
+        return frozenset()
+    left = parts_left(flow, joins[0])
+    return frozenset(
+        (name, frozenset[str]().union(*(made.uses or () for made in parts))) for name, parts in left.items()
+    )
+
+
+def parts_left(flow: Flow, join: JoinOperator) -> dict[str, list[Made]]:
+    """The nodes behind a join of whose conditions Spark asks parts of one of its sides before it.
 
     It is Spark's rule `PushPredicateThroughJoin`.
 
+    Args:
+        flow: The version.
+        join: The join.
+
     Returns:
-        Each with the columns that are left for its condition to read behind the join.
+        Each with the parts of its condition that are left behind the join.
     """
-    if len(joins) != 1:
-        return frozenset()
-    (join,) = joins
     sides = ASKED_BEFORE.get(joined_how(flow, join), frozenset())
-    found = {}
+    found: dict[str, list[Made]] = {}
     for name, lineage, known in conditions_behind(flow, join.node, sides=True):
         plain = all(made == same(key) for key, made in lineage.columns.items())
         parts = [term.made for term in lineage.terms] or [lineage.rows]
@@ -181,8 +192,8 @@ def _asked_before(flow: Flow, joins: list[JoinOperator]) -> frozenset[tuple[str,
             continue
         left = [made for made in parts if not _is_of_one(known, made, sides)]
         if len(left) < len(parts) and all(made.uses is not None for made in left):
-            found[name] = frozenset().union(*(made.uses or () for made in left))
-    return frozenset(found.items())
+            found[name] = left
+    return found
 
 
 def _is_of_one(known: Mapping[str, Made], made: Made, sides: Set[int]) -> bool:

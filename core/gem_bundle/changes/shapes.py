@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gem_bundle.changes.behind import asked_behind
 from gem_bundle.changes.conditions import is_always_there
 from gem_bundle.changes.emptied import in_empty_branches
+from gem_bundle.changes.fields import fields_read, is_nested, kept_fields
 from gem_bundle.changes.flow import ALL, of_input, values_for
 from gem_bundle.changes.joins import (
     asked_just_before,
@@ -19,6 +20,7 @@ from gem_bundle.changes.joins import (
     joins_of,
     kept_of,
     keys_from_behind,
+    parts_left,
 )
 from gem_bundle.changes.order import results_in_order
 from gem_bundle.lineage import column_keys
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from gem_bundle.changes.flow import Flow
     from gem_bundle.lineage import Kept
     from gem_bundle.operators import Operator
+
+    _Way = Sequence[tuple[str, int]]
 
 _FIELD = re.compile(r"(?<=[<,\s])[`\w]+:\s*")
 
@@ -57,6 +61,7 @@ class Shape(NamedTuple):
         asked: Of a join the columns without which it keeps no row, by its condition or one behind it.
         taken: Those of them that Spark takes for never null when it reads a row that was kept, whatever its
             schema says.
+        fields: Of which columns of a join's rows some fields are kept, each with the ways to those.
         constants: How those of its values are made that are constants of which it isn't known whether they
             are null.
     """
@@ -73,12 +78,13 @@ class Shape(NamedTuple):
     asked: frozenset[str] = frozenset()
     taken: frozenset[str] = frozenset()
     constants: Mapping[str, str] = MappingProxyType({})
+    fields: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 def shapes(flow: Flow) -> list[Shape]:
     """What Spark keeps for a query, operator by operator."""
     orders: dict[str, Iterator[list[str]]] = {}
-    needs: dict[int, Iterator[set[str]]] = {}
+    needs: dict[int, Iterator[tuple[set[str], _Way]]] = {}
     found = []
     empty = in_empty_branches(flow)
     for operator in operators_of(flow):
@@ -86,9 +92,10 @@ def shapes(flow: Flow) -> list[Shape]:
         # Each path has an order of its own, and columns that are read on it.
         order = next(orders.setdefault(node, results_in_order(flow, node)), None)
         each = range(joins_of(flow, operator) if isinstance(operator, JoinOperator) else 1)
-        read = (columns for columns in flow.needed_on_paths(node) for _ in each)
-        needed = next(needs.setdefault(id(operator), read), flow.needed(node))
-        found.append(_shape(flow, operator, order, needed)._replace(empty=node in empty))
+        ways = zip(flow.needed_on_paths(node), flow.side.paths(node), strict=False)
+        read = ((columns, way) for columns, way in ways for _ in each)
+        needed, way = next(needs.setdefault(id(operator), read), (flow.needed(node), None))
+        found.append(_shape(flow, operator, order, needed, way)._replace(empty=node in empty))
     return found
 
 
@@ -136,8 +143,10 @@ def _computes(flow: Flow, path: list[tuple[str, int]]) -> bool:
     return False
 
 
-def _shape(flow: Flow, operator: Operator, order: list[str] | None, read: set[str]) -> Shape:
-    """What Spark keeps for an operator, of whose columns some are read behind it.
+def _shape(
+    flow: Flow, operator: Operator, order: list[str] | None, read: set[str], way: _Way | None
+) -> Shape:
+    """What Spark keeps for an operator, of whose columns some are read on a way behind it.
 
     Of an aggregation it is in the order of its results, if that is known.
     """
@@ -163,7 +172,7 @@ def _shape(flow: Flow, operator: Operator, order: list[str] | None, read: set[st
     if keys is not None and isinstance(operator, JoinOperator):
         keys += (None,) * keys_from_behind(flow, operator)
     if kept.rows and not kept.values:
-        shape = _with_rows(flow, Shape(node, kind, keys, None, kept_by=by), kept, read)
+        shape = _with_rows(flow, Shape(node, kind, keys, None, kept_by=by), kept, read, way)
         return _with_nulls(flow, shape, kept)
     buffers: dict[str, tuple[str, ...]] = {}
     needed = values_for(kept, read)
@@ -188,19 +197,22 @@ def _with_nulls(flow: Flow, shape: Shape, kept: Kept) -> Shape:
     return shape._replace(never_null=tuple(made.never_null(coming) for made in kept.parts or kept.keys))
 
 
-def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str]) -> Shape:
+def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str], way: _Way | None) -> Shape:
     """With the columns of both inputs that are read for some behind it, and what is asked of them."""
     node = shape.node
     found: dict[str, str | None] = {}
     asked: set[str] = set()
     taken: set[str] = set()
     constants: dict[str, str] = {}
+    kept_of_nested: dict[str, tuple[str, ...]] = {}
+    ways: dict[str, list[tuple[str, ...]]] | None = None
+    coming = flow.side.nodes[node].inputs
     far = _asked_far(flow, node)
     # What lacks the key finds no partner, whatever it is read as.
     compared = {use for made in kept.parts or kept.keys for use in made.uses or ()}
-    for side, position in enumerate(kept.sides or range(len(flow.side.nodes[node].inputs))):
+    for side, position in enumerate(kept.sides or range(len(coming))):
         edge, needed = kept_of(flow, node, position)
-        if edge == flow.side.nodes[node].inputs[position] and read != flow.needed(node):
+        if edge == coming[position] and read != flow.needed(node):
             here = flow.read_for(node, position, read)  # on this path; others read other columns
             needed = here if ALL in needed else needed if ALL in here else needed & here
         facts = flow.side.facts.get(edge.key)
@@ -219,6 +231,14 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str]) -> Shape:
                 text = flow.constant(edge.node, edge.output, key) if never is None else None
                 if text is not None:
                     constants[f"{side}:{key}"] = text
+                fields = None
+                if is_nested(column.type) and edge == coming[position]:
+                    ways = _fields_read(flow, node, way) if ways is None else ways
+                    fields = kept_fields(column.type or "", ways.get(f"{side}:{key}", ()))
+                if fields is not None:
+                    found |= {f"{side}:{key}.{name}": f"{bare(kind)}~" for name, kind in fields.items()}
+                    kept_of_nested[f"{side}:{key}"] = tuple(fields)
+                    continue
                 found[f"{side}:{key}"] = f"{bare(column.type)}{_NULLS[never]}"
         found[f"|{side}"] = "|"
         asks = {k for k in asks - of_input(compared, position) if not is_always_there(flow, edge, k)}
@@ -229,8 +249,21 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str]) -> Shape:
         taken |= {f"{side}:{key}" for key in asks & of_input(far, position)}
     values, holds = tuple(found.values()), tuple(found)
     return shape._replace(
-        values=values, holds=holds, asked=frozenset(asked), taken=frozenset(taken), constants=constants
+        values=values,
+        holds=holds,
+        asked=frozenset(asked),
+        taken=frozenset(taken),
+        constants=constants,
+        fields=kept_of_nested,
     )
+
+
+def _fields_read(flow: Flow, node: str, way: _Way | None) -> dict[str, list[tuple[str, ...]]]:
+    """What is read of nested columns on a way behind a join; nothing is known where that isn't."""
+    joins = [o for o in flow.side.stateful if o.node == node and isinstance(o, JoinOperator)]
+    if way is None or len(joins) != 1:
+        return {}
+    return fields_read(flow, node, way, parts_left(flow, joins[0]))
 
 
 def _asked_of(flow: Flow, node: str, position: int, side: int) -> set[str]:

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.pairs import equalities as equalities
     from gem_bundle.expressions.pairs import kept_by as kept_by
     from gem_bundle.expressions.pairs import terms_of as terms_of
+    from gem_bundle.expressions.pairs import terms_of_semi_join as terms_of_semi_join
     from gem_bundle.expressions.projection import WINDOW_TYPE as WINDOW_TYPE
     from gem_bundle.expressions.projection import column_of as column_of
     from gem_bundle.expressions.projection import fields_of_star as fields_of_star
@@ -133,7 +134,15 @@ _HOMES = {
     ),
     "narrowing": ("only_narrows",),
     "made": ("made_of", "made_of_inputs"),
-    "pairs": ("asked_of_pairs", "equal_keys", "equal_parts", "equalities", "kept_by", "terms_of"),
+    "pairs": (
+        "asked_of_pairs",
+        "equal_keys",
+        "equal_parts",
+        "equalities",
+        "kept_by",
+        "terms_of",
+        "terms_of_semi_join",
+    ),
     "readable": ("unreadable_query",),
     "steady": ("check_chance", "check_repeatable", "check_steady", "check_steady_columns"),
     "trying": ("Tried", "check_tried", "tried"),

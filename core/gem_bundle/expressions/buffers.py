@@ -73,6 +73,8 @@ _SUMS_OF_PAIRS = {**dict.fromkeys(_COVARIANCES, 4), "corr": 6}
 _MOST_BITS = 16
 _DEVIATION = 0.05  # of `approx_count_distinct`, where none is given
 _WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
+# `DecimalAggregates`: of decimals of so few digits Spark adds up whole numbers, and their means are doubles.
+_LONGEST_WHOLE, _LONGEST_DOUBLE = 8, 11
 
 
 def buffers_of(
@@ -264,7 +266,8 @@ def _buffers(name: str, arguments: list[str], columns: Sequence[Column] | None) 
         return (*(_sum(kind) or ()), "boolean!") if name == "try_sum" and kind in _WHOLE else _sum(kind)
     if name in {"avg", "mean", "try_avg"}:
         # Unlike a count, and the moments, it is kept in what might be null.
-        return (_widened(kind), "bigint") if kind.startswith("decimal(") else ("double", "bigint")
+        long = kind.startswith("decimal(") and _digits(kind) > _LONGEST_DOUBLE
+        return (_widened(kind), "bigint") if long else ("double", "bigint")
     return None
 
 
@@ -309,7 +312,7 @@ def _words(deviation: Sequence[str]) -> int:
 
 def _sum(kind: str) -> tuple[str, ...] | None:
     if kind.startswith("decimal("):
-        return (_widened(kind), "boolean!")
+        return ("bigint",) if _digits(kind) <= _LONGEST_WHOLE else (_widened(kind), "boolean!")
     if kind in _WHOLE:
         return ("bigint",)
     return ("double",) if kind in {"float", "double", "string", "timestamp"} else None
@@ -317,5 +320,10 @@ def _sum(kind: str) -> tuple[str, ...] | None:
 
 def _widened(kind: str) -> str:
     """The decimal that sums of decimals are kept as."""
-    precision, scale = kind[len("decimal(") : -1].split(",")
-    return f"decimal({min(38, int(precision) + 10)},{scale.strip()})"
+    scale = kind[:-1].partition(",")[2]
+    return f"decimal({min(38, _digits(kind) + 10)},{scale.strip()})"
+
+
+def _digits(kind: str) -> int:
+    """How many digits a decimal has."""
+    return int(kind.removeprefix("decimal(").partition(",")[0])

@@ -204,6 +204,34 @@ def terms_of(condition: str, columns: Sequence[Column] | None) -> tuple[Term, ..
     )
 
 
+def terms_of_semi_join(condition: str, inputs: Sequence[Sequence[Column] | None]) -> tuple[Term, ...]:
+    """What a left semi join asks of its rows alone, part by part, and last what it asks of pairs, as one.
+
+    Spark asks the former before it (`PushPredicateThroughJoin`), and what is left goes on as a whole.
+
+    Args:
+        condition: The condition.
+        inputs: The columns of both inputs.
+
+    Returns:
+        The parts, as `gem_bundle.lineage.Lineage.terms` has them; empty where they can't be told.
+    """
+    tree = folded(condition)
+    if tree is None:
+        return ()
+    alone: list[str] = []
+    of_pairs: list[str] = []
+    for part, wanted in _apart(tree):
+        text = _written(part, wanted=wanted)
+        made = made_over(text, list(enumerate(inputs)), {})
+        (alone if _places(made) == {"0"} else of_pairs).append(text)
+    texts = [*alone, *([" and ".join(f"({text})" for text in of_pairs)] if of_pairs else [])]
+    return tuple(
+        Term(made_over(text, list(enumerate(inputs)), {}), asked_by(text, inputs), _fails(text))
+        for text in texts
+    )
+
+
 def _fails(condition: str) -> bool | None:
     from gem_bundle.expressions.lacking import fails_without
 

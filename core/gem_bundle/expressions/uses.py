@@ -218,6 +218,8 @@ def _never_null(tree: exp.Expr) -> bool:
     from gem_bundle.expressions.trees import bare
 
     tree = bare(tree)
+    if isinstance(tree, exp.Filter):
+        return _never_null(tree.this)  # of no rows too
     if isinstance(tree, exp.Literal | exp.Boolean):
         return True
     if not isinstance(tree, exp.Anonymous):

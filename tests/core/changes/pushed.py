@@ -1538,4 +1538,33 @@ KEPT_NULLS = [
     ),
 ]
 
-EDITS = [*PUSHED, *KEPT_NULLS]
+
+def _with_partners(
+    name: str, how: str, condition: str, verdict: str, *, old: str = "", made: str = GROUPS
+) -> Pushed:
+    """Rows that have a partner in a table, or none, behind groups or a join, as a query asks for it."""
+    before = made.strip().rpartition("\n")[2].partition(":")[0].strip()
+    query = f"  t: {{gem: sql, inputs: [{before}, s], options: {{query: 'select l.* from {before} l {how} join s r on ON'}}}}\n"
+    first = made + query.replace("ON", old) if old else made
+    mode = "append" if made != GROUPS else "complete" if verdict == "mixed" else "update"
+    rows = "dense0" if verdict == "mixed" else ""
+    return Pushed(f"{how} join, {name}", first, made + query.replace("ON", condition), verdict, rows, mode)
+
+
+ONES_WITH_PARTNERS = [
+    # Spark asks for them before groups, and before one side of a join: PushDownLeftSemiAntiJoin.
+    _with_partners("by a key of groups", "left semi", "l.value = r.name", "mixed"),
+    _with_partners("by a key of groups", "left anti", "l.value = r.name", "mixed"),
+    _with_partners(
+        "by another condition", "left semi", "l.value = r.name and r.k > 1", "mixed", old="l.value = r.name"
+    ),
+    _with_partners("by a result", "left semi", "l.c = r.k", "from_now_on"),
+    _with_partners("by a result", "left anti", "l.c = r.k", "from_now_on"),
+    _with_partners("by a key and a result", "left semi", "l.value = r.name and l.c > r.k", "from_now_on"),
+    _with_partners("by a result, and a key alone", "left semi", "l.c = r.k and l.n > 0", "mixed"),
+    _with_partners("by a result, and a key alone", "left anti", "l.c = r.k and l.n > 0", "from_now_on"),
+    _with_partners("of a join", "left semi", "l.n = r.k", "mixed", made=JOIN),
+    _with_partners("of a join", "left anti", "l.n = r.k", "mixed", made=JOIN),
+]
+
+EDITS = [*PUSHED, *KEPT_NULLS, *ONES_WITH_PARTNERS]

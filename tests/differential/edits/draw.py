@@ -87,8 +87,15 @@ def _inputs(node: dict[str, Any]) -> list[str]:
     return list(inputs.values()) if isinstance(inputs, dict) else list(inputs)
 
 
-def _redirect(values: Values, old: str, new: str, *, but: str = "") -> None:
-    """Let everything that reads a node read another one."""
+def redirect(values: Values, old: str, new: str, *, but: str = "") -> None:
+    """Let everything that reads a node read another one.
+
+    Args:
+        values: The pipeline.
+        old: The node.
+        new: The other one.
+        but: What goes on reading the node.
+    """
     for section in ("transforms", "targets"):
         for name, node in values.get(section, {}).items():
             if name == but:
@@ -192,7 +199,7 @@ def _insert(recorded: Recorded, values: Values, target: str, random: Random) -> 
     step = ONE_INPUT[gem][0](random, recorded.relations[before], "inserted")
     if step is None:
         return None
-    _redirect(values, before, "inserted")
+    redirect(values, before, "inserted")
     values.setdefault("transforms", {})["inserted"] = step.node()
     return Edit(f"insert {gem}", values, "inserted")
 
@@ -203,7 +210,7 @@ def _remove(recorded: Recorded, values: Values, target: str, random: Random) -> 
     if name is None or "input" not in values["transforms"][name]:
         return None
     node = values["transforms"].pop(name)
-    _redirect(values, name, node["input"])
+    redirect(values, name, node["input"])
     return Edit(f"remove {node['gem']}", values, name)
 
 
@@ -236,7 +243,7 @@ def _rename(values: Values, section: str, name: str, *, told: bool) -> None:
         if isinstance(inputs, list) and name in inputs:
             # Expressions go on calling it by its old name.
             transforms["inputs"] = {other: (new if other == name else other) for other in inputs}
-    _redirect(values, name, new)
+    redirect(values, name, new)
 
 
 def _replace(recorded: Recorded, values: Values, target: str, random: Random) -> Edit | None:
@@ -300,7 +307,7 @@ def _add_source(recorded: Recorded, values: Values, target: str, random: Random)
     if not names:
         return None
     name = random.choice(names)
-    _redirect(values, name, "both")
+    redirect(values, name, "both")
     added = copy.deepcopy(values["sources"][name])
     added["options"]["path"] += "_more"
     values["sources"]["added"] = added
@@ -319,7 +326,7 @@ def _drop_input(recorded: Recorded, values: Values, target: str, random: Random)
     name = random.choice(names)
     kept = random.choice(_inputs(values["transforms"][name]))
     values["transforms"].pop(name)
-    _redirect(values, name, kept)
+    redirect(values, name, kept)
     return Edit("remove union", values, name)
 
 
@@ -394,7 +401,7 @@ def _arrange(recorded: Recorded, values: Values, target: str, random: Random) ->
         columns[place] += " as called"
     else:
         columns.append(random.choice(["to_json(struct(*)) as every", "hash(*) as every"]))
-    _redirect(values, before, "arranged")
+    redirect(values, before, "arranged")
     values.setdefault("transforms", {})["arranged"] = {
         "gem": "select",
         "input": before,
@@ -409,7 +416,7 @@ def _fork(recorded: Recorded, values: Values, target: str, random: Random) -> Ed
     if name is None or "input" not in values["transforms"][name]:
         return None
     before = values["transforms"][name]["input"]
-    _redirect(values, name, "forked")
+    redirect(values, name, "forked")
     values["transforms"]["forked"] = {
         "gem": "union",
         "inputs": [name, before],

@@ -20,6 +20,7 @@ from gem_bundle.pipeline.loader import LoadOptions, load_values
 from tests.differential.edits.asked import asking
 from tests.differential.edits.declared import declared_edits
 from tests.differential.edits.draw import Edit, Recorded, edits, needed
+from tests.differential.edits.packed import packing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,6 +107,10 @@ def drawn_edits(seed: str, registry: Registry, most: int = EACH, *, asked: bool 
     before["targets"][target] = {"gem": "noop", **{k: v for k, v in node.items() if k in _TARGET_KEYS}}
     before, more = asking(recorded, seed, before, target) if asked else (before, [])
     old = plan_of(before, registry)
+    for packed, read in packing(recorded, seed, before, target) if asked and not more else ():
+        if (plan := plan_of(packed, registry)) is not None and len(plan.order) <= _MOST_NODES:
+            before, more, old = packed, read, plan
+            break
     if old is None or _is_undefined(old, before) or len(old.order) > _MOST_NODES:
         return
     stateful = any(operator.stateful for f in old.facts.values() for operator in f.all_operators())

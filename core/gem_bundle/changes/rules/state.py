@@ -9,6 +9,7 @@ from gem_bundle.changes.flow import ALL
 from gem_bundle.changes.renames import states_behind_names, states_of_the_same_rows
 from gem_bundle.changes.shapes import bare, fit, shapes
 from gem_bundle.diagnostics import listed_names
+from gem_bundle.lineage import column_keys
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator
 
 if TYPE_CHECKING:
@@ -86,9 +87,12 @@ def _tell_of_values(
     moved = {
         new.node
         for old, new in pairs
-        if _is_moved(old.kept_by, new.kept_by) or _is_moved(old.holds, new.holds)
+        if _is_moved(old.kept_by, new.kept_by)
+        or _is_moved(old.holds, new.holds)
+        or _is_replaced(both, old, new)
     }
     moved -= _called_otherwise(both) if moved else set()
+    moved |= {new.node for old, new in pairs if _has_other_fields(old, new)}
     reasons: dict[str, str] = {}
     for old, new in pairs:
         if new.node in moved:
@@ -168,6 +172,34 @@ def _columns(uses: Iterable[str]) -> str:
 def _is_moved(before: Sequence[str], after: Sequence[str]) -> bool:
     """Whether something that is kept has another place than it had."""
     return any(before.index(name) != after.index(name) for name in set(before).intersection(after))
+
+
+def _is_replaced(both: Comparison, old: Shape, new: Shape) -> bool:
+    """Whether a join keeps another column, or another field of one, in the place of one that it had."""
+    if not new.kind.startswith("join") or not old.values or not new.values:
+        return False
+    if len(old.holds) != len(new.holds):
+        return False
+    before, after = (_names_coming(side, node) for side, node in ((both.old, old.node), (both.new, new.node)))
+    others = [(one, other) for one, other in zip(old.holds, new.holds, strict=True) if one != other]
+    return any(_is_of(one, after) or _is_of(other, before) for one, other in others)
+
+
+def _has_other_fields(old: Shape, new: Shape) -> bool:
+    """Whether a join keeps other fields of a column than it kept, or the same in another order."""
+    return any(old.fields[column] != new.fields[column] for column in old.fields.keys() & new.fields.keys())
+
+
+def _names_coming(side: Side, node: str) -> set[str]:
+    """The columns that come to a node, as `column_keys` tells them apart."""
+    facts = (side.facts.get(edge.key) for edge in side.nodes[node].inputs)
+    return {key for found in facts if found is not None for key in column_keys(found.columns) or ()}
+
+
+def _is_of(kept: str, columns: set[str]) -> bool:
+    """Whether what is kept for a join is one of some columns, or a field of one."""
+    name = kept.partition(":")[2]
+    return any(name == column or name.startswith(f"{column}.") for column in columns)
 
 
 def _operators(count: int) -> str:

@@ -67,11 +67,8 @@ _SAME = {
 
 _FUNCTION = re.compile(r"\('(\w+)', |(count)\(1\)")
 _OF_COLUMNS = re.compile(r"\('\w+', \((?:\('\d+:\w+',\),? ?)+\)\)")
-_DECIMAL = re.compile(r"decimal\((\d+),")
 # A function stands for what it keeps where that isn't known.
 _UNKNOWN = re.compile(r"\?|\w+ with |(?!decimal)\w+\(")
-# `DecimalAggregates`: of short decimals Spark adds up whole numbers, and means of them are doubles.
-_LONGEST_WHOLE, _LONGEST_DOUBLE = 18, 21
 
 
 def kinds_of(names: Iterable[str]) -> list[str]:
@@ -217,7 +214,6 @@ def _functions(shape: Shape) -> list[_Function] | None:
         called = _FUNCTION.match(text)
         given = (called[1] or called[2]) if called is not None else ""
         name = _SAME.get(given, given)
-        kinds = _of_short_decimals(name, kinds)
         # What has bytes of its own is called alike, whatever they are.
         names = _BUFFERS.get(name, (_BYTES,) if kinds == ["binary"] else ())[: len(kinds)]
         values = tuple(zip_longest(names, kinds, fillvalue=""))
@@ -226,17 +222,6 @@ def _functions(shape: Shape) -> list[_Function] | None:
         sure = name != "count" and _OF_COLUMNS.fullmatch(text)
         found.setdefault(text.replace(f"'{given}'", f"'{name}'", 1), _Function(values, again and not sure))
     return list(found.values())
-
-
-def _of_short_decimals(function: str, kinds: list[str]) -> list[str]:
-    """What Spark keeps for a function, of decimals that need few digits."""
-    decimal = _DECIMAL.match(kinds[0]) if kinds else None
-    kept = _BUFFERS.get(function, ())
-    if decimal is not None and kept == _BUFFERS["sum"] and int(decimal[1]) <= _LONGEST_WHOLE:
-        return ["bigint"]
-    if decimal is not None and kept == _BUFFERS["avg"] and int(decimal[1]) <= _LONGEST_DOUBLE:
-        return ["double", *kinds[1:]]
-    return kinds
 
 
 def _other_types(shape: Shape, left: Values | None) -> str:

@@ -1,0 +1,88 @@
+"""Which fields somebody reads of the structs that nodes put together: for the others Spark reads nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gem_bundle.changes.taken import column_taken, fields_of, taken_by, taken_by_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gem_bundle.changes.sides import Side
+    from gem_bundle.changes.taken import Taken
+    from gem_bundle.lineage import Lineage
+
+_ALL = "*"
+"""All columns of a node, or all fields of a column."""
+
+
+class Parts:
+    """The fields that are read of the columns of nodes.
+
+    Spark makes one of a field of a struct and what that is put together of: its rules `CollapseProject` and
+    `SimplifyExtractValueOps`.
+
+    Args:
+        side: The version.
+        lineages: What each output of its transforms makes of what, by their ids; None where that isn't known.
+    """
+
+    def __init__(self, side: Side, lineages: Mapping[str, Sequence[Lineage | None]]) -> None:
+        self._read: dict[str, dict[str, set[str]]] = {}
+        known = [lineage for of_node in lineages.values() for lineage in of_node if lineage is not None]
+        if not any(fields_of(made) for lineage in known for made in lineage.columns.values()):
+            return
+        for name in reversed(side.order):
+            node = side.nodes[name]
+            if node.kind == "source":
+                continue
+            taken: list[Taken] | None = []
+            for lineage in lineages.get(name, [None]):
+                taken = None if lineage is None or taken is None else [*taken, *self._taken(name, lineage)]
+            for position, edge in enumerate(node.inputs):
+                read = self._read.setdefault(edge.node, {})
+                if taken is None:
+                    read.setdefault(_ALL, set())
+                for use, path in taken or ():
+                    place, _, key = use.partition(":")
+                    if int(place) == position:
+                        read.setdefault(key, set()).add(path[0].strip("[]").lower() if path else _ALL)
+
+    def narrowed(self, name: str, lineage: Lineage) -> Lineage:
+        """What a node makes of what, without what nobody reads of its structs.
+
+        Args:
+            name: The node.
+            lineage: What it makes of what.
+        """
+        read = self._read.get(name)
+        if read is None or _ALL in read:
+            return lineage
+        columns = dict(lineage.columns)
+        for key, made in lineage.columns.items():
+            fields = fields_of(made)
+            wanted = read.get(key, set())
+            if fields and wanted and wanted <= fields.keys():
+                columns[key] = replace(made, uses=frozenset(use for w in wanted for use, _ in fields[w]))
+        return replace(lineage, columns=columns)
+
+    def _taken(self, name: str, lineage: Lineage) -> Iterator[Taken]:
+        """What a node takes of its inputs, for those columns of which somebody reads anything."""
+        read = self._read.get(name, {})
+        kept = lineage.kept
+        if kept is not None and not kept.rows:
+            whole = [*lineage.columns.values(), lineage.rows, *kept.keys]
+            yield from ((use, ()) for made in whole for use in made.uses or ())
+        yield from taken_by_rows(lineage.rows)
+        for key, made in lineage.columns.items():
+            wanted = {_ALL} if _ALL in read else read.get(key, set())
+            fields = fields_of(made)
+            found = column_taken(made)
+            if found is not None and not found[1]:
+                yield from ((found[0], () if way == _ALL else (way,)) for way in wanted)
+            elif fields and wanted <= fields.keys():
+                yield from (one for way in wanted for one in fields[way])
+            elif wanted:
+                yield from taken_by(made)

@@ -1,0 +1,256 @@
+"""Edits of what is read of nested columns behind a join, or of other columns in the place of some: each was tried
+in Spark 4.2.
+
+`tests/core/changes/test_below.py` holds the verdicts to them, `tests/integration/test_pushed.py` the truth.
+"""
+
+from __future__ import annotations
+
+from tests.core.changes.pushed import JOIN, JOIN_BY_NUMBER, LEFT_JOIN, MARKED, TABLE, Pushed
+
+JOINED = JOIN.replace("l: a", "l: o")
+FIELDS = "  o: {gem: with_columns, input: INPUT, options: {columns: {p: 'struct(n, x, n * 2 as k)'}}}\n"
+TEXT = (
+    '  o: {gem: with_columns, input: a, options: {columns: {p: "from_json(to_json(struct(n, x, n * 2 as k)), '
+    "'n int, x double, k int')\"}}}\n"
+)
+INNER = "  o: {gem: with_columns, input: a, options: {columns: {p: 'struct(n, struct(x, n * 2 as k, value) as q)'}}}\n"
+WINDOWS = "  o: {gem: with_columns, input: w, options: {columns: {p: \"window(at, '1 hour')\"}}}\n"
+ELEMENTS = (
+    '  o: {gem: with_columns, input: a, options: {columns: {p: "from_json(to_json(array(struct(n, x, value, '
+    "n * 2 as k))), 'array<struct<n: int, x: double, value: string, k: int>>')\"}}}\n"
+)
+APART = "  z: {gem: sql, input: j, options: {query: 'select m, explode(p) as e from j'}}\n"
+OTHER = "  o2: {gem: select, input: b, options: {columns: {other: name, u: y}}}\n"
+SECOND = (
+    "  z: {gem: sql, inputs: [j, o2], options: {query: 'select p, m, u from j join o2 on value = other'}}\n"
+)
+
+
+def _select(columns: str, before: str, called: str = "t") -> str:
+    return f"  {called}: {{gem: select, input: {before}, options: {{columns: {{{columns}}}}}}}\n"
+
+
+def _reads(
+    name: str,
+    old: str,
+    new: str,
+    verdict: str,
+    *,
+    made: str = FIELDS,
+    behind: str = "",
+    joined: str = JOINED,
+    mode: str = "append",
+) -> Pushed:
+    """What a `select` reads, behind a join and what may stand between."""
+    last = behind.strip().rpartition("\n")[2].partition(":")[0].strip() or "j"
+    steps = made.replace("INPUT", "a") + joined + behind
+    rows = "dense0" if verdict == "mixed" else ""
+    return Pushed(name, steps + _select(old, last), steps + _select(new, last), verdict, rows, mode)
+
+
+def _queries(
+    name: str, old: str, new: str, verdict: str, *, made: str, joined: str, mode: str = "append"
+) -> Pushed:
+    """What a query reads."""
+    before, after = (
+        made.replace("INPUT", "a")
+        + joined
+        + f'  t: {{gem: sql, inputs: INPUTS, options: {{query: "{query}"}}}}\n'
+        for query in (old, new)
+    )
+    inputs = "[j]" if joined else "[o, b]"
+    return Pushed(
+        name,
+        before.replace("INPUTS", inputs),
+        after.replace("INPUTS", inputs),
+        verdict,
+        "dense0" if verdict == "mixed" else "",
+        mode,
+    )
+
+
+def _elements(name: str, old: str, new: str, verdict: str) -> Pushed:
+    return _reads(f"of elements {name}", old, new, verdict, made=ELEMENTS, behind=APART)
+
+
+NESTED = [
+    # Spark keeps those fields of a column that somebody reads, each where the column was: NestedColumnAliasing.
+    _reads("another field of another type", "q: p.n, m: m", "q: p.x, m: m", "refused"),
+    _reads("another field of one type", "q: p.n, m: m", "q: p.k, m: m", "mixed"),
+    _reads("a field more", "q: p.n, m: m", "q: p.n, r: p.k, m: m", "refused"),
+    _reads(
+        "a field more that is all there is", "q: p.n, r: p.x, m: m", "q: p.n, r: p.x, s: p.k, m: m", "refused"
+    ),
+    _reads(
+        "a column beside all of its fields",
+        "q: p.n, r: p.x, s: p.k",
+        "q: p.n, r: p.x, s: p.k, v: p",
+        "from_now_on",
+    ),
+    _reads("a column beside one of its fields", "q: p.n, m: m", "q: p.n, r: p, m: m", "refused"),
+    _reads("fields of one type in another order", "q: p.n, r: p.k, m: m", "r: p.k, q: p.n, m: m", "mixed"),
+    _reads(
+        "fields of other types in another order", "q: p.n, r: p.x, m: m", "r: p.x, q: p.n, m: m", "refused"
+    ),
+    _reads("the same field in an expression", "q: p.n, m: m", "q: p.n + 1, m: m", "from_now_on"),
+    _reads("another field in an expression", "q: p.n, m: m", "q: p.x + 1, m: m", "refused"),
+    _reads(
+        "another field that is filled",
+        "q: 'coalesce(p.n, 0)'",
+        "q: 'coalesce(p.k, 0)'",
+        "mixed",
+        made=TEXT,
+    ),
+    _reads(
+        "another field beside whether there is one",
+        "q: p is null, r: p.n",
+        "q: p is null, r: p.x",
+        "from_now_on",
+        made=TEXT,
+    ),
+    _reads(
+        "another field beside whether there is one that never lacks",
+        "q: p is null, r: p.n",
+        "q: p is null, r: p.x",
+        "refused",
+    ),
+    _reads(
+        "another field beside all, packed", "q: to_json(p), r: p.n", "q: to_json(p), r: p.x", "from_now_on"
+    ),
+    _reads(
+        "another field, of all rows",
+        "q: p.n, m: m",
+        "q: p.k, m: m",
+        "mixed",
+        joined=LEFT_JOIN.replace("l: w", "l: o"),
+        made=FIELDS.replace("INPUT", "w"),
+    ),
+    _reads("another field within one", "r: p.q.k, m: m", "r: p.n, m: m", "mixed", made=INNER),
+    _reads(
+        "a struct beside one of its fields, within one",
+        "r: p.q.k, m: m",
+        "r: p.q.k, s: p.q, m: m",
+        "refused",
+        made=INNER,
+    ),
+    _reads(
+        "another field within one, in two steps",
+        "r: q.k, m: m",
+        "r: q.x, m: m",
+        "refused",
+        made=INNER,
+        behind=_select("q: p.q, m: m", "j", "z"),
+    ),
+    _reads(
+        "the end of a window for its beginning",
+        "q: p.start, m: m",
+        "q: p.end, m: m",
+        "mixed",
+        made=MARKED + WINDOWS,
+    ),
+    _reads(
+        "another field behind a rename",
+        "q: pp.n, m: m",
+        "q: pp.k, m: m",
+        "mixed",
+        behind="  z: {gem: rename, input: j, options: {columns: {p: pp}}}\n",
+    ),
+    _reads(
+        "another field behind a condition of pairs",
+        "q: p.n, m: m",
+        "q: p.x, m: m",
+        "refused",
+        behind="  z: {gem: filter, input: j, options: {condition: p.n > m}}\n",
+    ),
+    _reads(
+        "another field behind a table",
+        "q: p.n, k: k",
+        "q: p.x, k: k",
+        "refused",
+        behind=TABLE.replace("BEFORE", "j").replace("  k:", "  z:"),
+    ),
+    _reads(
+        "another field behind a limit",
+        "q: p.n, m: m",
+        "q: p.x, m: m",
+        "refused",
+        behind="  z: {gem: limit, input: j, options: {rows: 3}}\n",
+    ),
+    _reads(
+        "another field behind another join", "q: p.n, u: u", "q: p.x, u: u", "refused", behind=OTHER + SECOND
+    ),
+    _reads(
+        "another field of a key",
+        "q: p.n, m: m",
+        "q: p.x, m: m",
+        "refused",
+        joined=JOIN_BY_NUMBER.replace("l: a", "l: o").replace("l.n", "l.p.n"),
+    ),
+    _reads(
+        "no more a field that is a key",
+        "q: p.n, m: m",
+        "m: m",
+        "from_now_on",
+        joined=JOIN_BY_NUMBER.replace("l: a", "l: o").replace("l.n", "l.p.n"),
+    ),
+    _reads(
+        "another field of a struct put together of some",
+        "q: z.n, v: v",
+        "q: z.m, v: v",
+        "refused",
+        made=TEXT,
+        behind=_select("z: 'struct(p.n as n, p.x as m)', v: value", "j", "s0"),
+    ),
+    # What a watermark, or an unpivot, hands on it takes whole.
+    _reads(
+        "another field behind a watermark",
+        "q: p.n, at: at",
+        "q: p.x, at: at",
+        "from_now_on",
+        behind="  z: {gem: watermark, input: j, options: {column: at, delay: 10 minutes}}\n",
+    ),
+    _reads(
+        "another field behind an unpivot",
+        "q: p.n, v: value",
+        "q: p.x, v: value",
+        "from_now_on",
+        behind="  z: {gem: unpivot, input: j, options: {ids: [p], values: [n, m]}}\n",
+    ),
+    _queries(
+        "another field in groups behind a join",
+        "select value, max(p.n) as c from j group by value",
+        "select value, max(p.x) as c from j group by value",
+        "refused",
+        made=FIELDS,
+        joined=JOINED,
+        mode="update",
+    ),
+    _queries(
+        "another field asked for by a query's condition of pairs",
+        "select p.n as q from o join b on value = name",
+        "select p.n as q from o join b on value = name and p.x > y",
+        "refused",
+        made=TEXT,
+        joined="",
+    ),
+    _queries(
+        "another field behind a query's join",
+        "select p.n as q from o join b on value = name",
+        "select p.k as q from o join b on value = name",
+        "mixed",
+        made=TEXT,
+        joined="",
+    ),
+    _elements("another field of one type", "q: e.n, m: m", "q: e.k, m: m", "mixed"),
+    _elements("two fields for one", "q: e.n, m: m", "q: e.n, r: e.x, m: m", "refused"),
+    _elements("none for one", "q: e.n, m: m", "m: m", "refused"),
+    # Another column in the place of one.
+    _reads(
+        "another column of one type",
+        "q: n, m: m",
+        "q: k, m: m",
+        "mixed",
+        made="  o: {gem: with_columns, input: a, options: {columns: {k: n * 2 + 1}}}\n",
+    ),
+]
