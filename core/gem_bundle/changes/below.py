@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.forms import Form
     from gem_bundle.changes.record import InputRecord
-    from gem_bundle.lineage import Lineage, Term
+    from gem_bundle.lineage import Lineage, Made, Term
 
 _NODE = r"<class 'sqlglot\.expressions\.core\.{}'>"
 _OR, _AND = (re.compile(_NODE.format(name)) for name in ("Or", "And"))
@@ -50,6 +50,7 @@ _NEVER_NULL = re.compile(
 )
 _WINDOWS = ("window ", "('window'")
 _FIELD_OF = re.compile(r"^field \w+ of ")
+_LITERAL = re.compile(r"\(" + _NODE.format("(Literal|Boolean|Null|Neg)"))
 _TAKES_APART = re.compile(r"(?i)(pos)?(explode|inline)(_outer)?")
 _LAMBDA = re.compile(_NODE.format("Lambda"))
 _FALSE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', False)"
@@ -524,6 +525,9 @@ def _further(flow: Flow, name: str, made: Lineage, asked: _Asked) -> set[str]:
     )
     if uses is None:
         return found.union(*(_below(flow, edge, _by_name(flow, edge, asked)) for edge in inputs))
+    if asked.columns and not uses and any(map(_is_worked_out, filter(None, steps))):
+        # The condition is the same for all rows, and Spark alone knows whether it lets any through.
+        return found.union(*(_below(flow, edge, _anything(groups=asked.groups)) for edge in inputs))
     both_sides = len({use.partition(":")[0] for use in uses}) > 1 and any(
         step is not None and step.rule == "=" for step in steps
     )
@@ -542,6 +546,11 @@ def _further(flow: Flow, name: str, made: Lineage, asked: _Asked) -> set[str]:
             given = asked._replace(parts=split).over(columns, computed=computed)
             found |= _below(flow, edge, given._replace(form=form, there=_passed(asked.there, made, position)))
     return found
+
+
+def _is_worked_out(made: Made) -> bool:
+    """Whether a constant is none that is written down, so that Spark works it out when it plans."""
+    return not _LITERAL.match(made.rule)
 
 
 def _passed(columns: frozenset[str], made: Lineage, position: int) -> frozenset[str]:

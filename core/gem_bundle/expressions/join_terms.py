@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sqlglot import exp
 
+from gem_bundle.expressions.apart import equal_terms
 from gem_bundle.expressions.kinds import TIMESTAMP, family
 from gem_bundle.expressions.scope import Scope
 from gem_bundle.expressions.trees import interval_type, parts_of
@@ -71,11 +72,13 @@ class Sides:
 
     def equality(self, tree: exp.Expr) -> bool | None:
         """Whether some conjunct is an equality with all of one operand left and all of the other right."""
-        return any_of(self._is_key(node) for node in conjuncts(tree) if isinstance(node, _EQUALITIES))
+        return any_of(map(self._is_key, equal_terms(tree)))
 
     def event_time_key(self, tree: exp.Expr) -> bool | None:
         """Whether an operand of such an equality is nothing but a column that carries a watermark."""
-        return any_of(self._has_mark(node) for node in conjuncts(tree) if isinstance(node, exp.EQ))
+        return any_of(
+            self._has_mark(node) for node in equal_terms(tree) if isinstance(node, exp.EQ | exp.NEQ)
+        )
 
     def bounded(self, tree: exp.Expr, side: Side) -> bool | None:
         """Whether the other side's watermark bounds how long rows of a side are kept."""
@@ -116,10 +119,11 @@ class Sides:
         return {owner[0] for owner in owners if owner is not None}
 
     def _is_key(self, node: exp.Expr) -> bool | None:
-        sides = self._sides(node.this), self._sides(node.expression)
+        one, other = node.expressions if isinstance(node, exp.Anonymous) else (node.this, node.expression)
+        sides = self._sides(one), self._sides(other)
         if sides[0] is None or sides[1] is None:
             return None
-        if isinstance(node, exp.EQ) and not (sides[0] and sides[1]):
+        if isinstance(node, exp.EQ | exp.NEQ) and not (sides[0] and sides[1]):
             return False
         return len(sides[0]) < 2 and len(sides[1]) < 2 and not sides[0] & sides[1]
 
@@ -222,9 +226,6 @@ class Sides:
 
     def _type(self, node: exp.Expr) -> DataType | None:
         return Walk(self._both).run(node).type
-
-
-_EQUALITIES = exp.EQ | exp.NullSafeEQ
 
 
 def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.expressions.analysis import analyse, folded
+from gem_bundle.expressions.apart import equal_terms, taken_apart
 from gem_bundle.expressions.kinds import common_type
 from gem_bundle.expressions.uses import asked_by, made_over
 from gem_bundle.lineage import Equality, Made, Term
@@ -198,7 +199,7 @@ def terms_of(condition: str, columns: Sequence[Column] | None) -> tuple[Term, ..
     tree = folded(condition)
     if tree is None:
         return ()
-    texts = [_written(part, wanted=wanted) for part, wanted in _apart(tree)]
+    texts = [_written(part, wanted=wanted) for part, wanted in taken_apart(tree)]
     return tuple(
         Term(made_over(text, [(0, columns)], {}), asked_by(text, [columns]), _fails(text)) for text in texts
     )
@@ -221,7 +222,7 @@ def terms_of_semi_join(condition: str, inputs: Sequence[Sequence[Column] | None]
         return ()
     alone: list[str] = []
     of_pairs: list[str] = []
-    for part, wanted in _apart(tree):
+    for part, wanted in taken_apart(tree):
         text = _written(part, wanted=wanted)
         made = made_over(text, list(enumerate(inputs)), {})
         (alone if _places(made) == {"0"} else of_pairs).append(text)
@@ -239,21 +240,6 @@ def _fails(condition: str) -> bool | None:
     return None if tree is None else fails_without(tree)
 
 
-def _apart(node: exp.Expr, *, wanted: bool = True) -> Iterator[tuple[exp.Expr, bool]]:
-    """The parts of a condition that all must hold, or of its contrary, each with whether it is to hold."""
-    from gem_bundle.expressions.spark_parser import exp
-    from gem_bundle.expressions.trees import bare
-
-    node = bare(node)
-    if isinstance(node, exp.Not):
-        yield from _apart(node.this, wanted=not wanted)
-    elif isinstance(node, exp.And if wanted else exp.Or):
-        yield from _apart(node.this, wanted=wanted)
-        yield from _apart(node.expression, wanted=wanted)
-    else:
-        yield node, wanted
-
-
 def _written(node: exp.Expr, *, wanted: bool) -> str:
     from gem_bundle.expressions.spark_parser import exp
 
@@ -264,48 +250,9 @@ def _equal_terms(tree: exp.Expr) -> Iterator[tuple[list[str], bool]]:
     """What a condition wants to be equal, as texts, and whether nulls are."""
     from gem_bundle.expressions.spark_parser import exp
 
-    for term in _terms(tree):
+    for term in equal_terms(tree):
         sides = term.expressions if isinstance(term, exp.Anonymous) else (term.this, term.expression)
         yield [side.sql(dialect="spark") for side in sides], not isinstance(term, exp.EQ | exp.NEQ)
-
-
-def _terms(tree: exp.Expr, *, wanted: bool = True) -> Iterator[exp.Expr]:
-    """The comparisons for equality that hold where a condition does, in whatever words it says so.
-
-    Args:
-        tree: The condition.
-        wanted: Whether it is to hold, or its contrary.
-    """
-    from gem_bundle.expressions.spark_parser import exp
-    from gem_bundle.expressions.trees import bare
-
-    for node, holds in _apart(tree, wanted=wanted):
-        if isinstance(node, exp.Or | exp.And):
-            # One that can't be leaves the other.
-            sides = [side for side in (node.this, node.expression) if _always(side) in {None, holds}]
-            if len(sides) == 1:
-                yield from _terms(sides[0], wanted=holds)
-        elif isinstance(node, exp.EQ | exp.NullSafeEQ) and isinstance(bare(node.expression), exp.Boolean):
-            yield from _terms(node.this, wanted=holds is bool(bare(node.expression).this))
-        elif isinstance(node, exp.EQ | exp.NullSafeEQ if holds else exp.NEQ):
-            yield node
-        elif holds and isinstance(node, exp.Anonymous) and node.name.lower() == "equal_null":
-            yield from [node] if len(node.expressions) == 2 else []
-
-
-def _always(node: exp.Expr) -> bool | None:
-    """What a condition without columns is, as far as that is easily told."""
-    from gem_bundle.expressions.spark_parser import exp
-    from gem_bundle.expressions.trees import bare
-
-    node = bare(node)
-    if isinstance(node, exp.Boolean):
-        return bool(node.this)
-    if isinstance(node, exp.EQ | exp.NEQ):
-        sides = bare(node.this), bare(node.expression)
-        if all(isinstance(side, exp.Literal) and not side.is_string for side in sides):
-            return (float(sides[0].this) == float(sides[1].this)) is isinstance(node, exp.EQ)
-    return None
 
 
 def _equal(

@@ -1539,6 +1539,19 @@ KEPT_NULLS = [
 ]
 
 
+WORKED_OUT = (
+    "  q: {gem: sql, input: j, options: {query: \"select *, md5(split('x', ',')[0]) as h from j\"}}\n"
+)
+KEPT_NULLS.append(
+    Pushed(
+        "a condition on a constant that Spark works out, and its contrary, behind a join",
+        JOIN + WORKED_OUT + _filter("h = 'a'", "q"),
+        JOIN + WORKED_OUT + _filter("h <> 'a'", "q"),
+        "mixed",
+    )
+)
+
+
 def _with_partners(
     name: str, how: str, condition: str, verdict: str, *, old: str = "", made: str = GROUPS
 ) -> Pushed:

@@ -665,3 +665,15 @@ def test_a_query_keeps_its_intervals_of_several_units(later: str, found: list[tu
 def test_a_condition_computes_no_intervals(later: str, bounded: bool) -> None:
     condition = f'"{EQUAL} and clicks.timestamp <= {later}"'
     assert errors(ranged(condition, "left")) == ([] if bounded else [("GB323", "paired")])
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "ads.value = clicks.value or (clicks.value is null and ads.value is null)",
+        "not (ads.value <> clicks.value or ads.value < 1)",
+        "ads.value = clicks.value or 1 = 2",
+    ],
+)
+def test_an_equality_may_stand_in_other_words(condition: str) -> None:
+    assert codes(ranged(f'"{condition}"', "inner", "ads", "clicks")) == ["GB325"]

@@ -100,6 +100,16 @@ def redirect(values: Values, old: str, new: str, *, but: str = "") -> None:
         for name, node in values.get(section, {}).items():
             if name == but:
                 continue
+            if node.get("gem") == "sql" and old in _inputs(node):
+                # Its query calls the rows what the node was called.
+                given = node.pop("input", None) or node["inputs"]
+                names = (
+                    given
+                    if isinstance(given, dict)
+                    else {n: n for n in ([given] if isinstance(given, str) else given)}
+                )
+                node["inputs"] = {key: new if other == old else other for key, other in names.items()}
+                continue
             if node.get("input") == old:
                 node["input"] = new
             inputs = node.get("inputs")
