@@ -88,9 +88,9 @@ def fields_read(
     for number, (name, position) in enumerate(way):
         node, made = flow.side.nodes[name], flow.lineage(name, _output_on(flow, way, number))
 
-        def of(use: str, position: int = position, given: Mapping[str, _Given] = given) -> _Given:
-            place, _, key = use.partition(":")
-            return given.get(key, _NOTHING) if int(place) == position else _NOTHING
+        def of(use: str, given: Mapping[str, _Given] = given) -> _Given:
+            # A query tells the columns in its conditions by its tables, which may be in another order.
+            return given.get(use.partition(":")[2], _NOTHING)
 
         if made is None or not _lets_through(flow, name, made):
             if node.kind == "transform" and made is not None and made.kept is not None:
@@ -178,15 +178,11 @@ def _of_sides(made: Made, sides: Iterable[int]) -> _Given:
 
 def _read_of_pairs(joined: Lineage) -> Iterator[_Read]:
     """What a join's own condition reads, but for what is asked of one side before it."""
-    kept = joined.kept
-    pairs = kept.pairs if kept is not None else None
+    pairs = joined.kept.pairs if joined.kept is not None else None
 
     def of(use: str) -> _Given:
-        place, _, key = use.partition(":")
-        if pairs is not None and use not in pairs:
-            return _NOTHING
-        side = kept.side_at(int(place)) if kept is not None else int(place)
-        return _Given((_Read(f"{side}:{key}"),), is_it=True)
+        # The columns in a condition are told by its sides.
+        return _Given((_Read(use),), is_it=True) if pairs is None or use in pairs else _NOTHING
 
     yield from _reads(taken_by_rows(joined.rows), of)
 

@@ -47,7 +47,8 @@ class Parts:
                     read.setdefault(_ALL, set())
                 for use, path in taken or ():
                     place, _, key = use.partition(":")
-                    if int(place) == position:
+                    # A query tells the columns in its conditions by its tables.
+                    if int(place) == position or len(node.inputs) > 1:
                         read.setdefault(key, set()).add(path[0].strip("[]").lower() if path else _ALL)
 
     def narrowed(self, name: str, lineage: Lineage) -> Lineage:

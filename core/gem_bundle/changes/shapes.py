@@ -61,7 +61,8 @@ class Shape(NamedTuple):
         asked: Of a join the columns without which it keeps no row, by its condition or one behind it.
         taken: Those of them that Spark takes for never null when it reads a row that was kept, whatever its
             schema says.
-        fields: Of which columns of a join's rows some fields are kept, each with the ways to those.
+        fields: Of which columns of a join's rows some fields are kept, each with the ways to those; and what
+            is read of columns whose type isn't known.
         constants: How those of its values are made that are constants of which it isn't known whether they
             are null.
     """
@@ -204,8 +205,8 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str], way: _Way |
     asked: set[str] = set()
     taken: set[str] = set()
     constants: dict[str, str] = {}
-    kept_of_nested: dict[str, tuple[str, ...]] = {}
-    ways: dict[str, list[tuple[str, ...]]] | None = None
+    fields: dict[str, tuple[str, ...]] = {}
+    read_of: dict[str, list[tuple[str, ...]]] | None = None
     coming = flow.side.nodes[node].inputs
     far = _asked_far(flow, node)
     # What lacks the key finds no partner, whatever it is read as.
@@ -222,24 +223,29 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str], way: _Way |
         asks = _asked_of(flow, node, position, side)
         never_null = flow.never_null(edge.node, edge.output)
         for key, column in zip(keys, facts.columns, strict=True):
-            if key in needed and column.type is None:
-                found[f"{side}:{key}"] = None
-            elif key in needed:
-                never = never_null.get(key)
-                if not never and asked_just_before(flow, edge, needed, key, asked=key in asks):
-                    never = True
-                text = flow.constant(edge.node, edge.output, key) if never is None else None
-                if text is not None:
-                    constants[f"{side}:{key}"] = text
-                fields = None
-                if is_nested(column.type) and edge == coming[position]:
-                    ways = _fields_read(flow, node, way) if ways is None else ways
-                    fields = kept_fields(column.type or "", ways.get(f"{side}:{key}", ()))
-                if fields is not None:
-                    found |= {f"{side}:{key}.{name}": f"{bare(kind)}~" for name, kind in fields.items()}
-                    kept_of_nested[f"{side}:{key}"] = tuple(fields)
-                    continue
-                found[f"{side}:{key}"] = f"{bare(column.type)}{_NULLS[never]}"
+            name = f"{side}:{key}"
+            if key not in needed:
+                continue
+            ways: list[tuple[str, ...]] = []
+            if edge == coming[position] and (column.type is None or is_nested(column.type)):
+                read_of = _fields_read(flow, node, way) if read_of is None else read_of
+                ways = read_of.get(name, [])
+            if column.type is None:
+                found[name] = None
+                fields[name] = tuple(dict.fromkeys(".".join(path) for path in ways))
+                continue
+            some = kept_fields(column.type, ways) if ways else None
+            if some is not None:
+                found |= {f"{name}.{path}": f"{bare(kind)}~" for path, kind in some.items()}
+                fields[name] = tuple(some)
+                continue
+            never = never_null.get(key)
+            if not never and asked_just_before(flow, edge, needed, key, asked=key in asks):
+                never = True
+            text = flow.constant(edge.node, edge.output, key) if never is None else None
+            if text is not None:
+                constants[name] = text
+            found[name] = f"{bare(column.type)}{_NULLS[never]}"
         found[f"|{side}"] = "|"
         asks = {k for k in asks - of_input(compared, position) if not is_always_there(flow, edge, k)}
         asked |= {f"{side}:{key}" for key in asks}
@@ -254,7 +260,7 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str], way: _Way |
         asked=frozenset(asked),
         taken=frozenset(taken),
         constants=constants,
-        fields=kept_of_nested,
+        fields=fields,
     )
 
 

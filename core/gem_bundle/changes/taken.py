@@ -24,6 +24,7 @@ EACH = "*"
 
 _FIELD = re.compile(r"\.(?P<way>\w+(\.\w+)*)")
 _APART = re.compile(r"\('explode(_outer)?', \(\('\d+:[^']+',\),\)\)")
+_TOGETHER = re.compile(r"\('(struct|named_struct|array|map)', ")
 # A field of the rows that a column is taken apart into.
 _OF_ELEMENTS = re.compile(rf"{_FIELD.pattern} of \[\('\w+', \"{_APART.pattern}\", .*\]")
 
@@ -100,13 +101,25 @@ def taken_in(form: Form) -> Iterator[Taken]:
 
 
 def fields_of(made: Made) -> dict[str, list[Taken]]:
-    """What each field of a struct takes that is put together of columns; empty for anything else.
+    """What each field of a struct takes that is put together of columns, or element of an array or map.
 
     Args:
         made: How the struct is made.
+
+    Returns:
+        That by the fields' names in lower case, by the keys, or by the places; empty for anything else.
     """
-    form = form_made_by(made) if made.rule.startswith("('struct', ") else None
-    parts = form[1] if form is not None and len(form) > 1 and isinstance(form[1], tuple) else ()
+    form = form_made_by(made) if _TOGETHER.match(made.rule) else None
+    if form is None or len(form) < 2 or not isinstance(form[1], tuple):
+        return {}
+    kind, parts = form[0], form[1]
+    if kind == "array":
+        return {str(place): list(taken_in(part)) for place, part in enumerate(parts)}
+    if kind != "struct":
+        names, values = [_text_in(part) for part in parts[::2]], parts[1::2]
+        if None in names or len(names) != len(values):
+            return {}
+        return {str(n).lower(): list(taken_in(v)) for n, v in zip(names, values, strict=True)}
     found: dict[str, list[Taken]] = {}
     for part in parts:
         # What has a name of its own has it behind it.
@@ -120,6 +133,14 @@ def fields_of(made: Made) -> dict[str, list[Taken]]:
         )
         found[str(name).lower()] = list(taken_in(inner))
     return found
+
+
+def _text_in(form: object) -> str | None:
+    """The text that a literal is; None for anything else."""
+    match form:
+        case ("Literal", (("this", str(text)), *_)):
+            return text
+    return None
 
 
 def _taken(form: object) -> Taken | None:

@@ -245,6 +245,31 @@ NESTED = [
     _elements("another field of one type", "q: e.n, m: m", "q: e.k, m: m", "mixed"),
     _elements("two fields for one", "q: e.n, m: m", "q: e.n, r: e.x, m: m", "refused"),
     _elements("none for one", "q: e.n, m: m", "m: m", "refused"),
+    # Of what is put together behind a join Spark keeps what is read of it.
+    *(
+        _reads(
+            f"another part of {name} put together behind a join",
+            f"q: {old}",
+            f"q: {new}",
+            "refused",
+            made="",
+            joined=JOIN,
+            behind=f'  z: {{gem: with_columns, input: j, options: {{columns: {{p: "{made}"}}}}}}\n',
+        )
+        for name, made, old, new in (
+            ("a struct", "struct(n, m, x)", "p.n", "p.m"),
+            ("a struct with names", "named_struct('u', n, 'v', m)", "p.u", "p.v"),
+            ("an array", "array(n, m)", '"p[0]"', '"p[1]"'),
+            ("a map", "map('u', n, 'v', m)", "\"p['u']\"", "\"p['v']\""),
+        )
+    ),
+    _reads(
+        "another field of a struct of which the type isn't known",
+        "t: p.at",
+        "t: p.later",
+        "mixed",
+        made=FIELDS.replace("struct(n, x, n * 2 as k)", "struct(at, n, timestampadd(HOUR, 1, at) as later)"),
+    ),
     # Another column in the place of one.
     _reads(
         "another column of one type",

@@ -1571,7 +1571,6 @@ ONES_WITH_PARTNERS = [
     _with_partners(
         "by another condition", "left semi", "l.value = r.name and r.k > 1", "mixed", old="l.value = r.name"
     ),
-    _with_partners("by a result", "left semi", "l.c = r.k", "from_now_on"),
     _with_partners("by a result", "left anti", "l.c = r.k", "from_now_on"),
     _with_partners("by a key and a result", "left semi", "l.value = r.name and l.c > r.k", "from_now_on"),
     _with_partners("by a result, and a key alone", "left semi", "l.c = r.k and l.n > 0", "mixed"),
