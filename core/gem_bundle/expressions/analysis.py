@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.walk import Value, Walk
     from gem_bundle.operators import EventTime
 
-# A literal beside `and` or `or`.
+# A literal beside `and` or `or`, or in branches.
 _LITERAL = r"""(?:\d|'|"|\btrue\b|\bfalse\b)"""
-_MAY_BE_DECIDED = re.compile(rf"(?is)\b(?:and|or)\b.*{_LITERAL}|{_LITERAL}.*\b(?:and|or)\b")
+_MAY_BE_DECIDED = re.compile(rf"(?is)\b(?:and|or|case|iff?)\b.*{_LITERAL}|{_LITERAL}.*\b(?:and|or)\b")
 # What Spark calls the columns of values that are written without brackets.
 _VALUE_NAMES = {
     **{name: f"{name}()" for name in ("current_date", "current_timestamp")},

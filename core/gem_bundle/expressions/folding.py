@@ -1,4 +1,4 @@
-"""Conditions without those of their parts that literals decide: `x = y or 1 = 2` is `x = y`."""
+"""Expressions without those of their parts that literals decide: `x = y or 1 = 2` is `x = y`."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def without_decided(tree: exp.Expr) -> exp.Expr:
-    """An expression in which no part of `and` and `or` is decided by literals.
+    """An expression in which no part of `and` and `or`, and no branch, is decided by literals.
 
-    Spark's optimizer leaves them out (its rules `ConstantFolding` and `BooleanSimplification`), and takes the
-    rest for what it is then: an equality, or a condition on one of the inputs.
+    Spark's optimizer leaves them out (its rules `ConstantFolding`, `BooleanSimplification` and
+    `SimplifyConditionals`), and takes the rest for what it is then: an equality, a condition on one of the
+    inputs, or a column.
 
     Args:
         tree: The expression, which isn't changed.
     """
     from gem_bundle.expressions.spark_parser import exp
 
-    if not any(_part_left(node) for node in tree.find_all(exp.And, exp.Or)):
+    if not any(_part_left(node) for node in tree.find_all(exp.And, exp.Or, exp.Case, exp.Anonymous)):
         return tree
     return _without(tree.copy())
 
@@ -48,9 +49,11 @@ def _without(node: exp.Expr) -> exp.Expr:
 
 
 def _part_left(node: exp.Expr) -> exp.Expr | None:
-    """What `and` or `or` is where literals decide one of its parts; None for anything else."""
+    """What `and`, `or` or branches are where literals decide one of their parts; None for anything else."""
     from gem_bundle.expressions.spark_parser import exp
 
+    if isinstance(node, exp.Case | exp.Anonymous):
+        return _branch_left(node)
     if not isinstance(node, exp.And | exp.Or):
         return None
     idle = isinstance(node, exp.And)
@@ -59,6 +62,24 @@ def _part_left(node: exp.Expr) -> exp.Expr | None:
         if decided is not None:
             return other if decided is idle else exp.Boolean(this=decided)
     return None
+
+
+def _branch_left(node: exp.Expr) -> exp.Expr | None:
+    """What branches give where literals decide which one it is."""
+    from gem_bundle.expressions.spark_parser import exp
+
+    if isinstance(node, exp.Anonymous):
+        if node.name.lower() not in {"if", "iff"} or len(node.expressions) != 3:
+            return None
+        decided = _decided(node.expressions[0])
+        return None if decided is None else node.expressions[1 if decided else 2]
+    if node.this is not None:
+        return None
+    for branch in node.args["ifs"]:
+        decided = _decided(branch.this)
+        if decided is not False:
+            return branch.args["true"] if decided else None
+    return node.args.get("default")
 
 
 def _decided(node: exp.Expr) -> bool | None:

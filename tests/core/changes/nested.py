@@ -270,6 +270,15 @@ NESTED = [
         "mixed",
         made=FIELDS.replace("struct(n, x, n * 2 as k)", "struct(at, n, timestampadd(HOUR, 1, at) as later)"),
     ),
+    # Branches that literals decide are none.
+    _reads(
+        "another branch that literals decide",
+        "q: 'if(1 = 1, n, m)', v: value",
+        "q: 'case when 1 = 2 then n else m end', v: value",
+        "refused",
+        made="",
+        joined=JOIN,
+    ),
     # Another column in the place of one.
     _reads(
         "another column of one type",
