@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gem_bundle.changes.flow import ALL, values_for
 from gem_bundle.changes.forms import form_of
+from gem_bundle.changes.parts import lets_through
 from gem_bundle.changes.taken import EACH, column_taken, fields_of, taken_by, taken_by_rows, taken_in
 from gem_bundle.ddl import DataType, SchemaError, read_type
 from gem_bundle.lineage import Kept
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from gem_bundle.changes.taken import Path, Taken
     from gem_bundle.lineage import Lineage, Made
 
-_PASSED = frozenset({"filter", "generate", "join", "limit", "repartition", "sample", "sort", "union"})
-"""What Spark takes fields out of columns before."""
 _NESTED = ("struct<", "array<", "map<")
 
 
@@ -92,7 +91,7 @@ def fields_read(
             # A query tells the columns in its conditions by its tables, which may be in another order.
             return given.get(use.partition(":")[2], _NOTHING)
 
-        if made is None or not _lets_through(flow, name, made):
+        if made is None or not lets_through(flow.side, name, made):
             if node.kind == "transform" and made is not None and made.kept is not None:
                 return _ways(asked, _read_for_state(made, flow.needed(name), of))
             needed = flow.needed_of(name, position)
@@ -141,22 +140,6 @@ def _output_on(flow: Flow, way: Sequence[tuple[str, int]], number: int) -> str:
         return ""
     reader, position = way[number + 1]
     return flow.side.nodes[reader].inputs[position].output
-
-
-def _lets_through(flow: Flow, name: str, made: Lineage) -> bool:
-    """Whether Spark takes fields out before a node of what goes through it."""
-    if flow.side.nodes[name].kind != "transform":
-        return False
-    kinds = {operator.kind for operator in flow.side.operators if operator.node == name}
-    if made.kept is not None and kinds != {"limit"}:
-        return made.kept.rows and not flow.drops_duplicates(name)
-    # What makes rows of several columns keeps the others as they are; what takes one apart doesn't.
-    spreads = made.expands and not any(map(_takes_apart, made.columns.values()))
-    return kinds <= _PASSED and not spreads
-
-
-def _takes_apart(made: Made) -> bool:
-    return "explode" in made.rule or "inline" in made.rule
 
 
 def _ways(asked: Iterable[_Read], last: Iterable[_Read]) -> dict[str, list[Path]]:

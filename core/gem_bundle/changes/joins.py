@@ -268,6 +268,8 @@ def asked_just_before(flow: Flow, edge: InputRecord, wanted: Set[str], key: str,
         elif flow.drops_duplicates(node.id):
             # What it compares, and what is tested behind it, is left out where nobody reads it.
             tested |= {use.partition(":")[2] for use in lineage.rows.uses or ()}
+            # What is asked before it isn't asked again.
+            asked = asked and not is_always_there(flow, node.inputs[0], key)
             return asked and ever and (tested <= first or ALL in first)
         groups = lineage.kept
         if groups is not None and not groups.rows and key in groups.values:

@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 
     from gem_bundle.changes.sides import Side
     from gem_bundle.changes.taken import Taken
-    from gem_bundle.lineage import Lineage
+    from gem_bundle.lineage import Lineage, Made
 
+_PASSED = frozenset({"filter", "generate", "join", "limit", "repartition", "sample", "sort", "union"})
+"""What Spark takes fields out of columns before."""
 _ALL = "*"
 """All columns of a node, or all fields of a column."""
 
@@ -40,7 +42,9 @@ class Parts:
                 continue
             taken: list[Taken] | None = []
             for lineage in lineages.get(name, [None]):
-                taken = None if lineage is None or taken is None else [*taken, *self._taken(name, lineage)]
+                taken = (
+                    None if lineage is None or taken is None else [*taken, *self._taken(side, name, lineage)]
+                )
             for position, edge in enumerate(node.inputs):
                 read = self._read.setdefault(edge.node, {})
                 if taken is None:
@@ -69,7 +73,7 @@ class Parts:
                 columns[key] = replace(made, uses=frozenset(use for w in wanted for use, _ in fields[w]))
         return replace(lineage, columns=columns)
 
-    def _taken(self, name: str, lineage: Lineage) -> Iterator[Taken]:
+    def _taken(self, side: Side, name: str, lineage: Lineage) -> Iterator[Taken]:
         """What a node takes of its inputs, for those columns of which somebody reads anything."""
         read = self._read.get(name, {})
         kept = lineage.kept
@@ -77,13 +81,38 @@ class Parts:
             whole = [*lineage.columns.values(), lineage.rows, *kept.keys]
             yield from ((use, ()) for made in whole for use in made.uses or ())
         yield from taken_by_rows(lineage.rows)
+        passes = lets_through(side, name, lineage)
         for key, made in lineage.columns.items():
             wanted = {_ALL} if _ALL in read else read.get(key, set())
             fields = fields_of(made)
             found = column_taken(made)
-            if found is not None and not found[1]:
+            if found is not None and not found[1] and wanted and not passes:
+                yield found
+            elif found is not None and not found[1]:
                 yield from ((found[0], () if way == _ALL else (way,)) for way in wanted)
             elif fields and wanted <= fields.keys():
                 yield from (one for way in wanted for one in fields[way])
             elif wanted:
                 yield from taken_by(made)
+
+
+def lets_through(side: Side, name: str, made: Lineage) -> bool:
+    """Whether Spark takes fields out before a node of what goes through it.
+
+    Args:
+        side: The version.
+        name: The node.
+        made: What it makes of what.
+    """
+    if side.nodes[name].kind != "transform":
+        return False
+    kinds = {operator.kind for operator in side.operators if operator.node == name}
+    if made.kept is not None and kinds != {"limit"} and not made.kept.rows:
+        return False
+    # What makes rows of several columns keeps the others as they are; what takes one apart doesn't.
+    spreads = made.expands and not any(map(_takes_apart, made.columns.values()))
+    return kinds <= _PASSED and not spreads
+
+
+def _takes_apart(made: Made) -> bool:
+    return "explode" in made.rule or "inline" in made.rule

@@ -270,6 +270,16 @@ NESTED = [
         "mixed",
         made=FIELDS.replace("struct(n, x, n * 2 as k)", "struct(at, n, timestampadd(HOUR, 1, at) as later)"),
     ),
+    _reads(
+        "another part of what is put together behind a join, and goes through a watermark",
+        "q: p.n, at: at",
+        "q: p.m, at: at",
+        "from_now_on",
+        made="",
+        joined=JOIN,
+        behind="  y: {gem: with_columns, input: j, options: {columns: {p: 'struct(n, m)'}}}\n"
+        "  z: {gem: watermark, input: y, options: {column: at, delay: 10 minutes}}\n",
+    ),
     # Branches that literals decide are none.
     _reads(
         "another branch that literals decide",

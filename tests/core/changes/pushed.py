@@ -1552,6 +1552,26 @@ KEPT_NULLS.append(
 )
 
 
+OF_ONES = "  d: {gem: deduplicate, input: BEFORE, options: {columns: [n]}}\n" + JOIN.replace("l: a", "l: d")
+KEPT_NULLS += [
+    # What is asked before rows are told apart isn't asked again behind, where Spark would still know it.
+    Pushed(
+        f"{name} before the rows of a join are told apart",
+        OF_ONES.replace("BEFORE", "a") + behind,
+        f"  c: {{gem: clean, input: a, options: {{drop_rows: any, columns: [{column}]}}}}\n"
+        + OF_ONES.replace("BEFORE", "c")
+        + behind,
+        verdict,
+        "dense0" if verdict == "mixed" else "",
+    )
+    for name, column, behind, verdict in (
+        ("the key of the join asked for", "value", "", "refused"),
+        ("another column asked for", "x", "", "mixed"),
+        ("what is asked of the join", "x", _filter("not (x > 2 or value = 'a')", "j"), "refused"),
+    )
+]
+
+
 def _with_partners(
     name: str, how: str, condition: str, verdict: str, *, old: str = "", made: str = GROUPS
 ) -> Pushed:
