@@ -15,7 +15,7 @@ from gem_bundle.changes.passing import lets_go_at_once
 from gem_bundle.changes.results import tell_of_rows
 from gem_bundle.changes.sides import is_same_in
 from gem_bundle.expressions import is_blind_to_duplicates
-from gem_bundle.lineage import Lineage, Made, column_keys, uses_at
+from gem_bundle.lineage import UNCHANGED, Lineage, Made, column_keys, uses_at
 from gem_bundle.operators import (
     AggregateOperator,
     DeduplicateOperator,
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from gem_bundle.lineage import Kept
 
 # The side of which a join has every row, by how it joins.
+_OF_UNIONS = frozenset({"aggregate", "cte", "union", "with"})
+"""The operators of a query that unites rows, each once."""
 _OUTER = {"left": 0, "right": 1}
 IS_NULL = re.compile(
     r"\(<class 'sqlglot\.expressions\.core\.Is'>, \(\('this', \('[^']*',\)\), "
@@ -127,6 +129,7 @@ class Flow:
             self._left_out[name] = (
                 self._forms_groups_for_nothing(name)
                 or self._joins_for_nothing(name)
+                or self._tells_apart_for_nothing(name)
                 or is_below_another(self.side, name, self.lineage)
             )
         return self._left_out[name]
@@ -162,6 +165,40 @@ class Flow:
             and all(lineage.sides_of(key) == frozenset({side}) for key in needed)
             and all(map(self._takes_each_once, self.side.paths(name)))
         )
+
+    def _tells_apart_for_nothing(self, name: str) -> bool:
+        """Whether rows of a union are told apart that another one tells apart again: `CombineUnions`."""
+        lineage = self.lineage(name)
+        if not self._drops(name) or lineage is None or lineage.kept is None:
+            return False
+        columns = list(lineage.columns)
+        by = [use for key in lineage.kept.keys if key.rule == "=" for use in key.uses or ()]
+        before = self.side.nodes[name].inputs[0].node
+        if set(by) != {f"0:{column}" for column in columns} or self._kinds(before) != {"union"}:
+            return False
+
+        def takes_it_as_it_is(reader: str, position: int) -> bool:
+            behind = self.lineage(reader)
+            distinct = {"union", "aggregate"} <= self._kinds(reader) <= _OF_UNIONS
+            if behind is None or not distinct or len(behind.columns) != len(columns):
+                return False
+            made = zip(columns, behind.columns.values(), strict=True)
+            return all(f"{position}:{column}" in (one.uses or ()) for column, one in made) and all(
+                key.rule in UNCHANGED for key in (behind.kept.keys if behind.kept is not None else ())
+            )
+
+        paths = self.side.paths(name)
+        return bool(paths) and all(takes_it_as_it_is(*path[0]) for path in paths)
+
+    def _drops(self, name: str) -> bool:
+        """Whether a node does nothing but to tell rows apart, without a watermark."""
+        operators = [operator for operator in self.side.operators if operator.node == name]
+        return [o.kind for o in operators] == ["deduplicate"] and not getattr(
+            operators[0], "within_watermark", False
+        )
+
+    def _kinds(self, name: str) -> set[str]:
+        return {operator.kind for operator in self.side.operators if operator.node == name}
 
     def _takes_each_once(self, path: list[tuple[str, int]]) -> bool:
         """Whether the first node with state on a path forms groups, blind to how often a row is there."""

@@ -1572,6 +1572,23 @@ KEPT_NULLS += [
 ]
 
 
+MORE_OF_IT = (
+    "  w2: {gem: filter, input: a, options: {condition: n > 0}}\n  u: {gem: union, inputs: [a, w2]}\n"
+)
+EACH_ONCE = "  d: {gem: deduplicate, input: BEFORE}\n" + (
+    '  t: {gem: sql, input: d, options: {query: "select * from d union select * from d"}}\n'
+)
+KEPT_NULLS.append(
+    Pushed(
+        "whole rows of a union told apart, and again by a query",
+        EACH_ONCE.replace("BEFORE", "a"),
+        MORE_OF_IT + EACH_ONCE.replace("BEFORE", "u"),
+        "refused",
+        mode="complete",
+    )
+)
+
+
 def _with_partners(
     name: str, how: str, condition: str, verdict: str, *, old: str = "", made: str = GROUPS
 ) -> Pushed:
