@@ -30,7 +30,7 @@ class _Read(NamedTuple):
     """What is read of one of the columns that a join keeps.
 
     Args:
-        column: The column, behind the position of the join's input.
+        column: The column, behind its side of the join.
         path: The way into it; empty for all of it.
     """
 

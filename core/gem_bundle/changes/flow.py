@@ -8,14 +8,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from gem_bundle.changes.brought import brought, inputs_in
-from gem_bundle.changes.limits import is_below_another
+from gem_bundle.changes.left_out import LeftOut
 from gem_bundle.changes.lineages import lineage_of
 from gem_bundle.changes.parts import Parts
 from gem_bundle.changes.passing import lets_go_at_once
 from gem_bundle.changes.results import tell_of_rows
 from gem_bundle.changes.sides import is_same_in
-from gem_bundle.expressions import is_blind_to_duplicates
-from gem_bundle.lineage import UNCHANGED, Lineage, Made, column_keys, uses_at
+from gem_bundle.lineage import Lineage, Made, column_keys, uses_at
 from gem_bundle.operators import (
     AggregateOperator,
     DeduplicateOperator,
@@ -32,10 +31,6 @@ if TYPE_CHECKING:
     from gem_bundle.gem import Transform
     from gem_bundle.lineage import Kept
 
-# The side of which a join has every row, by how it joins.
-_OF_UNIONS = frozenset({"aggregate", "cte", "union", "with"})
-"""The operators of a query that unites rows, each once."""
-_OUTER = {"left": 0, "right": 1}
 IS_NULL = re.compile(
     r"\(<class 'sqlglot\.expressions\.core\.Is'>, \(\('this', \('[^']*',\)\), "
     r"\('expression', \(<class 'sqlglot\.expressions\.core\.Null'>"
@@ -72,7 +67,6 @@ class Flow:
         self._other = other
         self._lineages: dict[tuple[str, str], Lineage | None] = {}
         self._never_null: dict[tuple[str, str], Mapping[str, bool | None]] = {}
-        self._left_out: dict[str, bool] = {}
         self._handed_on: dict[tuple[str, str], frozenset[str]] = {}
         self.joined: dict[JoinOperator, str] = {}
         self._for_rows: dict[tuple[_Left, str], dict[tuple[str, int], set[str]]] = {}
@@ -124,108 +118,20 @@ class Flow:
         return kept if kept and not self.leaves_out(name) else []
 
     def leaves_out(self, name: str) -> bool:
-        """Whether Spark leaves a node out: another limit does what it does, or nobody asks for its groups."""
-        if name not in self._left_out:
-            self._left_out[name] = (
-                self._forms_groups_for_nothing(name)
-                or self._joins_for_nothing(name)
-                or self._tells_apart_for_nothing(name)
-                or is_below_another(self.side, name, self.lineage)
-            )
-        return self._left_out[name]
+        """Whether Spark leaves a node out, since nobody would know of it."""
+        return name in self._left_out
 
-    def _forms_groups_for_nothing(self, name: str) -> bool:
-        """Whether those behind a node that forms groups come to the same without.
+    @cached_property
+    def _left_out(self) -> LeftOut:
+        return LeftOut(self.side, self.lineage, self.needed, self._functions)
 
-        So Spark's rule `RemoveRedundantAggregates` has it: what is aggregated of them goes by their keys
-        alone, and it makes no difference to it how often a row is there.
-        """
-        lineage = self.lineage(name)
-        return (
-            self._forms_groups(name)
-            and lineage is not None
-            and self._functions(lineage, self.needed(name)) == []
-            and all(map(self._takes_each_once, self.side.paths(name)))
-        )
-
-    def _joins_for_nothing(self, name: str) -> bool:
-        """Whether an outer join only makes rows of its one side come more often, and nobody counts them.
-
-        So Spark's rule `EliminateOuterJoin` has it.
-        """
-        operators = [operator for operator in self.side.operators if operator.node == name]
-        if len(operators) != 1 or not isinstance(operators[0], JoinOperator):
-            return False
-        side, lineage = _OUTER.get(operators[0].how), self.lineage(name)
-        if side is None or lineage is None or lineage.kept is None:
-            return False
-        needed = self.needed(name)
-        return (
-            needed <= lineage.columns.keys()
-            and all(lineage.sides_of(key) == frozenset({side}) for key in needed)
-            and all(map(self._takes_each_once, self.side.paths(name)))
-        )
-
-    def _tells_apart_for_nothing(self, name: str) -> bool:
-        """Whether rows of a union are told apart that another one tells apart again: `CombineUnions`."""
-        lineage = self.lineage(name)
-        if not self._drops(name) or lineage is None or lineage.kept is None:
-            return False
-        columns = list(lineage.columns)
-        by = [use for key in lineage.kept.keys if key.rule == "=" for use in key.uses or ()]
-        before = self.side.nodes[name].inputs[0].node
-        if set(by) != {f"0:{column}" for column in columns} or self._kinds(before) != {"union"}:
-            return False
-
-        def takes_it_as_it_is(reader: str, position: int) -> bool:
-            behind = self.lineage(reader)
-            distinct = {"union", "aggregate"} <= self._kinds(reader) <= _OF_UNIONS
-            if behind is None or not distinct or len(behind.columns) != len(columns):
-                return False
-            made = zip(columns, behind.columns.values(), strict=True)
-            return all(f"{position}:{column}" in (one.uses or ()) for column, one in made) and all(
-                key.rule in UNCHANGED for key in (behind.kept.keys if behind.kept is not None else ())
-            )
-
-        paths = self.side.paths(name)
-        return bool(paths) and all(takes_it_as_it_is(*path[0]) for path in paths)
-
-    def _drops(self, name: str) -> bool:
-        """Whether a node does nothing but to tell rows apart, without a watermark."""
-        operators = [operator for operator in self.side.operators if operator.node == name]
-        return [o.kind for o in operators] == ["deduplicate"] and not getattr(
-            operators[0], "within_watermark", False
-        )
-
-    def _kinds(self, name: str) -> set[str]:
-        return {operator.kind for operator in self.side.operators if operator.node == name}
-
-    def _takes_each_once(self, path: list[tuple[str, int]]) -> bool:
-        """Whether the first node with state on a path forms groups, blind to how often a row is there."""
-        for name, _ in path:
-            lineage = self.lineage(name)
-            if lineage is None:
-                return False
-            if self._forms_groups(name):
-                functions = self._functions(lineage, self.needed(name))
-                return functions is not None and all(map(is_blind_to_duplicates, functions))
-            if any(operator.kind != "filter" for operator in self.side.operators if operator.node == name):
-                return False
-        return False
-
-    def _forms_groups(self, name: str) -> bool:
-        """Whether all that a node does with state is to form groups, and not by sessions."""
-        kept = [operator for operator in self.side.stateful if operator.node == name]
-        return [operator.kind for operator in kept] == ["aggregate"] and not getattr(
-            kept[0], "sessions", False
-        )
-
-    def _functions(self, lineage: Lineage, needed: set[str]) -> list[str] | None:
+    def _functions(self, name: str) -> list[str] | None:
         """The aggregate functions that are needed of a node that forms groups; None where not known."""
-        kept = lineage.kept
+        lineage = self.lineage(name)
+        kept = lineage.kept if lineage is not None else None
         if kept is None or kept.rows:
             return None
-        made = values_for(kept, needed).values()
+        made = values_for(kept, self.needed(name)).values()
         if None in made:
             return None
         return [function for functions in made for function in functions or ()]
