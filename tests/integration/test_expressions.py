@@ -701,6 +701,10 @@ def spark_s_view(spark: SparkSession, condition: str, left: DataFrame, right: Da
     join = left.join(right, expr(condition))._jdf.queryExecution().analyzed()
     sides = join.left().outputSet(), join.right().outputSet()
     keys = getattr(catalyst.planning, "ExtractEquiJoinKeys$")
+    # What is equal it looks for when it has put the condition in other words, all else before.
+    planned = spark._jsparkSession.sessionState().optimizer().execute(join)
+    while planned.nodeName() == "Project":
+        planned = planned.child()
     watermark = jvm.scala.Some(10**13)
 
     def bounded(side: Any, other: Any) -> bool:
@@ -708,7 +712,7 @@ def spark_s_view(spark: SparkSession, condition: str, left: DataFrame, right: Da
         return bool(helper.getStateValueWatermark(side, other, join.condition(), watermark).isDefined())
 
     return (
-        bool(getattr(keys, "MODULE$").unapply(join).isDefined()),
+        bool(getattr(keys, "MODULE$").unapply(planned).isDefined()),
         bool(catalyst.analysis.StreamingJoinHelper.isWatermarkInJoinKeys(join)),
         bounded(*sides),
         bounded(*sides[::-1]),

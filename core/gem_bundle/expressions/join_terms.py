@@ -123,8 +123,8 @@ class Sides:
         sides = self._sides(one), self._sides(other)
         if sides[0] is None or sides[1] is None:
             return None
-        if isinstance(node, exp.EQ | exp.NEQ) and not (sides[0] and sides[1]):
-            return False
+        if not (sides[0] and sides[1]):
+            return False  # it is asked of one side alone, before the join
         return len(sides[0]) < 2 and len(sides[1]) < 2 and not sides[0] & sides[1]
 
     def _has_mark(self, node: exp.Expr) -> bool | None:
