@@ -266,7 +266,7 @@ def joins_rows(flow: Flow, name: str) -> bool:
         flow: The version.
         name: The node.
     """
-    operators = [operator for operator in flow.side.operators if operator.node == name]
+    operators = flow.side.operators_at(name)
     return bool(operators) and all(isinstance(operator, JoinOperator) for operator in operators)
 
 
@@ -301,7 +301,7 @@ def _asked_of(flow: Flow, name: str, lineage: Lineage, position: int) -> _Asked 
     rule, uses, nullable = lineage.rows.rule, lineage.rows.uses, _nullable(flow, name)
     if uses is None:
         return _anything()
-    operators = [operator for operator in flow.side.operators if operator.node == name]
+    operators = flow.side.operators_at(name)
     if operators and all(
         isinstance(o, JoinOperator) and o.how in {_ALL_OF.get(position), "full"} for o in operators
     ):
@@ -519,7 +519,7 @@ def _further(flow: Flow, name: str, made: Lineage, asked: _Asked) -> set[str]:
     steps = [made.columns.get(column) for column in asked.columns]
     computed = any(step is None or step.rule not in UNCHANGED for step in steps)
     uses = None if None in steps else uses_of(step for step in steps if step is not None)
-    joins = [o for o in flow.side.operators if o.node == name and isinstance(o, JoinOperator)]
+    joins = [o for o in flow.side.operators_at(name) if isinstance(o, JoinOperator)]
     equal = (
         (made.rows.uses or frozenset()) if joins and all(j.how not in SEMI for j in joins) else frozenset()
     )

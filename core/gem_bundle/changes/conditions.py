@@ -135,7 +135,7 @@ def how_it_joins(flow: Flow, name: str) -> list[str]:
         flow: The version.
         name: The node.
     """
-    return [o.how for o in flow.side.operators if o.node == name and isinstance(o, JoinOperator)]
+    return [o.how for o in flow.side.operators_at(name) if isinstance(o, JoinOperator)]
 
 
 def _is_semi_join(flow: Flow, name: str) -> bool:
@@ -262,7 +262,7 @@ def _is_distinct(flow: Flow, name: str, *, any_mode: bool) -> bool:
     """Whether a node keeps by an aggregation which rows there are, and they come out of its state."""
     if not any_mode and flow.side.nodes[flow.side.target].output_mode == "update":
         return False  # then those come out that rows have just come for
-    kinds = {operator.kind for operator in flow.side.operators if operator.node == name}
+    kinds = flow.side.kinds_at(name)
     return bool(kinds & {"aggregate", "except"})
 
 

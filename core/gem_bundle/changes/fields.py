@@ -175,15 +175,15 @@ def _read_for_state(made: Lineage, needed: set[str], of: Callable[[str], _Given]
     kept = made.kept or Kept()
     for key in kept.keys:
         yield from _reads(taken_by(key), of)
-    functions = values_for(kept, needed)
-    forms = [form_of(text) for found in functions.values() for text in found or {"?": ()}]
-    if not kept.values or None in forms:
+    functions = values_for(kept, needed).values()
+    forms = [form_of(text) for found in functions for text in found or ()]
+    if not kept.values or None in functions or None in forms:
         # It may read all of any column.
         uses = {use for column in (*made.columns.values(), made.rows) for use in column.uses or ()}
         for use in sorted(uses):
             yield from of(use).read
-    for form in forms:
-        yield from _reads(taken_in(form), of) if form is not None else ()
+    for form in filter(None, forms):
+        yield from _reads(taken_in(form), of)
 
 
 def _made(made: Made, of: Callable[[str], _Given]) -> _Given:

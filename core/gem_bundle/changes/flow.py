@@ -114,7 +114,7 @@ class Flow:
 
     def kinds_of_state(self, name: str) -> list[str]:
         """The kinds of the operators by which a node keeps state, or may."""
-        kept = [str(o.kind) for o in self.side.operators if o.node == name and self.side.may_keep(o)]
+        kept = [str(o.kind) for o in self.side.operators_at(name) if self.side.may_keep(o)]
         return kept if kept and not self.leaves_out(name) else []
 
     def leaves_out(self, name: str) -> bool:
@@ -239,7 +239,7 @@ class Flow:
 
     def marked(self, name: str) -> set[str]:
         """The columns that a node puts a watermark on: Spark puts no condition on one of them before it."""
-        found = (o for o in self.side.operators if o.node == name and isinstance(o, WatermarkOperator))
+        found = (o for o in self.side.operators_at(name) if isinstance(o, WatermarkOperator))
         return {operator.column.strip("`").lower() for operator in found}
 
     @cached_property
@@ -273,7 +273,7 @@ class Flow:
     def _hands_on(self, name: str, output: str) -> Iterable[str]:
         node = self.side.nodes[name]
         made = self.lineage(name, output) if node.kind == "transform" else None
-        kinds = {operator.kind for operator in self.side.operators if operator.node == name}
+        kinds = self.side.kinds_at(name)
         if (
             made is None
             or made.kept is not None
@@ -369,7 +369,7 @@ class Flow:
 
     def drops_duplicates(self, name: str) -> bool:
         """Whether a node is nothing but a removal of duplicates that keeps state."""
-        kinds = {operator.kind for operator in self.side.operators if operator.node == name}
+        kinds = self.side.kinds_at(name)
         return kinds == {"deduplicate"} and self.keeps(name)
 
     def folded(self, name: str, lineage: Lineage) -> set[str]:

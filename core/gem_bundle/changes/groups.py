@@ -130,7 +130,7 @@ def _keys_of_inner(flow: Flow, name: str) -> set[str]:
     Before one a condition would let it be another.
     """
     lineage, inputs = flow.lineage(name), flow.side.nodes[name].inputs
-    operators = [operator for operator in flow.side.operators if operator.node == name]
+    operators = flow.side.operators_at(name)
     inner = bool(operators) and all(isinstance(o, JoinOperator) and o.how == "inner" for o in operators)
     if not inner or lineage is None or lineage.kept is None:
         return set()
@@ -188,7 +188,7 @@ def _kept_by_what_it_asks(flow: Flow, name: str, uses: Set[str] | None = None) -
 
 def _leaves_out_rows(flow: Flow, name: str) -> bool:
     """Whether a node gives rows as they come, or leaves them out: as an inner join with a table does."""
-    operators = [operator for operator in flow.side.operators if operator.node == name]
+    operators = flow.side.operators_at(name)
     return bool(operators) and all(
         operator.how == "inner" if isinstance(operator, JoinOperator) else operator.kind in _BY_ROW
         for operator in operators

@@ -224,7 +224,7 @@ def joins_of(flow: Flow, join: JoinOperator) -> int:
 
 def _inputs_before(flow: Flow, edge: InputRecord, asked: set[str]) -> int:
     node, lineage = flow.side.nodes[edge.node], flow.lineage(edge.node, edge.output)
-    kinds = {operator.kind for operator in flow.side.operators if operator.node == node.id}
+    kinds = flow.side.kinds_at(node.id)
     if node.kind != "transform" or lineage is None or not kinds <= _PASSED:
         return 1
     made = (lineage.rows, *lineage.columns.values())
@@ -258,7 +258,7 @@ def asked_just_before(flow: Flow, edge: InputRecord, wanted: Set[str], key: str,
         lineage = flow.lineage(node.id, edge.output)
         if arranged or node.kind != "transform" or lineage is None:
             return False
-        if any(o.kind == "limit" for o in flow.side.operators if o.node == node.id):
+        if any(o.kind == "limit" for o in flow.side.operators_at(node.id)):
             return asked  # no condition is put before it
         if flow.watermarks(node.id):
             # A condition is put before it, but for one about event time. Before it Spark knows that what is

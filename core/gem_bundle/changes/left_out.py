@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from gem_bundle.changes.sides import Side
     from gem_bundle.lineage import Lineage
-    from gem_bundle.operators import Operator
 
 # The side of which a join has every row, by how it joins.
 _OUTER = {"left": 0, "right": 1}
@@ -73,7 +72,7 @@ class LeftOut:
 
         So Spark's rule `EliminateOuterJoin` has it.
         """
-        operators = self._operators(name)
+        operators = self._side.operators_at(name)
         if len(operators) != 1 or not isinstance(operators[0], JoinOperator):
             return False
         side, lineage = _OUTER.get(operators[0].how), self._lineage(name)
@@ -94,7 +93,7 @@ class LeftOut:
             if self._forms_groups(name):
                 functions = self._functions(name)
                 return functions is not None and all(map(is_blind_to_duplicates, functions))
-            if not self._kinds(name) <= {"filter"}:
+            if not self._side.kinds_at(name) <= {"filter"}:
                 return False
         return False
 
@@ -110,7 +109,7 @@ class LeftOut:
 
         So Spark's rule `CombineUnions` has it: of unions of which each row is wanted once it makes one.
         """
-        operators, lineage = self._operators(name), self._lineage(name)
+        operators, lineage = self._side.operators_at(name), self._lineage(name)
         if [operator.kind for operator in operators] != ["deduplicate"] or lineage is None:
             return False
         if getattr(operators[0], "within_watermark", False) or lineage.kept is None:
@@ -120,7 +119,7 @@ class LeftOut:
         paths = self._side.paths(name)
         return (
             by == {f"0:{column}" for column in lineage.columns}
-            and self._kinds(before) == {"union"}
+            and self._side.kinds_at(before) == {"union"}
             and bool(paths)
             and all(self._unites_as_they_are(*path[0], list(lineage.columns)) for path in paths)
         )
@@ -132,7 +131,7 @@ class LeftOut:
             return False
         made = zip(columns, lineage.columns.values(), strict=True)
         return (
-            {"union", "aggregate"} <= self._kinds(name) <= _OF_UNIONS
+            {"union", "aggregate"} <= self._side.kinds_at(name) <= _OF_UNIONS
             and all(f"{position}:{column}" in (one.uses or ()) for column, one in made)
             and all(key.rule in UNCHANGED for key in lineage.kept.keys)
         )
@@ -154,7 +153,7 @@ class LeftOut:
             if other is not None:
                 return united and other < rows
             made = self._lineage(reader) if self._side.nodes[reader].kind == "transform" else None
-            kinds = self._kinds(reader)
+            kinds = self._side.kinds_at(reader)
             if kinds == {"union"}:
                 united = True
             elif kinds or made is None or made.rows != Made():
@@ -163,13 +162,7 @@ class LeftOut:
 
     def _rows_of(self, name: str) -> int | None:
         """How many rows a limit lets through, if a node is nothing but one."""
-        operators = self._operators(name)
+        operators = self._side.operators_at(name)
         if len(operators) != 1 or not isinstance(operators[0], LimitOperator):
             return None
         return operators[0].rows
-
-    def _operators(self, name: str) -> list[Operator]:
-        return [operator for operator in self._side.operators if operator.node == name]
-
-    def _kinds(self, name: str) -> set[str]:
-        return {operator.kind for operator in self._operators(name)}

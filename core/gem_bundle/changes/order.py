@@ -55,7 +55,7 @@ def _is_asked(flow: Flow, path: Sequence[tuple[str, int]], results: dict[str, Re
     beside: set[str] = set()  # the columns of what was joined to them: with those a condition is one of pairs
     for name, position in path:
         node, lineage = flow.side.nodes[name], flow.lineage(name)
-        operators = [operator for operator in flow.side.operators if operator.node == name]
+        operators = flow.side.operators_at(name)
         joins = [operator for operator in operators if isinstance(operator, JoinOperator)]
         kinds = {operator.kind for operator in operators if operator not in joins} - _NAMES
         is_followed = node.kind == "transform" and not node.functions and not node.inputs[position].output
@@ -87,7 +87,7 @@ def _behind(flow: Flow, name: str, position: int, results: dict[str, Result]) ->
     lineage = flow.lineage(name) if node.kind == "transform" else None
     if lineage is None or node.functions or node.inputs[position].output:
         return None
-    kinds = {operator.kind for operator in flow.side.operators if operator.node == name} - _NAMES
+    kinds = flow.side.kinds_at(name) - _NAMES
     if kinds and kinds <= _PASSED:
         passed = {key: of_input(made.uses or (), position) for key, made in lineage.columns.items()}
         return {key: results.get("".join(uses), Result()) for key, uses in passed.items()}

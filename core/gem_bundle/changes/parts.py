@@ -106,7 +106,7 @@ def lets_through(side: Side, name: str, made: Lineage) -> bool:
     """
     if side.nodes[name].kind != "transform":
         return False
-    kinds = {operator.kind for operator in side.operators if operator.node == name}
+    kinds = side.kinds_at(name)
     if made.kept is not None and kinds != {"limit"} and not made.kept.rows:
         return False
     # What makes rows of several columns keeps the others as they are; what takes one apart doesn't.

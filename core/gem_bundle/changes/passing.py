@@ -35,7 +35,7 @@ def lets_go_at_once(side: Side, name: str, lineage: Callable[[str, str], Lineage
         return False
     while True:
         name, made = edge.node, lineage(edge.node, edge.output)
-        operators = [operator for operator in side.operators if operator.node == name]
+        operators = side.operators_at(name)
         if made is None or any(o.kind not in {"aggregate", "filter"} for o in operators):
             return False
         if any(operator.kind == "aggregate" for operator in operators):

@@ -199,7 +199,7 @@ def tells_all(flow: Flow, name: str) -> bool:
 
 def _is_by_row(flow: Flow, name: str) -> bool:
     """Whether a node lets each row through, or not, whatever others there are."""
-    return all(operator.kind in _BY_ROW for operator in flow.side.operators if operator.node == name)
+    return all(operator.kind in _BY_ROW for operator in flow.side.operators_at(name))
 
 
 def _is_kept(flow: Flow, name: str, kept: Kept, *, rows: bool, columns: set[str]) -> bool:

@@ -133,7 +133,7 @@ def _finds_no_duplicates(flow: Flow, operator: Operator) -> bool:
 def _computes(flow: Flow, path: list[tuple[str, int]]) -> bool:
     """Whether the first nodes on a path, until one does more, compute a column that somebody reads."""
     for name, _ in path:
-        kinds = {operator.kind for operator in flow.side.operators if operator.node == name}
+        kinds = flow.side.kinds_at(name)
         lineage = flow.lineage(name) if kinds <= {"filter"} else None
         if lineage is None or lineage.expands:
             return False

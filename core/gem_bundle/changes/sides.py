@@ -91,6 +91,21 @@ class Side:
         return [operator for edge in edges for operator in self.facts[edge.key].operators]
 
     @cached_property
+    def _operators_of(self) -> dict[str, list[Operator]]:
+        found: dict[str, list[Operator]] = {}
+        for operator in self.operators:
+            found.setdefault(operator.node, []).append(operator)
+        return found
+
+    def operators_at(self, name: str) -> list[Operator]:
+        """The operators of a node, in Spark's order; don't change it."""
+        return self._operators_of.get(name, [])
+
+    def kinds_at(self, name: str) -> set[str]:
+        """The kinds of the operators of a node."""
+        return {operator.kind for operator in self.operators_at(name)}
+
+    @cached_property
     def stateful(self) -> tuple[Operator, ...]:
         """The operators that keep state, or may, in Spark's order."""
         return tuple(operator for operator in self.operators if self.may_keep(operator))

@@ -1542,51 +1542,45 @@ KEPT_NULLS = [
 WORKED_OUT = (
     "  q: {gem: sql, input: j, options: {query: \"select *, md5(split('x', ',')[0]) as h from j\"}}\n"
 )
-KEPT_NULLS.append(
-    Pushed(
-        "a condition on a constant that Spark works out, and its contrary, behind a join",
-        JOIN + WORKED_OUT + _filter("h = 'a'", "q"),
-        JOIN + WORKED_OUT + _filter("h <> 'a'", "q"),
-        "mixed",
-    )
-)
-
-
 OF_ONES = "  d: {gem: deduplicate, input: BEFORE, options: {columns: [n]}}\n" + JOIN.replace("l: a", "l: d")
-KEPT_NULLS += [
-    # What is asked before rows are told apart isn't asked again behind, where Spark would still know it.
-    Pushed(
-        f"{name} before the rows of a join are told apart",
-        OF_ONES.replace("BEFORE", "a") + behind,
-        f"  c: {{gem: clean, input: a, options: {{drop_rows: any, columns: [{column}]}}}}\n"
-        + OF_ONES.replace("BEFORE", "c")
-        + behind,
-        verdict,
-        "dense0" if verdict == "mixed" else "",
-    )
-    for name, column, behind, verdict in (
-        ("the key of the join asked for", "value", "", "refused"),
-        ("another column asked for", "x", "", "mixed"),
-        ("what is asked of the join", "x", _filter("not (x > 2 or value = 'a')", "j"), "refused"),
-    )
-]
-
-
 MORE_OF_IT = (
     "  w2: {gem: filter, input: a, options: {condition: n > 0}}\n  u: {gem: union, inputs: [a, w2]}\n"
 )
 EACH_ONCE = "  d: {gem: deduplicate, input: BEFORE}\n" + (
     '  t: {gem: sql, input: d, options: {query: "select * from d union select * from d"}}\n'
 )
-KEPT_NULLS.append(
+ASKED_ELSEWHERE = [
+    Pushed(
+        "a condition on a constant that Spark works out, and its contrary, behind a join",
+        JOIN + WORKED_OUT + _filter("h = 'a'", "q"),
+        JOIN + WORKED_OUT + _filter("h <> 'a'", "q"),
+        "mixed",
+    ),
+    # What is asked before rows are told apart isn't asked again behind, where Spark would still know it.
+    *(
+        Pushed(
+            f"{name} before the rows of a join are told apart",
+            OF_ONES.replace("BEFORE", "a") + behind,
+            f"  c: {{gem: clean, input: a, options: {{drop_rows: any, columns: [{column}]}}}}\n"
+            + OF_ONES.replace("BEFORE", "c")
+            + behind,
+            verdict,
+            "dense0" if verdict == "mixed" else "",
+        )
+        for name, column, behind, verdict in (
+            ("the key of the join asked for", "value", "", "refused"),
+            ("another column asked for", "x", "", "mixed"),
+            ("what is asked of the join", "x", _filter("not (x > 2 or value = 'a')", "j"), "refused"),
+        )
+    ),
     Pushed(
         "whole rows of a union told apart, and again by a query",
         EACH_ONCE.replace("BEFORE", "a"),
         MORE_OF_IT + EACH_ONCE.replace("BEFORE", "u"),
         "refused",
         mode="complete",
-    )
-)
+    ),
+]
 
 
 def _with_partners(
@@ -1616,4 +1610,4 @@ ONES_WITH_PARTNERS = [
     _with_partners("of a join", "left anti", "l.n = r.k", "mixed", made=JOIN),
 ]
 
-EDITS = [*PUSHED, *KEPT_NULLS, *ONES_WITH_PARTNERS]
+EDITS = [*PUSHED, *KEPT_NULLS, *ASKED_ELSEWHERE, *ONES_WITH_PARTNERS]

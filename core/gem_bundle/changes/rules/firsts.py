@@ -33,7 +33,7 @@ def tell_of_firsts(both: Comparison, changes: list[Change]) -> list[Change]:
 
 def _told(both: Comparison, change: Change) -> Change:
     for flow in (both.after, both.before):
-        moves = any(o.kind == _MOVES_ROWS for o in flow.side.operators if o.node == change.node)
+        moves = any(o.kind == _MOVES_ROWS for o in flow.side.operators_at(change.node))
         behind = flow.states_behind(change.node) if moves else set()
         for operator in flow.side.stateful:
             if operator.node not in behind:
