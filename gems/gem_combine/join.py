@@ -33,6 +33,7 @@ from gem_bundle.expressions import (
     check_steady_columns,
     equal_keys,
     equal_parts,
+    equalities_of_inputs,
     join_condition,
     kept_by,
     made_of_inputs,
@@ -40,12 +41,12 @@ from gem_bundle.expressions import (
     only_narrows,
     terms_of_semi_join,
 )
-from gem_bundle.lineage import MAYBE_NULL, column_keys, same
+from gem_bundle.lineage import MAYBE_NULL, Equality, column_keys, same
 from gem_bundle.operators import LACKING, JoinType, any_of
 from gem_bundle.types import Expression, StringList
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -227,7 +228,16 @@ class Join(Transform[JoinOptions]):
         asks = rows.uses if condition is None else asked_by(condition, columns)
         semi = options.how == "left_semi" and condition is not None
         terms = terms_of_semi_join(condition or "", columns) if semi else ()
-        return Lineage(found, rows, kept, asks=asks, terms=terms)
+        equals = self._equal(columns) if options.how in {"inner", "left_semi"} else ()
+        return Lineage(found, rows, kept, asks=asks, equals=equals, terms=terms)
+
+    def _equal(self, columns: "Sequence[Sequence[Column] | None]") -> tuple[Equality, ...]:
+        """What of both inputs is to be equal."""
+        condition = self._condition()
+        if condition is not None:
+            return equalities_of_inputs(condition, columns)
+        each = ([frozenset({f"{side}:{name.lower()}"}) for side in (0, 1)] for name in self.options.on or ())
+        return tuple(Equality((one, other)) for one, other in each)
 
     def _kept(self, left: Facts, right: Facts, rows: Made) -> Kept:
         """What is kept of two streams: all rows where no watermark lets any go, by what is equal."""

@@ -10,6 +10,7 @@ from gem_bundle.expressions import (
     asked_by,
     equal_keys,
     equal_parts,
+    equalities_of_inputs,
     kept_by,
     made_of_inputs,
     terms_of_semi_join,
@@ -18,12 +19,13 @@ from gem_bundle.lineage import MAYBE_NULL, UNCERTAIN, column_keys, uses_of
 from gem_bundle.operators import LACKING
 from gem_sql.composing import behind
 from gem_sql.joining import JOINS, with_condition, without_using
-from gem_sql.table_lineage import PLAIN, asks_elsewhere, of_table, placed, table_named, table_of
+from gem_sql.table_lineage import PLAIN, asks_elsewhere, of_table, placed, placed_sides, table_named, table_of
 from gem_sql.tree import item_of, sql_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from gem_bundle.lineage import Equality
     from gem_sql.table_lineage import Tables
     from gem_sql.tree import Item
 
@@ -96,11 +98,19 @@ def of_joined(tree: Any, known: Tables, names: list[str]) -> Lineage | None:
     kept = Kept((by,), keys, rows=True, taken=decides[1], parts=parts, sides=left_to_right)
     if len(set(left_to_right)) == 1:
         kept = replace(kept, tables=dict(zip(names, of_tables, strict=True)))
+    equals = _equal(pairs, columns_of, sides) if inner or known_how == "left_semi" else ()
     asks = placed(asked_by(on, columns_of), sides)
     alone = terms_of_semi_join(on, columns_of) if known_how == "left_semi" else ()
     terms = tuple(term._replace(made=of_inputs(term.made), asks=placed(term.asks, sides)) for term in alone)
     by_key = dict(zip(names, columns, strict=True))
-    return Lineage(by_key, rows, kept if streams else None, asks=asks, terms=terms)
+    return Lineage(by_key, rows, kept if streams else None, asks=asks, equals=equals, terms=terms)
+
+
+def _equal(condition: str, columns_of: Sequence[Sequence[Column]], sides: _Sides) -> tuple[Equality, ...]:
+    """What a condition wants to be equal, told by the inputs; nothing where both tables are one input."""
+    if len({place for place, _ in sides}) < len(sides):
+        return ()
+    return tuple(placed_sides(pair, sides) for pair in equalities_of_inputs(condition, columns_of))
 
 
 def _columns(

@@ -90,7 +90,13 @@ def placed(
     return frozenset(f"{sides[int(at)][0]}:{key}" if colon else at for at, colon, key in parted)
 
 
-def _placed_sides(pair: Equality, sides: list[tuple[int, Any]]) -> Equality:
+def placed_sides(pair: Equality, sides: Sequence[tuple[int, Sequence[Column]]]) -> Equality:
+    """What is to be equal, told by the inputs that a query's tables are.
+
+    Args:
+        pair: The same, told by the numbers of the tables.
+        sides: Which input each table is, with its columns.
+    """
     one, other = (placed(side, sides) or frozenset() for side in pair.sides)
     return pair._replace(sides=(one, other))
 
@@ -163,7 +169,7 @@ def of_table(tree: Any, position: int, facts: Facts, names: list[str], made: Fac
         kept = Kept(tuple(found.values()), types, taken=rows) if distinct is not None else None
         nulls = nulls_left_out(asked, [columns]) if asked and not several and kept is None else ()
         only = frozenset(placed(each, [(position, columns)]) or frozenset() for each in nulls)
-        equals = tuple(_placed_sides(pair, [(position, columns)]) for pair in equalities(asked, columns))
+        equals = tuple(placed_sides(pair, [(position, columns)]) for pair in equalities(asked, columns))
         told = position == 0 and kept is None and not several and not over
         terms = terms_of(conditions[0], columns) if told and conditions else ()
         lineage = Lineage(found, rows, kept, asks=asks, only_nulls=only, equals=equals, terms=terms)

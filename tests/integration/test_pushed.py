@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.core.changes.carried import CARRIED
 from tests.core.changes.nested import NESTED
 from tests.core.changes.pushed import EDITS
 from tests.core.changes.test_below import plan
@@ -39,7 +40,7 @@ def experiments(spark: SparkSession, tmp_path: Path) -> Experiments:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("edit", [*EDITS, *NESTED], ids=lambda edit: re.sub(r"\W", "_", edit.name))
+@pytest.mark.parametrize("edit", [*EDITS, *NESTED, *CARRIED], ids=lambda edit: re.sub(r"\W", "_", edit.name))
 def test_what_is_said_is_what_spark_does(edit: Pushed, experiments: Experiments) -> None:
     before, after = map(plan, edit.versions())
     first = experiments.first(f"pushed#{edit.rows or 'dense0'}", before, "out")

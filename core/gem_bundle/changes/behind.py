@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gem_bundle.changes.carried import asked_before_join, equal_before_join
 from gem_bundle.changes.clauses import asked_by
 from gem_bundle.changes.conditions import asked_before, pushed_below
 from gem_bundle.changes.flow import of_input
 from gem_bundle.changes.forms import form_made_by
-from gem_bundle.lineage import UNCHANGED, Equality, Lineage, Made, uses_of
+from gem_bundle.changes.made import as_made_before
+from gem_bundle.lineage import UNCHANGED, Lineage, Made
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +34,9 @@ def asked_behind(flow: Flow, name: str, *, sides: bool = False, far: bool = True
         far: By the conditions of pairs of what comes of the node by another join too.
     """
     found: set[str] = set()
-    for _, lineage, known in conditions_behind(flow, name, pairs=True, far=far, flags=True, sides=sides):
+    for _, lineage, known in conditions_behind(
+        flow, name, pairs=True, far=far, flags=True, sides=sides, joins=True
+    ):
         found |= as_they_were(known, lineage.asks)
     return found
 
@@ -62,6 +66,7 @@ def conditions_behind(
     far: bool = False,
     flags: bool = False,
     sides: bool = False,
+    joins: bool = False,
 ) -> Iterator[tuple[str, Lineage, Mapping[str, Made]]]:
     """The nodes whose conditions Spark puts before one, with what the columns before them are made of.
 
@@ -72,6 +77,7 @@ def conditions_behind(
         far: Those of pairs of what comes of the node by another join too.
         flags: What columns ask for that are conditions themselves too, over those they are made of.
         sides: What a join makes of columns is told by its sides, not by the positions of its inputs.
+        joins: Other joins too, with what they want to be equal of what comes of the node alone.
 
     Yields:
         The id of each of them, what it does, and how the columns that come to it are made of those that come
@@ -90,6 +96,10 @@ def conditions_behind(
                 places = [
                     place for place, edge in enumerate(inputs) if (edge.node, edge.output) == (before, read)
                 ]
+                for place in places if joins else ():
+                    equals = equal_before_join(flow, other, place, name)
+                    asks = asked_before_join(flow, other, place, name)
+                    yield other, Lineage({}, rows=Made(uses=asks), asks=asks, equals=equals), known
                 waiting += [(other, "", _of_side(flow, other, place, known), {}) for place in places]
                 continue
             if inputs[0].output != read:
@@ -171,46 +181,3 @@ def _by_side(joined: Lineage) -> dict[str, Made]:
         return replace(made, uses=frozenset(f"{min(of)}:{use.partition(':')[2]}" for use in made.uses))
 
     return {key: placed(key, made) for key, made in joined.columns.items()}
-
-
-def as_made_before(known: Mapping[str, Made], made: Made) -> Made:
-    """Something made of columns, as made of what those are made of.
-
-    Args:
-        known: How the columns are made.
-        made: What is made of them.
-    """
-    if made.uses is None:
-        return made
-    found = [known.get(use.partition(":")[2], Made("?", None)) for use in made.uses]
-    # Of a union each branch has the condition.
-    if made.rule in UNCHANGED and len(found) == 1:
-        return found[0]
-    equals = (equal_before(known, equal) for equal in made.equals)
-    rule = (
-        "of several"
-        if made.rule == "="
-        else " ".join([made.rule, *sorted({f.nameless for f in found} - {""})])
-    )
-    return Made(
-        rule,
-        uses_of(found),
-        equals=tuple(equal for equal in equals if equal is not None),
-        whole=made.whole if all(f.rule in UNCHANGED for f in found) else "",
-    )
-
-
-def equal_before(known: Mapping[str, Made], equal: Equality) -> Equality | None:
-    """What is to be equal, by what its columns are made of; None where that isn't known.
-
-    Args:
-        known: How the columns are made.
-        equal: What of them is to be equal.
-    """
-    one, other = (
-        as_made_before(known, Made(rule or "=", side))
-        for side, rule in zip(equal.sides, equal.rules, strict=True)
-    )
-    if one.uses is None or other.uses is None:
-        return None
-    return Equality((one.uses, other.uses), equal.takes_nulls, (one.nameless, other.nameless))

@@ -240,8 +240,9 @@ def asked_in_both(before: tuple[Flow, str], after: tuple[Flow, str], output: str
 def _is_told_by_terms(flow: Flow, name: str, lineage: Lineage) -> bool:
     """Whether each part of a condition tells by itself: nothing that is equal carries one to another."""
     terms = lineage.terms
-    alone = len(flow.side.nodes[name].inputs) == 1 or how_it_joins(flow, name) == ["left_semi"]
-    plain = alone and not lineage.expands and not lineage.equals
+    semi = how_it_joins(flow, name) == ["left_semi"]
+    alone = semi or (len(flow.side.nodes[name].inputs) == 1 and not lineage.equals)
+    plain = alone and not lineage.expands
     return bool(terms) and plain and all(term.made.uses for term in terms)
 
 

@@ -12,7 +12,7 @@ from gem_bundle.operators import JoinOperator
 if TYPE_CHECKING:
     from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.record import InputRecord
-    from gem_bundle.lineage import Term
+    from gem_bundle.lineage import Equality, Term
 
 _CONJUNCTION = "(<class 'sqlglot.expressions.core.And'>"
 _TRUE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', True)"
@@ -77,7 +77,7 @@ def pushed_below(
     wanted = of_input(lineage.rows.uses, left)
     if semi and not wanted:
         return set()
-    equal = bool(lineage.equals)
+    equal = bool(lineage.equals) and not semi
     if semi and lineage.terms:
         found = set[str]()
         for part in (term.made for term in lineage.terms if term not in unchanged):
@@ -275,3 +275,16 @@ def asked_before(flow: Flow, edge: InputRecord, use: str) -> set[str]:
         use: The column, behind the position of the input.
     """
     return _below(flow, edge, of_input([use], 0), Made(uses=frozenset([use])), _How())
+
+
+def equal_below(flow: Flow, edge: InputRecord, equal: Equality) -> set[str]:
+    """The nodes before which Spark asks that something is equal in the rows of an input.
+
+    Args:
+        flow: The version.
+        edge: The input.
+        equal: What is to be equal, over the columns of the input.
+    """
+    uses = equal.sides[0] | equal.sides[1]
+    keys = {use.partition(":")[2] for use in uses}
+    return _below(flow, edge, keys, Made(EQUALITIES[0], uses), _How(equal=True))

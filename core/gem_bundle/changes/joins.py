@@ -7,16 +7,15 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.behind import (
-    as_made_before,
     as_they_were,
     asked_behind,
     conditions_behind,
-    equal_before,
     lacks_what_it_is_of,
 )
 from gem_bundle.changes.conditions import ASKED_BEFORE, SEMI, is_always_there
 from gem_bundle.changes.flow import ALL, of_input, read_of
 from gem_bundle.changes.forms import columns_in, followed, form_made_by, tree_of
+from gem_bundle.changes.made import as_made_before, equal_before
 from gem_bundle.expressions.functions import BY_CHANCE
 from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, Term, column_keys, same
 from gem_bundle.operators import LACKING, JoinOperator
@@ -55,7 +54,7 @@ def keys_from_behind(flow: Flow, join: JoinOperator) -> int:
     known = {(pair, True) for pair, times in pairs.items() if times > 1}
     known |= {(pair, False) for pair, times in pairs.items() if times % 2}
     found = set()
-    for _, behind, columns in conditions_behind(flow, join.node, sides=True):
+    for _, behind, columns in conditions_behind(flow, join.node, sides=True, joins=True):
         for equal in _equal_sides(behind, columns):
             places = [{use.partition(":")[0] for use in side} for side in equal.sides]
             if [len(of_side) for of_side in places] != [1, 1] or places[0] == places[1]:

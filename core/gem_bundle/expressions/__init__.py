@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from gem_bundle.expressions.pairs import equal_keys as equal_keys
     from gem_bundle.expressions.pairs import equal_parts as equal_parts
     from gem_bundle.expressions.pairs import equalities as equalities
+    from gem_bundle.expressions.pairs import equalities_of_inputs as equalities_of_inputs
     from gem_bundle.expressions.pairs import kept_by as kept_by
     from gem_bundle.expressions.pairs import terms_of as terms_of
     from gem_bundle.expressions.pairs import terms_of_semi_join as terms_of_semi_join
@@ -139,6 +140,7 @@ _HOMES = {
         "equal_keys",
         "equal_parts",
         "equalities",
+        "equalities_of_inputs",
         "kept_by",
         "terms_of",
         "terms_of_semi_join",

@@ -178,12 +178,26 @@ def equalities(condition: str, columns: Sequence[Column] | None, position: int =
         columns: The columns it is over.
         position: The position of the input they belong to.
     """
+    return _equalities(condition, [(position, columns)])
+
+
+def equalities_of_inputs(condition: str, inputs: Sequence[Sequence[Column] | None]) -> tuple[Equality, ...]:
+    """The same of a condition over several inputs, as one of a join.
+
+    Args:
+        condition: A boolean expression.
+        inputs: The columns of each input.
+    """
+    return _equalities(condition, list(enumerate(inputs)))
+
+
+def _equalities(condition: str, inputs: list[tuple[int, Sequence[Column] | None]]) -> tuple[Equality, ...]:
     tree = folded(condition) if _COMPARES.search(condition) else None
     if tree is None:
         return ()
     found = []
     for texts, takes_nulls in _equal_terms(tree):
-        one, other = (made_over(text, [(position, columns)], {}) for text in texts)
+        one, other = (made_over(text, inputs, {}) for text in texts)
         if one.uses and other.uses:
             found.append(Equality((one.uses, other.uses), takes_nulls, (one.nameless, other.nameless)))
     return tuple(found)

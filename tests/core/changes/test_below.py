@@ -11,6 +11,7 @@ from gem_bundle.changes.against import plan_against
 from gem_bundle.check.checker import check_definition
 from gem_bundle.pipeline.document import parse
 from gem_bundle.pipeline.loader import load_document
+from tests.core.changes.carried import CARRIED
 from tests.core.changes.nested import NESTED
 from tests.core.changes.pushed import EDITS, PUSHED
 
@@ -25,7 +26,7 @@ def plan(text: str) -> Plan:
     return checked.plan
 
 
-@pytest.mark.parametrize("edit", [*EDITS, *NESTED], ids=lambda edit: re.sub(r"\W", "_", edit.name))
+@pytest.mark.parametrize("edit", [*EDITS, *NESTED, *CARRIED], ids=lambda edit: re.sub(r"\W", "_", edit.name))
 def test_what_is_said_of_what_gets_before_state(edit: Pushed) -> None:
     before, after = map(plan, edit.versions())
     (found,) = plan_against(after, before)
