@@ -29,7 +29,7 @@ from gem_sql.grouping import is_session, is_window, plain_keys, several_times_ov
 from gem_sql.tree import columns_in, item_of, sql_of, subqueries_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gem_bundle import Column
     from gem_bundle.lineage import Equality
@@ -169,7 +169,7 @@ def of_table(tree: Any, position: int, facts: Facts, names: list[str], made: Fac
         kept = Kept(tuple(found.values()), types, taken=rows) if distinct is not None else None
         nulls = nulls_left_out(asked, [columns]) if asked and not several and kept is None else ()
         only = frozenset(placed(each, [(position, columns)]) or frozenset() for each in nulls)
-        equals = tuple(placed_sides(pair, [(position, columns)]) for pair in equalities(asked, columns))
+        equals = _equal(asked, columns, position)
         told = position == 0 and kept is None and not several and not over
         terms = terms_of(conditions[0], columns) if told and conditions else ()
         lineage = Lineage(found, rows, kept, asks=asks, only_nulls=only, equals=equals, terms=terms)
@@ -185,11 +185,32 @@ def of_table(tree: Any, position: int, facts: Facts, names: list[str], made: Fac
         name: buffers_of(texts[name], columns, alike) for name in dict.fromkeys([*aggregates, *unknown])
     }
     rule = Made(" ".join([rows.rule, *(key.rule for key in kept.keys)]), uses_of([rows, *kept.keys]))
-    lineage = Lineage(found, rule, replace(kept, values=values, taken=rows), asks=asks)
+    # Of `having`, Spark asks before groups what is about what they are formed by.
+    parts = map(sql_of, _conjuncts(having.this)) if having is not None and group is not None else ()
+    of_keys = [text for text in parts if not _aggregates(text, columns)]
+    equals = _equal(" and ".join(f"({text})" for text in [*conditions, *of_keys]), columns, position)
+    lineage = Lineage(found, rule, replace(kept, values=values, taken=rows), asks=asks, equals=equals)
     if having is not None:
         lineage = _with_having(lineage, having.this, columns, position, texts)
     lineage = _with_order(lineage, tree, columns, position, texts)
     return lineage if facts.streaming else replace(lineage, kept=None)
+
+
+def _equal(condition: str, columns: Sequence[Column], position: int) -> tuple[Equality, ...]:
+    return tuple(placed_sides(pair, [(position, columns)]) for pair in equalities(condition, columns))
+
+
+def _conjuncts(condition: Any) -> Iterator[Any]:
+    """The parts of a condition that all must hold."""
+    from gem_bundle.expressions.query import exp
+
+    while isinstance(condition, exp.Paren):
+        condition = condition.this
+    if isinstance(condition, exp.And):
+        yield from _conjuncts(condition.this)
+        yield from _conjuncts(condition.expression)
+    else:
+        yield condition
 
 
 def _keys(group: Any, bodies: list[tuple[str, str]], columns: Sequence[Column]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.carried import asked_before_join, equal_before_join
 from gem_bundle.changes.clauses import asked_by
-from gem_bundle.changes.conditions import asked_before, pushed_below
+from gem_bundle.changes.conditions import asked_before, equal_below, pushed_below
 from gem_bundle.changes.flow import of_input
 from gem_bundle.changes.forms import form_made_by
 from gem_bundle.changes.made import as_made_before
@@ -77,7 +77,8 @@ def conditions_behind(
         far: Those of pairs of what comes of the node by another join too.
         flags: What columns ask for that are conditions themselves too, over those they are made of.
         sides: What a join makes of columns is told by its sides, not by the positions of its inputs.
-        joins: Other joins too, with what they want to be equal of what comes of the node alone.
+        joins: Other joins too, with what they ask and want to be equal of what comes of the node alone, and
+            the conditions behind groups by whose keys they go.
 
     Yields:
         The id of each of them, what it does, and how the columns that come to it are made of those that come
@@ -113,12 +114,21 @@ def conditions_behind(
                     waiting += [(other, output, _of_table(lineage, table, known), {}) for table in tables]
                     continue
                 if lineage.kept:
-                    asks = lineage.asks or ()
-                    asked = frozenset(use for use in asks if name in asked_before(flow, inputs[0], use))
-                    if asked:
-                        yield other, replace(lineage, rows=Made(uses=asked), asks=asked), known
+                    edge = inputs[0]
+                    uses = frozenset(
+                        use for use in lineage.asks or () if name in asked_before(flow, edge, use)
+                    )
+                    equals = tuple(e for e in lineage.equals if name in equal_below(flow, edge, e))
+                    if uses or equals:
+                        yield other, replace(lineage, rows=Made(uses=uses), asks=uses, equals=equals), known
+                    if joins:
+                        keys = lineage.columns.keys() - lineage.kept.values
+                        by: dict[str, Made] = {
+                            key: as_made_before(known, lineage.columns[key]) for key in keys
+                        }
+                        waiting.append((other, output, by, {}))
                     continue
-                if name in pushed_below(flow, other, output, pairs=pairs, far=far):
+                if name in pushed_below(flow, other, output, pairs=pairs, far=far, through=joins):
                     yield other, lineage, known
                     if flags and (flag := _flag_of(lineage, computed)) is not None:
                         asked, columns = flag

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.conditions import ASKED_BEFORE, asked_before, equal_below, how_it_joins
 from gem_bundle.changes.flow import of_input
 from gem_bundle.changes.made import equal_before
-from gem_bundle.lineage import Equality, Lineage, column_keys
+from gem_bundle.lineage import Equality, column_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gem_bundle.changes.flow import Flow
+    from gem_bundle.lineage import Made
 
 _BY_ROW = frozenset({"filter", "repartition"})
 
@@ -61,7 +62,7 @@ def _of_input(flow: Flow, name: str, place: int) -> Iterator[Equality]:
     lineage, joins = flow.lineage(name), how_it_joins(flow, name)
     if lineage is None or len(joins) != 1 or place not in ASKED_BEFORE.get(joins[0], ()):
         return
-    wanted = [*lineage.equals, *_moved(lineage, _behind(flow, name))]
+    wanted = [*lineage.equals, *_moved(lineage.columns, _behind(flow, name))]
     types = _types(flow, name)
     for equal in dict.fromkeys((*wanted, *_inferred(wanted, types))):
         if all(len(of_input(side, place)) == len(side) for side in equal.sides):
@@ -79,18 +80,19 @@ def _behind(flow: Flow, name: str) -> Iterator[Equality]:
             continue
         for output in flow.outputs(reader) if not inputs[0].output else ():
             lineage = flow.lineage(reader, output)
-            if lineage is not None and _lets_through(flow, reader, lineage):
+            if lineage is None or lineage.expands:
+                continue
+            if lineage.kept is None and flow.side.kinds_at(reader) <= _BY_ROW:
                 yield from lineage.equals
-                yield from _moved(lineage, _behind(flow, reader))
+                yield from _moved(lineage.columns, _behind(flow, reader))
+            elif lineage.kept is not None and lineage.kept.values and not lineage.kept.rows:
+                keys = lineage.columns.keys() - lineage.kept.values
+                yield from _moved({key: lineage.columns[key] for key in keys}, _behind(flow, reader))
 
 
-def _lets_through(flow: Flow, name: str, lineage: Lineage) -> bool:
-    """Whether Spark puts conditions before a node, whatever they are about."""
-    return lineage.kept is None and not lineage.expands and flow.side.kinds_at(name) <= _BY_ROW
-
-
-def _moved(lineage: Lineage, behind: Iterator[Equality]) -> Iterator[Equality]:
-    return (moved for equal in behind if (moved := equal_before(lineage.columns, equal)) is not None)
+def _moved(columns: Mapping[str, Made], behind: Iterator[Equality]) -> Iterator[Equality]:
+    """What is to be equal behind a node, by what those of its columns are made of that it may be about."""
+    return (moved for equal in behind if (moved := equal_before(columns, equal)) is not None)
 
 
 def _placed(equal: Equality) -> Equality:

@@ -41,6 +41,7 @@ def pushed_below(
     pairs: bool = False,
     far: bool = False,
     any_mode: bool = False,
+    through: bool = False,
     unchanged: frozenset[Term] = frozenset(),
 ) -> set[str]:
     """The aggregations and joins that Spark puts a filter before, though it stands behind.
@@ -56,6 +57,7 @@ def pushed_below(
             a value is asked by it.
         far: Those too that are before such a join: it is asked of their rows as well.
         any_mode: Those too of whose state nothing comes out by the target's output mode.
+        through: Those too that are before aggregations by whose keys it goes.
         unchanged: What of a semi join's condition doesn't count.
     """
     lineage = flow.lineage(name, output)
@@ -84,11 +86,10 @@ def pushed_below(
             wanted = of_input(part.uses or (), left)
             # One about its rows alone is a filter of them.
             of_pairs = any(not use.startswith(f"{left}:") for use in part.uses or ())
-            found |= _below(
-                flow, inputs[left], wanted, part, _How(of_pairs, pairs, any_mode=any_mode, far=far)
-            )
+            how = _How(of_pairs, pairs, any_mode=any_mode, far=far, through=through)
+            found |= _below(flow, inputs[left], wanted, part, how)
         return found
-    how = _How(semi, pairs, equal, any_mode, several=len(lineage.terms) > 1, far=far)
+    how = _How(semi, pairs, equal, any_mode, several=len(lineage.terms) > 1, far=far, through=through)
     return _below(flow, inputs[left], wanted, lineage.rows, how)
 
 
@@ -161,6 +162,7 @@ class _How(NamedTuple):
         any_mode: As `pushed_below` has it.
         several: It is told by several parts, each of which is asked by itself.
         far: As `pushed_below` has it.
+        through: As `pushed_below` has it.
     """
 
     semi: bool = False
@@ -169,6 +171,7 @@ class _How(NamedTuple):
     any_mode: bool = False
     several: bool = False
     far: bool = False
+    through: bool = False
 
 
 def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, how: _How) -> set[str]:
@@ -206,7 +209,10 @@ def _below(flow: Flow, edge: InputRecord, wanted: set[str], rows: Made, how: _Ho
         gets_before = gets_before and (groups or _is_distinct(flow, before, any_mode=how.any_mode))
         # Of columns of one name it is known that they are to be equal, and there is no condition.
         gets_before = gets_before and (not semi or _EQUALITY in rows.rule or "sqlglot" not in rows.rule)
-        return {before} if gets_before else set()
+        if not gets_before or not how.through or len(flow.side.nodes[before].inputs) > 1:
+            return {before} if gets_before else set()
+        moved = {use for key in wanted & keys for use in of_input(made.columns[key].uses or (), 0)}
+        return {before} | _below(flow, flow.side.nodes[before].inputs[0], moved, rows, how)
     if not semi and not several and wanted & flow.marked(before):
         return set()
     steps = [made.columns.get(column) for column in wanted]
@@ -274,7 +280,7 @@ def asked_before(flow: Flow, edge: InputRecord, use: str) -> set[str]:
         edge: The input.
         use: The column, behind the position of the input.
     """
-    return _below(flow, edge, of_input([use], 0), Made(uses=frozenset([use])), _How())
+    return _below(flow, edge, of_input([use], 0), Made(uses=frozenset([use])), _How(through=True))
 
 
 def equal_below(flow: Flow, edge: InputRecord, equal: Equality) -> set[str]:
@@ -287,4 +293,4 @@ def equal_below(flow: Flow, edge: InputRecord, equal: Equality) -> set[str]:
     """
     uses = equal.sides[0] | equal.sides[1]
     keys = {use.partition(":")[2] for use in uses}
-    return _below(flow, edge, keys, Made(EQUALITIES[0], uses), _How(equal=True))
+    return _below(flow, edge, keys, Made(EQUALITIES[0], uses), _How(equal=True, through=True))

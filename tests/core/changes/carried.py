@@ -6,11 +6,24 @@ Each was tried in Spark 4.2: `tests/core/changes/test_below.py` holds the verdic
 
 from __future__ import annotations
 
-from tests.core.changes.pushed import JOIN, LEFT_JOIN, Pushed
+from tests.core.changes.pushed import JOIN, LEFT_JOIN, MARKED, OTHER_MARKED, Pushed
 
 WITH_TABLE = "  t: {gem: join, inputs: {l: j, r: s}, options: {how: HOW, condition: CONDITION}}\n"
 BY_QUERY = (
     '  t: {gem: sql, inputs: [j, s], options: {query: "select n, m, k from j join s on n = k WHERE"}}\n'
+)
+TIMELY = (
+    MARKED
+    + OTHER_MARKED
+    + "  j: {gem: join, inputs: {l: w, r: v}, options: {condition: l.value = r.name and l.at = r.seen}}\n"
+)
+GROUPS = (
+    "  g: {gem: aggregate, input: INPUT, options: {window: {column: at, duration: 1 hour}, "
+    "group_by: [n, m], aggregates: {c: count(*)}}}\n"
+)
+BY_GROUPS = (
+    "  g: {gem: sql, input: j, options: {query: \"select window(at, '1 hour') as w, n, count(*) as c from j WHERE "
+    "group by window(at, '1 hour'), n, m HAVING\"}}\n"
 )
 
 
@@ -38,7 +51,13 @@ def _queried(name: str, more: str) -> Pushed:
     return Pushed(f"a join with a table, {name}", before, after, "refused")
 
 
+def _grouped(name: str, before: str, after: str) -> Pushed:
+    versions = (TIMELY + each.replace("INPUT", "j") for each in (before, after))
+    return Pushed(f"groups of a join of streams, {name}", *versions, "refused")
+
+
 ONE = "l.n = r.k"
+_OF_GROUPS = "  f: {gem: filter, input: g, options: {condition: CONDITION}}\n"
 _ANOTHER = "  u: {gem: join, inputs: {l: t, r: s}, options: {condition: CONDITION}}\n"
 _FILTER = "  u: {gem: filter, input: t, options: {condition: CONDITION}}\n"
 
@@ -73,6 +92,32 @@ CARRIED = [
         ONE,
         "refused",
         behind=tuple(_FILTER.replace("CONDITION", condition) for condition in ("x > 0", "m = k")),
+    ),
+    # Through groups it gets before them by their keys.
+    _grouped("a filter behind", GROUPS, GROUPS + _OF_GROUPS.replace("CONDITION", "n = m and c > 0")),
+    _grouped(
+        "a join with a table behind",
+        *(
+            GROUPS + WITH_TABLE.replace("l: j", "l: g").replace("HOW", "inner").replace("CONDITION", on)
+            for on in (ONE, f"{ONE} and l.m = r.k")
+        ),
+    ),
+    _grouped(
+        "a join with a table between, and a filter behind",
+        *(
+            WITH_TABLE.replace("HOW", "inner").replace("CONDITION", ONE)
+            + GROUPS.replace("INPUT", "t").replace("[n,", "[k,")
+            + more
+            for more in ("", _OF_GROUPS.replace("CONDITION", "k = m"))
+        ),
+    ),
+    _grouped(
+        "a condition before, in one query",
+        *(BY_GROUPS.replace("HAVING", "").replace("WHERE", w) for w in ("", "where n = m")),
+    ),
+    _grouped(
+        "a condition of a query",
+        *(BY_GROUPS.replace("WHERE", "").replace("HAVING", h) for h in ("", "having n = m and count(*) > 1")),
     ),
     _queried("by a query", " where n = m"),
     _queried("by a query of a table", " where m = k"),
