@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from gem_bundle.lineage import Kept as Kept
     from gem_bundle.lineage import Lineage as Lineage
     from gem_bundle.lineage import Made as Made
+    from gem_bundle.lineage import Step as Step
     from gem_bundle.operators import AggregateOperator as AggregateOperator
     from gem_bundle.operators import DeduplicateOperator as DeduplicateOperator
     from gem_bundle.operators import JoinOperator as JoinOperator
@@ -88,7 +89,7 @@ _HOMES = {
         "StatefulOperator",
         "WatermarkOperator",
     ),
-    "lineage": ("Kept", "Lineage", "Made"),
+    "lineage": ("Kept", "Lineage", "Made", "Step"),
     "options": ("Field", "NoOptions", "Options"),
     "python": ("import_function",),
     "rejected": ("ORIGIN", "REJECTED_HERE", "Counts", "MostRejected", "Rejects", "ending", "reason"),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from gem_bundle.contexts import ReadContext, StreamReadContext, WriteContext
     from gem_bundle.diagnostics import Finding
     from gem_bundle.facts import Column
-    from gem_bundle.lineage import Lineage
+    from gem_bundle.lineage import Lineage, Step
     from gem_bundle.rejected import MostRejected, Rejects
     from gem_bundle.semantics import Called, ColumnsTaken, Kind, OptionChange, RowsReplaced, SourcePart
     from gem_bundle.waiting import Waiting, WaitingContext
@@ -563,6 +563,17 @@ class Transform(Gem[OptionsT]):
 
         Called like `infer`, by `gem-bundle plan` and before a run on a checkpoint. By default that isn't
         known, and an edit in front reaches everything.
+        """
+        return None
+
+    def steps(self, *inputs: Facts) -> Sequence[Step] | None:  # noqa: ARG002 (for those who override it)
+        """The transforms of this gem that do the same one behind another, of one that does several things.
+
+        Called like `lineage`, where that doesn't tell what is kept of which rows: what each of the steps
+        keeps of a stream is found out instead. The last one gives the rows.
+
+        Returns:
+            By default None: it can't be taken apart.
         """
         return None
 

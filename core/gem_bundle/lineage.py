@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence, Set
 
     from gem_bundle.facts import Column
+    from gem_bundle.options import Options
 
 MAYBE_NULL = "?"
 """Among `Made.nulls`: it may be null whatever it is made of."""
@@ -229,6 +230,19 @@ class Lineage:
         if uses is None:
             return frozenset({0, 1})
         return frozenset(kept.side_at(int(use.partition(":")[0])) for use in uses)
+
+
+class Step(NamedTuple):
+    """A part of what a transform does, as a transform of the same gem of its own.
+
+    Args:
+        options: Its options.
+        inputs: By the names it calls them by, what it gets rows of: the name of an input of the transform, or
+            the number of an earlier step.
+    """
+
+    options: Options
+    inputs: Mapping[str, str | int]
 
 
 @dataclass(frozen=True, slots=True)

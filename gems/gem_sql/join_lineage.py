@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gem_bundle import Column, Facts, Kept, Lineage, Made
 from gem_bundle.expressions import (
     asked_by,
+    asked_of_pairs,
     equal_keys,
     equal_parts,
     equalities_of_inputs,
@@ -83,6 +84,7 @@ def of_joined(tree: Any, known: Tables, names: list[str]) -> Lineage | None:
     columns, of_tables = _columns(tree, sides, stars, lack)
     if len(columns) != len(names):
         return None
+    by_key = dict(zip(names, columns, strict=True))
     streams = all(facts.streaming is not False for _, facts in filter(None, tables))
     inner = how.strip() in {"", "inner", "cross"}
     # What `where` wants to be equal becomes a key as well.
@@ -90,19 +92,30 @@ def of_joined(tree: Any, known: Tables, names: list[str]) -> Lineage | None:
     parts = tuple(replace(p, uses=None, nulls=placed(p.nulls, sides)) for p in equal_parts(pairs, columns_of))
     left_to_right = tuple(place for place, _ in sides)
     left, right = (facts for _, facts in filter(None, tables))
-    called = (tree.args["from_"].this.alias_or_name, join.this.alias_or_name)
     # Which pairs there are is nothing that is kept.
+    called = (tree.args["from_"].this.alias_or_name, join.this.alias_or_name)
     by = kept_by(on, left, right, called) if inner else rows
-    by = replace(by, uses=placed(by.uses, sides))
     keys = equal_keys(pairs, columns_of)
-    kept = Kept((by,), keys, rows=True, taken=decides[1], parts=parts, sides=left_to_right)
+    kept = Kept(
+        (replace(by, uses=placed(by.uses, sides)),),
+        keys,
+        rows=True,
+        taken=decides[1],
+        parts=parts,
+        sides=left_to_right,
+    )
+    if known_how is not None and (inner or where is None):
+        # What is asked of one table alone is asked before.
+        of_pairs = asked_of_pairs(pairs, columns_of, "inner" if inner else known_how)
+        kept = replace(kept, pairs=placed(of_pairs, sides))
     if len(set(left_to_right)) == 1:
         kept = replace(kept, tables=dict(zip(names, of_tables, strict=True)))
-    equals = _equal(pairs, columns_of, sides) if inner or known_how == "left_semi" else ()
+    # Behind an outer join nothing but `where` asks anything of the rows that stay.
+    wanted = pairs if inner or known_how == "left_semi" else sql_of(where.this) if where is not None else ""
+    equals = _equal(wanted, columns_of, sides) if known_how != "left_anti" else ()
     asks = placed(asked_by(on, columns_of), sides)
     alone = terms_of_semi_join(on, columns_of) if known_how == "left_semi" else ()
     terms = tuple(term._replace(made=of_inputs(term.made), asks=placed(term.asks, sides)) for term in alone)
-    by_key = dict(zip(names, columns, strict=True))
     return Lineage(by_key, rows, kept if streams else None, asks=asks, equals=equals, terms=terms)
 
 

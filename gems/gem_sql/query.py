@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gem_bundle import Facts, Field, Finding, GemError, Lineage, Operator, Options, Transform, combined
+from gem_bundle import Facts, Field, Finding, GemError, Lineage, Operator, Options, Step, Transform, combined
 from gem_bundle.expressions import check_expression, check_functions, check_types
 from gem_sql.reading import StreamInSubquery, parts, read
 from gem_sql.text import blanked, tables_of_the_catalog, with_placeholders
@@ -99,6 +99,16 @@ class Sql(Transform[SqlOptions]):
         from gem_sql.lineage import lineage_of
 
         return lineage_of(self.options.query, self._tables(inputs), self.infer(*inputs))
+
+    def steps(self, *inputs: Facts) -> "list[Step] | None":
+        """A query of several joins as one of each, as Spark's plan has them."""
+        from gem_sql.steps import steps_of
+
+        columns = self.infer(*inputs).columns
+        if columns is None:
+            return None
+        steps = steps_of(self.options.query, self._tables(inputs), [column.name for column in columns])
+        return [Step(SqlOptions(query=step.query), step.tables) for step in steps or ()] or None
 
     def check(self, *inputs: Facts) -> "Iterator[Finding]":
         """It is one query, it uses its inputs, and their columns exist."""

@@ -10,6 +10,7 @@ import pytest
 from tests.core.changes.carried import CARRIED
 from tests.core.changes.nested import NESTED
 from tests.core.changes.pushed import EDITS
+from tests.core.changes.several import SEVERAL
 from tests.core.changes.test_below import plan
 from tests.differential.edits.truth import Experiments
 
@@ -40,7 +41,9 @@ def experiments(spark: SparkSession, tmp_path: Path) -> Experiments:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("edit", [*EDITS, *NESTED, *CARRIED], ids=lambda edit: re.sub(r"\W", "_", edit.name))
+@pytest.mark.parametrize(
+    "edit", [*EDITS, *NESTED, *CARRIED, *SEVERAL], ids=lambda edit: re.sub(r"\W", "_", edit.name)
+)
 def test_what_is_said_is_what_spark_does(edit: Pushed, experiments: Experiments) -> None:
     before, after = map(plan, edit.versions())
     first = experiments.first(f"pushed#{edit.rows or 'dense0'}", before, "out")

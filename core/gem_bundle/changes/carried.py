@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.conditions import ASKED_BEFORE, asked_before, equal_below, how_it_joins
 from gem_bundle.changes.flow import of_input
 from gem_bundle.changes.made import equal_before
+from gem_bundle.changes.sides import in_order
 from gem_bundle.lineage import Equality, column_keys
 
 if TYPE_CHECKING:
@@ -60,13 +61,23 @@ def asked_before_join(flow: Flow, name: str, place: int, below: str) -> frozense
 
 def _of_input(flow: Flow, name: str, place: int) -> Iterator[Equality]:
     lineage, joins = flow.lineage(name), how_it_joins(flow, name)
-    if lineage is None or len(joins) != 1 or place not in ASKED_BEFORE.get(joins[0], ()):
+    if (
+        lineage is None
+        or len(joins) != 1
+        or _side_at(flow, name, place) not in ASKED_BEFORE.get(joins[0], ())
+    ):
         return
     wanted = [*lineage.equals, *_moved(lineage.columns, _behind(flow, name))]
     types = _types(flow, name)
     for equal in dict.fromkeys((*wanted, *_inferred(wanted, types))):
         if all(len(of_input(side, place)) == len(side) for side in equal.sides):
             yield equal
+
+
+def _side_at(flow: Flow, name: str, place: int) -> int:
+    """The side of a join that an input is, 0 for the left one: a query may name them in any order."""
+    order = in_order(flow.side.nodes[name], flow.side.gems.get(name))
+    return list(order).index(place) if order is not None and place in order else place
 
 
 def _behind(flow: Flow, name: str) -> Iterator[Equality]:

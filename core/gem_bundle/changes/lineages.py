@@ -1,4 +1,4 @@
-"""What a transform makes of what, found out once for all that ask."""
+"""What gems tell of what their transforms make of what, whatever a gem does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.facts import Facts
     from gem_bundle.gem import Transform
-    from gem_bundle.lineage import Lineage
+    from gem_bundle.lineage import Lineage, Step
 
 
 class _Known(NamedTuple):
@@ -44,3 +44,16 @@ def lineage_of(transform: Transform, inputs: Sequence[Facts], output: str = "") 
         found = None
     known.append((output, inputs, found))
     return found
+
+
+def steps_of(transform: Transform, inputs: Sequence[Facts]) -> Sequence[Step]:
+    """The steps of which a transform is made; none where its gem doesn't tell, or fails.
+
+    Args:
+        transform: The transform.
+        inputs: What is known of its inputs.
+    """
+    try:
+        return transform.steps(*inputs) or ()
+    except Exception:  # noqa: BLE001 (as above)
+        return ()

@@ -23,6 +23,7 @@ from gem_bundle.changes.joins import (
     parts_left,
 )
 from gem_bundle.changes.order import results_in_order
+from gem_bundle.changes.steps import in_steps
 from gem_bundle.lineage import column_keys
 from gem_bundle.operators import JoinOperator
 
@@ -84,6 +85,7 @@ class Shape(NamedTuple):
 
 def shapes(flow: Flow) -> list[Shape]:
     """What Spark keeps for a query, operator by operator."""
+    flow, origins = in_steps(flow)
     orders: dict[str, Iterator[list[str]]] = {}
     needs: dict[int, Iterator[tuple[set[str], _Way]]] = {}
     found = []
@@ -96,7 +98,8 @@ def shapes(flow: Flow) -> list[Shape]:
         ways = zip(flow.needed_on_paths(node), flow.side.paths(node), strict=False)
         read = ((columns, way) for columns, way in ways for _ in each)
         needed, way = next(needs.setdefault(id(operator), read), (flow.needed(node), None))
-        found.append(_shape(flow, operator, order, needed, way)._replace(empty=node in empty))
+        shape = _shape(flow, operator, order, needed, way)
+        found.append(shape._replace(node=origins.get(node, node), empty=node in empty))
     return found
 
 

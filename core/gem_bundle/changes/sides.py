@@ -266,6 +266,23 @@ def old_side(
     return Side(version, target, gems, facts, tuple(order))
 
 
+def with_nodes(side: Side, nodes: Sequence[NodeRecord], gems: Mapping[str, Gem]) -> Side:
+    """A side with other transforms.
+
+    Args:
+        side: The side.
+        nodes: All nodes, each behind those that it reads.
+        gems: The gems by node; those that can't be made are missing.
+    """
+    version = replace(side.version, nodes=tuple(nodes))
+    definition = _definition(version)
+    order, _ = check_graph(definition, ())
+    columns = {node.id: side.facts[node.id].columns for node in nodes if node.kind == "source"}
+    known = {name: _Known(found) for name, found in columns.items() if found is not None}
+    facts, _ = infer(definition, {**gems, **known}, order, discover=False)
+    return Side(version, side.target, gems, facts, tuple(order), side.stateless)
+
+
 def gems_of(version: VersionRecord, registry: Registry, now: Side | None = None) -> dict[str, Gem]:
     """The gems of a version that ran, made anew of its options; those that can't be are missing.
 

@@ -14,6 +14,7 @@ from gem_bundle.pipeline.loader import load_document
 from tests.core.changes.carried import CARRIED
 from tests.core.changes.nested import NESTED
 from tests.core.changes.pushed import EDITS, PUSHED
+from tests.core.changes.several import SEVERAL
 
 if TYPE_CHECKING:
     from gem_bundle.pipeline.plan import Plan
@@ -26,7 +27,9 @@ def plan(text: str) -> Plan:
     return checked.plan
 
 
-@pytest.mark.parametrize("edit", [*EDITS, *NESTED, *CARRIED], ids=lambda edit: re.sub(r"\W", "_", edit.name))
+@pytest.mark.parametrize(
+    "edit", [*EDITS, *NESTED, *CARRIED, *SEVERAL], ids=lambda edit: re.sub(r"\W", "_", edit.name)
+)
 def test_what_is_said_of_what_gets_before_state(edit: Pushed) -> None:
     before, after = map(plan, edit.versions())
     (found,) = plan_against(after, before)

@@ -1,0 +1,80 @@
+"""Versions in which transforms that do several things at once are taken apart, as Spark's plan has them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+from gem_bundle.changes.brought import inputs_in
+from gem_bundle.changes.flow import Flow
+from gem_bundle.changes.lineages import steps_of
+from gem_bundle.changes.sides import with_nodes
+from gem_bundle.gem import Transform
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gem_bundle.changes.record import InputRecord, NodeRecord
+    from gem_bundle.gem import Gem
+    from gem_bundle.lineage import Step
+
+
+def in_steps(flow: Flow) -> tuple[Flow, Mapping[str, str]]:
+    """A version in which those transforms are taken apart of which it isn't known what they keep.
+
+    Args:
+        flow: The version.
+
+    Returns:
+        It, and the ids of the transforms whose steps are its nodes, by the ids of those; the same version and
+        nothing where there is none to take apart.
+    """
+    side = flow.side
+    taken_apart = {name: steps for name in side.order if (steps := _steps(flow, name))}
+    if not taken_apart or any(edge.output for node in side.version.nodes for edge in node.inputs):
+        return flow, {}
+    nodes: list[NodeRecord] = []
+    gems: dict[str, Gem] = dict(side.gems)
+    origins: dict[str, str] = {}
+    for node in side.version.nodes:
+        steps = taken_apart.get(node.id, ())
+        for made in _nodes(node, steps) if steps else ():
+            gems[made[0].id] = _gem(side.gems[node.id], *made)
+            origins[made[0].id] = node.id
+            nodes.append(made[0])
+        if not steps:
+            nodes.append(node)
+    return Flow(with_nodes(side, nodes, gems), flow), origins
+
+
+def _steps(flow: Flow, name: str) -> Sequence[Step]:
+    gem, lineage = flow.side.gems.get(name), flow.lineage(name)
+    if not isinstance(gem, Transform) or (lineage is not None and lineage.rows.uses is not None):
+        return ()
+    return steps_of(gem, inputs_in(flow.side, name)) if flow.keeps(name) else ()
+
+
+def _nodes(node: NodeRecord, steps: Sequence[Step]) -> list[tuple[NodeRecord, Step]]:
+    """The nodes that stand for one: the last one has its id."""
+    ids = [*(f"{node.id}/{number}" for number in range(1, len(steps))), node.id]
+    inputs = {edge.name.lower(): edge for edge in node.inputs}
+
+    def edge_to(name: str, of: str | int) -> InputRecord:
+        edge = inputs[of] if isinstance(of, str) else replace(node.inputs[0], node=ids[of], output="")
+        return replace(edge, name=name)
+
+    return [
+        (
+            replace(
+                node, id=name, inputs=tuple(edge_to(*each) for each in step.inputs.items()), columns=None
+            ),
+            step,
+        )
+        for name, step in zip(ids, steps, strict=True)
+    ]
+
+
+def _gem(gem: Gem, node: NodeRecord, step: Step) -> Gem:
+    made = cast("Transform", type(gem)(step.options))
+    made.input_names, made.node = tuple(edge.name for edge in node.inputs), node.id
+    return made
