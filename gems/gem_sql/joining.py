@@ -127,6 +127,8 @@ def without_using(tree: Any, left: Facts, right: Facts) -> Any:
 def with_condition(tree: Any) -> Any:
     """The same query, its `where` as the condition of a join that has none: Spark makes no difference.
 
+    Where there is no `where` either all pairs count, by a condition that always holds.
+
     Args:
         tree: A query with one join.
     """
@@ -137,11 +139,11 @@ def with_condition(tree: Any) -> Any:
     plain = JOINS.get((join.side, join.kind)) in {"inner", "cross"} and not join.args.get("method")
     on = join.args.get("on")
     asks = on is not None and not (isinstance(on, exp.Boolean) and on.this)
-    if where is None or not plain or asks or join.args.get("using"):
+    if not plain or asks or join.args.get("using") or (where is None and on is not None):
         return tree
     tree = tree.copy()
     (join,) = tree.args["joins"]
-    join.set("on", tree.args["where"].this)
+    join.set("on", exp.true() if where is None else tree.args["where"].this)
     join.set("kind", None)
     tree.set("where", None)
     return tree

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,9 @@ class Parts:
     """
 
     def __init__(self, side: Side, lineages: Mapping[str, Sequence[Lineage | None]]) -> None:
-        self._read: dict[str, dict[str, set[str]]] = {}
+        self._side, self._lineages = side, lineages
+        # By node: what is read of its columns, each as often as the reader that does so most often.
+        self._read: dict[str, dict[str, Counter[str]]] = {}
         known = [lineage for of_node in lineages.values() for lineage in of_node if lineage is not None]
         if not any(fields_of(made) for lineage in known for made in lineage.columns.values()):
             return
@@ -46,14 +49,16 @@ class Parts:
                     None if lineage is None or taken is None else [*taken, *self._taken(side, name, lineage)]
                 )
             for position, edge in enumerate(node.inputs):
-                read = self._read.setdefault(edge.node, {})
-                if taken is None:
-                    read.setdefault(_ALL, set())
+                by_this: dict[str, Counter[str]] = {} if taken is not None else {_ALL: Counter()}
                 for use, path in taken or ():
                     place, _, key = use.partition(":")
                     # A query tells the columns in its conditions by its tables.
                     if int(place) == position or len(node.inputs) > 1:
-                        read.setdefault(key, set()).add(path[0].strip("[]").lower() if path else _ALL)
+                        way = path[0].strip("[]").lower() if path else _ALL
+                        by_this.setdefault(key, Counter())[way] += 1
+                read = self._read.setdefault(edge.node, {})
+                for key, ways in by_this.items():
+                    read[key] = read.get(key, Counter()) | ways
 
     def narrowed(self, name: str, lineage: Lineage) -> Lineage:
         """What a node makes of what, without what nobody reads of its structs.
@@ -68,10 +73,30 @@ class Parts:
         columns = dict(lineage.columns)
         for key, made in lineage.columns.items():
             fields = fields_of(made)
-            wanted = read.get(key, set())
-            if fields and wanted and wanted <= fields.keys():
+            wanted = read.get(key, Counter())
+            if fields and wanted and wanted.keys() <= fields.keys():
+                if sum(n for way, n in wanted.items() if self._are_results(name, fields[way])) > 1:
+                    continue  # Spark would compute the struct twice, and so doesn't make one of it and groups
                 columns[key] = replace(made, uses=frozenset(use for w in wanted for use, _ in fields[w]))
         return replace(lineage, columns=columns)
+
+    def _are_results(self, name: str, taken: Sequence[Taken]) -> bool:
+        """Whether something is made of results of groups, of which Spark makes one with it."""
+        uses = {use for use, _ in taken}
+        while uses:
+            node = self._side.nodes[name]
+            name = node.inputs[0].node if len(node.inputs) == 1 else ""
+            lineage = next(iter(self._lineages.get(name, ())), None)
+            if lineage is None:
+                return False
+            keys = {use.partition(":")[2] for use in uses}
+            if lineage.kept is not None:
+                return bool(keys & lineage.kept.values.keys())
+            if self._side.kinds_at(name) or lineage.expands:
+                return False
+            made = (lineage.columns[key] for key in keys & lineage.columns.keys())
+            uses = {use for one in made for use in one.uses or ()}
+        return False
 
     def _taken(self, side: Side, name: str, lineage: Lineage) -> Iterator[Taken]:
         """What a node takes of its inputs, for those columns of which somebody reads anything."""
@@ -83,15 +108,15 @@ class Parts:
         yield from taken_by_rows(lineage.rows)
         passes = lets_through(side, name, lineage)
         for key, made in lineage.columns.items():
-            wanted = {_ALL} if _ALL in read else read.get(key, set())
+            wanted = Counter({_ALL: 1}) if _ALL in read else read.get(key, Counter())
             fields = fields_of(made)
             found = column_taken(made)
             if found is not None and not found[1] and wanted and not passes:
                 yield found
             elif found is not None and not found[1]:
-                yield from ((found[0], () if way == _ALL else (way,)) for way in wanted)
-            elif fields and wanted <= fields.keys():
-                yield from (one for way in wanted for one in fields[way])
+                yield from ((found[0], () if way == _ALL else (way,)) for way in wanted.elements())
+            elif fields and wanted.keys() <= fields.keys():
+                yield from (one for way in wanted.elements() for one in fields[way])
             elif wanted:
                 yield from taken_by(made)
 

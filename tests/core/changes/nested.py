@@ -74,7 +74,38 @@ def _elements(name: str, old: str, new: str, verdict: str) -> Pushed:
     return _reads(f"of elements {name}", old, new, verdict, made=ELEMENTS, behind=APART)
 
 
+RESULTS = "  g: {gem: aggregate, input: a, options: {group_by: [value], aggregates: {lo: min(n), c: count(*), z: sum(x)}}}\n"
+OF_RESULTS = "  p: {gem: with_columns, input: BEFORE, options: {columns: {p: 'struct(z, c, lo)'}}}\n"
+ALL_PAIRS = "  y: {gem: sql, inputs: {g: p, s: s}, options: {query: 'select g.*, s.k from g cross join s'}}\n"
+ELSEWHERE = "  h: {gem: repartition, input: g, options: {partitions: 2}}\n"
+
+
+def _results(
+    name: str, old: str, new: str, verdict: str, *, pairs: bool = False, moved: bool = False
+) -> Pushed:
+    """What is read of results that are put together."""
+    before = RESULTS + OF_RESULTS.replace("BEFORE", "g")
+    after = RESULTS + ELSEWHERE + OF_RESULTS.replace("BEFORE", "h") if moved else before
+    joined, read = (ALL_PAIRS, "y") if pairs else ("", "p")
+    versions = (made + joined + _select(f"v: value, {f}", read) for made, f in ((before, old), (after, new)))
+    where = "of results, and all pairs with a table" if pairs else "of results"
+    return Pushed(
+        f"what is read {where}, {name}",
+        *versions,
+        verdict,
+        "" if verdict == "from_now_on" else "dense0",
+        "update",
+    )
+
+
 NESTED = [
+    # Spark makes one of groups and a struct of their results where no more than one of those is taken out.
+    _results("one of two", "q: p.c, r: p.z", "q: p.c", "refused"),
+    _results("another one of two", "q: p.c, r: p.z", "q: p.c, r: p.lo", "from_now_on"),
+    _results("one of two", "q: p.c, r: p.z", "q: p.c", "refused", pairs=True),
+    _results("another one", "q: p.c", "q: p.z", "refused", pairs=True),
+    _results("another one of two", "q: p.c, r: p.z", "q: p.c, r: p.lo", "from_now_on", pairs=True),
+    _results("the same, moved", "q: p.c, r: p.z", "q: p.c, r: p.z", "refused", pairs=True, moved=True),
     # Spark keeps those fields of a column that somebody reads, each where the column was: NestedColumnAliasing.
     _reads("another field of another type", "q: p.n, m: m", "q: p.x, m: m", "refused"),
     _reads("another field of one type", "q: p.n, m: m", "q: p.k, m: m", "mixed"),
