@@ -13,7 +13,7 @@ from gem_sql.join_lineage import of_joined, of_joined_groups
 from gem_sql.lateral_lineage import of_lateral
 from gem_sql.reading import facts_of
 from gem_sql.table_lineage import is_plain, of_table, table_named, table_of
-from gem_sql.tree import UnknownQuery, is_a_table, only, sql_of, without_twins
+from gem_sql.tree import UnknownQuery, is_a_table, only, sql_of, without_strategies, without_twins
 from gem_sql.unread import without_unread
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def lineage_of(query: str, inputs: Mapping[str, Facts], made: Facts) -> Lineage 
     names = column_keys(made.columns)
     if tree is None or names is None or made.columns is None:
         return None
-    read = without_unread(without_twins(tree))
+    read = without_unread(without_twins(without_strategies(tree)))
     if read is not tree:
         tree, query = read, read.sql(dialect="spark")
     tables = {name.lower(): (position, facts) for position, (name, facts) in enumerate(inputs.items())}

@@ -9,7 +9,7 @@ from gem_bundle.lineage import column_keys
 from gem_sql.joining import JOINS
 from gem_sql.reading import facts_of
 from gem_sql.scopes import Scope, Table, how_of, shared_by
-from gem_sql.tree import UnknownQuery, item_of, only, subqueries_of
+from gem_sql.tree import UnknownQuery, item_of, only, subqueries_of, without_strategies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gem_bundle.operators import JoinType
 
 _BEHIND = ("group", "having", "distinct", "order")
-_SELECT = frozenset({"with_", "expressions", "from_", "joins", "where", "hint", *_BEHIND})
+_SELECT = frozenset({"with_", "expressions", "from_", "joins", "where", *_BEHIND})
 _JOIN = frozenset({"this", "on", "using", "side", "kind"})
 _INNER = frozenset({"inner", "cross"})
 _SEMI = frozenset({"left_semi", "left_anti"})
@@ -54,7 +54,7 @@ def steps_of(query: str, inputs: Mapping[str, Facts], names: Sequence[str]) -> l
         return None
     steps = _Steps({name.lower(): facts for name, facts in inputs.items()})
     try:
-        steps.add(tree.copy(), names)
+        steps.add(without_strategies(tree).copy(), names)
     except UnknownQuery:
         return None
     return steps.found if len(steps.found) > 1 else None

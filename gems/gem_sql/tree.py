@@ -10,6 +10,15 @@ if TYPE_CHECKING:
 OPTION = "query"
 
 
+# How joins are done changes nothing about their rows, or about what they keep.
+_STRATEGIES = frozenset(
+    [
+        *("broadcast", "broadcastjoin", "mapjoin", "merge", "mergejoin", "shuffle_merge"),
+        *("shuffle_hash", "shuffle_replicate_nl"),
+    ]
+)
+
+
 class UnknownQuery(Exception):  # noqa: N818 (it says that nothing is known, not that something failed)
     """The query has something that is not followed here."""
 
@@ -58,6 +67,25 @@ def _left_out(star: Any) -> frozenset[str]:
     if any(not isinstance(column, exp.Column) or column.table for column in columns):
         raise UnknownQuery
     return frozenset(column.name.lower() for column in columns)
+
+
+def without_strategies(tree: Any) -> Any:
+    """A query without the hints that say how joins are to be done.
+
+    Args:
+        tree: The query.
+
+    Returns:
+        Another tree where there is such a hint, else the same.
+    """
+    from sqlglot import exp
+
+    def is_one(hint: Any) -> bool:
+        return all(part.name.lower() in _STRATEGIES for part in hint.expressions)
+
+    if not any(map(is_one, tree.find_all(exp.Hint))):
+        return tree
+    return tree.copy().transform(lambda node: None if isinstance(node, exp.Hint) and is_one(node) else node)
 
 
 def without_twins(tree: Any) -> Any:

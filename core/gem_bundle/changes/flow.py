@@ -60,6 +60,7 @@ class Flow:
 
     Attributes:
         joined: How Spark joins, of the joins of which that was asked.
+        taken_apart: What `gem_bundle.changes.steps.in_steps` has made of it, once that was asked.
     """
 
     def __init__(self, side: Side, other: Flow | None = None) -> None:
@@ -69,6 +70,7 @@ class Flow:
         self._never_null: dict[tuple[str, str], Mapping[str, bool | None]] = {}
         self._handed_on: dict[tuple[str, str], frozenset[str]] = {}
         self.joined: dict[JoinOperator, str] = {}
+        self.taken_apart: tuple[Flow, Mapping[str, str]] | None = None
         self._for_rows: dict[tuple[_Left, str], dict[tuple[str, int], set[str]]] = {}
 
     def lineage(self, name: str, output: str = "") -> Lineage | None:

@@ -277,7 +277,10 @@ def with_nodes(side: Side, nodes: Sequence[NodeRecord], gems: Mapping[str, Gem])
     version = replace(side.version, nodes=tuple(nodes))
     definition = _definition(version)
     order, _ = check_graph(definition, ())
-    columns = {node.id: side.facts[node.id].columns for node in nodes if node.kind == "source"}
+    # What stands in for a source has its rows and no other outputs.
+    with_outputs = {edge.node for node in nodes for edge in node.inputs if edge.output}
+    sources = {node.id for node in nodes if node.kind == "source"} - with_outputs
+    columns = {name: side.facts[name].columns for name in sources}
     known = {name: _Known(found) for name, found in columns.items() if found is not None}
     facts, _ = infer(definition, {**gems, **known}, order, discover=False)
     return Side(version, side.target, gems, facts, tuple(order), side.stateless)

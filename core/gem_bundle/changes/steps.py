@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def in_steps(flow: Flow) -> tuple[Flow, Mapping[str, str]]:
-    """A version in which those transforms are taken apart of which it isn't known what they keep.
+    """A version in which those transforms are taken apart of which it isn't known what they make of what.
 
     Args:
         flow: The version.
@@ -29,9 +29,15 @@ def in_steps(flow: Flow) -> tuple[Flow, Mapping[str, str]]:
         It, and the ids of the transforms whose steps are its nodes, by the ids of those; the same version and
         nothing where there is none to take apart.
     """
+    if flow.taken_apart is None:
+        flow.taken_apart = _in_steps(flow)
+    return flow.taken_apart
+
+
+def _in_steps(flow: Flow) -> tuple[Flow, Mapping[str, str]]:
     side = flow.side
     taken_apart = {name: steps for name in side.order if (steps := _steps(flow, name))}
-    if not taken_apart or any(edge.output for node in side.version.nodes for edge in node.inputs):
+    if not taken_apart:
         return flow, {}
     nodes: list[NodeRecord] = []
     gems: dict[str, Gem] = dict(side.gems)
@@ -51,7 +57,9 @@ def _steps(flow: Flow, name: str) -> Sequence[Step]:
     gem, lineage = flow.side.gems.get(name), flow.lineage(name)
     if not isinstance(gem, Transform) or (lineage is not None and lineage.rows.uses is not None):
         return ()
-    return steps_of(gem, inputs_in(flow.side, name)) if flow.keeps(name) else ()
+    if flow.outputs(name) != [""]:
+        return ()  # what others take of it beside its rows is no step's
+    return steps_of(gem, inputs_in(flow.side, name))
 
 
 def _nodes(node: NodeRecord, steps: Sequence[Step]) -> list[tuple[NodeRecord, Step]]:

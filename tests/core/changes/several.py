@@ -27,7 +27,36 @@ def _edit(name: str, before: str, after: str, verdict: str = "refused", tables: 
     return Pushed(f"several tables, {name}", *versions, verdict)
 
 
+GROUPS = "  g: {gem: aggregate, input: a, options: {group_by: [value], aggregates: {lo: min(n), c: count(*), z: sum(x)}}}\n"
+BEHIND = (
+    "  y: {gem: sql, inputs: {g: g, s: s}, options: {query: 'QUERY'}}\n"
+    "  t: {gem: select, input: y, options: {columns: [COLUMNS]}}\n"
+)
+
+
+def _behind(name: str, query: str, columns: tuple[str, str], verdict: str = "refused") -> Pushed:
+    """What is read of results behind a query."""
+    versions = (GROUPS + BEHIND.replace("QUERY", query).replace("COLUMNS", each) for each in columns)
+    rows = "dense0" if verdict == "refused" else ""
+    return Pushed(f"what is read behind a query, {name}", *versions, verdict, rows, "update")
+
+
+LESS = ("value, c, z", "value, c")
 SEVERAL = [
+    _behind("with a hint", "select /*+ broadcast(s) */ g.*, s.k from g join s on g.value = s.name", LESS),
+    _behind(
+        "over three tables",
+        "select g.*, s.k, u.k as k2 from g left join s on g.value = s.name left join s u on g.lo = u.k",
+        LESS,
+    ),
+    _behind(
+        "over three tables, one of whose keys it is",
+        "select g.*, s.k, u.k as k2 from g left join s on g.value = s.name left join s u on g.c = u.k",
+        ("value, c, z", "value, z"),
+        "from_now_on",
+    ),
+    # What a query asks another one isn't followed: names tell what is read.
+    _behind("that asks another one", "select g.* from g where value in (select name from s)", LESS),
     _edit("another column", JOINED, JOINED.replace("select n", "select x")),
     _edit("by another column of a stream", JOINED, JOINED.replace("a.n", "b.m"), "mixed"),
     _edit("another key of the streams", JOINED, JOINED.replace("a.value = b.name", "a.n = b.m")),

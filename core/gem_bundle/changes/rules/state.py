@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.flow import ALL
 from gem_bundle.changes.renames import states_behind_names, states_of_the_same_rows
 from gem_bundle.changes.shapes import bare, fit, shapes
+from gem_bundle.changes.steps import in_steps
 from gem_bundle.diagnostics import listed_names
 from gem_bundle.lineage import column_keys
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as Ids
 
     from gem_bundle.changes.comparison import Comparison, Told
+    from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.model import Change
     from gem_bundle.changes.shapes import Shape
     from gem_bundle.changes.sides import Side
@@ -292,26 +294,43 @@ def _other_readers(both: Comparison, old: Shape, new: Shape) -> str:
 
 
 def _other_columns(both: Comparison, old: Shape, new: Shape) -> str:
-    """Where it isn't known what a join keeps: which of its columns somebody reads now, or nobody any longer.
+    """Where it isn't known what is read of what is kept: what somebody reads now, or nobody any longer.
 
     Spark keeps those that somebody reads.
     """
-    if not new.kind.startswith("join") or (old.values and new.values):
+    is_join = new.kind.startswith("join")
+    if is_join and old.values and new.values:
         return ""
     before, after = both.before.needed(old.node), both.after.needed(new.node)
-    if ALL in before | after:
-        at_target = _at_target(both.old), _at_target(both.new)
-        if at_target[0] is None or at_target[1] is None:
+    if ALL in before | after or not is_join:
+        # Of results it is known who reads them, but for those who don't tell.
+        at_first = [_read_by_name(both.before, old.node), _read_by_name(both.after, new.node)]
+        if at_first[0] is None or at_first[1] is None:
             return ""
-        before, after = at_target[0], at_target[1]
-    joined = _coming(both.old, old.node).keys() & _coming(both.new, new.node).keys()
-    fewer, more = (before - after) & joined, (after - before) & joined
+        before, after = at_first[0], at_first[1]
+    of_rows = _coming(both.old, old.node).keys() & _coming(both.new, new.node).keys()
+    kept = of_rows if is_join else (old.results or frozenset()) & (new.results or frozenset())
+    fewer, more = (before - after) & kept, (after - before) & kept
     if bool(fewer) == bool(more):
         return ""
     names = listed_names(sorted(fewer or more))
     if fewer:
         return f"nothing behind reads {names} any longer, so that it may not be kept any more"
     return f"something behind reads {names} now, which may not have been kept"
+
+
+def _read_by_name(flow: Flow, node: str) -> set[str] | None:
+    """The names of the columns that are read behind the first transform of which it isn't known what it does.
+
+    Those that the target gets where that reads all; None where they aren't known, or there is no such one.
+    """
+    flow, _ = in_steps(flow)
+    for name in flow.side.behind(node):
+        lineage = flow.lineage(name)
+        if flow.side.nodes[name].kind == "transform" and (lineage is None or lineage.rows.uses is None):
+            needed = flow.needed(name)
+            return _at_target(flow.side) if ALL in needed else needed
+    return _at_target(flow.side) if flow.keeps_rows(node) else None
 
 
 def _at_target(side: Side) -> set[str] | None:
