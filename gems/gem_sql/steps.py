@@ -9,7 +9,7 @@ from gem_bundle.lineage import column_keys
 from gem_sql.joining import JOINS
 from gem_sql.reading import facts_of
 from gem_sql.scopes import Scope, Table, how_of, shared_by
-from gem_sql.tree import UnknownQuery, item_of, only, subqueries_of, without_strategies
+from gem_sql.tree import UnknownQuery, conjuncts, item_of, only, subqueries_of, without_strategies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -166,10 +166,10 @@ class _Steps:
         sources = [tree.args["from_"].this, *(join.this for join in joins)]
         items = list(_items(tree, tables, hows, names))
         if len(joins) > 1 and _INNER.issuperset(hows):
-            parts = [part for whole in (*conditions, asked) for part in _conjuncts(whole)]
+            parts = [part for whole in (*conditions, asked) if whole is not None for part in conjuncts(whole)]
             order, conditions = _in_order(scope, len(tables), parts)
             tables, sources = [tables[n] for n in order], [sources[n] for n in order]
-            scope, asked, hows = Scope(tables, shared=shared_by(tree)), None, ["inner"] * len(joins)
+            asked, hows = None, ["inner"] * len(joins)
         called = _names_behind(tables)
         # Of the rows that have a partner a step of its own asks what else there is to ask.
         every = _keeps_more(tree) or (asked is not None and hows[-1] in _SEMI)
@@ -304,18 +304,6 @@ def _joins(conditions: Iterable[tuple[set[str], Any]], here: set[str], name: str
     return any(
         tables <= here | {name} and not tables <= here and not tables <= {name} for tables, _ in conditions
     )
-
-
-def _conjuncts(condition: Any) -> Iterator[Any]:
-    from gem_bundle.expressions.query import exp
-
-    while isinstance(condition, exp.Paren):
-        condition = condition.this
-    if isinstance(condition, exp.And):
-        yield from _conjuncts(condition.this)
-        yield from _conjuncts(condition.expression)
-    elif condition is not None:
-        yield condition
 
 
 def _text(tree: Any) -> str:

@@ -26,10 +26,10 @@ from gem_bundle.lineage import MAYBE_NULL, column_keys, uses_of
 from gem_sql.behind import order_keys
 from gem_sql.composing import both
 from gem_sql.grouping import is_session, is_window, plain_keys, several_times_over
-from gem_sql.tree import columns_in, item_of, sql_of, subqueries_of
+from gem_sql.tree import columns_in, conjuncts, item_of, sql_of, subqueries_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from gem_bundle import Column
     from gem_bundle.lineage import Equality
@@ -186,7 +186,7 @@ def of_table(tree: Any, position: int, facts: Facts, names: list[str], made: Fac
     }
     rule = Made(" ".join([rows.rule, *(key.rule for key in kept.keys)]), uses_of([rows, *kept.keys]))
     # Of `having`, Spark asks before groups what is about what they are formed by.
-    parts = map(sql_of, _conjuncts(having.this)) if having is not None and group is not None else ()
+    parts = map(sql_of, conjuncts(having.this)) if having is not None and group is not None else ()
     of_keys = [text for text in parts if not _aggregates(text, columns)]
     equals = _equal(" and ".join(f"({text})" for text in [*conditions, *of_keys]), columns, position)
     lineage = Lineage(found, rule, replace(kept, values=values, taken=rows), asks=asks, equals=equals)
@@ -198,19 +198,6 @@ def of_table(tree: Any, position: int, facts: Facts, names: list[str], made: Fac
 
 def _equal(condition: str, columns: Sequence[Column], position: int) -> tuple[Equality, ...]:
     return tuple(placed_sides(pair, [(position, columns)]) for pair in equalities(condition, columns))
-
-
-def _conjuncts(condition: Any) -> Iterator[Any]:
-    """The parts of a condition that all must hold."""
-    from gem_bundle.expressions.query import exp
-
-    while isinstance(condition, exp.Paren):
-        condition = condition.this
-    if isinstance(condition, exp.And):
-        yield from _conjuncts(condition.this)
-        yield from _conjuncts(condition.expression)
-    else:
-        yield condition
 
 
 def _keys(group: Any, bodies: list[tuple[str, str]], columns: Sequence[Column]) -> list[str]:

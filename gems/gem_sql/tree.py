@@ -174,6 +174,19 @@ def subqueries_of(query: Any, clauses: Iterable[str]) -> Iterator[Any]:
             yield from subqueries(part) if isinstance(part, exp.Expr) else ()
 
 
+def conjuncts(condition: Any) -> Iterator[Any]:
+    """The parts of a condition that all must hold."""
+    from sqlglot import exp
+
+    while isinstance(condition, exp.Paren):
+        condition = condition.this
+    if isinstance(condition, exp.And):
+        yield from conjuncts(condition.this)
+        yield from conjuncts(condition.expression)
+    else:
+        yield condition
+
+
 def columns_in(node: Any) -> Iterator[Any]:
     """The references to columns in a tree."""
     from sqlglot import exp

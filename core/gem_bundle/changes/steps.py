@@ -43,13 +43,12 @@ def _in_steps(flow: Flow) -> tuple[Flow, Mapping[str, str]]:
     gems: dict[str, Gem] = dict(side.gems)
     origins: dict[str, str] = {}
     for node in side.version.nodes:
-        steps = taken_apart.get(node.id, ())
-        for made in _nodes(node, steps) if steps else ():
-            gems[made[0].id] = _gem(side.gems[node.id], *made)
-            origins[made[0].id] = node.id
-            nodes.append(made[0])
-        if not steps:
+        if node.id not in taken_apart:
             nodes.append(node)
+            continue
+        for made, step in _nodes(node, taken_apart[node.id]):
+            gems[made.id], origins[made.id] = _gem(side.gems[node.id], made, step), node.id
+            nodes.append(made)
     return Flow(with_nodes(side, nodes, gems), flow), origins
 
 
@@ -71,15 +70,11 @@ def _nodes(node: NodeRecord, steps: Sequence[Step]) -> list[tuple[NodeRecord, St
         edge = inputs[of] if isinstance(of, str) else replace(node.inputs[0], node=ids[of], output="")
         return replace(edge, name=name)
 
-    return [
-        (
-            replace(
-                node, id=name, inputs=tuple(edge_to(*each) for each in step.inputs.items()), columns=None
-            ),
-            step,
-        )
-        for name, step in zip(ids, steps, strict=True)
-    ]
+    found: list[tuple[NodeRecord, Step]] = []
+    for name, step in zip(ids, steps, strict=True):
+        edges = tuple(edge_to(called, of) for called, of in step.inputs.items())
+        found.append((replace(node, id=name, inputs=edges, columns=None), step))
+    return found
 
 
 def _gem(gem: Gem, node: NodeRecord, step: Step) -> Gem:
