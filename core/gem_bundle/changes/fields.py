@@ -6,53 +6,29 @@ as long as nobody reads the whole, and the fields are fewer than all.
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from gem_bundle.changes.extracted import EACH, extracted, is_built, simplified, taken_before
 from gem_bundle.changes.flow import ALL, values_for
-from gem_bundle.changes.forms import form_of
+from gem_bundle.changes.forms import columns_in, form_of, is_column, put_in
 from gem_bundle.changes.parts import lets_through
-from gem_bundle.changes.taken import EACH, column_taken, fields_of, taken_by, taken_by_rows, taken_in
-from gem_bundle.ddl import DataType, SchemaError, read_type
+from gem_bundle.changes.taken import form_taken, taken_by_rows, taken_in
+from gem_bundle.ddl import SchemaError, read_type
 from gem_bundle.lineage import Kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from gem_bundle.changes.extracted import Path
     from gem_bundle.changes.flow import Flow
-    from gem_bundle.changes.taken import Path, Taken
+    from gem_bundle.changes.forms import Form
+    from gem_bundle.changes.taken import Taken
+    from gem_bundle.ddl import DataType
     from gem_bundle.lineage import Lineage, Made
 
 _NESTED = ("struct<", "array<", "map<")
-
-
-class _Read(NamedTuple):
-    """What is read of one of the columns that a join keeps.
-
-    Args:
-        column: The column, behind its side of the join.
-        path: The way into it; empty for all of it.
-    """
-
-    column: str
-    path: Path = ()
-
-
-class _Given(NamedTuple):
-    """What a column behind a join is read for.
-
-    Args:
-        read: What of the join's columns.
-        is_it: It is what is read, so that a field of it is a field of that.
-        fields: What each of its fields is read for, where it is put together of some.
-    """
-
-    read: tuple[_Read, ...]
-    is_it: bool
-    fields: Mapping[str, _Given] = MappingProxyType({})
-
-
-_NOTHING = _Given((), is_it=False)
+_NOTHING: Form = ()
+"""The form of what isn't made of columns."""
 
 
 def is_nested(kind: str | None) -> bool:
@@ -87,7 +63,7 @@ def fields_read(
     for number, (name, position) in enumerate(way):
         node, made = flow.side.nodes[name], flow.lineage(name, _output_on(flow, way, number))
 
-        def of(use: str, given: Mapping[str, _Given] = given) -> _Given:
+        def of(use: str, given: Mapping[str, Form] = given) -> Form:
             # A query tells the columns in its conditions by its tables, which may be in another order.
             return given.get(use.partition(":")[2], _NOTHING)
 
@@ -95,15 +71,13 @@ def fields_read(
             if node.kind == "transform" and made is not None and made.kept is not None:
                 return _ways(asked, _read_for_state(made, flow.needed(name), of))
             needed = flow.needed_of(name, position)
-            return _ways(
-                asked,
-                (read for key, one in given.items() if key in needed or ALL in needed for read in one.read),
-            )
+            last = (one for key, one in given.items() if key in needed or ALL in needed)
+            return _ways(asked, (read for one in last for read in taken_in(one)))
         conditions = left[name] if name in left else [term.made for term in made.terms] or [made.rows]
         asked = [*(read for rows in conditions for read in _reads(taken_by_rows(rows), of)), *asked]
         known = flow.folded(name, made)
         given = {k: _NOTHING if k in known else _made(column, of) for k, column in made.columns.items()}
-    return _ways(asked, (read for one in given.values() for read in one.read))
+    return _ways(asked, (read for one in given.values() for read in taken_in(one)))
 
 
 def kept_fields(kind: str, ways: Iterable[Path]) -> dict[str, str] | None:
@@ -122,7 +96,7 @@ def kept_fields(kind: str, ways: Iterable[Path]) -> dict[str, str] | None:
         return None
     found: dict[Path, DataType] = {}
     for way in ways:
-        path, reached = _into(whole, way)
+        path, reached = taken_before(whole, way)
         if not path:
             return None
         found.setdefault(path, reached)
@@ -142,106 +116,66 @@ def _output_on(flow: Flow, way: Sequence[tuple[str, int]], number: int) -> str:
     return flow.side.nodes[reader].inputs[position].output
 
 
-def _ways(asked: Iterable[_Read], last: Iterable[_Read]) -> dict[str, list[Path]]:
+def _ways(asked: Iterable[Taken], last: Iterable[Taken]) -> dict[str, list[Path]]:
     """What is read of each column: what columns are made of stands before what is asked of them."""
     ways: dict[str, list[Path]] = {}
-    for read in (*last, *asked):
-        ways.setdefault(read.column, []).append(read.path)
+    for column, path in (*last, *asked):
+        ways.setdefault(column, []).append(path)
     return ways
 
 
-def _of_sides(made: Made, sides: Iterable[int]) -> _Given:
-    """What a column of a join is read for, of its sides."""
+def _of_sides(made: Made, sides: Iterable[int]) -> Form:
+    """A column of a join, of its sides."""
+    each = sorted(sides)
 
-    def of(use: str) -> _Given:
-        return _Given(tuple(_Read(f"{side}:{use.partition(':')[2]}") for side in sorted(sides)), is_it=True)
+    def of(use: str) -> Form:
+        forms = tuple((f"{side}:{use.partition(':')[2]}",) for side in each)
+        return forms[0] if len(forms) == 1 else forms
 
     return _made(made, of)
 
 
-def _read_of_pairs(joined: Lineage) -> Iterator[_Read]:
+def _read_of_pairs(joined: Lineage) -> Iterator[Taken]:
     """What a join's own condition reads, but for what is asked of one side before it."""
     pairs = joined.kept.pairs if joined.kept is not None else None
-
-    def of(use: str) -> _Given:
-        # The columns in a condition are told by its sides.
-        return _Given((_Read(use),), is_it=True) if pairs is None or use in pairs else _NOTHING
-
-    yield from _reads(taken_by_rows(joined.rows), of)
+    # The columns in a condition are told by its sides.
+    yield from (read for read in taken_by_rows(joined.rows) if pairs is None or read[0] in pairs)
 
 
-def _read_for_state(made: Lineage, needed: set[str], of: Callable[[str], _Given]) -> Iterator[_Read]:
+def _read_for_state(made: Lineage, needed: set[str], of: Callable[[str], Form]) -> Iterator[Taken]:
     """What an aggregation reads, or another transform that keeps state."""
     kept = made.kept or Kept()
     for key in kept.keys:
-        yield from _reads(taken_by(key), of)
+        yield from taken_in(_made(key, of))
     functions = values_for(kept, needed).values()
     forms = [form_of(text) for found in functions for text in found or ()]
     if not kept.values or None in functions or None in forms:
         # It may read all of any column.
         uses = {use for column in (*made.columns.values(), made.rows) for use in column.uses or ()}
         for use in sorted(uses):
-            yield from of(use).read
+            yield from taken_in(of(use))
     for form in filter(None, forms):
-        yield from _reads(taken_in(form), of)
+        yield from taken_in(_over(form, of))
 
 
-def _made(made: Made, of: Callable[[str], _Given]) -> _Given:
-    """What a column is read for that is made of others."""
-    if (taken := column_taken(made)) is not None:
-        return _field_of(of(taken[0]), taken[1])
-    fields = {name: _given(parts, of) for name, parts in fields_of(made).items()}
-    return _given(taken_by(made), of)._replace(fields=fields)
+def _made(made: Made, of: Callable[[str], Form]) -> Form:
+    """A column that is made of others, over those of the join."""
+    return _over(form_taken(made), of)
 
 
-def _given(taken: Iterable[Taken], of: Callable[[str], _Given]) -> _Given:
-    """What something is read for that takes parts of columns."""
-    parts = list(taken)
-    if len(parts) == 1:
-        return _field_of(of(parts[0][0]), parts[0][1])
-    return _Given(tuple(_reads(parts, of)), is_it=False)
+def _over(form: Form, of: Callable[[str], Form]) -> Form:
+    found = simplified(put_in(form, {use: of(use) for use in columns_in(form)}))
+    # Of what can't be taken apart nothing counts but what it takes, however often.
+    return (
+        found
+        if is_column(found) or is_built(found)
+        else tuple((name, *way) for name, way in dict.fromkeys(taken_in(found)))
+    )
 
 
-def _reads(taken: Iterable[Taken], of: Callable[[str], _Given]) -> Iterator[_Read]:
-    for use, path in taken:
-        yield from _field_of(of(use), path).read
-
-
-def _field_of(given: _Given, path: Path) -> _Given:
-    name = path[0].strip("[]").lower() if path else ""
-    if name in given.fields:
-        return _field_of(given.fields[name], path[1:])
-    if not given.is_it:
-        return given
-    return _Given(tuple(read._replace(path=(*read.path, *path)) for read in given.read), is_it=True)
-
-
-def _into(kind: DataType, way: Path) -> tuple[Path, DataType]:
-    """The last field on a way into a column, and its type: an element alone isn't taken out before."""
-    last: tuple[Path, DataType] = (), kind
-    for number, step in enumerate(way, 1):
-        reached = _step(kind, step)
-        if reached is None:
-            return (), kind
-        # A text in brackets names a field of a struct.
-        if kind.name == "struct" or (kind.name == "array" and step != EACH and not step.startswith("[")):
-            last = way[:number], reached
-        kind = reached
-    return last
-
-
-def _step(kind: DataType, step: str) -> DataType | None:
-    if step == EACH:
-        return kind if kind.name == "array" else None
-    if kind.name == "map":
-        return kind.parts[1]
-    if kind.name == "array":
-        if step.startswith("["):
-            return kind.parts[0]
-        # A field of the elements is an array of those.
-        reached = _step(kind.parts[0], step) if kind.parts[0].name == "struct" else None
-        return None if reached is None else DataType("array", parts=(reached,))
-    return next((f.type for f in kind.fields if f.name.lower() == step.strip("[]").lower()), None)
+def _reads(taken: Iterable[Taken], of: Callable[[str], Form]) -> Iterator[Taken]:
+    for use, way in taken:
+        yield from taken_in(extracted(of(use), way))
 
 
 def _leaves(kind: DataType) -> int:

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.taken import column_taken, fields_of, taken_by, taken_by_rows
+from gem_bundle.changes.extracted import SIZE, extracted, is_built, is_collection, taken_before
+from gem_bundle.changes.forms import columns_in, is_column
+from gem_bundle.changes.taken import form_taken, taken_by_rows, taken_in
+from gem_bundle.ddl import SchemaError, read_type
+from gem_bundle.lineage import column_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence, Set
 
+    from gem_bundle.changes.extracted import Path
+    from gem_bundle.changes.forms import Form
+    from gem_bundle.changes.record import InputRecord
     from gem_bundle.changes.sides import Side
-    from gem_bundle.changes.taken import Taken
     from gem_bundle.lineage import Lineage, Made
 
 _PASSED = frozenset({"filter", "generate", "join", "limit", "repartition", "sample", "sort", "union"})
 """What Spark takes fields out of columns before."""
+_MADE_ONE_WITH = frozenset({"filter", "union"})
+"""What Spark moves computed columns through, so that it makes one of those before and behind."""
 _ALL = "*"
-"""All columns of a node, or all fields of a column."""
+"""All columns of a node."""
+_Ways = dict[tuple[str, ...], int]
+"""What is read of a column: the ways into it, each with how often a reader computes something of it."""
+_Read = tuple[str, tuple[str, ...], int]
+"""What is read: the column, behind the position of its input, the way into it, and how often."""
+_WHOLE: Path = ()
+"""The way to all of a column."""
+_ALL_OF_IT: _Ways = {_WHOLE: 1}
+_COLLECTION = re.compile(r"\('(struct|named_struct|array|map)', ")
 
 
 class Parts:
@@ -34,31 +50,32 @@ class Parts:
 
     def __init__(self, side: Side, lineages: Mapping[str, Sequence[Lineage | None]]) -> None:
         self._side, self._lineages = side, lineages
-        # By node: what is read of its columns, each as often as the reader that does so most often.
-        self._read: dict[str, dict[str, Counter[str]]] = {}
+        # By node: what is read of its columns.
+        self._read: dict[str, dict[str, _Ways]] = {}
         known = [lineage for of_node in lineages.values() for lineage in of_node if lineage is not None]
-        if not any(fields_of(made) for lineage in known for made in lineage.columns.values()):
+        if not any(map(_is_put_together, (made for one in known for made in one.columns.values()))):
             return
         for name in reversed(side.order):
             node = side.nodes[name]
             if node.kind == "source":
                 continue
-            taken: list[Taken] | None = []
+            taken: list[_Read] | None = []
             for lineage in lineages.get(name, [None]):
-                taken = (
-                    None if lineage is None or taken is None else [*taken, *self._taken(side, name, lineage)]
-                )
+                taken = None if lineage is None or taken is None else [*taken, *self._taken(name, lineage)]
+            moves = side.kinds_at(name) <= _MADE_ONE_WITH
             for position, edge in enumerate(node.inputs):
-                by_this: dict[str, Counter[str]] = {} if taken is not None else {_ALL: Counter()}
-                for use, path in taken or ():
+                by_this: dict[str, _Ways] = {} if taken is not None else {_ALL: {}}
+                for use, path, often in taken or ():
                     place, _, key = use.partition(":")
                     # A query tells the columns in its conditions by its tables.
                     if int(place) == position or len(node.inputs) > 1:
-                        way = path[0].strip("[]").lower() if path else _ALL
-                        by_this.setdefault(key, Counter())[way] += 1
+                        here = by_this.setdefault(key, {})
+                        here[path] = here.get(path, 0) + often
                 read = self._read.setdefault(edge.node, {})
-                for key, ways in by_this.items():
-                    read[key] = read.get(key, Counter()) | ways
+                for key, given in by_this.items():
+                    ways = given if moves else self._taken_before(edge, key, given)
+                    of_others = read.setdefault(key, {})
+                    of_others |= {way: max(often, of_others.get(way, 0)) for way, often in ways.items()}
 
     def narrowed(self, name: str, lineage: Lineage) -> Lineage:
         """What a node makes of what, without what nobody reads of its structs.
@@ -68,21 +85,42 @@ class Parts:
             lineage: What it makes of what.
         """
         read = self._read.get(name)
-        if read is None or _ALL in read:
+        if read is None or _ALL in read or self._stays_apart(name, lineage, read):
             return lineage
         columns = dict(lineage.columns)
         for key, made in lineage.columns.items():
-            fields = fields_of(made)
-            wanted = read.get(key, Counter())
-            if fields and wanted and wanted.keys() <= fields.keys():
-                if sum(n for way, n in wanted.items() if self._are_results(name, fields[way])) > 1:
-                    continue  # Spark would compute the struct twice, and so doesn't make one of it and groups
-                columns[key] = replace(made, uses=frozenset(use for w in wanted for use, _ in fields[w]))
+            wanted = read.get(key)
+            if not wanted or _WHOLE in wanted or not _is_put_together(made):
+                continue
+            form = form_taken(made)
+            uses = {use for way in wanted for use, _ in taken_in(extracted(form, way))}
+            columns[key] = replace(made, uses=frozenset(uses))
         return replace(lineage, columns=columns)
 
-    def _are_results(self, name: str, taken: Sequence[Taken]) -> bool:
+    def _stays_apart(self, name: str, lineage: Lineage, read: Mapping[str, _Ways]) -> bool:
+        """Whether Spark leaves a node apart from what reads it: its rule `CollapseProject`.
+
+        It doesn't compute anything twice that it has computed once, unless that is cheap. Of what is put
+        together only what is taken out of it counts.
+        """
+        for key, made in lineage.columns.items():
+            ways = read.get(key, {})
+            if sum(ways.values()) > 1:
+                form = form_taken(made)
+                each = [
+                    (extracted(form, _to_fields(way)) if is_collection(form) else form, n)
+                    for way, n in ways.items()
+                ]
+                if sum(n for taken, n in each if not self._is_cheap(name, taken)) > 1:
+                    return True
+        return False
+
+    def _is_cheap(self, name: str, form: Form) -> bool:
+        uses = columns_in(form)
+        return not uses or (is_column(form) and not self._are_results(name, uses))
+
+    def _are_results(self, name: str, uses: Set[str]) -> bool:
         """Whether something is made of results of groups, of which Spark makes one with it."""
-        uses = {use for use, _ in taken}
         while uses:
             node = self._side.nodes[name]
             name = node.inputs[0].node if len(node.inputs) == 1 else ""
@@ -98,27 +136,45 @@ class Parts:
             uses = {use for one in made for use in one.uses or ()}
         return False
 
-    def _taken(self, side: Side, name: str, lineage: Lineage) -> Iterator[Taken]:
-        """What a node takes of its inputs, for those columns of which somebody reads anything."""
+    def _taken(self, name: str, lineage: Lineage) -> Iterator[_Read]:
+        """What a node reads of its inputs, for those columns of which somebody reads anything."""
         read = self._read.get(name, {})
         kept = lineage.kept
-        if kept is not None and not kept.rows:
-            whole = [*lineage.columns.values(), lineage.rows, *kept.keys]
-            yield from ((use, ()) for made in whole for use in made.uses or ())
-        yield from taken_by_rows(lineage.rows)
-        passes = lets_through(side, name, lineage)
+        groups = kept is not None and not kept.rows
+        if kept is not None and groups:
+            for one in kept.keys:
+                yield from ((use, way, 1) for use, way in taken_in(form_taken(one)))
+        # A condition is asked before columns are computed, of what they are made of.
+        yield from ((use, way, 0) for use, way in taken_by_rows(lineage.rows))
+        passes = lets_through(self._side, name, lineage)
         for key, made in lineage.columns.items():
-            wanted = Counter({_ALL: 1}) if _ALL in read else read.get(key, Counter())
-            fields = fields_of(made)
-            found = column_taken(made)
-            if found is not None and not found[1] and wanted and not passes:
-                yield found
-            elif found is not None and not found[1]:
-                yield from ((found[0], () if way == _ALL else (way,)) for way in wanted.elements())
-            elif fields and wanted.keys() <= fields.keys():
-                yield from (one for way in wanted.elements() for one in fields[way])
-            elif wanted:
-                yield from taken_by(made)
+            wanted = _ALL_OF_IT if _ALL in read else read.get(key, {})
+            form = form_taken(made)
+            apart = is_built(form) or (is_column(form) and passes)
+            for way, often in (wanted if apart or not wanted else _ALL_OF_IT).items():
+                yield from ((use, path, often) for use, path in taken_in(extracted(form, way)))
+
+    def _taken_before(self, edge: InputRecord, key: str, ways: _Ways) -> _Ways:
+        """What is read of a column before a node that Spark doesn't make one with others."""
+        facts = self._side.facts.get(edge.key)
+        columns = facts.columns if facts is not None else None
+        types = [column.type or "" for column in columns or ()]
+        kinds = dict(zip(column_keys(columns) or (), types, strict=True))
+        try:
+            of = read_type(kinds.get(key, "")).type
+        except SchemaError:
+            return ways
+        # Each is taken out once, and then is a column of its own.
+        return {taken_before(of, way)[0]: 1 for way in ways}
+
+
+def _to_fields(way: Path) -> Path:
+    """A way without how many there are, which isn't taken out of anything."""
+    return way[:-1] if way[-1:] == (SIZE,) else way
+
+
+def _is_put_together(made: Made) -> bool:
+    return _COLLECTION.search(made.rule) is not None and is_built(form_taken(made))
 
 
 def lets_through(side: Side, name: str, made: Lineage) -> bool:

@@ -558,7 +558,8 @@ CHANGES = (
         why="""
             Without state it makes no difference. With it, `append` drops a result from the state
             when it is final, and the others don't: what was written comes again, or makes a
-            second result.
+            second result. What keeps state of such results, as `deduplicate` behind groups does, has
+            that of the old ones.
         """,
         breaks=_edit(
             _by(_COUNT("count(*)"), target="{gem: console, input: step, output_mode: update}"),

@@ -92,6 +92,12 @@ def shape(node: object, columns: Mapping[tuple[str, ...], tuple[str, ...]] | Non
         return tuple(part.lower() for part in parts[-1:]) if known is None else known
     if isinstance(node, exp.Anonymous):
         return (node.name.lower(), tuple(_argument(given, columns) for given in node.expressions))
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        # It names a field, also where there is a column of that name.
+        return (
+            exp.Dot,
+            (("this", shape(node.this, columns)), ("expression", (node.expression.name.lower(),))),
+        )
     return (type(node), tuple((key, shape(value, columns)) for key, value in node.args.items() if value))
 
 

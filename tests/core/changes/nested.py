@@ -98,7 +98,153 @@ def _results(
     )
 
 
+PARTS = "named_struct('u', n, 'v', m)"
+ONE_OF_TWO = f"if(x > 0, {PARTS}, null)"
+MOVED = "  y: {gem: repartition, input: k, options: {partitions: 2}}\n"
+POSITIVE = "  y: {gem: filter, input: k, options: {condition: p.u > 0}}\n"
+WITH_A_TABLE = "  y: {gem: sql, inputs: [k, s], options: {query: 'select k.value, k.p, s.k from k join s on s.name = k.value'}}\n"
+
+
+def _taken(
+    name: str,
+    made: str,
+    old: str,
+    new: str,
+    verdict: str,
+    *,
+    behind: str = "",
+    beside: str = "",
+    of: str = JOIN,
+) -> Pushed:
+    """What is taken out of a column that is put together behind a join, or behind groups."""
+    before = of.strip().rpartition("\n")[2].partition(":")[0].strip()
+    put = f'  k: {{gem: with_columns, input: {before}, options: {{columns: {{p: "{made}"{beside}}}}}}}\n'
+    steps = of + put + behind
+    versions = (steps + _select(read, "y" if behind else "k") for read in (old, new))
+    mode = "append" if of == JOIN else "update"
+    return Pushed(f"what is taken out, {name}", *versions, verdict, "", mode)
+
+
+def _greatest(name: str, made: str, old: str, new: str, verdict: str) -> Pushed:
+    """What groups take out of it."""
+    steps = MARKED + JOIN.replace("l: a", "l: w")
+    put = f'  k: {{gem: with_columns, input: j, options: {{columns: {{p: "{made}"}}}}}}\n'
+    grouped = "  t: {gem: aggregate, input: k, options: {group_by: [at, value], aggregates: {c: GIVEN}}}\n"
+    versions = (steps + put + grouped.replace("GIVEN", given) for given in (old, new))
+    return Pushed(f"what groups take out, {name}", *versions, verdict, "")
+
+
+TAKEN_OUT = [
+    # Spark finds what it is put together of: SimplifyExtractValueOps.
+    _taken("a field of elements", f"array({PARTS})", "q: p.u", "q: p.v", "refused"),
+    _taken("a field of an element", f"array({PARTS})", "q: 'p[0]'", "q: 'p[0].v'", "refused"),
+    _taken(
+        "an element of a field", "named_struct('u', array(n, m))", "q: 'p.u[0]'", "q: 'p.u[1]'", "refused"
+    ),
+    _taken("a field of a field", f"named_struct('p', {PARTS}, 'x', x)", "q: p.p.u", "q: p.p.v", "refused"),
+    _taken("a field of a value", f"map('k', {PARTS})", "q: p.k.u", "q: p.k.v", "refused"),
+    _taken("an element by get", "array(n, m)", "q: p", "q: 'get(p, 1)'", "refused"),
+    _taken("an element that isn't there", "array(n, m)", "q: p", "q: 'get(p, 5)'", "refused"),
+    _taken("an element by a column", "array(n, m)", "q: p", "q: 'p[n]'", "from_now_on"),
+    _taken("an element by element_at", "array(n, m)", "q: p", "q: 'element_at(p, 1)'", "from_now_on"),
+    _taken("how many there are", "array(n, m)", "q: p", "q: size(p)", "refused"),
+    _taken("how many entries there are", "map('u', n, 'v', m)", "q: p", "q: cardinality(p)", "refused"),
+    # Of several that may be it, where no more than one is made of columns: PushFoldableIntoBranches.
+    _taken("a field of one of two", ONE_OF_TWO, "q: p.u", "q: p.v", "refused"),
+    _taken("a field of one case", f"case when x > 0 then {PARTS} end", "q: p.u", "q: p.v", "refused"),
+    _taken(
+        "a field of one of two that have columns",
+        f"case when x > 0 then {PARTS} else named_struct('u', m, 'v', n) end",
+        "q: p.u",
+        "q: p.v",
+        "from_now_on",
+    ),
+    _taken(
+        "an element of one of two", "if(x > 0, array(n, m), null)", "q: 'p[0]'", "q: 'p[1]'", "from_now_on"
+    ),
+    _taken(
+        "a value of one of two", "if(x > 0, map('u', n, 'v', m), null)", "q: p.u", "q: p.v", "from_now_on"
+    ),
+    # It computes nothing twice but what is cheap, and what it would stays as it is, with all beside it:
+    # CollapseProject.
+    _taken(
+        "the same twice of one of two", ONE_OF_TWO, "q: p.u, r: p.u + 1", "q: p.v, r: p.v + 1", "from_now_on"
+    ),
+    _taken("the same twice, and once", ONE_OF_TWO, "q: p.u + p.u", "q: p.u", "refused"),
+    _taken("the same, asked before", ONE_OF_TWO, "q: p.u", "q: p.v", "refused", behind=POSITIVE),
+    _taken(
+        "fields of elements twice",
+        f"array({PARTS})",
+        "q: p.u, r: size(p.u)",
+        "q: p.v, r: size(p.v)",
+        "from_now_on",
+    ),
+    _taken(
+        "a field beside what isn't cheap, twice",
+        PARTS,
+        "q: p.u, r: w, s: w + 1",
+        "q: p.v, r: w, s: w + 1",
+        "from_now_on",
+        beside=", w: sqrt(x)",
+    ),
+    _taken(
+        "a field beside what isn't cheap",
+        PARTS,
+        "q: p.u, r: w",
+        "q: p.v, r: w",
+        "refused",
+        beside=", w: sqrt(x)",
+    ),
+    _taken(
+        "a field beside a result, twice",
+        "named_struct('u', lo, 'v', z)",
+        "q: p.u, r: c, s: c + 1",
+        "q: p.v, r: c, s: c + 1",
+        "from_now_on",
+        of=RESULTS,
+    ),
+    _taken(
+        "a field beside a key, twice",
+        "named_struct('u', lo, 'v', z)",
+        "q: p.u, r: value, s: upper(value)",
+        "q: p.v, r: value, s: upper(value)",
+        "refused",
+        of=RESULTS,
+    ),
+    # Before what it can't make one with others fields alone are taken out, each once: NestedColumnAliasing.
+    _taken("an element, moved", "array(n, m)", "q: 'p[0]'", "q: 'p[1]'", "from_now_on", behind=MOVED),
+    _taken("how many there are, moved", "array(n, m)", "q: p", "q: size(p)", "from_now_on", behind=MOVED),
+    _taken(
+        "a field of an element, moved",
+        f"array({PARTS})",
+        "q: 'p[0].u'",
+        "q: 'p[0].v'",
+        "refused",
+        behind=MOVED,
+    ),
+    _taken(
+        "the same twice of one of two, moved",
+        ONE_OF_TWO,
+        "q: p.u, r: p.u + 1",
+        "q: p.v, r: p.v + 1",
+        "refused",
+        behind=MOVED,
+    ),
+    _taken(
+        "an element, joined with a table",
+        "array(n, m)",
+        "q: 'p[0]'",
+        "q: 'p[1]'",
+        "from_now_on",
+        behind=WITH_A_TABLE,
+    ),
+    _greatest("another field", PARTS, "max(p.u)", "max(p.v)", "refused"),
+    _greatest("the same twice", ONE_OF_TWO, "max(p.u) - min(p.u)", "max(p.v) - min(p.v)", "refused"),
+]
+
+
 NESTED = [
+    *TAKEN_OUT,
     # Spark makes one of groups and a struct of their results where no more than one of those is taken out.
     _results("one of two", "q: p.c, r: p.z", "q: p.c", "refused"),
     _results("another one of two", "q: p.c, r: p.z", "q: p.c, r: p.lo", "from_now_on"),

@@ -163,6 +163,7 @@ class Pushed(NamedTuple):
         rows: The rows by which Spark showed it, as `tests.differential.edits.rows` has their styles; empty
             where nothing is different on any.
         mode: The target's output mode.
+        new_mode: That of version 2, if it is another.
     """
 
     name: str
@@ -171,10 +172,11 @@ class Pushed(NamedTuple):
     verdict: str
     rows: str = "dense0"
     mode: str = "append"
+    new_mode: str = ""
 
     def versions(self) -> tuple[str, str]:
         """The pipeline files."""
-        return _file(self.before, self.mode), _file(self.after, self.mode)
+        return _file(self.before, self.mode), _file(self.after, self.new_mode or self.mode)
 
 
 def _file(steps: str, mode: str) -> str:
@@ -1610,4 +1612,19 @@ ONES_WITH_PARTNERS = [
     _with_partners("of a join", "left anti", "l.n = r.k", "mixed", made=JOIN),
 ]
 
-EDITS = [*PUSHED, *KEPT_NULLS, *ASKED_ELSEWHERE, *ONES_WITH_PARTNERS]
+ONCE_PER_RESULT = WINDOWS + "  d: {gem: deduplicate, input: g, options: {columns: [value]}}\n"
+GROUPS_OF_ONES = "  g: {gem: aggregate, input: d, options: {group_by: [at], aggregates: {c: count(*)}}}\n"
+ONES_BEFORE = MARKED + "  d: {gem: deduplicate, input: w, options: {columns: [n]}}\n" + GROUPS_OF_ONES
+
+OTHER_MODES = [
+    # By the output mode other results come to what keeps state behind groups.
+    Pushed(f"output mode {old} to {new}, {name}", steps, steps, verdict, rows, old, new)
+    for name, steps, old, new, verdict, rows in (
+        ("duplicates of results dropped", ONCE_PER_RESULT, "append", "update", "mixed", "dense0"),
+        ("duplicates of results dropped", ONCE_PER_RESULT, "update", "append", "mixed", "dense0"),
+        ("duplicates dropped before groups", ONES_BEFORE, "update", "append", "from_now_on", ""),
+        ("groups", WINDOWS, "update", "append", "from_now_on", ""),
+    )
+]
+
+EDITS = [*PUSHED, *KEPT_NULLS, *ASKED_ELSEWHERE, *ONES_WITH_PARTNERS, *OTHER_MODES]

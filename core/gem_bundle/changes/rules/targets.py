@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gem_bundle.changes.model import Change
     from gem_bundle.changes.record import NodeRecord
     from gem_bundle.changes.rules.options import Difference
+    from gem_bundle.changes.sides import Side
     from gem_bundle.gem import Gem
 
 # Real-time processing goes on from micro-batches, and they from it: measured without state, and with this.
@@ -161,6 +162,13 @@ def _output_mode(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator
         yield both.change(
             "continues", "GB433", f"{what}; without state that makes no difference", new.id, **details
         )
+    elif "append" in details.values() and (found := _kept_of_groups(both.old)) is not None:
+        groups, keeper = found
+        message = (
+            f"{what}: by that other results of `{groups}` come to `{keeper}`, which keeps state of the old"
+        )
+        hint = both.or_begin_anew("Keep the output mode")
+        yield both.of_state("mixed", "GB433", message, new.id, difference=what, hint=hint, **details)
     elif new.output_mode == "complete" and not _forgets(both):
         message = f"{what}: everything is written anew, of a state that has all of it"
         of_new = f"{what}: everything is written anew, and new state has nothing of what is there"
@@ -180,6 +188,21 @@ def _output_mode(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator
             # From the second micro-batch on: none without rows has moved the watermark of the last one.
             message += ", and rows that are late by the watermark, which `complete` keeps, are dropped"
         yield both.change("from_now_on", "GB433", message, new.id, **details)
+
+
+def _kept_of_groups(side: Side) -> tuple[str, str] | None:
+    """Groups and what keeps state of their results, which is given them as the output mode has them.
+
+    Returns:
+        The ids of both nodes; None where there are none.
+    """
+    for number, operator in enumerate(side.stateful):
+        if isinstance(operator, AggregateOperator):
+            behind = {operator.node, *side.behind(operator.node)}
+            for other in side.stateful[number + 1 :]:
+                if other.node in behind:
+                    return operator.node, other.node
+    return None
 
 
 def _forgets(both: Comparison) -> bool:
