@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.extracted import EACH, extracted, is_built, simplified, taken_before
+from gem_bundle.changes.extracted import EACH, extracted, taken_before
 from gem_bundle.changes.flow import ALL, values_for
-from gem_bundle.changes.forms import columns_in, form_of, is_column, put_in
+from gem_bundle.changes.forms import form_of
 from gem_bundle.changes.parts import lets_through
-from gem_bundle.changes.taken import form_taken, taken_by_rows, taken_in
+from gem_bundle.changes.taken import form_taken, put_over, taken_by_rows, taken_in
 from gem_bundle.ddl import SchemaError, read_type
 from gem_bundle.lineage import Kept
 
@@ -155,22 +155,12 @@ def _read_for_state(made: Lineage, needed: set[str], of: Callable[[str], Form]) 
         for use in sorted(uses):
             yield from taken_in(of(use))
     for form in filter(None, forms):
-        yield from taken_in(_over(form, of))
+        yield from taken_in(put_over(form, of))
 
 
 def _made(made: Made, of: Callable[[str], Form]) -> Form:
     """A column that is made of others, over those of the join."""
-    return _over(form_taken(made), of)
-
-
-def _over(form: Form, of: Callable[[str], Form]) -> Form:
-    found = simplified(put_in(form, {use: of(use) for use in columns_in(form)}))
-    # Of what can't be taken apart nothing counts but what it takes, however often.
-    return (
-        found
-        if is_column(found) or is_built(found)
-        else tuple((name, *way) for name, way in dict.fromkeys(taken_in(found)))
-    )
+    return put_over(form_taken(made), of)
 
 
 def _reads(taken: Iterable[Taken], of: Callable[[str], Form]) -> Iterator[Taken]:

@@ -394,7 +394,7 @@ class Flow:
             asked: What conditions ask of the rows of nodes before them; this one's is put there.
         """
         wanted = wanted - self.folded(name, lineage)
-        lineage = self._parts_of.narrowed(name, lineage)
+        lineage = self.narrowed(name, lineage)
         if lineage.only_nulls and not lineage.kept:
             left = self._without_what_is_there(name, lineage)
             given = read_of(replace(left, rows=Made()), position, wanted, every)
@@ -448,6 +448,15 @@ class Flow:
         if (conditions, name) not in self._for_rows:
             self._for_rows[conditions, name] = self._needs(conditions, name)[1]
         return self._for_rows[conditions, name].get((name, position), {ALL})
+
+    def narrowed(self, name: str, lineage: Lineage) -> Lineage:
+        """What a node makes of what, without what nobody reads of what it puts together.
+
+        Args:
+            name: The node.
+            lineage: What it makes of what.
+        """
+        return self._parts_of.narrowed(name, lineage)
 
     @cached_property
     def _parts_of(self) -> Parts:

@@ -52,7 +52,7 @@ def form_made_by(made: Made) -> Form | None:
     if made.uses is None:
         return None
     if made.whole:
-        return (made.whole, (("Literal", (made.rule,)), *((use,) for use in sorted(made.uses))))
+        return (made.whole, (("Literal", (made.rule,)), *((use,) for use in made.in_order)))
     return form_of(made.rule)
 
 

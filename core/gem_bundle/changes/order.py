@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.conditions import ASKED_BEFORE
 from gem_bundle.changes.flow import ALL, of_input
+from gem_bundle.changes.taken import form_taken, put_over, taken_in
 from gem_bundle.lineage import Result, collapsed, results_of
 from gem_bundle.operators import JoinOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gem_bundle.changes.flow import Flow
+    from gem_bundle.changes.forms import Form
 
 # What a query's `with` is called among operators: it keeps nothing apart.
 _NAMES = frozenset({"cte", "with"})
@@ -38,14 +40,17 @@ def results_in_order(flow: Flow, name: str) -> Iterator[list[str]]:
     values = lineage.kept.values if lineage is not None and lineage.kept is not None else {}
     for path in flow.side.paths(name):
         own = results_of(lineage) if lineage is not None else None
-        found, last = own, dict[str, Result]()
+        found = own
+        first: dict[str, Form] = {k: (f"0:{k}",) if result.of else () for k, result in (own or {}).items()}
+        made = first
         for reader, position in path:
+            found = None if found is None else _behind(flow, reader, position, found)
             if found is None:
                 break
-            last, found = found, _behind(flow, reader, position, found)
+            made = _made(flow, reader, position, made, found)
         if own is not None and _is_asked(flow, path, own):
-            last = own
-        order = dict.fromkeys(key for result in last.values() for key in result.of)
+            made = first
+        order = dict.fromkeys(use.partition(":")[2] for form in made.values() for use, _ in taken_in(form))
         yield [*order, *(key for key in values if key not in order)]
 
 
@@ -94,4 +99,17 @@ def _behind(flow: Flow, name: str, position: int, results: dict[str, Result]) ->
     if not kinds <= {"filter"}:
         return None
     needed = flow.needed(name)
-    return collapsed(results, lineage, lineage.columns if ALL in needed else needed)
+    return collapsed(results, flow.narrowed(name, lineage), lineage.columns if ALL in needed else needed)
+
+
+def _made(
+    flow: Flow, name: str, position: int, before: Mapping[str, Form], results: Iterable[str]
+) -> dict[str, Form]:
+    """What the columns of a node are made of over an aggregation's own, of which what it reads is made."""
+    lineage = flow.lineage(name)
+
+    def of(use: str) -> Form:
+        at, _, key = use.partition(":")
+        return before.get(key, ()) if at == str(position) else ()
+
+    return {key: put_over(form_taken(lineage.columns[key]), of) for key in results} if lineage else {}

@@ -93,8 +93,8 @@ class Parts:
             if not wanted or _WHOLE in wanted or not _is_put_together(made):
                 continue
             form = form_taken(made)
-            uses = {use for way in wanted for use, _ in taken_in(extracted(form, way))}
-            columns[key] = replace(made, uses=frozenset(uses))
+            uses = tuple(use for way in wanted for use, _ in taken_in(extracted(form, way)))
+            columns[key] = replace(made, uses=frozenset(uses), order=uses)
         return replace(lineage, columns=columns)
 
     def _stays_apart(self, name: str, lineage: Lineage, read: Mapping[str, _Ways]) -> bool:

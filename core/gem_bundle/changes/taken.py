@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, cast
 
-from gem_bundle.changes.extracted import EACH, simplified
-from gem_bundle.changes.forms import form_made_by, form_of, is_column
-from gem_bundle.lineage import UNCHANGED
+from gem_bundle.changes.extracted import EACH, is_built, simplified
+from gem_bundle.changes.forms import columns_in, form_made_by, form_of, is_column, put_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from gem_bundle.changes.forms import Form
     from gem_bundle.lineage import Made
@@ -22,28 +21,6 @@ _FIELD = re.compile(r"\.(?P<way>\w+(\.\w+)*)")
 _APART = re.compile(r"\('explode(_outer)?', \(\('\d+:[^']+',\),\)\)")
 # A field of the rows that a column is taken apart into.
 _OF_ELEMENTS = re.compile(rf"{_FIELD.pattern} of \[\('\w+', \"{_APART.pattern}\", .*\]")
-
-
-def column_taken(made: Made) -> Taken | None:
-    """What something is, where it is nothing but a column, or a part of one.
-
-    Args:
-        made: How it is made.
-    """
-    if made.uses is None or len(made.uses) != 1:
-        return None
-    (one,) = made.uses
-    if made.rule in UNCHANGED:
-        return one, ()
-    if field := _FIELD.fullmatch(made.rule):
-        return one, tuple(field["way"].split("."))
-    if field := _OF_ELEMENTS.fullmatch(made.rule):
-        return one, (EACH, *field["way"].split("."))
-    if _APART.fullmatch(made.rule):
-        return one, (EACH,)
-    form = form_made_by(made)
-    found = list(taken_in(form)) if form is not None and is_column(simplified(form)) else []
-    return found[0] if found else None
 
 
 def taken_by(made: Made) -> Iterator[Taken]:
@@ -89,10 +66,30 @@ def form_taken(made: Made) -> Form:
     Args:
         made: How it is made; where that can't be told it is made of all of each.
     """
-    if (taken := column_taken(made)) is not None:
-        return (taken[0], *taken[1])
+    uses = made.in_order
+    if len(uses) == 1:
+        if field := _FIELD.fullmatch(made.rule):
+            return (*uses, *field["way"].split("."))
+        if field := _OF_ELEMENTS.fullmatch(made.rule):
+            return (*uses, EACH, *field["way"].split("."))
+        if _APART.fullmatch(made.rule):
+            return (*uses, EACH)
     form = form_made_by(made)
-    return tuple((use,) for use in sorted(made.uses or ())) if form is None else simplified(form)
+    return tuple((use,) for use in uses) if form is None else simplified(form)
+
+
+def put_over(form: Form, of: Callable[[str], Form]) -> Form:
+    """An expression over what its columns are made of.
+
+    Args:
+        form: The expression.
+        of: What a column is made of.
+    """
+    found = simplified(put_in(form, {use: of(use) for use in columns_in(form)}))
+    if is_column(found) or is_built(found):
+        return found
+    # Of what can't be taken apart nothing counts but what it takes, however often.
+    return tuple((name, *way) for name, way in dict.fromkeys(taken_in(found)))
 
 
 def _taken_in(form: Form) -> Iterator[Taken]:

@@ -247,6 +247,9 @@ NESTED = [
     *TAKEN_OUT,
     # Spark makes one of groups and a struct of their results where no more than one of those is taken out.
     _results("one of two", "q: p.c, r: p.z", "q: p.c", "refused"),
+    _results("one behind another result", "q: z, r: p.c", "r: p.c, q: z", "refused"),
+    _results("one behind another result, and all", "q: z, r: p.c", "q: z, r: p.c, s: p", "refused"),
+    _results("one behind itself", "q: z, r: p.z", "r: p.z, q: z", "continues"),
     _results("another one of two", "q: p.c, r: p.z", "q: p.c, r: p.lo", "from_now_on"),
     _results("one of two", "q: p.c, r: p.z", "q: p.c", "refused", pairs=True),
     _results("another one", "q: p.c", "q: p.z", "refused", pairs=True),
