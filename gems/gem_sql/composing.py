@@ -92,7 +92,7 @@ def united(names: Sequence[str], one: Lineage, other: Lineage) -> Lineage | None
         rule = "union" if as_they_are else f"union of {[(m.rule, sorted(m.uses or ())) for m in pair]}"
         nulls = [made.uses if made.rule == "=" and made.nulls is None else made.nulls for made in pair]
         known = None if None in nulls else frozenset[str]().union(*filter(None, nulls))
-        columns[name] = Made(rule, uses_of(pair), known)
+        columns[name] = Made(rule, uses_of(pair), known, tuple(use for m in pair for use in m.in_order))
     conditions = (one.rows, other.rows)
     rows = Made(f"union of {[(m.rule, sorted(m.uses or ())) for m in conditions]}", uses_of(conditions))
     places = [_places(found) for found in (one, other)]

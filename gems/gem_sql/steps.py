@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gem_bundle.lineage import column_keys
@@ -120,9 +121,10 @@ class _Steps:
         source = clause.this
         if isinstance(source, exp.Subquery):
             only(source, frozenset({"this", "alias"}))
-            name = source.alias.lower()
-            if not name or source.args["alias"].args.get("columns"):
+            alias = source.args.get("alias")
+            if alias is not None and alias.args.get("columns"):
                 raise UnknownQuery
+            name = source.alias.lower() or self._free_name()
             self._add_table(name, source.this)
             clause.set("this", exp.to_table(name))
             source = clause.this
@@ -134,6 +136,11 @@ class _Steps:
         if keys is None or len({column.name.lower() for column in facts.columns or ()}) < len(keys):
             raise UnknownQuery
         return Table(source.alias_or_name.lower(), facts)
+
+    def _free_name(self) -> str:
+        """A name for a query that has none, which nobody else has."""
+        names = (f"subquery_{number}" for number in count(len(self.found)))
+        return next(name for name in names if name not in self._facts)
 
     def _add_table(self, name: str, query: Any) -> None:
         """A query that a query names: a table to it from then on."""

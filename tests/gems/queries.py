@@ -13,4 +13,6 @@ IN_STEPS = [
     "select value, n from a join b on value = name left anti join s on n = k where m > 0",
     "select name, n, k from b join s using (name) join a on a.n = b.m",
     "select distinct b.name as called, s.name from a join b on a.value = b.name right join s on b.m = s.k",
+    "select value, q.m, c from (select value, struct(n, m) as q, x as c from a join b on a.value = b.name where m > 0)",
+    "select value, p.c from (select value, struct(count(*) as c, max(n) as n) as p from a group by value)",
 ]

@@ -26,6 +26,7 @@ from gem_bundle.operators import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
 
+    from gem_bundle.changes.parts import Values
     from gem_bundle.changes.record import InputRecord
     from gem_bundle.changes.sides import Side
     from gem_bundle.gem import Transform
@@ -458,6 +459,16 @@ class Flow:
         """
         return self._parts_of.narrowed(name, lineage)
 
+    def without_unread(self, name: str, lineage: Lineage, values: dict[str, Values]) -> dict[str, Values]:
+        """What groups keep for their columns, without what nobody reads of what they put together.
+
+        Args:
+            name: The node.
+            lineage: What it makes of what.
+            values: What it keeps for each column that is read.
+        """
+        return self._parts_of.results(name, lineage, values)
+
     @cached_property
     def _parts_of(self) -> Parts:
         transforms = [name for name, node in self.side.nodes.items() if node.kind == "transform"]
@@ -529,7 +540,7 @@ def _asks_for_nulls(made: Made) -> bool:
     return made.uses is not None and _ASKS_FOR_NULLS.match(made.rule) is not None
 
 
-def values_for(kept: Kept, needed: Set[str]) -> dict[str, Mapping[str, tuple[str, ...]] | None]:
+def values_for(kept: Kept, needed: Set[str]) -> dict[str, Values]:
     """What is kept for the columns that are read, by those behind it or by the node itself.
 
     Args:

@@ -54,6 +54,18 @@ def results_in_order(flow: Flow, name: str) -> Iterator[list[str]]:
         yield [*order, *(key for key in values if key not in order)]
 
 
+def asks_for_results(flow: Flow, name: str) -> bool:
+    """Whether a condition stands between an aggregation and what reads its results: none is made one with it.
+
+    Args:
+        flow: The version.
+        name: The node that aggregates.
+    """
+    lineage = flow.lineage(name)
+    own = results_of(lineage) if lineage is not None else None
+    return own is None or any(_is_asked(flow, path, own) for path in flow.side.paths(name))
+
+
 def _is_asked(flow: Flow, path: Sequence[tuple[str, int]], results: dict[str, Result]) -> bool:
     """Whether a condition on results, behind projections of them, gets to where they come from."""
     of_results = {key for key, result in results.items() if result.of}

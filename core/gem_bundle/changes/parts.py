@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.extracted import SIZE, extracted, is_built, is_collection, taken_before
-from gem_bundle.changes.forms import columns_in, is_column
+from gem_bundle.changes.forms import columns_in, form_of, is_column, kind_of
 from gem_bundle.changes.taken import form_taken, taken_by_rows, taken_in
 from gem_bundle.ddl import SchemaError, read_type
 from gem_bundle.lineage import column_keys
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from gem_bundle.changes.record import InputRecord
     from gem_bundle.changes.sides import Side
     from gem_bundle.lineage import Lineage, Made
+
+    Values = Mapping[str, tuple[str, ...]] | None
 
 _PASSED = frozenset({"filter", "generate", "join", "limit", "repartition", "sample", "sort", "union"})
 """What Spark takes fields out of columns before."""
@@ -97,6 +99,26 @@ class Parts:
             columns[key] = replace(made, uses=frozenset(uses), order=uses)
         return replace(lineage, columns=columns)
 
+    def results(self, name: str, lineage: Lineage, values: Mapping[str, Values]) -> dict[str, Values]:
+        """What groups keep for their columns, without what nobody reads of what they put together.
+
+        Args:
+            name: The node.
+            lineage: What it makes of what.
+            values: What it keeps for each column that is read.
+        """
+        read, found = self._read.get(name), dict(values)
+        if read is None or _ALL in read or self._stays_apart(name, lineage, read):
+            return found
+        for key, functions in values.items():
+            made, wanted = lineage.columns.get(key), read.get(key)
+            if made is None or not functions or not wanted or _WHOLE in wanted or not _is_put_together(made):
+                continue
+            form = form_taken(made)
+            unread = {*_calls_in(form)}.difference(*(_calls_in(extracted(form, way)) for way in wanted))
+            found[key] = {text: types for text, types in functions.items() if _call(text) not in unread}
+        return found
+
     def _stays_apart(self, name: str, lineage: Lineage, read: Mapping[str, _Ways]) -> bool:
         """Whether Spark leaves a node apart from what reads it: its rule `CollapseProject`.
 
@@ -171,6 +193,20 @@ class Parts:
 def _to_fields(way: Path) -> Path:
     """A way without how many there are, which isn't taken out of anything."""
     return way[:-1] if way[-1:] == (SIZE,) else way
+
+
+def _calls_in(form: Form) -> Iterator[Form]:
+    """The calls in an expression."""
+    if kind_of(form):
+        yield form
+    for part in form:
+        if isinstance(part, tuple):
+            yield from _calls_in(part)
+
+
+def _call(function: str) -> Form | None:
+    """The call of an aggregate function, as what it keeps is called by it."""
+    return ("count", (("Star", ()),)) if function == "count(1)" else form_of(function)
 
 
 def _is_put_together(made: Made) -> bool:

@@ -22,7 +22,7 @@ from gem_bundle.changes.joins import (
     keys_from_behind,
     parts_left,
 )
-from gem_bundle.changes.order import results_in_order
+from gem_bundle.changes.order import asks_for_results, results_in_order
 from gem_bundle.changes.steps import in_steps
 from gem_bundle.lineage import column_keys
 from gem_bundle.operators import JoinOperator
@@ -180,6 +180,8 @@ def _shape(
         return _with_nulls(flow, shape, kept)
     buffers: dict[str, tuple[str, ...]] = {}
     needed = values_for(kept, read)
+    if not asks_for_results(flow, node):
+        needed = flow.without_unread(node, lineage, needed)
     results = frozenset(needed)
     for column in needed if order is None else order:
         if column not in needed:

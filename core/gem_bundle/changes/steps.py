@@ -9,6 +9,7 @@ from gem_bundle.changes.brought import inputs_in
 from gem_bundle.changes.flow import Flow
 from gem_bundle.changes.lineages import steps_of
 from gem_bundle.changes.sides import with_nodes
+from gem_bundle.changes.taken import is_taken_out
 from gem_bundle.gem import Transform
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from gem_bundle.changes.record import InputRecord, NodeRecord
     from gem_bundle.gem import Gem
-    from gem_bundle.lineage import Step
+    from gem_bundle.lineage import Lineage, Step
 
 
 def in_steps(flow: Flow) -> tuple[Flow, Mapping[str, str]]:
@@ -54,11 +55,21 @@ def _in_steps(flow: Flow) -> tuple[Flow, Mapping[str, str]]:
 
 def _steps(flow: Flow, name: str) -> Sequence[Step]:
     gem, lineage = flow.side.gems.get(name), flow.lineage(name)
-    if not isinstance(gem, Transform) or (lineage is not None and lineage.rows.uses is not None):
+    if not isinstance(gem, Transform) or (lineage is not None and _is_known(lineage)):
         return ()
     if flow.outputs(name) != [""]:
         return ()  # what others take of it beside its rows is no step's
     return steps_of(gem, inputs_in(flow.side, name))
+
+
+def _is_known(lineage: Lineage) -> bool:
+    """Whether all is known of a transform that decides what Spark keeps for it.
+
+    Of what it puts together, and takes apart again, only its steps tell what is read.
+    """
+    if lineage.kept is not None and any(map(is_taken_out, lineage.columns.values())):
+        return False
+    return lineage.rows.uses is not None
 
 
 def _nodes(node: NodeRecord, steps: Sequence[Step]) -> list[tuple[NodeRecord, Step]]:

@@ -19,8 +19,18 @@ Taken = tuple[str, tuple[str, ...]]
 
 _FIELD = re.compile(r"\.(?P<way>\w+(\.\w+)*)")
 _APART = re.compile(r"\('explode(_outer)?', \(\('\d+:[^']+',\),\)\)")
+_PUT_TOGETHER = re.compile(r"'(struct|named_struct|array|map)\\*', ")
 # A field of the rows that a column is taken apart into.
 _OF_ELEMENTS = re.compile(rf"{_FIELD.pattern} of \[\('\w+', \"{_APART.pattern}\", .*\]")
+
+
+def is_taken_out(made: Made) -> bool:
+    """Whether something is taken out, or may be, of what a query within another one puts together.
+
+    Args:
+        made: How it is made.
+    """
+    return " of [" in made.rule and _PUT_TOGETHER.search(made.rule) is not None
 
 
 def taken_by(made: Made) -> Iterator[Taken]:

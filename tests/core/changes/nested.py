@@ -243,8 +243,70 @@ TAKEN_OUT = [
 ]
 
 
+PAIRS_IN_A_QUERY = "select value, READ from (select value, struct(n, m) as q from a join b on value = name)"
+DEEPER = (
+    "select value, READ from (select value, q.u as r from (select value, struct(struct(n, m) as u, m) as q from a "
+    "join b on value = name))"
+)
+STEP_OF_RESULTS = (
+    "with g as (select value, count(*) as c, sum(x) as z, min(n) as lo from a group by value), "
+    "k as (select value, struct(c, z) as p, lo from g) select value, READ from k"
+)
+RESULTS_PUT_TOGETHER = "select value, READ from (select value, struct(count(*) as c, sum(x) as z) as p from a group by valueHAVING)"
+GROUPED = (
+    "  g: {gem: aggregate, input: a, options: {group_by: [value], aggregates: "
+    "{p: 'struct(count(*) as c, sum(x) as z)', lo: min(n)}}}\n"
+)
+MORE_THAN_ONE = "  f: {gem: filter, input: g, options: {condition: lo > 1}}\n"
+
+
+def _within(name: str, query: str, old: str, new: str, verdict: str, having: str = "") -> Pushed:
+    """What a query takes out of what a query in it puts together."""
+    joined = " join b " in query
+    before, after = (
+        f'  t: {{gem: sql, inputs: {"[a, b]" if joined else "[a]"}, options: {{query: "{text}"}}}}\n'
+        for text in (
+            query.replace("READ", old).replace("HAVING", ""),
+            query.replace("READ", new).replace("HAVING", having),
+        )
+    )
+    return Pushed(f"within a query, {name}", before, after, verdict, "", "append" if joined else "update")
+
+
+WITHIN = [
+    _within("another field", PAIRS_IN_A_QUERY, "q.n", "q.m", "refused"),
+    _within("all fields", PAIRS_IN_A_QUERY, "q.n", "q", "refused"),
+    _within("another field, deeper", DEEPER, "r.n", "r.m", "refused"),
+    _within("another one of results", STEP_OF_RESULTS, "p.c", "p.z", "refused"),
+    _within("results in another order", STEP_OF_RESULTS, "p.c, lo", "lo, p.c", "refused"),
+    _within("another one, of results put together in groups", RESULTS_PUT_TOGETHER, "p.c", "p.z", "refused"),
+    _within("two of them in another order", RESULTS_PUT_TOGETHER, "p.c, p.z", "p.z, p.c", "continues"),
+    _within(
+        "one of them, with a condition", RESULTS_PUT_TOGETHER, "p.c", "p.c", "refused", " having count(*) > 1"
+    ),
+    Pushed(
+        "another one of results put together in groups",
+        GROUPED + _select("value: value, q: p.c", "g"),
+        GROUPED + _select("value: value, q: p.z", "g"),
+        "refused",
+        "",
+        "update",
+    ),
+    # Between groups and what is read of them a condition keeps Spark from making one of both.
+    Pushed(
+        "one of results put together in groups, with a condition",
+        GROUPED + _select("value: value, q: p.c", "g"),
+        GROUPED + MORE_THAN_ONE + _select("value: value, q: p.c", "f"),
+        "refused",
+        "",
+        "update",
+    ),
+]
+
+
 NESTED = [
     *TAKEN_OUT,
+    *WITHIN,
     # Spark makes one of groups and a struct of their results where no more than one of those is taken out.
     _results("one of two", "q: p.c, r: p.z", "q: p.c", "refused"),
     _results("one behind another result", "q: z, r: p.c", "r: p.c, q: z", "refused"),

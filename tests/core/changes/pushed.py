@@ -1627,4 +1627,53 @@ OTHER_MODES = [
     )
 ]
 
-EDITS = [*PUSHED, *KEPT_NULLS, *ASKED_ELSEWHERE, *ONES_WITH_PARTNERS, *OTHER_MODES]
+TWO_OF_EACH = (
+    "  o: {gem: select, input: a, options: {columns: {value: value, n: x, at: at}}}\n"
+    "  p: {gem: select, input: a, options: {columns: {value: value, n: n + 0.5, at: at}}}\n"
+)
+FIRST_ONES = "  d: {gem: deduplicate, input: u, options: {columns: [value, at]}}\n"
+UNITED = "  u: {gem: union, inputs: [ONE, OTHER]}\n"
+UNITED_IN_A_QUERY = (
+    "  u: {gem: sql, inputs: [o, p], options: {query: select * from ONE union all select * from OTHER}}\n"
+)
+
+
+def _other_first(name: str, united: str, behind: str, verdict: str, mode: str = "append") -> Pushed:
+    """The same rows, those of the other input first."""
+    rows = "dense0" if verdict == "mixed" else ""
+    one, other = (
+        TWO_OF_EACH + united.replace("ONE", first).replace("OTHER", second) + behind
+        for first, second in ("op", "po")
+    )
+    return Pushed(f"inputs of a union in another order, {name}", one, other, verdict, rows, mode)
+
+
+OTHERS_FIRST = [
+    made
+    for called, united in (("", UNITED), (" of a query", UNITED_IN_A_QUERY))
+    for made in (
+        _other_first(f"the first of each kept{called}", united, FIRST_ONES, "from_now_on"),
+        _other_first(
+            f"the same in all that is read{called}",
+            united,
+            f"{FIRST_ONES}  t: {{gem: select, input: d, options: {{columns: [value, at]}}}}\n",
+            "continues",
+        ),
+        _other_first(
+            f"what is first in groups{called}",
+            united,
+            "  g: {gem: aggregate, input: u, options: {group_by: [value], aggregates: {f: first(n)}}}\n",
+            "mixed",
+            "update",
+        ),
+        _other_first(
+            f"the greatest in groups{called}",
+            united,
+            "  g: {gem: aggregate, input: u, options: {group_by: [value], aggregates: {f: max(n)}}}\n",
+            "continues",
+            "update",
+        ),
+    )
+]
+
+EDITS = [*PUSHED, *KEPT_NULLS, *ASKED_ELSEWHERE, *ONES_WITH_PARTNERS, *OTHER_MODES, *OTHERS_FIRST]

@@ -11,6 +11,8 @@ from gem_bundle.expressions import takes_first
 from gem_bundle.operators import AggregateOperator, DeduplicateOperator
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gem_bundle.changes.comparison import Comparison
     from gem_bundle.changes.flow import Flow
     from gem_bundle.changes.model import Change
@@ -33,7 +35,8 @@ def tell_of_firsts(both: Comparison, changes: list[Change]) -> list[Change]:
 
 def _told(both: Comparison, change: Change) -> Change:
     for flow in (both.after, both.before):
-        moves = any(o.kind == _MOVES_ROWS for o in flow.side.operators_at(change.node))
+        kinds = flow.side.kinds_at(change.node)
+        moves = _MOVES_ROWS in kinds or ("union" in kinds and _unites_otherwise(both, change.node))
         behind = flow.states_behind(change.node) if moves else set()
         for operator in flow.side.stateful:
             if operator.node not in behind:
@@ -50,6 +53,28 @@ def _told(both: Comparison, change: Change) -> Change:
                 return _mixed(both, change, f"{another}, and {made}")
             return replace(change, verdict="from_now_on", message=f"{change.difference}; {another}")
     return change
+
+
+def _unites_otherwise(both: Comparison, name: str) -> bool:
+    """Whether a node puts the same rows one after the other in another order."""
+    old = next((old.id for old, new in both.pairs if new.id == name), None)
+    if old is None:
+        return False
+    before, after = _united(both.before, old, both.now), _united(both.after, name, {})
+    each = ((before[key], after[key]) for key in before.keys() & after.keys())
+    return any(one != other and sorted(one) == sorted(other) for one, other in each)
+
+
+def _united(flow: Flow, name: str, now: Mapping[str, str]) -> dict[str, list[str]]:
+    """Of which nodes, as they are called now, the rows are that a node puts together, by its columns."""
+    inputs, lineage = flow.side.nodes[name].inputs, flow.lineage(name)
+    names = [now.get(edge.node, edge.node) for edge in inputs]
+    columns = lineage.columns.items() if lineage is not None else ()
+    return {
+        key: [names[int(use.partition(":")[0])] for use in made.in_order]
+        for key, made in columns
+        if made.rule.startswith("union")
+    }
 
 
 def _mixed(both: Comparison, change: Change, why: str) -> Change:
