@@ -169,7 +169,7 @@ def _part_of(built: _Built, step: str) -> Form | None:
 
 def _built(form: Form) -> _Built | None:
     kind = kind_of(form)
-    if kind not in {"struct", "named_struct", "array", "map"} or len(form) < 2:
+    if kind not in {"struct", "named_struct", "array", "map"} or len(form) < 2 or not _are_forms(form[1]):
         return None
     parts = cast("tuple[Form, ...]", form[1])
     if kind == "array":
@@ -198,9 +198,9 @@ def _either(form: Form) -> _Either | None:
     match form:
         case ("either", (*told, value)):
             return _Either(cast("list[Form]", told), cast("Form", value))
-        case ("if" | "nvl2", (condition, *several)):
+        case ("if" | "nvl2", (condition, *several)) if _are_forms((condition, *several)):
             conditions, values = [cast("Form", condition)], cast("list[Form]", several)
-        case ("Case", given):
+        case ("Case", given) if _are_forms(given):
             case = _named(given)
             branches = [_named(branch[1]) for branch in cast("tuple[Form, ...]", case["ifs"])]
             conditions = [case[name] for name in ("this",) if name in case] + [b["this"] for b in branches]
@@ -209,6 +209,11 @@ def _either(form: Form) -> _Either | None:
             return None
     made = [value for value in values if columns_in(value)]
     return _Either(conditions, made[0]) if len(made) == 1 else None
+
+
+def _are_forms(given: object) -> bool:
+    """Whether something is several forms: what a gem says of a rule may be anything."""
+    return isinstance(given, tuple) and all(isinstance(part, tuple) for part in given)
 
 
 def _named(given: object) -> dict[str, Form]:

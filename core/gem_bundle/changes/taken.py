@@ -85,7 +85,9 @@ def form_taken(made: Made) -> Form:
         if _APART.fullmatch(made.rule):
             return (*uses, EACH)
     form = form_made_by(made)
-    return tuple((use,) for use in uses) if form is None else simplified(form)
+    if form is None or not columns_in(form).issuperset(uses):
+        return tuple((use,) for use in uses)  # a rule that only its gem understands
+    return simplified(form)
 
 
 def put_over(form: Form, of: Callable[[str], Form]) -> Form:

@@ -9,6 +9,7 @@ from gem_bundle.changes.taken import taken_by
 from gem_bundle.ddl import read_type
 from gem_bundle.expressions import made_of
 from gem_bundle.facts import Column
+from gem_bundle.lineage import Made
 
 COLUMNS = (Column("n", "int"), Column("m", "int"), Column("q", "struct<n: array<int>, m: int>"))
 
@@ -37,6 +38,13 @@ COLUMNS = (Column("n", "int"), Column("m", "int"), Column("q", "struct<n: array<
 def test_nothing_else_is_taken_of_columns(expression: str, taken: list[str]) -> None:
     made = made_of(expression, COLUMNS)
     assert [".".join((use, *way)) for use, way in taken_by(made)] == taken
+
+
+@pytest.mark.parametrize(
+    "rule", ["('struct', (1, 2))", "('array', 'n')", "('if', (1, 2))", "('map',)", "('size', (3,))"]
+)
+def test_a_rule_that_only_its_gem_understands_takes_all(rule: str) -> None:
+    assert list(taken_by(Made(rule, frozenset({"0:n"})))) == [("0:n", ())]
 
 
 @pytest.mark.parametrize(
