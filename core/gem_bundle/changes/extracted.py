@@ -203,8 +203,10 @@ def _either(form: Form) -> _Either | None:
         case ("Case", given) if _are_forms(given):
             case = _named(given)
             branches = [_named(branch[1]) for branch in cast("tuple[Form, ...]", case["ifs"])]
-            conditions = [case[name] for name in ("this",) if name in case] + [b["this"] for b in branches]
-            values = [branch["true"] for branch in branches] + [case[n] for n in ("default",) if n in case]
+            conditions = [one["this"] for one in (case, *branches) if "this" in one]
+            values = [branch["true"] for branch in branches]
+            if "default" in case:
+                values.append(case["default"])
         case _:
             return None
     made = [value for value in values if columns_in(value)]

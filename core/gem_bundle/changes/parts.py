@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.extracted import SIZE, extracted, is_built, is_collection, taken_before
 from gem_bundle.changes.forms import columns_in, form_of, is_column, kind_of
-from gem_bundle.changes.taken import form_taken, taken_by_rows, taken_in
+from gem_bundle.changes.taken import form_taken, puts_together, taken_by_rows, taken_in
 from gem_bundle.ddl import SchemaError, read_type
 from gem_bundle.lineage import column_keys
 
@@ -36,7 +35,6 @@ _Read = tuple[str, tuple[str, ...], int]
 _WHOLE: Path = ()
 """The way to all of a column."""
 _ALL_OF_IT: _Ways = {_WHOLE: 1}
-_COLLECTION = re.compile(r"\('(struct|named_struct|array|map)', ")
 
 
 class Parts:
@@ -210,7 +208,7 @@ def _call(function: str) -> Form | None:
 
 
 def _is_put_together(made: Made) -> bool:
-    return _COLLECTION.search(made.rule) is not None and is_built(form_taken(made))
+    return puts_together(made) and is_built(form_taken(made))
 
 
 def lets_through(side: Side, name: str, made: Lineage) -> bool:

@@ -180,8 +180,9 @@ def _shape(
         return _with_nulls(flow, shape, kept)
     buffers: dict[str, tuple[str, ...]] = {}
     needed = values_for(kept, read)
-    if not asks_for_results(flow, node):
-        needed = flow.without_unread(node, lineage, needed)
+    without_unread = flow.without_unread(node, lineage, needed)
+    if without_unread != needed and not asks_for_results(flow, node):
+        needed = without_unread
     results = frozenset(needed)
     for column in needed if order is None else order:
         if column not in needed:

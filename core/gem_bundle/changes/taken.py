@@ -30,7 +30,16 @@ def is_taken_out(made: Made) -> bool:
     Args:
         made: How it is made.
     """
-    return " of [" in made.rule and _PUT_TOGETHER.search(made.rule) is not None
+    return " of [" in made.rule and puts_together(made)
+
+
+def puts_together(made: Made) -> bool:
+    """Whether a struct, an array or a map is put together somewhere in something, without a look at its form.
+
+    Args:
+        made: How it is made.
+    """
+    return _PUT_TOGETHER.search(made.rule) is not None
 
 
 def taken_by(made: Made) -> Iterator[Taken]:
