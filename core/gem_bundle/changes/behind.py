@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from gem_bundle.changes.carried import asked_before_join, equal_before_join
 from gem_bundle.changes.clauses import asked_by
 from gem_bundle.changes.conditions import asked_before, equal_below, pushed_below
-from gem_bundle.changes.flow import of_input
 from gem_bundle.changes.forms import form_made_by
 from gem_bundle.changes.made import as_made_before
+from gem_bundle.changes.needed import of_input
 from gem_bundle.lineage import UNCHANGED, Lineage, Made
 
 if TYPE_CHECKING:

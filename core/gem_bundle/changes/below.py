@@ -27,8 +27,8 @@ from gem_bundle.changes.conditions import (
     never_lacking_before,
     pushed_below,
 )
-from gem_bundle.changes.flow import ALL, of_input
 from gem_bundle.changes.forms import conjunction, followed, form_made_by, form_of, is_column
+from gem_bundle.changes.needed import ALL, of_input
 from gem_bundle.lineage import UNCHANGED, column_keys, uses_of
 from gem_bundle.operators import LACKING, JoinOperator
 
@@ -335,7 +335,7 @@ def _asked_of(flow: Flow, name: str, lineage: Lineage, position: int) -> _Asked 
 
 def _nullable(flow: Flow, name: str) -> frozenset[str]:
     """What Spark takes for columns that may be null, of those that come to a node."""
-    return frozenset(use for use, never in flow.never_null_before(name).items() if never is False)
+    return frozenset(use for use, never in flow.nulls.before(name).items() if never is False)
 
 
 def _has_parts(rule: str, nullable: frozenset[str]) -> bool:
@@ -406,7 +406,7 @@ def _first_there(made: Lineage | None) -> set[str]:
 
 def _stays(flow: Flow, name: str, asked: _Asked) -> bool:
     """Whether a condition is one thing over what comes out of a node, by its form, and asks for no value."""
-    nullable = {f"0:{key}" for key, never in flow.never_null(name).items() if never is False}
+    nullable = {f"0:{key}" for key, never in flow.nulls.never(name).items() if never is False}
     return asked.form is not None and is_whole(asked.form, nullable)
 
 
@@ -453,7 +453,7 @@ def _goes_through_groups(flow: Flow, edge: InputRecord, made: Lineage, asked: _A
     if asked.either or not asked.asks or not asked.nulls:
         return False
     # As a whole it stays, and asks for what it would be null without.
-    never = flow.never_null(name)
+    never = flow.nulls.never(name)
     return not all(never.get(key) for key in over - asked.there)
 
 
@@ -467,7 +467,7 @@ def _parts_with(
     """Whether a condition has parts that are about nothing but some columns, or may have: without a form."""
     if asked.form is None:
         return True
-    known = flow.never_null(edge.node)
+    known = flow.nulls.never(edge.node)
     open_to_null = {key for key, never in known.items() if not never} - asked.there
     counted = open_to_null if asked.nulls else set()
     lacking = {f"0:{key}" for key in counted if not is_always_there(flow, edge, key)}

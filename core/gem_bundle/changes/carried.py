@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.conditions import ASKED_BEFORE, asked_before, equal_below, how_it_joins
-from gem_bundle.changes.flow import of_input
 from gem_bundle.changes.made import equal_before
+from gem_bundle.changes.needed import of_input
 from gem_bundle.changes.sides import in_order
 from gem_bundle.lineage import Equality, column_keys
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from gem_bundle.changes.flow import of_input
+from gem_bundle.changes.needed import of_input
 from gem_bundle.lineage import UNCHANGED, Lineage, Made, column_keys, uses_of
 from gem_bundle.operators import JoinOperator
 
@@ -108,7 +108,7 @@ def never_lacking_before(flow: Flow, name: str) -> dict[str, bool | None]:
         position, _, key = use.partition(":")
         return is_always_there(flow, inputs[int(position)], key)
 
-    return {use: never or is_asked_for(use) for use, never in flow.never_null_before(name).items()}
+    return {use: never or is_asked_for(use) for use, never in flow.nulls.before(name).items()}
 
 
 def is_always_there(flow: Flow, edge: InputRecord, key: str) -> bool:

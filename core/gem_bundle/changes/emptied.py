@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.flow import IS_NULL, of_input
+from gem_bundle.changes.needed import of_input
+from gem_bundle.changes.nulls import IS_NULL
 from gem_bundle.lineage import NEVER_TRUE, UNCHANGED
 from gem_bundle.pipeline.plan import paths_into, reader_name
 
@@ -37,7 +38,7 @@ def _is_never_true(flow: Flow, name: str, output: str) -> bool:
         return False
     if NEVER_TRUE in (lineage.asks or ()):
         return True
-    never = flow.never_null_before(name) if IS_NULL.match(lineage.rows.rule) else {}
+    never = flow.nulls.before(name) if IS_NULL.match(lineage.rows.rule) else {}
     return all(never.get(use) for use in lineage.rows.uses)
 
 
@@ -87,7 +88,7 @@ def _keeps_less(flow: Flow, name: str, branch: set[str]) -> bool:
     lineage = flow.lineage(name)
     if lineage is None or lineage.kept is None or not lineage.kept.values:
         return False
-    if "" in lineage.kept.values or lineage.kept.reads - flow.needed(name):
+    if "" in lineage.kept.values or lineage.kept.reads - flow.needed.behind(name):
         return True
     return any(_asks_of(flow, other, name) for other in branch.intersection(flow.side.behind(name)))
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.extracted import EACH, extracted, taken_before
-from gem_bundle.changes.flow import ALL, values_for
 from gem_bundle.changes.forms import form_of
+from gem_bundle.changes.needed import ALL, values_for
 from gem_bundle.changes.parts import lets_through
 from gem_bundle.changes.taken import form_taken, put_over, taken_by_rows, taken_in
 from gem_bundle.ddl import SchemaError, read_type
@@ -69,13 +69,13 @@ def fields_read(
 
         if made is None or not lets_through(flow.side, name, made):
             if node.kind == "transform" and made is not None and made.kept is not None:
-                return _ways(asked, _read_for_state(made, flow.needed(name), of))
-            needed = flow.needed_of(name, position)
+                return _ways(asked, _read_for_state(made, flow.needed.behind(name), of))
+            needed = flow.needed.of_input(name, position)
             last = (one for key, one in given.items() if key in needed or ALL in needed)
             return _ways(asked, (read for one in last for read in taken_in(one)))
         conditions = left[name] if name in left else [term.made for term in made.terms] or [made.rows]
         asked = [*(read for rows in conditions for read in _reads(taken_by_rows(rows), of)), *asked]
-        known = flow.folded(name, made)
+        known = flow.nulls.folded(name, made)
         given = {k: _NOTHING if k in known else _made(column, of) for k, column in made.columns.items()}
     return _ways(asked, (read for one in given.values() for read in taken_in(one)))
 

@@ -13,9 +13,9 @@ from gem_bundle.changes.behind import (
     lacks_what_it_is_of,
 )
 from gem_bundle.changes.conditions import ASKED_BEFORE, SEMI, is_always_there
-from gem_bundle.changes.flow import ALL, of_input, read_of
 from gem_bundle.changes.forms import columns_in, followed, form_made_by, tree_of
 from gem_bundle.changes.made import as_made_before, equal_before
+from gem_bundle.changes.needed import ALL, of_input, read_of
 from gem_bundle.expressions.functions import BY_CHANCE
 from gem_bundle.lineage import NEVER_TRUE, Lineage, Made, Term, column_keys, same
 from gem_bundle.operators import LACKING, JoinOperator
@@ -144,7 +144,7 @@ def kept_of(flow: Flow, name: str, position: int) -> tuple[InputRecord, set[str]
     """
     edge, lineage = flow.side.nodes[name].inputs[position], flow.lineage(name)
     joins = [o for o in flow.side.stateful if o.node == name and isinstance(o, JoinOperator)]
-    wanted = flow.needed_for_rows(name, position, _asked_before(flow, joins))
+    wanted = flow.needed.for_rows(name, position, _asked_before(flow, joins))
     if position or [o.how for o in joins] != ["left_semi"]:
         return edge, wanted
     if lineage is None or lineage.rows.uses is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.conditions import ASKED_BEFORE
-from gem_bundle.changes.flow import ALL, of_input
+from gem_bundle.changes.needed import ALL, of_input
 from gem_bundle.changes.taken import form_taken, put_over, taken_in
 from gem_bundle.lineage import Result, collapsed, results_of
 from gem_bundle.operators import JoinOperator
@@ -110,8 +110,10 @@ def _behind(flow: Flow, name: str, position: int, results: dict[str, Result]) ->
         return {key: results.get("".join(uses), Result()) for key, uses in passed.items()}
     if not kinds <= {"filter"}:
         return None
-    needed = flow.needed(name)
-    return collapsed(results, flow.narrowed(name, lineage), lineage.columns if ALL in needed else needed)
+    needed = flow.needed.behind(name)
+    return collapsed(
+        results, flow.parts.narrowed(name, lineage), lineage.columns if ALL in needed else needed
+    )
 
 
 def _made(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gem_bundle.changes.below import states_below
 from gem_bundle.changes.conditions import IS_TRUE
-from gem_bundle.changes.flow import ALL, values_for
+from gem_bundle.changes.needed import ALL, values_for
 from gem_bundle.expressions import meaning_of
 from gem_bundle.lineage import UNCHANGED, Kept, Lineage, Made, uses_of
 
@@ -194,7 +194,7 @@ def _through(flow: Flow, name: str, coming: list[Taint], reach: Reach) -> Taint:
 
 def tells_all(flow: Flow, name: str) -> bool:
     """Whether a node only drops rows that equal one that came out, as far as anybody reads them."""
-    return flow.drops_duplicates(name) and flow.needed(name) <= flow.kept_by(name)
+    return flow.drops_duplicates(name) and flow.needed.behind(name) <= flow.kept_by(name)
 
 
 def _is_by_row(flow: Flow, name: str) -> bool:
@@ -207,9 +207,9 @@ def _is_kept(flow: Flow, name: str, kept: Kept, *, rows: bool, columns: set[str]
     if rows:
         return True
     if kept.rows:
-        return bool(columns & flow.needed(name)) or ALL in columns
+        return bool(columns & flow.needed.behind(name)) or ALL in columns
     if kept.values:
-        return bool(columns & set(kept.values) & flow.needed(name)) or ALL in columns
+        return bool(columns & set(kept.values) & flow.needed.behind(name)) or ALL in columns
     return False  # of what goes through, nothing but its keys is kept
 
 

@@ -150,8 +150,8 @@ def _keeps_the_same(
     if tuple(_renamed(made, inputs) for made in after.kept.keys) != before.kept.keys:
         return False
     return all(
-        {names.get(key, key) for key in both.after.needed_of(new.id, position)}
-        == both.before.needed_of(old.id, position)
+        {names.get(key, key) for key in both.after.needed.of_input(new.id, position)}
+        == both.before.needed.of_input(old.id, position)
         for position, names in enumerate(inputs)
     )
 

@@ -11,7 +11,6 @@ from gem_bundle.changes.behind import asked_behind
 from gem_bundle.changes.conditions import is_always_there
 from gem_bundle.changes.emptied import in_empty_branches
 from gem_bundle.changes.fields import fields_read, is_nested, kept_fields
-from gem_bundle.changes.flow import ALL, of_input, values_for
 from gem_bundle.changes.joins import (
     asked_just_before,
     is_event_time,
@@ -22,6 +21,7 @@ from gem_bundle.changes.joins import (
     keys_from_behind,
     parts_left,
 )
+from gem_bundle.changes.needed import ALL, of_input, values_for
 from gem_bundle.changes.order import asks_for_results, results_in_order
 from gem_bundle.changes.steps import in_steps
 from gem_bundle.lineage import column_keys
@@ -95,9 +95,9 @@ def shapes(flow: Flow) -> list[Shape]:
         # Each path has an order of its own, and columns that are read on it.
         order = next(orders.setdefault(node, results_in_order(flow, node)), None)
         each = range(joins_of(flow, operator) if isinstance(operator, JoinOperator) else 1)
-        ways = zip(flow.needed_on_paths(node), flow.side.paths(node), strict=False)
+        ways = zip(flow.needed.on_paths(node), flow.side.paths(node), strict=False)
         read = ((columns, way) for columns, way in ways for _ in each)
-        needed, way = next(needs.setdefault(id(operator), read), (flow.needed(node), None))
+        needed, way = next(needs.setdefault(id(operator), read), (flow.needed.behind(node), None))
         shape = _shape(flow, operator, order, needed, way)
         found.append(shape._replace(node=origins.get(node, node), empty=node in empty))
     return found
@@ -140,7 +140,7 @@ def _computes(flow: Flow, path: list[tuple[str, int]]) -> bool:
         lineage = flow.lineage(name) if kinds <= {"filter"} else None
         if lineage is None or lineage.expands:
             return False
-        needed = flow.needed(name)
+        needed = flow.needed.behind(name)
         read = [made for key, made in lineage.columns.items() if key in needed or ALL in needed]
         if any(made.rule != "=" and made.uses != frozenset() for made in read):
             return True
@@ -180,7 +180,7 @@ def _shape(
         return _with_nulls(flow, shape, kept)
     buffers: dict[str, tuple[str, ...]] = {}
     needed = values_for(kept, read)
-    without_unread = flow.without_unread(node, lineage, needed)
+    without_unread = flow.parts.results(node, lineage, needed)
     if without_unread != needed and not asks_for_results(flow, node):
         needed = without_unread
     results = frozenset(needed)
@@ -200,7 +200,7 @@ def _shape(
 
 
 def _with_nulls(flow: Flow, shape: Shape, kept: Kept) -> Shape:
-    coming = flow.never_null_before(shape.node)
+    coming = flow.nulls.before(shape.node)
     return shape._replace(never_null=tuple(made.never_null(coming) for made in kept.parts or kept.keys))
 
 
@@ -219,15 +219,15 @@ def _with_rows(flow: Flow, shape: Shape, kept: Kept, read: set[str], way: _Way |
     compared = {use for made in kept.parts or kept.keys for use in made.uses or ()}
     for side, position in enumerate(kept.sides or range(len(coming))):
         edge, needed = kept_of(flow, node, position)
-        if edge == coming[position] and read != flow.needed(node):
-            here = flow.read_for(node, position, read)  # on this path; others read other columns
+        if edge == coming[position] and read != flow.needed.behind(node):
+            here = flow.needed.read_for(node, position, read)  # on this path; others read other columns
             needed = here if ALL in needed else needed if ALL in here else needed & here
         facts = flow.side.facts.get(edge.key)
         keys = column_keys(facts.columns) if facts is not None else None
         if facts is None or facts.columns is None or keys is None:
             return shape
         asks = _asked_of(flow, node, position, side)
-        never_null = flow.never_null(edge.node, edge.output)
+        never_null = flow.nulls.never(edge.node, edge.output)
         for key, column in zip(keys, facts.columns, strict=True):
             name = f"{side}:{key}"
             if key not in needed:
@@ -297,7 +297,7 @@ def _asked_far(flow: Flow, node: str) -> set[str]:
     The join itself then lets what lacks them through, and where it makes rows of both sides, which it takes
     for ones without nulls, the rows that come behind lack them too.
     """
-    behind, lineage, read = flow.states_behind(node), flow.lineage(node), flow.needed(node)
+    behind, lineage, read = flow.states_behind(node), flow.lineage(node), flow.needed.behind(node)
     joined = any(isinstance(o, JoinOperator) and o.node in behind for o in flow.side.stateful)
     if lineage is None or not joined:
         return set()

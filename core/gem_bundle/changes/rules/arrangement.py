@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.comparison import Told
-from gem_bundle.changes.flow import ALL
+from gem_bundle.changes.needed import ALL
 from gem_bundle.changes.reach import Taint, other_state
 from gem_bundle.changes.rules.transforms import tell
 from gem_bundle.lineage import column_keys

@@ -88,7 +88,7 @@ def _lets_first_through(flow: Flow, operator: Operator) -> bool:
         return True
     if not isinstance(operator, DeduplicateOperator):
         return False
-    return not flow.needed(operator.node) <= flow.kept_by(operator.node)
+    return not flow.needed.behind(operator.node) <= flow.kept_by(operator.node)
 
 
 def _keeps_order(flow: Flow, operator: Operator) -> bool:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from gem_bundle.changes.conditions import is_always_there
-from gem_bundle.changes.flow import ALL
+from gem_bundle.changes.needed import ALL
 from gem_bundle.changes.results import VARYING
 from gem_bundle.expressions import is_the_same_again, takes_first
 from gem_bundle.lineage import column_keys
@@ -67,7 +67,7 @@ def _takes_any_order(flow: Flow, operator: Operator) -> bool:
         return operator.how == "inner" and not marked
     if isinstance(operator, DeduplicateOperator):
         # The first of several rows stays, so that they must be the same in all that is read.
-        same = flow.needed(operator.node) <= flow.kept_by(operator.node)
+        same = flow.needed.behind(operator.node) <= flow.kept_by(operator.node)
         return same and not (marked and flow.drops_late_rows(operator))
     if not isinstance(operator, AggregateOperator) or (marked and operator.event_time is not False):
         return False
@@ -141,7 +141,7 @@ def _gives_the_same(flow: Flow, name: str, operators: list[Operator], *, ordered
         return False
     if kept.rows or kept.key_types is None or ALL in kept.values:
         return False
-    needed = flow.needed(name) | kept.reads
+    needed = flow.needed.behind(name) | kept.reads
     functions = [made for column, made in kept.values.items() if column in needed or ALL in needed]
     return all(
         made is not None

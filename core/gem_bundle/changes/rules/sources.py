@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gem_bundle.changes.comparison import Told
 from gem_bundle.changes.emptied import gets_through
-from gem_bundle.changes.flow import ALL
+from gem_bundle.changes.needed import ALL
 from gem_bundle.changes.reach import Reach, Taint, reach_from
 from gem_bundle.changes.rules.options import differences
 from gem_bundle.changes.rules.repeats import none_passes_twice

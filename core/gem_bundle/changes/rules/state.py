@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gem_bundle.changes.flow import ALL
+from gem_bundle.changes.needed import ALL
 from gem_bundle.changes.renames import states_behind_names, states_of_the_same_rows
 from gem_bundle.changes.shapes import bare, fit, shapes
 from gem_bundle.changes.steps import in_steps
@@ -301,7 +301,7 @@ def _other_columns(both: Comparison, old: Shape, new: Shape) -> str:
     is_join = new.kind.startswith("join")
     if is_join and old.values and new.values:
         return ""
-    before, after = both.before.needed(old.node), both.after.needed(new.node)
+    before, after = both.before.needed.behind(old.node), both.after.needed.behind(new.node)
     if ALL in before | after or not is_join:
         # Of results it is known who reads them, but for those who don't tell.
         at_first = [_read_by_name(both.before, old.node), _read_by_name(both.after, new.node)]
@@ -328,7 +328,7 @@ def _read_by_name(flow: Flow, node: str) -> set[str] | None:
     for name in flow.side.behind(node):
         lineage = flow.lineage(name)
         if flow.side.nodes[name].kind == "transform" and (lineage is None or lineage.rows.uses is None):
-            needed = flow.needed(name)
+            needed = flow.needed.behind(name)
             return _at_target(flow.side) if ALL in needed else needed
     return _at_target(flow.side) if flow.keeps_rows(node) else None
 

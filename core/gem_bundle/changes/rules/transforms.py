@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from gem_bundle.changes.below import asked_in_both, asks_the_same, same_terms, states_below
 from gem_bundle.changes.comparison import Told, origin
 from gem_bundle.changes.conditions import never_lacking_before
-from gem_bundle.changes.flow import ALL
 from gem_bundle.changes.groups import (
     asks_for_more,
     duplicates_of_other_rows,
     joins_of_other_keys,
     states_of_other_groups,
 )
+from gem_bundle.changes.needed import ALL
 from gem_bundle.changes.reach import (
     Reach,
     Taint,
@@ -234,7 +234,7 @@ def _options(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[Tol
             states = both.after.states_by_watermark(new.id)
             yield Told(_lateness(both, states, "GB426", what, new.id, effect, **details))
         elif effect in {"from_now_on", "mixed"}:
-            needed = both.before.needed(old.id), both.after.needed(new.id)
+            needed = both.before.needed.behind(old.id), both.after.needed.behind(new.id)
             own = effect == "mixed" and other_state(*lineages, *needed)
             own = own and not _tells_keys_alone(both, old, new)
             reach = both.reach(old, new, local, own_state=own)
@@ -265,7 +265,7 @@ def _tells_keys_alone(both: Comparison, old: NodeRecord, new: NodeRecord) -> boo
     one, other = both.before.lineage(old.id), both.after.lineage(new.id)
     if one is None or other is None or both.before.recalls_rows(old.id) or both.after.recalls_rows(new.id):
         return False
-    return same_results(one, other, both.before.needed(old.id), both.after.needed(new.id))
+    return same_results(one, other, both.before.needed.behind(old.id), both.after.needed.behind(new.id))
 
 
 def _none_the_older(
@@ -426,7 +426,7 @@ def _replaced(both: Comparison, old: NodeRecord, new: NodeRecord) -> Iterator[To
         yield Told(_lateness(both, states, "GB420", what, new.id, "mixed", **details))
         if not taint:
             return
-    needed = both.before.needed(old.id), both.after.needed(new.id)
+    needed = both.before.needed.behind(old.id), both.after.needed.behind(new.id)
     reach = both.reach(old, new, taint, own_state=bool(kinds[0]) and other_state(*lineages, *needed))
     if taint.rows or taint.nulls:
         reach.states |= _pushed(both, old, new)
