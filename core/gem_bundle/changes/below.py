@@ -9,17 +9,19 @@ there is `gem_bundle.changes.conditions`.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from gem_bundle.changes.clauses import (
-    fields_of,
-    gets_before_groups,
-    has_contraries,
-    is_whole,
-    may_leave_one,
-    valued_in,
-    without,
+from gem_bundle.changes.asked import (
+    Asked,
+    anything,
+    asked_by_terms,
+    asked_of,
+    is_told_by_terms,
+    joins_rows,
+    leaves_rows_out,
+    nullable_before,
 )
+from gem_bundle.changes.clauses import fields_of, gets_before_groups, is_whole
 from gem_bundle.changes.conditions import (
     SEMI,
     how_it_joins,
@@ -27,7 +29,7 @@ from gem_bundle.changes.conditions import (
     never_lacking_before,
     pushed_below,
 )
-from gem_bundle.changes.forms import conjunction, followed, form_made_by, form_of, is_column
+from gem_bundle.changes.forms import followed, is_column
 from gem_bundle.changes.needed import ALL, of_input
 from gem_bundle.lineage import UNCHANGED, column_keys, uses_of
 from gem_bundle.operators import LACKING, JoinOperator
@@ -40,80 +42,9 @@ if TYPE_CHECKING:
     from gem_bundle.changes.record import InputRecord
     from gem_bundle.lineage import Lineage, Made, Term
 
-_NODE = r"<class 'sqlglot\.expressions\.core\.{}'>"
-_OR, _AND = (re.compile(_NODE.format(name)) for name in ("Or", "And"))
-_CONTRARY = re.compile(rf"{_NODE.format('Not')}, \(\('this', \({_NODE.format('(Or|And|Not|Case|If)')}")
-_BRANCHES = re.compile(rf"{_NODE.format('(Case|If)')}|\('(if|iff|nvl2)',")
-# What is never null itself: by that Spark makes a conjunction of branches.
-_NEVER_NULL = re.compile(
-    rf"{_NODE.format('(Is|NullSafeEQ)')}|\('(isnull|isnotnull|equal_null|coalesce|ifnull|nvl|nvl2)',"
-)
 _WINDOWS = ("window ", "('window'")
 _FIELD_OF = re.compile(r"^field \w+ of ")
-_LITERAL = re.compile(r"\(" + _NODE.format("(Literal|Boolean|Null|Neg)"))
-_TAKES_APART = re.compile(r"(?i)(pos)?(explode|inline)(_outer)?")
-_LAMBDA = re.compile(_NODE.format("Lambda"))
-_FALSE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', False)"
-_TRUE = "(<class 'sqlglot.expressions.core.Boolean'>, (('this', True)"
-_ALL_OF = {0: "left", 1: "right"}
-"""The joins of which all rows of an input stay, by its position."""
-
-
-class _Asked(NamedTuple):
-    """A condition on its way.
-
-    Args:
-        columns: The columns that it is over; `ALL` may be any.
-        parts: Spark may take it apart, or make another one of it.
-        either: It is one or the other, so that it asks for no value, and nothing of it goes anywhere alone.
-        asks: It would be null without some of them, so that Spark asks for those.
-        bare: It is nothing but its column, so that where that is computed, it is what that is computed by.
-        groups: Groups count that it gets before.
-        nulls: Those count that it gets before for what it would be null without alone, and that as a whole it
-            stays behind.
-        form: Its form over its columns, each behind ``0:``; None where that isn't followed.
-        there: Those of its columns that are asked for by what isn't meant.
-        holds: It holds where none of its columns has a value.
-    """
-
-    columns: frozenset[str]
-    parts: bool
-    either: bool
-    asks: bool = True
-    bare: bool = False
-    groups: bool = True
-    nulls: bool = True
-    form: Form | None = None
-    there: frozenset[str] = frozenset()
-    holds: bool = False
-
-    def over(self, columns: set[str] | None, *, computed: bool = False) -> _Asked:
-        """The same over what its columns are made of; None is unknown.
-
-        Args:
-            columns: Those.
-            computed: Some are computed, and may be conditions themselves.
-        """
-        return _Asked(
-            frozenset({ALL} if columns is None else columns),
-            self.parts or computed or columns is None,
-            self.either and not computed and columns is not None,
-            self.asks or computed or columns is None,
-            self.bare and not computed and columns is not None,
-            self.groups,
-            self.nulls,
-            holds=self.holds and not computed and columns is not None,
-        )
-
-    def computed_by(self, rule: str, nullable: frozenset[str]) -> _Asked:
-        """The same where its only column is computed: over what that is made of, by the same words.
-
-        Args:
-            rule: How the column is made.
-            nullable: The columns there that may be null.
-        """
-        parts, either = _has_parts(rule, nullable), _is_either(rule, nullable)
-        return self._replace(parts=parts, either=either, asks=True, bare=False, holds=False)
+_LITERAL = re.compile(r"\(<class 'sqlglot\.expressions\.core\.(Literal|Boolean|Null|Neg)'>")
 
 
 def states_below(
@@ -147,11 +78,11 @@ def states_below(
     found: set[str] = set()
     if lineage is None:
         for edge in node.inputs:
-            found |= _below(flow, edge, _anything(groups=groups))
+            found |= _below(flow, edge, anything(groups=groups))
         return found
     if lineage.only_nulls and not lineage.nulls_left_out(never_lacking_before(flow, name)):
         return set()  # it leaves out nothing
-    if not _asks(flow, name, lineage):
+    if not leaves_rows_out(flow, name, lineage):
         return set()
     told = lineage.rows.uses is not None and lineage.kept is None
     if told and joins_rows(flow, name) and SEMI.issuperset(how_it_joins(flow, name)):
@@ -159,209 +90,18 @@ def states_below(
         below = {state for state in pushed if flow.recalls(state)}
         # Whether it gets before a watermark too isn't told there.
         return {s for s in below if groups or flow.keeps_rows(s) or s in flow.by_event_time}
-    if _is_told_by_terms(flow, name, lineage):
-        terms = [term for term in lineage.terms if term not in unchanged]
-        nullable = _nullable(flow, name)
-        asking = [
-            _of_term(term, nullable)._replace(groups=groups, nulls=nulls, there=there) for term in terms
-        ]
-        forms = [form for term in lineage.terms if (form := form_made_by(term.made)) is not None]
-        valued = set().union(*map(valued_in, forms))
-        asking = [asked._replace(form=asked.form and without(asked.form, valued)) for asked in asking]
-        if has_contraries(forms):
-            # What is left of them can't be told by each.
-            whole = conjunction(forms) if len(forms) == len(terms) == len(lineage.terms) else None
-            asking = [asked._replace(parts=True, either=False, form=whole) for asked in asking]
+    if is_told_by_terms(flow, name, lineage):
+        asking = asked_by_terms(flow, name, lineage, unchanged)
+        asking = [asked._replace(groups=groups, nulls=nulls, there=there) for asked in asking]
         return found.union(*(_below(flow, node.inputs[0], asked) for asked in asking))
     for position, edge in enumerate(node.inputs):
-        asked = _asked_of(flow, name, lineage, position)
+        asked = asked_of(flow, name, lineage, position)
         if asked is not None:
             found |= _below(flow, edge, asked._replace(groups=groups, nulls=nulls, there=there))
     return found
 
 
-def _anything(*, groups: bool = True) -> _Asked:
-    """A condition of which nothing is known."""
-    return _Asked(frozenset({ALL}), parts=True, either=False, groups=groups)
-
-
-def asks_the_same(before: tuple[Flow, str], after: tuple[Flow, str]) -> bool:
-    """Whether a join asks the same of each of its inputs, and only of pairs anything else.
-
-    Args:
-        before: What ran, with the id of the node.
-        after: What is going to run, with the id of the node.
-    """
-    found = []
-    for flow, name in (before, after):
-        lineage = flow.lineage(name)
-        if (
-            lineage is None
-            or not joins_rows(flow, name)
-            or _has_parts(lineage.rows.rule, _nullable(flow, name))
-        ):
-            return False
-        if len({use.partition(":")[0] for use in lineage.rows.uses or ()}) < 2:
-            return False
-        found.append((lineage.asks, how_it_joins(flow, name)))
-    return found[0] == found[1] and not SEMI & set(found[0][1])
-
-
-def same_terms(before: tuple[Flow, str], after: tuple[Flow, str], output: str = "") -> frozenset[Term]:
-    """The parts of a node's condition that it had and has.
-
-    Args:
-        before: What ran, with the id of the node.
-        after: What is going to run, with the id of the node.
-        output: The one of its outputs that is meant.
-    """
-    found = []
-    for flow, name in (before, after):
-        lineage = flow.lineage(name, output)
-        if lineage is None or not _is_told_by_terms(flow, name, lineage):
-            return frozenset()
-        found.append(frozenset(lineage.terms))
-    return found[0] & found[1]
-
-
-def asked_in_both(before: tuple[Flow, str], after: tuple[Flow, str], output: str = "") -> frozenset[str]:
-    """The columns of a node's input that its condition asked for, and asks for.
-
-    Args:
-        before: What ran, with the id of the node.
-        after: What is going to run, with the id of the node.
-        output: The one of its outputs that is meant.
-    """
-    lineages = [flow.lineage(name, output) for flow, name in (before, after)]
-    one, other = (of_input(found.asks or (), 0) if found is not None else set() for found in lineages)
-    return frozenset(one & other)
-
-
-def _is_told_by_terms(flow: Flow, name: str, lineage: Lineage) -> bool:
-    """Whether each part of a condition tells by itself: nothing that is equal carries one to another."""
-    terms = lineage.terms
-    semi = how_it_joins(flow, name) == ["left_semi"]
-    alone = semi or (len(flow.side.nodes[name].inputs) == 1 and not lineage.equals)
-    plain = alone and not lineage.expands
-    return bool(terms) and plain and all(term.made.uses for term in terms)
-
-
-def _of_term(term: Term, nullable: frozenset[str]) -> _Asked:
-    rule = term.made.rule
-    columns = term.made.uses or frozenset()
-    return _Asked(
-        frozenset(of_input(columns | (term.asks or frozenset()), 0)),
-        parts=_has_parts(rule, nullable),
-        either=_is_either(rule, nullable),
-        asks=term.asks is None or bool(term.asks),
-        bare=rule in UNCHANGED and len(columns) == 1,
-        form=form_made_by(term.made),
-        holds=term.fails is False,
-    )
-
-
-def joins_rows(flow: Flow, name: str) -> bool:
-    """Whether a node is nothing but a join.
-
-    Args:
-        flow: The version.
-        name: The node.
-    """
-    operators = flow.side.operators_at(name)
-    return bool(operators) and all(isinstance(operator, JoinOperator) for operator in operators)
-
-
-def _asks(flow: Flow, name: str, lineage: Lineage) -> bool:
-    """Whether a node leaves rows out, or may."""
-    if _takes_apart_unasked(form_of(lineage.rows.rule)):
-        return False
-    if (
-        lineage.expands
-        or lineage.rows.uses is None
-        or lineage.rows.uses
-        or len(flow.side.nodes[name].inputs) > 1
-    ):
-        return True
-    rule = lineage.rows.rule
-    return rule.startswith("(") and not rule.startswith(_TRUE)
-
-
-def _takes_apart_unasked(form: Form | None) -> bool:
-    """Whether a node only makes rows of the elements of arrays, and Spark doesn't ask for any before.
-
-    It asks for them where the array is a column, and a row without any goes out: `InferFiltersFromGenerate`.
-    """
-    match form:
-        case (str(name), (array,)) if found := _TAKES_APART.fullmatch(name):
-            return bool(found[3]) or not is_column(array)
-    return False
-
-
-def _asked_of(flow: Flow, name: str, lineage: Lineage, position: int) -> _Asked | None:
-    """What a node asks of one of its inputs; None for nothing."""
-    rule, uses, nullable = lineage.rows.rule, lineage.rows.uses, _nullable(flow, name)
-    if uses is None:
-        return _anything()
-    operators = flow.side.operators_at(name)
-    if operators and all(
-        isinstance(o, JoinOperator) and o.how in {_ALL_OF.get(position), "full"} for o in operators
-    ):
-        return None  # all rows of it stay
-    columns = set(of_input(uses, position)) | set(of_input(lineage.asks or (), position))
-    if lineage.expands:
-        # An array that is taken apart is asked for its elements.
-        made = uses_of(m for m in lineage.columns.values() if _TAKES_APART.search(m.rule))
-        if made is None:
-            return _anything()
-        if not made and not rule.startswith("("):
-            return None  # what several columns are made rows of stays behind
-        columns |= of_input(made, position)
-    several = len(flow.side.nodes[name].inputs) > 1
-    if (
-        joins_rows(flow, name)
-        and not _has_parts(rule, nullable)
-        and len({use.partition(":")[0] for use in uses}) > 1
-    ):
-        columns = set(of_input(lineage.asks or (), position))  # of pairs nothing else is asked before
-    if not columns and (several or not rule.startswith("(")):
-        return None
-    return _Asked(
-        frozenset(columns),
-        parts=several or lineage.expands or _has_parts(rule, nullable),
-        either=_is_either(rule, nullable) and not several,
-        asks=lineage.asks is None or bool(lineage.asks),
-    )
-
-
-def _nullable(flow: Flow, name: str) -> frozenset[str]:
-    """What Spark takes for columns that may be null, of those that come to a node."""
-    return frozenset(use for use, never in flow.nulls.before(name).items() if never is False)
-
-
-def _has_parts(rule: str, nullable: frozenset[str]) -> bool:
-    """Whether Spark may take a condition apart: a conjunction, also in other words."""
-    if is_whole(form_of(rule), nullable):
-        return False
-    if _AND.search(rule) or _LAMBDA.search(rule):
-        return True
-    if _BRANCHES.search(rule) and _NEVER_NULL.search(rule):
-        return True
-    if not _OR.search(rule):
-        return False
-    if _CONTRARY.search(rule) or _FALSE in rule or _TRUE in rule:
-        return True
-    form = form_of(rule)
-    return form is None or may_leave_one(form, nullable)
-
-
-def _is_either(rule: str, nullable: frozenset[str]) -> bool:
-    """Whether nothing of a condition goes anywhere alone, and it asks for no value."""
-    if is_whole(form_of(rule), nullable):
-        return True
-    return rule.startswith("(<class 'sqlglot.expressions.core.Or'>") and not _has_parts(rule, nullable)
-
-
-def _below(flow: Flow, edge: InputRecord, asked: _Asked) -> set[str]:
+def _below(flow: Flow, edge: InputRecord, asked: Asked) -> set[str]:
     edge = flow.passed_over(edge, asked.columns | asked.there)
     before, made = edge.node, flow.lineage(edge.node, edge.output)
     node = flow.side.nodes[before]
@@ -404,20 +144,20 @@ def _first_there(made: Lineage | None) -> set[str]:
     return {key for key, column in made.columns.items() if column.rule not in UNCHANGED}
 
 
-def _stays(flow: Flow, name: str, asked: _Asked) -> bool:
+def _stays(flow: Flow, name: str, asked: Asked) -> bool:
     """Whether a condition is one thing over what comes out of a node, by its form, and asks for no value."""
     nullable = {f"0:{key}" for key, never in flow.nulls.never(name).items() if never is False}
     return asked.form is not None and is_whole(asked.form, nullable)
 
 
-def _by_name(flow: Flow, edge: InputRecord, asked: _Asked) -> _Asked:
+def _by_name(flow: Flow, edge: InputRecord, asked: Asked) -> Asked:
     """A condition before a node of which nothing is known: a column is the one that had its name, or any."""
     facts = flow.side.facts.get(edge.key)
     given = column_keys(facts.columns) if facts is not None else None
     return asked if given is not None and asked.columns <= set(given) else asked.over(None)
 
 
-def _sides(made: Lineage, asked: _Asked) -> set[int]:
+def _sides(made: Lineage, asked: Asked) -> set[int]:
     """The sides of a join that a condition is over."""
     return {side for column in asked.columns & set(made.columns) for side in made.sides_of(column)}
 
@@ -429,7 +169,7 @@ def _is_of_what_lacks(flow: Flow, name: str, sides: set[int]) -> bool:
     return bool(sides) and sides <= lacking
 
 
-def _goes_through_groups(flow: Flow, edge: InputRecord, made: Lineage, asked: _Asked) -> bool:
+def _goes_through_groups(flow: Flow, edge: InputRecord, made: Lineage, asked: Asked) -> bool:
     """Whether something of a condition may get before groups: what it asks of their keys."""
     name = edge.node
     asked = asked._replace(there=asked.there | _parts_of_windows(made))
@@ -460,7 +200,7 @@ def _goes_through_groups(flow: Flow, edge: InputRecord, made: Lineage, asked: _A
 def _parts_with(
     flow: Flow,
     edge: InputRecord,
-    asked: _Asked,
+    asked: Asked,
     columns: Set[str],
     lacking_fields: Set[str] = frozenset(),
 ) -> bool:
@@ -511,7 +251,7 @@ def _lacking_fields(made: Lineage) -> set[str]:
     return {fields_of(f"0:{key}") for key, column in made.columns.items() if column.rule.startswith(_WINDOWS)}
 
 
-def _further(flow: Flow, name: str, made: Lineage, asked: _Asked) -> set[str]:
+def _further(flow: Flow, name: str, made: Lineage, asked: Asked) -> set[str]:
     """What is before a node for a condition that goes through it."""
     inputs = flow.side.nodes[name].inputs
     found: set[str] = set()
@@ -528,14 +268,14 @@ def _further(flow: Flow, name: str, made: Lineage, asked: _Asked) -> set[str]:
         return found.union(*(_below(flow, edge, _by_name(flow, edge, asked)) for edge in inputs))
     if asked.columns and not uses and any(map(_is_worked_out, filter(None, steps))):
         # The condition is the same for all rows, and Spark alone knows whether it lets any through.
-        return found.union(*(_below(flow, edge, _anything(groups=asked.groups)) for edge in inputs))
+        return found.union(*(_below(flow, edge, anything(groups=asked.groups)) for edge in inputs))
     both_sides = len({use.partition(":")[0] for use in uses}) > 1 and any(
         step is not None and step.rule == "=" for step in steps
     )
     if asked.either and both_sides and not computed and not equal & uses:
         return found
     if asked.bare and computed and len(steps) == 1 and steps[0] is not None:
-        asked, computed = asked.computed_by(steps[0].rule, _nullable(flow, name)), False
+        asked, computed = asked.computed_by(steps[0].rule, nullable_before(flow, name)), False
     form = followed(asked.form, made) if asked.form is not None and len(inputs) == 1 else None
     for position, edge in enumerate(inputs):
         columns = of_input(uses, position)

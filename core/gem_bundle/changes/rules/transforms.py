@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gem_bundle.changes.below import asked_in_both, asks_the_same, same_terms, states_below
+from gem_bundle.changes.asked import asked_in_both, asks_the_same, same_terms
+from gem_bundle.changes.below import states_below
 from gem_bundle.changes.comparison import Told, origin
 from gem_bundle.changes.conditions import never_lacking_before
 from gem_bundle.changes.groups import (
