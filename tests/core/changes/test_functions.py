@@ -204,3 +204,162 @@ def test_a_statement_that_changes_what_a_function_uses_belongs_to_it(tmp_path: P
 
     assert hash_of("f", 1) != hash_of("f", 2)
     assert hash_of("other", 1) == hash_of("other", 2)
+
+
+REGISTRY = """
+RULES = {}
+SEEN = []
+
+def rule(name):
+    def keep(function):
+        RULES[name] = function
+        return function
+    return keep
+
+def counted(function):
+    def inner(*values):
+        SEEN.append(1)
+        return function(*values)
+    return inner
+
+class Kinds:
+    def __init__(self):
+        self.all = []
+
+    def add(self, function):
+        self.all += [function]
+        return function
+
+KINDS = Kinds()
+
+class Step:
+    steps = []
+
+    def __init_subclass__(cls):
+        cls.steps.append(cls)
+"""
+REGISTERED = """
+from .registry import KINDS, RULES, Step, counted, rule
+
+@rule("first")
+def first(df):
+    return df.limit(1)
+
+@KINDS.add
+def second(df):
+    return df.limit(2)
+
+class Third(Step):
+    rows = 3
+
+def fill():
+    RULES["fourth"] = lambda df: df.limit(4)
+
+fill()
+RULES.setdefault("fifth", []).append(5)
+
+@counted
+def sixth(df):
+    return df.limit(6)
+"""
+RUNS = """
+from . import registered
+from .registry import KINDS, RULES, Step, counted
+
+def by_rules(df):
+    for rule in RULES.values():
+        df = rule(df)
+    return df
+
+def by_kinds(df):
+    return KINDS.all[0](df)
+
+def by_steps(df):
+    return df.limit(Step.steps[0].rows)
+
+@counted
+def by_none(df):
+    return df
+"""
+
+
+@pytest.fixture
+def registering(tmp_path: Path) -> Path:
+    package = tmp_path / "registering"
+    package.mkdir()
+    files = {"registry": REGISTRY, "registered": REGISTERED, "runs": RUNS, "__init__": ""}
+    for name, text in files.items():
+        (package / f"{name}.py").write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("by_rules", "df.limit(1)", "df.limit(10)"),
+        ("by_rules", '"first"', '"last"'),
+        ("by_rules", "df.limit(4)", "df.limit(40)"),
+        ("by_rules", "append(5)", "append(50)"),
+        ("by_kinds", "df.limit(2)", "df.limit(20)"),
+        ("by_steps", "rows = 3", "rows = 30"),
+    ],
+)
+def test_what_is_put_into_a_registry_belongs_to_what_goes_by_it(
+    registering: Path, name: str, old: str, new: str
+) -> None:
+    file = "registering/registered.py"
+    for other in {"by_rules", "by_kinds", "by_steps", "by_none"} - {name}:
+        assert not changed(registering, f"registering.runs:{other}", old, new, file)
+        changed(registering, f"registering.runs:{other}", new, old, file)
+    assert changed(registering, f"registering.runs:{name}", old, new, file)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import registering.registry\nregistering.registry.RULES['more'] = 7\n",
+        "import registering.registry as rules\nrules.RULES['more'] = 7\n",
+        "from registering import registry as rules\nrules.RULES.update(more=7)\n",
+        "from registering.registry import RULES as rules\ndel rules['more']; rules['more'] = 7\n",
+    ],
+)
+def test_a_registry_is_known_by_whatever_name_it_has(registering: Path, text: str) -> None:
+    (registering / "registering" / "__init__.py").write_text(text)
+    assert changed(registering, "registering.runs:by_rules", "7", "8", "registering/__init__.py")
+
+
+def test_classes_of_classes_and_what_a_class_does_as_it_is_made_count(tmp_path: Path) -> None:
+    (tmp_path / "classes.py").write_text(
+        "KNOWN = []\nclass Base:\n    def __init_subclass__(cls, **options):\n        KNOWN.append(cls)\n"
+        "class Middle(Base): pass\nclass Last(Middle):\n    rows = 3\n"
+        "class Alone:\n    rows = 4\n    KNOWN.insert(0, rows)\nclass Other:\n    rows = 5\n"
+        "def run(df): return df.limit(KNOWN[0].rows)\n"
+    )
+    assert changed(tmp_path, "classes:run", "rows = 3", "rows = 30", "classes.py")
+    assert changed(tmp_path, "classes:run", "rows = 4", "rows = 40", "classes.py")
+    assert not changed(tmp_path, "classes:run", "rows = 5", "rows = 50", "classes.py")
+
+
+def test_an_expression_that_is_too_long_to_read_is_no_traceback(tmp_path: Path) -> None:
+    found = []
+    for length in (100, 400, 700, 1000, 3000):
+        (tmp_path / "long.py").write_text(f"def run(df): return {' + '.join(['df'] * length)}\n")
+        found.append(bool(function_hash("long:run", tmp_path)))
+    assert found[0]
+    assert not found[-1]
+
+
+def test_what_is_wrapped_like_a_function_does_not_belong_to_it(registering: Path) -> None:
+    reference, file = "registering.runs:by_none", "registering/registered.py"
+    assert not changed(registering, reference, "df.limit(6)", "df.limit(60)", file)
+    assert changed(registering, reference, "SEEN.append(1)", "SEEN.append(2)", "registering/registry.py")
+
+
+def test_a_function_that_is_called_may_set_what_another_uses(tmp_path: Path) -> None:
+    (tmp_path / "setting.py").write_text(
+        "LIMIT = 1\ndef configure(rows):\n    global LIMIT\n    LIMIT = rows * 2\nconfigure(5)\n"
+        "def run(df): return df.limit(LIMIT)\ndef other(df): return df\n"
+    )
+    assert changed(tmp_path, "setting:run", "rows * 2", "rows * 3", "setting.py")
+    assert changed(tmp_path, "setting:run", "configure(5)", "configure(6)", "setting.py")
+    assert not changed(tmp_path, "setting:other", "configure(6)", "configure(7)", "setting.py")
