@@ -45,6 +45,13 @@ def main(arguments: list[str] | None = None) -> int:
         help="keep what became of edits there, and try none again that is there already",
     )
     parser.add_argument(
+        "--states",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with --edits: only those of pipelines that keep state at so many nodes (default: of any)",
+    )
+    parser.add_argument(
         "--planned",
         action="store_true",
         help="with --edits: have Spark only plan them, and run none but those that it plans otherwise than told",
@@ -71,7 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.edits:
         from tests.differential.edits.main import run
 
-        return run(seed, given.edits, given.jobs, given.truths)
+        return run(seed, given.edits, given.jobs, given.truths, given.states)
     if given.one:
         return show(given.one)
     print(f"seed {seed}, {given.count} pipelines", flush=True)

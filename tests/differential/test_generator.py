@@ -13,6 +13,7 @@ from gem_bundle.pipeline.loader import LoadOptions, load_values
 from gem_bundle.plugins import load_registry
 from tests import samples
 from tests.differential.edits.draw import Recorded
+from tests.differential.edits.drawn import drawn_edits
 from tests.differential.further import rejects
 from tests.differential.generator import MAX_DEPTH, UNDRAWN, WRONG_CHANGES, Drawn, draw
 from tests.differential.mistakes import FURTHER_MISTAKES, MISTAKES
@@ -113,6 +114,15 @@ def test_what_edits_are_drawn_of_stays_as_it_is() -> None:
     drawn = [Recorded(f"20261125:{number}").drawn() for number in range(100)]
     text = json.dumps([[pipeline.values, pipeline.mistake, pipeline.shapes] for pipeline in drawn])
     assert hashlib.sha256(text.encode()).hexdigest() == EDITED
+
+
+def test_edits_are_drawn_of_pipelines_that_keep_state_as_often_as_is_asked() -> None:
+    registry, found = load_registry(), []
+    for number in range(60):
+        for edit in drawn_edits(f"20261125:{number}", registry, most=1, states=2):
+            operators = [o for facts in edit.old.facts.values() for o in facts.all_operators()]
+            found.append(len({operator.node for operator in operators if operator.stateful}))
+    assert set(found) == {2}
 
 
 def test_every_join_mode_and_mistake_comes_up(drawn: list[Drawn]) -> None:

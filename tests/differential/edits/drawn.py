@@ -87,7 +87,9 @@ class Drawn:
         return compare(self.kept, version, self.new, self.target, registry=registry, checkpoint=checkpoint)
 
 
-def drawn_edits(seed: str, registry: Registry, most: int = EACH, *, asked: bool = False) -> Iterator[Drawn]:
+def drawn_edits(
+    seed: str, registry: Registry, most: int = EACH, *, asked: bool = False, states: int = 0
+) -> Iterator[Drawn]:
     """The edits of the pipeline of a seed; none where it isn't worth it.
 
     Args:
@@ -95,6 +97,7 @@ def drawn_edits(seed: str, registry: Registry, most: int = EACH, *, asked: bool 
         registry: The gems.
         most: How many there are at most, beside those of what is declared.
         asked: Some pipelines ask for more before their target, or are edited to.
+        states: At how many nodes a pipeline keeps state at least.
     """
     recorded = Recorded(seed)
     drawn = recorded.drawn()
@@ -113,8 +116,9 @@ def drawn_edits(seed: str, registry: Registry, most: int = EACH, *, asked: bool 
             break
     if old is None or _is_undefined(old, before) or len(old.order) > _MOST_NODES:
         return
-    stateful = any(operator.stateful for f in old.facts.values() for operator in f.all_operators())
-    if not stateful and random.randrange(_STATELESS_SHARE):
+    keeping = {o.node for facts in old.facts.values() for o in facts.all_operators() if o.stateful}
+    stateful = bool(keeping)
+    if len(keeping) < states or (not stateful and random.randrange(_STATELESS_SHARE)):
         return
     kept = Record.from_json(Record(target, (version_of(old, target),)).as_json()).newest
     assert kept is not None

@@ -17,7 +17,9 @@ WORSE = 0.01
 _PROGRESS = 20
 
 
-def work(seed: str, job: int, jobs: int, count: int, truths: Path | None = None) -> EditTally:
+def work(
+    seed: str, job: int, jobs: int, count: int, truths: Path | None = None, states: int = 0
+) -> EditTally:
     """Try edits in a session of one's own: those of every so many pipelines of a seed.
 
     Args:
@@ -26,6 +28,7 @@ def work(seed: str, job: int, jobs: int, count: int, truths: Path | None = None)
         jobs: How many there are.
         count: How many edits.
         truths: The file of what became of edits before; each process has one.
+        states: At how many nodes a pipeline keeps state at least.
     """
     tally = EditTally()
     registry = load_registry()
@@ -36,8 +39,9 @@ def work(seed: str, job: int, jobs: int, count: int, truths: Path | None = None)
         number = job
         done = 0
         while done < count:
+            pipeline = f"{seed}:{number}"
             for tried in try_edits(
-                f"{seed}:{number}", experiments, registry, known=known, further=FURTHER, asked=True
+                pipeline, experiments, registry, known=known, further=FURTHER, asked=True, states=states
             ):
                 tally.add(tried)
                 done += 1
@@ -54,7 +58,7 @@ def _tell(tried: Tried) -> None:
         print(tried, flush=True)
 
 
-def run(seed: str, count: int, jobs: int, truths: Path | None = None) -> int:
+def run(seed: str, count: int, jobs: int, truths: Path | None = None, states: int = 0) -> int:
     """Try edits, in several processes if that is asked for.
 
     Args:
@@ -62,6 +66,7 @@ def run(seed: str, count: int, jobs: int, truths: Path | None = None) -> int:
         count: How many edits.
         jobs: How many processes.
         truths: Where to keep what became of them, so that other verdicts can be judged by it.
+        states: At how many nodes a pipeline keeps state at least.
 
     Returns:
         The exit status: 1 when an edit was called better than it is, or too many worse.
@@ -69,7 +74,7 @@ def run(seed: str, count: int, jobs: int, truths: Path | None = None) -> int:
     print(f"seed {seed}, {count} edits", flush=True)
     tally = EditTally()
     share = -(-count // jobs)
-    for part in in_processes(work, [(seed, job, jobs, share, truths) for job in range(jobs)]):
+    for part in in_processes(work, [(seed, job, jobs, share, truths, states) for job in range(jobs)]):
         tally.counts += part.counts
         tally.kinds += part.kinds
         for judged, shown in part.shown.items():

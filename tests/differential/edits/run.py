@@ -115,6 +115,7 @@ def try_edits(
     further: int = 0,
     *,
     asked: bool = False,
+    states: int = 0,
 ) -> Iterator[Tried]:
     """The edits of the pipeline of a seed, tried one after the other; none where it is not worth it.
 
@@ -126,6 +127,7 @@ def try_edits(
         known: What became of those that were tried before.
         further: On how many other rows one is tried that is called harmless beside rows of state, and was.
         asked: Some pipelines ask for more before their target, or are edited to.
+        states: At how many nodes a pipeline keeps state at least.
     """
     known = Known() if known is None else known
     with ExitStack() as closing:
@@ -147,7 +149,7 @@ def try_edits(
             """What Spark has left of version 1."""
             return first(drawn, -1).checkpoint
 
-        for drawn in drawn_edits(seed, registry, most, asked=asked):
+        for drawn in drawn_edits(seed, registry, most, asked=asked, states=states):
             versions, edit = [drawn.before, drawn.after], drawn.edit
             truth = known.of(seed, versions, partial(find, drawn, -1))
             if truth.outcome == "unfit":
