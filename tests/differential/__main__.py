@@ -52,6 +52,13 @@ def main(arguments: list[str] | None = None) -> int:
         help="with --edits: only those of pipelines that keep state at so many nodes (default: of any)",
     )
     parser.add_argument(
+        "--at-once",
+        type=int,
+        default=1,
+        metavar="N",
+        help="with --edits: try so many edits of a pipeline as one (default: 1)",
+    )
+    parser.add_argument(
         "--planned",
         action="store_true",
         help="with --edits: have Spark only plan them, and run none but those that it plans otherwise than told",
@@ -74,11 +81,11 @@ def main(arguments: list[str] | None = None) -> int:
     if given.edits and given.planned:
         from tests.differential.edits.planned import run as plan
 
-        return plan(seed, given.edits, given.jobs)
+        return plan(seed, given.edits, given.jobs, given.states, given.at_once)
     if given.edits:
         from tests.differential.edits.main import run
 
-        return run(seed, given.edits, given.jobs, given.truths, given.states)
+        return run(seed, given.edits, given.jobs, given.truths, given.states, given.at_once)
     if given.one:
         return show(given.one)
     print(f"seed {seed}, {given.count} pipelines", flush=True)

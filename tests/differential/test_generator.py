@@ -125,6 +125,13 @@ def test_edits_are_drawn_of_pipelines_that_keep_state_as_often_as_is_asked() -> 
     assert set(found) == {2}
 
 
+def test_several_edits_are_made_as_one() -> None:
+    registry = load_registry()
+    drawn = [e for n in range(8) for e in drawn_edits(f"20261125:{n}", registry, most=2, at_once=2)]
+    assert drawn
+    assert all(", " in each.edit.kind and each.after != each.before for each in drawn)
+
+
 def test_every_join_mode_and_mistake_comes_up(drawn: list[Drawn]) -> None:
     shapes = Counter(shape for pipeline in drawn for shape in pipeline.shapes.values())
     for how in ("inner", "left", "right", "full", "left_semi", "left_anti"):

@@ -88,7 +88,13 @@ class Drawn:
 
 
 def drawn_edits(
-    seed: str, registry: Registry, most: int = EACH, *, asked: bool = False, states: int = 0
+    seed: str,
+    registry: Registry,
+    most: int = EACH,
+    *,
+    asked: bool = False,
+    states: int = 0,
+    at_once: int = 1,
 ) -> Iterator[Drawn]:
     """The edits of the pipeline of a seed; none where it isn't worth it.
 
@@ -98,6 +104,7 @@ def drawn_edits(
         most: How many there are at most, beside those of what is declared.
         asked: Some pipelines ask for more before their target, or are edited to.
         states: At how many nodes a pipeline keeps state at least.
+        at_once: How many edits are made of a pipeline before it goes on, as one.
     """
     recorded = Recorded(seed)
     drawn = recorded.drawn()
@@ -128,6 +135,10 @@ def drawn_edits(
     for edit in [*edits(recorded, before, target, random, EACH * 4), *declared]:
         if made == most and edit not in declared:
             continue
+        if at_once > 1:
+            edit = with_more(recorded, edit, target, random, at_once - 1)  # noqa: PLW2901
+            if MOVED in edit.kind:
+                continue  # its verdict goes by the checkpoint, and so by the rows
         after = small(only(edit.values, target))
         new = plan_of(after, registry)
         written = json.dumps(after)
@@ -136,6 +147,22 @@ def drawn_edits(
         tried.add(written)
         yield Drawn(made, target, before, old, edit, after, new, stateful, kept)
         made += edit not in declared
+
+
+def with_more(recorded: Recorded, edit: Edit, target: str, random: Random, count: int) -> Edit:
+    """An edit with others behind it, as one commit has them.
+
+    Args:
+        recorded: How the pipeline was drawn.
+        edit: The edit.
+        target: The target.
+        random: Where they come from.
+        count: How many others.
+    """
+    for _ in range(count):
+        for other in edits(recorded, edit.values, target, random, 1):
+            edit = Edit(f"{edit.kind}, {other.kind}", other.values, f"{edit.node}, {other.node}")
+    return edit
 
 
 def plan_of(values: dict[str, Any], registry: Registry) -> Plan | None:

@@ -18,7 +18,7 @@ _PROGRESS = 20
 
 
 def work(
-    seed: str, job: int, jobs: int, count: int, truths: Path | None = None, states: int = 0
+    seed: str, job: int, jobs: int, count: int, truths: Path | None = None, states: int = 0, at_once: int = 1
 ) -> EditTally:
     """Try edits in a session of one's own: those of every so many pipelines of a seed.
 
@@ -29,6 +29,7 @@ def work(
         count: How many edits.
         truths: The file of what became of edits before; each process has one.
         states: At how many nodes a pipeline keeps state at least.
+        at_once: How many edits are made of a pipeline before it goes on, as one.
     """
     tally = EditTally()
     registry = load_registry()
@@ -41,7 +42,14 @@ def work(
         while done < count:
             pipeline = f"{seed}:{number}"
             for tried in try_edits(
-                pipeline, experiments, registry, known=known, further=FURTHER, asked=True, states=states
+                pipeline,
+                experiments,
+                registry,
+                known=known,
+                further=FURTHER,
+                asked=True,
+                states=states,
+                at_once=at_once,
             ):
                 tally.add(tried)
                 done += 1
@@ -58,7 +66,9 @@ def _tell(tried: Tried) -> None:
         print(tried, flush=True)
 
 
-def run(seed: str, count: int, jobs: int, truths: Path | None = None, states: int = 0) -> int:
+def run(
+    seed: str, count: int, jobs: int, truths: Path | None = None, states: int = 0, at_once: int = 1
+) -> int:
     """Try edits, in several processes if that is asked for.
 
     Args:
@@ -67,6 +77,7 @@ def run(seed: str, count: int, jobs: int, truths: Path | None = None, states: in
         jobs: How many processes.
         truths: Where to keep what became of them, so that other verdicts can be judged by it.
         states: At how many nodes a pipeline keeps state at least.
+        at_once: How many edits are made of a pipeline before it goes on, as one.
 
     Returns:
         The exit status: 1 when an edit was called better than it is, or too many worse.
@@ -74,7 +85,9 @@ def run(seed: str, count: int, jobs: int, truths: Path | None = None, states: in
     print(f"seed {seed}, {count} edits", flush=True)
     tally = EditTally()
     share = -(-count // jobs)
-    for part in in_processes(work, [(seed, job, jobs, share, truths, states) for job in range(jobs)]):
+    for part in in_processes(
+        work, [(seed, job, jobs, share, truths, states, at_once) for job in range(jobs)]
+    ):
         tally.counts += part.counts
         tally.kinds += part.kinds
         for judged, shown in part.shown.items():

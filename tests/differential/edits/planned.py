@@ -239,7 +239,7 @@ def judge_run(drawn: Drawn, said: TargetChanges, first: First, experiments: Expe
     return "planned otherwise" if found == "right" and said.verdict not in HARMLESS else found
 
 
-def work(seed: str, job: int, jobs: int, count: int) -> Counter[str]:
+def work(seed: str, job: int, jobs: int, count: int, states: int = 0, at_once: int = 1) -> Counter[str]:
     """Plan edits in a session of one's own: those of every so many pipelines of a seed.
 
     Args:
@@ -247,6 +247,8 @@ def work(seed: str, job: int, jobs: int, count: int) -> Counter[str]:
         job: Which of the processes this is.
         jobs: How many there are.
         count: How many edits.
+        states: At how many nodes a pipeline keeps state at least.
+        at_once: How many edits are made of a pipeline before it goes on, as one.
     """
     tally: Counter[str] = Counter()
     registry = load_registry()
@@ -258,7 +260,7 @@ def work(seed: str, job: int, jobs: int, count: int) -> Counter[str]:
             told = f"{seed}:{number}"
             number += jobs
             first: First | None = None
-            for drawn in drawn_edits(told, registry, EACH, asked=True):
+            for drawn in drawn_edits(told, registry, EACH, asked=True, states=states, at_once=at_once):
                 if not drawn.stateful or drawn.edit.kind == MOVED:
                     continue
                 said = drawn.said(registry)
@@ -283,20 +285,22 @@ def work(seed: str, job: int, jobs: int, count: int) -> Counter[str]:
     return tally
 
 
-def run(seed: str, count: int, jobs: int) -> int:
+def run(seed: str, count: int, jobs: int, states: int = 0, at_once: int = 1) -> int:
     """Plan edits, in several processes if that is asked for.
 
     Args:
         seed: What the pipelines come from.
         count: How many edits.
         jobs: How many processes.
+        states: At how many nodes a pipeline keeps state at least.
+        at_once: How many edits are made of a pipeline before it goes on, as one.
 
     Returns:
         The exit status: 1 when one was called better than it is.
     """
     print(f"seed {seed}, {count} edits that are planned", flush=True)
     share = -(-count // jobs)
-    parts = in_processes(work, [(seed, job, jobs, share) for job in range(jobs)])
+    parts = in_processes(work, [(seed, job, jobs, share, states, at_once) for job in range(jobs)])
     tally: Counter[str] = sum(parts, Counter())
     listed = ", ".join(f"{number} {found}" for found, number in tally.most_common())
     print(f"{tally.total()} edits: {listed}")

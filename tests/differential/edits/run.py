@@ -116,6 +116,7 @@ def try_edits(
     *,
     asked: bool = False,
     states: int = 0,
+    at_once: int = 1,
 ) -> Iterator[Tried]:
     """The edits of the pipeline of a seed, tried one after the other; none where it is not worth it.
 
@@ -128,6 +129,7 @@ def try_edits(
         further: On how many other rows one is tried that is called harmless beside rows of state, and was.
         asked: Some pipelines ask for more before their target, or are edited to.
         states: At how many nodes a pipeline keeps state at least.
+        at_once: How many edits are made of a pipeline before it goes on, as one.
     """
     known = Known() if known is None else known
     with ExitStack() as closing:
@@ -149,7 +151,7 @@ def try_edits(
             """What Spark has left of version 1."""
             return first(drawn, -1).checkpoint
 
-        for drawn in drawn_edits(seed, registry, most, asked=asked, states=states):
+        for drawn in drawn_edits(seed, registry, most, asked=asked, states=states, at_once=at_once):
             versions, edit = [drawn.before, drawn.after], drawn.edit
             truth = known.of(seed, versions, partial(find, drawn, -1))
             if truth.outcome == "unfit":
