@@ -56,7 +56,7 @@ class Comparison:
         self.new = new
         self.plan = plan
         self.after = Flow(new)
-        self.before = Flow(old, self.after)
+        self.before = Flow(old, self.after, new.nodes[new.target].output_mode)
 
     @cached_property
     def pairs(self) -> list[tuple[NodeRecord, NodeRecord]]:
@@ -331,11 +331,6 @@ class Comparison:
     def is_rewritten(self) -> bool:
         """Whether the target is written anew with each micro-batch, so that no earlier result stays."""
         return self.new.nodes[self.new.target].output_mode == "complete"
-
-    @property
-    def updates(self) -> bool:
-        """Whether of groups nothing comes out but of those that rows have come for."""
-        return self.new.nodes[self.new.target].output_mode == "update"
 
     def change(
         self,

@@ -266,7 +266,7 @@ def _below_unknown(flow: Flow, name: str, wanted: set[str], rows: Made, how: _Ho
 
 def _is_distinct(flow: Flow, name: str, *, any_mode: bool) -> bool:
     """Whether a node keeps by an aggregation which rows there are, and they come out of its state."""
-    if not any_mode and flow.side.nodes[flow.side.target].output_mode == "update":
+    if not any_mode and flow.updates:
         return False  # then those come out that rows have just come for
     kinds = flow.side.kinds_at(name)
     return bool(kinds & {"aggregate", "except"})

@@ -40,14 +40,17 @@ class Flow:
     Args:
         side: The side.
         other: The other side's: what the same transform makes of the same columns is found out once.
+        output_mode: That by which its results come out from now on; its own if there is none.
 
     Attributes:
+        output_mode: That by which results come out from now on.
         joined: How Spark joins, of the joins of which that was asked.
         taken_apart: What `gem_bundle.changes.steps.in_steps` has made of it, once that was asked.
     """
 
-    def __init__(self, side: Side, other: Flow | None = None) -> None:
+    def __init__(self, side: Side, other: Flow | None = None, output_mode: str = "") -> None:
         self.side = side
+        self.output_mode = output_mode or side.nodes[side.target].output_mode
         self._other = other
         self._lineages: dict[tuple[str, str], Lineage | None] = {}
         self._handed_on: dict[tuple[str, str], frozenset[str]] = {}
@@ -57,6 +60,11 @@ class Flow:
     def lineage(self, name: str, output: str = "") -> Lineage | None:
         """What a transform makes of what, in one of its outputs; None where that isn't known."""
         return self._brought[name] if name in self._brought and not output else self._told(name, output)
+
+    @property
+    def updates(self) -> bool:
+        """Whether of groups nothing comes out but of those that rows have come for."""
+        return self.output_mode == "update"
 
     @cached_property
     def nulls(self) -> Nulls:
@@ -163,7 +171,7 @@ class Flow:
         """What is kept of groups where those come out that rows have come for; None for anything else."""
         lineage = self.lineage(name) if self.keeps(name) else None
         kept = lineage.kept if lineage is not None else None
-        if kept is None or kept.rows or self.side.nodes[self.side.target].output_mode != "update":
+        if kept is None or kept.rows or not self.updates:
             return None
         kinds = [operator.kind for operator in self.side.stateful if operator.node == name]
         return kept if kinds == ["aggregate"] else None

@@ -216,5 +216,5 @@ def _gives_what_comes(flow: Flow, name: str, asking: str) -> bool:
         and operator.kind == "aggregate"
         and (operator.event_time is False or (operator.event_time is True and not moved))
         and operator.sessions is False
-        and flow.side.nodes[flow.side.target].output_mode == "update"
+        and flow.updates
     )

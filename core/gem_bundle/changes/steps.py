@@ -50,7 +50,7 @@ def _in_steps(flow: Flow) -> tuple[Flow, Mapping[str, str]]:
         for made, step in _nodes(node, taken_apart[node.id]):
             gems[made.id], origins[made.id] = _gem(side.gems[node.id], made, step), node.id
             nodes.append(made)
-    return Flow(with_nodes(side, nodes, gems), flow), origins
+    return Flow(with_nodes(side, nodes, gems), flow, flow.output_mode), origins
 
 
 def _steps(flow: Flow, name: str) -> Sequence[Step]:

@@ -1627,6 +1627,25 @@ OTHER_MODES = [
     )
 ]
 
+ONES_BY_NUMBER = "  g: {gem: aggregate, input: a, options: {group_by: [n], aggregates: {c: count(*)}}}\n"
+OF_ALL_NUMBERS = ONES_BY_NUMBER + "  t: {gem: select, input: g, options: {columns: [n]}}\n"
+OF_SOME_NUMBERS = (
+    ONES_BY_NUMBER
+    + "  f: {gem: filter, input: g, options: {condition: n > 1}}\n"
+    + "  t: {gem: select, input: f, options: {columns: [n]}}\n"
+)
+OTHER_MODES += [
+    # Which groups there are comes out of state with `complete`, and with `update` of the rows that come.
+    Pushed(
+        f"output mode {old} to {new}, a condition on groups {name}", before, after, verdict, rows, old, new
+    )
+    for name, before, after, old, new, verdict, rows in (
+        ("goes", OF_SOME_NUMBERS, OF_ALL_NUMBERS, "update", "complete", "mixed", "values5"),
+        ("comes", OF_ALL_NUMBERS, OF_SOME_NUMBERS, "update", "complete", "mixed", "dense0"),
+        ("goes", OF_SOME_NUMBERS, OF_ALL_NUMBERS, "complete", "update", "from_now_on", ""),
+    )
+]
+
 TWO_OF_EACH = (
     "  o: {gem: select, input: a, options: {columns: {value: value, n: x, at: at}}}\n"
     "  p: {gem: select, input: a, options: {columns: {value: value, n: n + 0.5, at: at}}}\n"

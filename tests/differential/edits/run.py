@@ -182,7 +182,7 @@ def judge(edit: Edit, said: TargetChanges, truth: Truth) -> Judged:
     if truth.outcome == "useless":
         return "useless"
     level, true = _SAID[said.verdict], _LEVEL[truth.outcome]
-    if level == true or (level == 0 and truth.arrived):
+    if level == true or (level == 0 and truth.arrived) or (level == 1 and truth.arrived_since):
         return "right"
     if true == _LEVEL["refused"]:
         return "refused missed"

@@ -92,6 +92,7 @@ class Truth:
         reason: Why, in words.
         arrived: They are those of version 2 from scratch where the rows of new sources come when they did:
             which of equal rows stays, and which are late, goes by that.
+        arrived_since: From then on they are those, and what version 1 wrote stays.
         kept: How many rows of state version 1 had left: without any nothing can be mixed.
         same: Version 1 by itself would have given the same rows, so that nothing of it could be told apart.
         again: Version 2 read more rows than came since version 1, whether anything shows that or not: behind a
@@ -101,6 +102,7 @@ class Truth:
     outcome: Outcome
     reason: str = ""
     arrived: bool = False
+    arrived_since: bool = False
     kept: int = 1
     same: bool = False
     again: bool = False
@@ -196,7 +198,8 @@ class Experiments:
                 after = self._run(plan, target, later, files)
                 if before.error is None and after.error is None:
                     judged = _judge(mode, first.written, second, before, after)
-                    truth = replace(truth, arrived=judged.outcome == "continues")
+                    arrived, since = (judged.outcome == each for each in ("continues", "from_now_on"))
+                    truth = replace(truth, arrived=arrived, arrived_since=since)
             return truth
         finally:
             files.take_back("b")

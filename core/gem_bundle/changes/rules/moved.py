@@ -62,4 +62,4 @@ def _is_of_groups(flow: Flow, name: str) -> bool:
 
 def _matters(both: Comparison, name: str) -> bool:
     """Whether what a node has kept comes out though no row comes for it, as rows of a join do."""
-    return both.after.keeps_rows(name) or both.new.nodes[both.new.target].output_mode != "update"
+    return both.after.keeps_rows(name) or not both.after.updates

@@ -43,7 +43,7 @@ def none_passes_twice(flow: Flow, source: str, *, alone: bool) -> bool:
     for operator in side.operators:
         of.setdefault(operator.node, []).append(operator)
     # In `update` groups come out once more with each row that belongs to them.
-    distinct = side.nodes[side.target].output_mode != "update"
+    distinct = not flow.updates
     waiting, seen = [source], {source}
     while waiting:
         for name in side.readers_of[waiting.pop()]:
@@ -71,7 +71,7 @@ def _takes_any_order(flow: Flow, operator: Operator) -> bool:
         return same and not (marked and flow.drops_late_rows(operator))
     if not isinstance(operator, AggregateOperator) or (marked and operator.event_time is not False):
         return False
-    if flow.side.nodes[flow.side.target].output_mode == "update":
+    if flow.updates:
         return False  # what comes out in between is another result
     return _is_distinct(operator) or _gives_the_same(flow, operator.node, [operator], ordered=False)
 

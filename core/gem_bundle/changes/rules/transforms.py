@@ -79,7 +79,9 @@ def _added(both: Comparison, node: NodeRecord) -> Iterator[Told]:
         if not taint:
             return
     # Groups that get no rows any more don't come out again with `update`; the rows that a join has kept do.
-    below = states_below(both.after, node.id, groups=not both.updates, nulls=not _leaves_out_what_lacks(both))
+    below = states_below(
+        both.after, node.id, groups=not both.after.updates, nulls=not _leaves_out_what_lacks(both)
+    )
     below -= joins_of_other_keys(both.after, node.id)
     if reach.states and not (taint.rows or taint.nulls):
         reach.states -= states_behind_names(both, node)
@@ -284,7 +286,7 @@ def _pushed(both: Comparison, old: NodeRecord, new: NodeRecord, *, narrows: bool
     if asks_the_same(*sides):
         return found
     # Of groups that it leaves out no row comes out again with `update`; the rows that a join has kept do.
-    groups, nulls = not (narrows and both.updates), not (narrows and _leaves_out_what_lacks(both))
+    groups, nulls = not (narrows and both.after.updates), not (narrows and _leaves_out_what_lacks(both))
     different = both.outputs(old, new)
     for output in {*both.before.outputs(old.id), *both.after.outputs(new.id)}:
         if output in different and not (different[output].rows or different[output].nulls):
@@ -343,7 +345,7 @@ def _lateness(
     """Another watermark: it matters to those whose state goes by it, and they have gone by the old one."""
     alone = sorted(name for name in states if _is_one_group(both.after, name))
     states = {name for name in states if _goes_by_event_time(both, name)}
-    if not states and alone and both.updates:
+    if not states and alone and both.after.updates:
         message = (
             f"{what}; nothing behind it keeps state by event time, but {listed_names(alone)} gives its row "
             "with each micro-batch, those without rows too, which only a watermark has Spark run"
