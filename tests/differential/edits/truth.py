@@ -92,7 +92,7 @@ class Truth:
         reason: Why, in words.
         arrived: They are those of version 2 from scratch where the rows of new sources come when they did:
             which of equal rows stays, and which are late, goes by that.
-        arrived_since: From then on they are those, and what version 1 wrote stays.
+        arrived_since: From then on they are those, whatever version 1 wrote.
         kept: How many rows of state version 1 had left: without any nothing can be mixed.
         same: Version 1 by itself would have given the same rows, so that nothing of it could be told apart.
         again: Version 2 read more rows than came since version 1, whether anything shows that or not: behind a
@@ -198,8 +198,14 @@ class Experiments:
                 after = self._run(plan, target, later, files)
                 if before.error is None and after.error is None:
                     judged = _judge(mode, first.written, second, before, after)
-                    arrived, since = (judged.outcome == each for each in ("continues", "from_now_on"))
-                    truth = replace(truth, arrived=arrived, arrived_since=since)
+                    # Where nothing comes any more, what had come is the same or isn't.
+                    nothing = judged.outcome == "useless"
+                    arrived = nothing and first.written.rows == before.rows
+                    truth = replace(
+                        truth,
+                        arrived=arrived or judged.outcome == "continues",
+                        arrived_since=nothing or judged.outcome in {"continues", "from_now_on"},
+                    )
             return truth
         finally:
             files.take_back("b")
