@@ -53,12 +53,21 @@ class Flow:
         self.output_mode = output_mode or side.nodes[side.target].output_mode
         self._other = other
         self._lineages: dict[tuple[str, str], Lineage | None] = {}
+        self._standing: dict[tuple[str, str], Lineage | None] = {}
         self._handed_on: dict[tuple[str, str], frozenset[str]] = {}
         self.joined: dict[JoinOperator, str] = {}
         self.taken_apart: tuple[Flow, Mapping[str, str]] | None = None
 
     def lineage(self, name: str, output: str = "") -> Lineage | None:
         """What a transform makes of what, in one of its outputs; None where that isn't known."""
+        key = (name, output)
+        if key not in self._standing:
+            told = self._as_told(name, output)
+            self._standing[key] = None if told is None else self.nulls.standing(name, told)
+        return self._standing[key]
+
+    def _as_told(self, name: str, output: str = "") -> Lineage | None:
+        """The same with what Spark leaves out since something is never null."""
         return self._brought[name] if name in self._brought and not output else self._told(name, output)
 
     @property
@@ -69,7 +78,7 @@ class Flow:
     @cached_property
     def nulls(self) -> Nulls:
         """What is never null."""
-        return Nulls(self.side, self.lineage)
+        return Nulls(self.side, self._as_told)
 
     @cached_property
     def parts(self) -> Parts:

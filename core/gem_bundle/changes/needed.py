@@ -98,6 +98,8 @@ class Needed:
         """
         wanted = wanted - self._nulls.folded(name, lineage)
         lineage = self._parts.narrowed(name, lineage)
+        if self._nulls.lets_nothing_through(name, lineage):
+            return read_of(replace(lineage, rows=Made()), position, wanted, every)
         if lineage.only_nulls and not lineage.kept:
             left = self._without_what_is_there(name, lineage)
             given = read_of(replace(left, rows=Made()), position, wanted, every)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
-from gem_bundle.lineage import column_keys
+from gem_bundle.changes.forms import form_made_by, is_column, tree_of
+from gem_bundle.lineage import Made, column_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Set
 
+    from gem_bundle.changes.forms import Form
     from gem_bundle.changes.sides import Side
-    from gem_bundle.lineage import Lineage, Made
+    from gem_bundle.lineage import Lineage
 
 IS_NULL = re.compile(
     r"\(<class 'sqlglot\.expressions\.core\.Is'>, \(\('this', \('[^']*',\)\), "
@@ -21,6 +24,8 @@ IS_NULL = re.compile(
 _ASKS_FOR_NULLS = re.compile(
     rf"(?:\(<class 'sqlglot\.expressions\.core\.Not'>, \(\('this', )*{IS_NULL.pattern}"
 )
+
+_GOES_BY_NULLS = re.compile(r"\.Null'>|'(isnull|isnotnull|coalesce|ifnull|nvl2?)'")
 
 
 class Nulls:
@@ -67,6 +72,91 @@ class Nulls:
         asking = {key: made for key, made in lineage.columns.items() if _asks_for_nulls(made)}
         never = self.before(name) if asking else {}
         return {key for key, made in asking.items() if all(never.get(use) for use in made.uses or ())}
+
+    def standing(self, name: str, lineage: Lineage) -> Lineage:
+        """What a node makes of what, without what Spark leaves out since something is never null.
+
+        Args:
+            name: The node.
+            lineage: What it makes of what, as its gem tells it.
+        """
+        made = [lineage.rows, *lineage.columns.values()]
+        if not any(map(_goes_by_nulls, made)):
+            return lineage
+        never = {use for use, known in self.before(name).items() if known}
+        if not never:
+            return lineage
+        columns = {key: _left(made, never)[0] for key, made in lineage.columns.items()}
+        standing = replace(lineage, columns=columns)
+        if lineage.kept is not None or not lineage.terms:
+            return standing
+        terms = [(term, *_left(term.made, never)) for term in lineage.terms]
+        left = tuple(term._replace(made=made) for term, made, holds in terms if holds is not True)
+        rows, holds = _left(lineage.rows, never)
+        if left == lineage.terms or holds is False:
+            return standing
+        if holds or not left:
+            return replace(standing, rows=Made(), terms=(), asks=frozenset(), only_nulls=frozenset())
+        return replace(standing, rows=rows, terms=left, only_nulls=lineage.nulls_left_out(self.before(name)))
+
+    def lets_nothing_through(self, name: str, lineage: Lineage) -> bool:
+        """Whether the condition of a node asks for a null where there is none: then it reads nothing.
+
+        Args:
+            name: The node.
+            lineage: What it makes of what.
+        """
+        if lineage.kept is not None or not _goes_by_nulls(lineage.rows):
+            return False
+        never = {use for use, known in self.before(name).items() if known}
+        return _left(lineage.rows, never)[1] is False
+
+
+def _left(made: Made, never: Set[str]) -> tuple[Made, bool | None]:
+    """What something is but for what Spark leaves out of it.
+
+    Args:
+        made: How it is made.
+        never: The columns that are never null.
+
+    Returns:
+        It, and whether it is true or false for all rows; None for anything else.
+    """
+    if made.uses is None or made.uses.isdisjoint(never) or not _goes_by_nulls(made):
+        return made, None
+    form = form_made_by(made)
+    if form is None or any(len(column) > 2 for column in _columns_in(form)):
+        return made, None
+    from gem_bundle.expressions.folding import without_decided
+    from gem_bundle.expressions.spark_parser import exp
+    from gem_bundle.expressions.trees import bare, parts_of, shape
+    from gem_bundle.expressions.uses import names_in
+
+    tree = tree_of(form)
+    found = None if tree is None else without_decided(tree, lambda name: name[0] in never and len(name) == 1)
+    names = None if found is None or found is tree else names_in(found)
+    if found is None or names is None:
+        return made, None
+    found = bare(found)
+    called = {tuple(name): tuple(name) for name in names}
+    column = parts_of(found)
+    rule = repr(shape(found, called)) if column is None else f".{column[1]}" if column[1:] else "="
+    order = tuple(name[0] for name in names)
+    decided = bool(found.this) if isinstance(found, exp.Boolean) else None
+    return replace(made, rule=rule, uses=frozenset(order), order=order), decided
+
+
+def _columns_in(form: object) -> Iterator[Form]:
+    if is_column(form):
+        yield cast("Form", form)
+    elif isinstance(form, tuple):
+        for part in form:
+            yield from _columns_in(part)
+
+
+def _goes_by_nulls(made: Made) -> bool:
+    """Whether something may be another thing where a column is never null."""
+    return _GOES_BY_NULLS.search(made.rule) is not None
 
 
 def _asks_for_nulls(made: Made) -> bool:

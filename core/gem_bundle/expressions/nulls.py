@@ -79,8 +79,8 @@ def _by_form(tree: exp.Expr, resolve: Resolve) -> frozenset[str]:
     parts = parts_of(node)
     if parts is not None:
         return resolve(parts)
-    if isinstance(node, exp.Alias):
-        return nulls_in(node.this, resolve)
+    if isinstance(node, exp.Alias | exp.Filter):
+        return nulls_in(node.this, resolve)  # of a function of no rows it is known as of one of some
     if isinstance(node, exp.Null):
         return _MAYBE
     if isinstance(node, (*_VALUES, *_NEVER_NULL)):

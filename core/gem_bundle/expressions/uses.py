@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 _WINDOWS = frozenset({"window", "session_window"})
 _WINDOW = re.compile(r"\('window'")
 # They count, or list, what there is, of nothing too.
-_NEVER_NULL = frozenset({"array_agg", "collect_list", "collect_set", "count", "count_if"})
 
 
 def made_over(
@@ -194,38 +193,18 @@ def tested_by(condition: str, bodies: Mapping[str, str]) -> frozenset[str] | Non
     tree = folded(condition)
     if tree is None:
         return None
-    from gem_bundle.expressions.join_terms import conjuncts
-    from gem_bundle.expressions.spark_parser import exp
-    from gem_bundle.expressions.trees import bare, parts_of
+    from gem_bundle.expressions.folding import without_decided
+    from gem_bundle.expressions.nulls import nulls_in
 
-    found: set[str] = set()
-    for part in conjuncts(tree):
-        asked = bare(part.this) if isinstance(part, exp.Not) else None
-        if isinstance(asked, exp.Is) and isinstance(asked.expression, exp.Null):
-            parts = parts_of(bare(asked.this))
-            body = folded(bodies.get(parts[-1].lower(), "")) if parts is not None else None
-            if body is not None and _never_null(body):
-                continue
-        names = names_in(part)
-        if names is None:
-            return None
-        found |= {name[-1].lower() for name in names} | {name[0].lower() for name in names}
-    return frozenset(found)
+    def never_null(name: Sequence[str]) -> bool:
+        """Whether a column is made by something that is never null."""
+        body = folded(bodies.get(name[-1].lower(), ""))
+        return body is not None and not nulls_in(body, lambda _: frozenset({MAYBE_NULL}))
 
-
-def _never_null(tree: exp.Expr) -> bool:
-    from gem_bundle.expressions.spark_parser import exp
-    from gem_bundle.expressions.trees import bare
-
-    tree = bare(tree)
-    if isinstance(tree, exp.Filter):
-        return _never_null(tree.this)  # of no rows too
-    if isinstance(tree, exp.Literal | exp.Boolean):
-        return True
-    if not isinstance(tree, exp.Anonymous):
-        return False
-    name = tree.name.lower()
-    return name in _NEVER_NULL or (name == "coalesce" and any(map(_never_null, tree.expressions)))
+    names = names_in(without_decided(tree, never_null))
+    if names is None:
+        return None
+    return frozenset({name[-1].lower() for name in names} | {name[0].lower() for name in names})
 
 
 def asked_by(condition: str, inputs: Sequence[Sequence[Column] | None]) -> frozenset[str] | None:

@@ -1695,4 +1695,93 @@ OTHERS_FIRST = [
     )
 ]
 
-EDITS = [*PUSHED, *KEPT_NULLS, *ASKED_ELSEWHERE, *ONES_WITH_PARTNERS, *OTHER_MODES, *OTHERS_FIRST]
+COUNTED = (
+    "  g: {gem: aggregate, input: a, options: {group_by: [value], aggregates: "
+    "{n: count(1), t: sum(x), l: count(n)}HAVING}}\n"
+)
+ALWAYS_A_NUMBER = '  h: {gem: with_columns, input: a, options: {columns: {n: "coalesce(n, 0)"}}}\n'
+WITH_A_NUMBER = (
+    ALWAYS_A_NUMBER
+    + "  j: {gem: join, inputs: {l: h, r: b}, options: {condition: l.value = r.name}}\n"
+    + "  t: {gem: select, input: j, options: {columns: {READ}}}\n"
+)
+
+
+def _of_groups(name: str, before: str, after: str, verdict: str, node: str = "", having: str = "") -> Pushed:
+    """Another choice of the results of groups of which some are never null."""
+    groups = COUNTED.replace("HAVING", f", having: '{having}'" if having else "") + node
+    given = "f" if node else "g"
+    versions = (
+        f"{groups}  t: {{gem: select, input: {given}, options: {{columns: {each}}}}}\n"
+        for each in (before, after)
+    )
+    return Pushed(f"what is never null, {name}", *versions, verdict, "dense0", "update")
+
+
+def _asked_of_groups(condition: str, before: str, after: str, verdict: str = "refused") -> Pushed:
+    node = f'  f: {{gem: filter, input: g, options: {{condition: "{condition}"}}}}\n'
+    return _of_groups(f"asked {condition}, {after}", f"[{before}]", f"[{after}]", verdict, node)
+
+
+def _made_of_groups(made: str) -> Pushed:
+    before, after = (f'{{value: value, z: "{made}"{more}}}' for more in ("", ", t: t"))
+    return _of_groups(f"made {made}", before, after, "refused")
+
+
+def _made_in_groups(made: str) -> Pushed:
+    node = '  g: {gem: aggregate, input: a, options: {group_by: [value], aggregates: {z: "MADE"MORE}}}\n'
+    versions = (node.replace("MADE", made).replace("MORE", more) for more in ("", ", s: sum(x)"))
+    return Pushed(f"what is never null, in groups {made}", *versions, "refused", "dense0", "update")
+
+
+# What Spark knows of what is never null, it doesn't ask: a condition is none then, and so are some branches.
+NEVER_NULL = [
+    _asked_of_groups("n is not null", "value, l, t", "value, t, l"),
+    _asked_of_groups("n is not null and l > 1", "value, l", "value, l, n"),
+    _asked_of_groups("n is not null and l > 1", "value, l, t", "value, t, l", "continues"),
+    _asked_of_groups("n is null or l > 1", "value, t", "value, t, n"),
+    _asked_of_groups("isnotnull(n) or l > 1", "value, l, t", "value, t, l"),
+    _asked_of_groups("not (n is null or l > 1)", "value, l", "value, l, n"),
+    *map(
+        _made_of_groups,
+        [
+            "coalesce(n, t)",
+            "coalesce(n + 1, t)",
+            "greatest(coalesce(n, t), l)",
+            "if(n is null, t, n)",
+            "case when n is null then t when l > 1 then 2 end",
+            "nvl2(n, n, t)",
+            "n is not null or t > 1",
+        ],
+    ),
+    _asked_of_groups("n is null", "value, n, t", "value, t"),
+    _of_groups("having that is never true", "[value, t, n]", "[value, t]", "refused", having="n is null"),
+    _of_groups("having", "[value, l]", "[value, l, n]", "refused", having="n is null or l > 1"),
+    *map(
+        _made_in_groups,
+        [
+            "coalesce(count(1), sum(x))",
+            "coalesce(max(n), count(1), sum(x))",
+            "if(count(1) is null, sum(x), 1.0)",
+        ],
+    ),
+    *(
+        Pushed(
+            f"what is never null, of a join {made}",
+            WITH_A_NUMBER.replace("READ", f'value: value, z: "{made}"'),
+            WITH_A_NUMBER.replace("READ", f'value: value, z: "{made}", x: x'),
+            "refused",
+            "dense0",
+        )
+        for made in ("coalesce(n, x)", "if(n is null, x, n)")
+    ),
+]
+EDITS = [
+    *PUSHED,
+    *KEPT_NULLS,
+    *ASKED_ELSEWHERE,
+    *ONES_WITH_PARTNERS,
+    *OTHER_MODES,
+    *OTHERS_FIRST,
+    *NEVER_NULL,
+]

@@ -201,7 +201,7 @@ def test_state_that_is_others_is_none_of_a_function(tmp_path: Path) -> None:
         ("few is not null", "refused"),
         ("m is not null and rows > 1", "refused"),
         ("m > 1", "from_now_on"),
-        ("m is null", "from_now_on"),
+        ("m is null", "refused"),
         ("most is not null", "from_now_on"),
     ],
 )
